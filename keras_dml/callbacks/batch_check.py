@@ -1,0 +1,88 @@
+"""Batches from which nothing can be learned."""
+
+import logging
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_dml.errors import UsageError
+
+logger = logging.getLogger(__name__)
+
+
+class BatchCheck(keras.callbacks.Callback):
+    """Checks the labels of the batches of an epoch before it starts.
+
+    A compiled training step can do neither: errors vanish there. A batch
+    without two rows of one class gives a pair loss no positive pair; that
+    warns, once in the life of the callback, and names the batch. A label out
+    of range is an error.
+
+    Args:
+        labels: Function of the epoch that returns the labels of its batches,
+            integer arrays `(batch,)`.
+        num_classes: Integer, labels run from 0 to one less. Defaults to
+            `None`: the range is not checked.
+        positives: Boolean, whether every batch should hold a positive pair.
+            Proxy losses need none. Defaults to `True`.
+
+    Raises:
+        UsageError: At the start of an epoch with labels out of range.
+
+    Example:
+
+    ```python
+    check = BatchCheck(
+        lambda epoch: [y for _, y in batches.take(10)], num_classes=98
+    )
+    model.fit(batches, callbacks=[check])
+    ```
+    """
+
+    def __init__(
+        self,
+        labels: Callable[[int], Iterable[Any]],
+        num_classes: int | None = None,
+        positives: bool = True,
+    ) -> None:
+        super().__init__()
+        self.labels = labels
+        self.num_classes = num_classes
+        self.positives = positives
+        self._warned = False
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.num_classes is None and (self._warned or not self.positives):
+            return
+        for number, batch in enumerate(self.labels(epoch)):
+            labels = np.asarray(ops.convert_to_numpy(batch)).reshape(-1)
+            self._check_range(labels, epoch, number)
+            if self.positives and not self._warned:
+                self._check_positives(labels, epoch, number)
+
+    def _check_range(self, labels, epoch, number):
+        if self.num_classes is None or labels.size == 0:
+            return
+        if labels.min() < 0 or labels.max() >= self.num_classes:
+            raise UsageError(
+                f"Labels must lie between 0 and {self.num_classes - 1}. "
+                f"Received: labels from {labels.min()} to {labels.max()} in "
+                f"batch {number} of epoch {epoch}. Number the training classes "
+                "from 0 without gaps."
+            )
+
+    def _check_positives(self, labels, epoch, number):
+        if len(np.unique(labels)) < len(labels):
+            return
+        self._warned = True
+        message = (
+            f"Batch {number} of epoch {epoch} holds {len(labels)} rows of as "
+            "many classes and no positive pair: a pair loss learns nothing "
+            "from it. Sample several images of each class."
+        )
+        logger.warning(message)
+        warnings.warn(message, stacklevel=2)

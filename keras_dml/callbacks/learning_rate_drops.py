@@ -1,0 +1,61 @@
+"""Lower learning rates at given epochs."""
+
+import keras
+
+from keras_dml.callbacks.learning_rate import LearningRate
+
+
+class LearningRateDrops(keras.callbacks.Callback):
+    """Multiplies every learning rate at the start of given epochs.
+
+    The second stage of ProxyNCA++ replays in this way the drops that
+    `ReduceLROnPlateau` recorded in the first. The rates are saved
+    with the optimizer, so a training resumed between two epochs goes on
+    rightly.
+
+    Args:
+        epochs: List of integers, the first epochs of the lower rates, counted
+            from 0.
+        factor: Float in (0, 1). Defaults to `0.1`.
+        author_off_by_one: Boolean, whether each drop comes one epoch later,
+            as in the authors' code. Defaults to `False`.
+
+    Raises:
+        ValueError: If an argument is out of range; at the start of a
+            training, if the optimizer follows a schedule.
+
+    Example:
+
+    ```python
+    model.fit(dataset, epochs=40, callbacks=[LearningRateDrops([12, 21])])
+    ```
+
+    Reference:
+        Teh, DeVries and Taylor, "ProxyNCA++", 2020, section 4.1.
+    """
+
+    def __init__(self, epochs, factor=0.1, author_off_by_one=False):
+        super().__init__()
+        if any(not isinstance(e, int) or e < 0 for e in epochs):
+            raise ValueError(
+                "`epochs` of `LearningRateDrops` must be integers from 0 on. "
+                f"Received: epochs={list(epochs)}"
+            )
+        if not 0 < factor < 1:
+            raise ValueError(
+                "`factor` of `LearningRateDrops` must lie between 0 and 1. "
+                f"Received: factor={factor!r}"
+            )
+        self.epochs = sorted(epochs)
+        self.factor = factor
+        self.author_off_by_one = author_off_by_one
+
+    def on_train_begin(self, logs=None):
+        if self.epochs:
+            LearningRate(self.model.optimizer).require_settable(
+                "LearningRateDrops"
+            )
+
+    def on_epoch_begin(self, epoch, logs=None):
+        for _ in range(self.epochs.count(epoch - self.author_off_by_one)):
+            LearningRate(self.model.optimizer).multiply(self.factor)

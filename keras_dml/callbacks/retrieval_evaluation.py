@@ -1,0 +1,171 @@
+"""Retrieval metrics while training."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_dml import evaluation
+
+
+class RetrievalEvaluation(keras.callbacks.Callback):
+    """Writes retrieval metrics into the logs at the end of an epoch.
+
+    `val_recall@1`, `val_map@r`, ... become entries of the logs, Python floats
+    that Keras' own `ModelCheckpoint`, `ReduceLROnPlateau` and `EarlyStopping`
+    can monitor with `mode="max"`. It must stand before them in the list of
+    callbacks. In an epoch without evaluation (`every`) the entries are
+    missing.
+
+    Args:
+        embedder: `keras.Model` from inputs to embeddings, which shares its
+            layers with the model being trained, or a function of a batch of
+            inputs.
+        data: Batches of `(inputs, labels)`: a `tf.data.Dataset`, a
+            `keras.utils.PyDataset` or any iterable that can be read again; or
+            a tuple of two arrays. Labels are integers `(batch,)`.
+        references: The gallery, likewise. Defaults to `None`: the rows of
+            `data` are searched among each other, each without itself.
+        k: Tuple of integers, the K of Recall@K. Defaults to `(1,)`.
+        prefix: String before every name. Defaults to `"val_"`.
+        every: Integer, evaluate every so many epochs. Defaults to `1`.
+        normalize: Boolean, whether embeddings are compared by their
+            direction. Defaults to `True`.
+        clustering: Boolean, whether to add `nmi`. Defaults to `False`.
+        seed: Integer, seed of the clustering. Defaults to `0`.
+        batch_size: Integer, for data given as arrays. Defaults to `32`.
+
+    Attributes:
+        metrics: Dict, the latest results without prefix.
+
+    Raises:
+        ValueError: If an argument is out of range or the data can be read
+            only once.
+
+    Example:
+
+    ```python
+    embedder = keras.Model(images, embedding)
+    trainer = keras.Model(images, logits)
+    callbacks = [
+        RetrievalEvaluation(embedder, validation_batches),
+        keras.callbacks.ModelCheckpoint(
+            "best.keras", monitor="val_recall@1", mode="max",
+            save_best_only=True,
+        ),
+    ]
+    trainer.fit(batches, epochs=20, callbacks=callbacks)
+    ```
+    """
+
+    def __init__(
+        self,
+        embedder,
+        data,
+        references=None,
+        k=(1,),
+        prefix="val_",
+        every=1,
+        normalize=True,
+        clustering=False,
+        seed=0,
+        batch_size=32,
+    ):
+        super().__init__()
+        if not isinstance(every, int) or every < 1:
+            raise ValueError(
+                "`every` of `RetrievalEvaluation` must be a positive integer. "
+                f"Received: every={every!r}"
+            )
+        for name, value in (("data", data), ("references", references)):
+            if hasattr(value, "__next__"):
+                raise ValueError(
+                    f"`{name}` of `RetrievalEvaluation` is read at the end of "
+                    "every epoch, but an iterator or generator can be read "
+                    f"only once. Received: {name}={value!r}. Pass a data set "
+                    "or a list of batches."
+                )
+        self.embedder = embedder
+        self.data = data
+        self.references = references
+        self.k = k
+        self.prefix = prefix
+        self.every = every
+        self.normalize = normalize
+        self.clustering = clustering
+        self.seed = seed
+        self.batch_size = batch_size
+        self.metrics: dict[str, float] = {}
+
+    def on_epoch_end(self, epoch, logs=None):
+        if (epoch + 1) % self.every:
+            return
+        self.metrics = self.evaluate()
+        if logs is not None:
+            for name, value in self.metrics.items():
+                logs[self.prefix + name] = value
+
+    def evaluate(self) -> dict[str, float]:
+        """The metrics of the embedder as it is now, without the prefix."""
+        queries, labels = _embed(self.embedder, self.data, self.batch_size)
+        gallery = (None, None)
+        if self.references is not None:
+            gallery = _embed(self.embedder, self.references, self.batch_size)
+        metrics = evaluation.retrieval_metrics(
+            queries,
+            labels,
+            *gallery,
+            k=self.k,
+            normalize=self.normalize,
+            clustering=self.clustering,
+            seed=self.seed,
+        )
+        return {name: float(value) for name, value in metrics.items()}
+
+
+def _embed(embedder, data, batch_size):
+    """Embeddings and labels of all rows, in one pass over the data."""
+    labels = []
+
+    def inputs():
+        for batch in _batches(data, batch_size):
+            if not isinstance(batch, tuple | list) or len(batch) != 2:
+                raise ValueError(
+                    "`RetrievalEvaluation` needs batches of (inputs, labels). "
+                    f"Received: a batch of type {type(batch).__name__}"
+                )
+            labels.append(np.asarray(ops.convert_to_numpy(batch[1])))
+            yield batch[0]
+
+    if isinstance(embedder, keras.Model):
+        # `predict_on_batch` would embed every batch once per replica.
+        embeddings = [embedder.predict(_tuples(inputs()), verbose=0)]
+    else:
+        embeddings = [
+            np.asarray(ops.convert_to_numpy(embedder(batch)))
+            for batch in inputs()
+        ]
+    if not labels:
+        raise ValueError(
+            "The data of `RetrievalEvaluation` hold no batch. "
+            f"Received: {data!r}"
+        )
+    return np.concatenate(embeddings), np.concatenate(labels).reshape(-1)
+
+
+def _tuples(batches):
+    # Keras takes a bare list or dict for a batch of several parts.
+    for batch in batches:
+        yield (batch,)
+
+
+def _batches(data, batch_size):
+    if isinstance(data, keras.utils.PyDataset):
+        return (data[index] for index in range(data.num_batches))
+    if not isinstance(data, tuple):
+        return iter(data)
+    inputs, labels = data
+    starts = range(0, len(labels), batch_size)
+    return (
+        (inputs[start : start + batch_size], labels[start : start + batch_size])
+        for start in starts
+    )

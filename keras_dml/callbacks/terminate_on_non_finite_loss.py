@@ -1,0 +1,61 @@
+"""The end of a training that has gone wrong."""
+
+import math
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_dml.errors import RunError
+
+
+class TerminateOnNonFiniteLoss(keras.callbacks.Callback):
+    """Stops the training at the step at which the loss is not finite.
+
+    Unlike `keras.callbacks.TerminateOnNaN` it raises an error, so that no
+    later callback saves the weights as if the epoch had ended well; the last
+    checkpoint stays good. At the end of an epoch the weights are looked at
+    too: the last step can break them without a loss that shows it. Put it
+    first in the list of callbacks.
+
+    Raises:
+        RunError: At a loss that is NaN or infinite, or at weights that are;
+            it names the epoch and the step, both counted from 0. With
+            `steps_per_execution` it is the last step of the execution.
+
+    Example:
+
+    ```python
+    model.fit(dataset, callbacks=[TerminateOnNonFiniteLoss()])
+    ```
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._epoch = 0
+        self._step = 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._step = batch
+        loss = float((logs or {}).get("loss", 0.0))
+        if not math.isfinite(loss):
+            raise RunError(f"The loss is {loss} {self._place()}")
+
+    def on_epoch_end(self, epoch, logs=None):
+        for variable in self.model.variables:
+            values = ops.convert_to_numpy(variable)
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
+                raise RunError(
+                    f"The variable {variable.path!r} is not finite "
+                    f"{self._place()}"
+                )
+
+    def _place(self):
+        return (
+            f"in epoch {self._epoch} at step {self._step}. Lower the learning "
+            "rate or clip the gradients; the checkpoint of the epoch before "
+            "is unharmed."
+        )

@@ -1,0 +1,57 @@
+"""Configuration: recipes, data-set facts, and the resolved run."""
+
+from keras_dml.config.recipes import (
+    DEFAULT_RECIPE,
+    Recipe,
+    load_recipe,
+    recipe_names,
+)
+from keras_dml.config.resolve import (
+    dump_run_config,
+    load_run_config,
+    merge,
+    resolve,
+    validate,
+)
+from keras_dml.config.sections import (
+    AugmentationConfig,
+    DataConfig,
+    EvaluationConfig,
+    GroupConfig,
+    HeatConfig,
+    LossConfig,
+    ModelConfig,
+    OptimizerConfig,
+    PhaseConfig,
+    PlateauConfig,
+    ProxiesConfig,
+    RunConfig,
+    SamplingConfig,
+    StageConfig,
+)
+
+__all__ = [
+    "DEFAULT_RECIPE",
+    "AugmentationConfig",
+    "DataConfig",
+    "EvaluationConfig",
+    "GroupConfig",
+    "HeatConfig",
+    "LossConfig",
+    "ModelConfig",
+    "OptimizerConfig",
+    "PhaseConfig",
+    "PlateauConfig",
+    "ProxiesConfig",
+    "Recipe",
+    "RunConfig",
+    "SamplingConfig",
+    "StageConfig",
+    "dump_run_config",
+    "load_recipe",
+    "load_run_config",
+    "merge",
+    "recipe_names",
+    "resolve",
+    "validate",
+]

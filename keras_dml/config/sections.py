@@ -1,0 +1,246 @@
+"""The sections of a run's configuration, validated strictly.
+
+Every key is documented in the recipes under `configs/`. An unknown key is an
+error; so is a value of another type or outside its range.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
+
+Positive = Annotated[float, Field(gt=0)]
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
+Range = Annotated[tuple[float, float], Strict(False)]
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys are refused, values are fixed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class DataConfig(Section):
+    """Which images, of which size, and which classes train."""
+
+    source: str = ""
+    data_dir: str | None = None
+    allow_partial: bool = False
+    image_size: Count | None = None
+    channels: Literal[1, 3] | None = None
+    train_fraction: Fraction | None = None
+    train_classes: list[str] | None = None
+    test_classes: list[str] | None = None
+    validation_fraction: Fraction = 0.1
+
+
+class SamplingConfig(Section):
+    """How a batch is drawn: some images each of some classes, or at random.
+
+    `classes` may be left open: as many as `batch_size` holds and there are.
+    """
+
+    kind: Literal["balanced", "random"] = "balanced"
+    batch_size: Count = 128
+    classes: Count | None = None
+    images: Count = 4
+    drop_remainder: bool = False
+    steps_per_epoch: Count | None = None
+
+
+class AugmentationConfig(Section):
+    """Random changes of training images, and the fixed crop of the others."""
+
+    crop: Literal["random_resized", "random", "centre"] = "random_resized"
+    area: Range = (0.08, 1.0)
+    aspect: Range = (0.75, 4 / 3)
+    flip: bool | None = None
+    rotation: Annotated[float, Field(ge=0, le=180)] = 0.0
+    translation: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    scale: Range = (1.0, 1.0)
+    shear: Annotated[float, Field(ge=0, lt=90)] = 0.0
+    fill: float | Literal["edge"] = 0.0
+    brightness: Annotated[float, Field(ge=0, le=1)] = 0.0
+    contrast: Annotated[float, Field(ge=0, le=1)] = 0.0
+    saturation: Annotated[float, Field(ge=0, le=1)] = 0.0
+    resize: Count | None = None
+    squash: bool = False
+
+
+class ProxiesConfig(Section):
+    """The learned class representatives and their similarity."""
+
+    metric: Literal["cosine", "dot", "neg_squared_euclidean"] = "cosine"
+    centres: Count = 1
+    unit: bool = True
+    initializer: Literal[
+        "he_fan_out", "normal_eighth", "scaled_fan_in", "normal"
+    ] = "he_fan_out"
+    class_means: bool = False
+
+
+class ModelConfig(Section):
+    """The network, from the image to the similarities with the proxies."""
+
+    backbone: str = "small_cnn"
+    weights: str = "auto"
+    pooling: Literal["average", "max", "k_max", "average_plus_max"] = "max"
+    k: Count = 1
+    layer_norm: bool = True
+    dim: Count = 128
+    use_bias: bool = True
+    kernel_initializer: Literal[
+        "uniform_fan_in", "he_fan_out", "glorot_uniform", "scaled_fan_in"
+    ] = "uniform_fan_in"
+    normalization: Literal["none", "l2", "batch_norm"] = "none"
+    batch_norm: Literal["train", "frozen_statistics", "frozen"] = "train"
+    proxies: ProxiesConfig = ProxiesConfig()
+    scale: Positive = 16.0
+    logits_bias: bool = False
+    policy: Literal["float32", "mixed_float16", "mixed_bfloat16"] = "float32"
+
+
+class LossConfig(Section):
+    """One term of the training loss."""
+
+    name: str
+    weight: float = 1.0
+    arguments: dict[str, Any] = {}
+
+
+class GroupConfig(Section):
+    """The optimizer of one group of variables."""
+
+    name: Literal["adam", "torch_adam", "adamw", "sgd", "rmsprop"] = "adam"
+    lr: Annotated[float, Field(ge=0)] = 1e-3
+    schedule: Literal["constant", "cosine", "step"] = "constant"
+    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    step_epochs: Count | None = None
+    step_factor: Positive = 0.1
+    clip_value: Positive | None = None
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    arguments: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _step_needs_its_length(self):
+        if self.schedule == "step" and self.step_epochs is None:
+            raise ValueError(
+                "`schedule: step` needs `step_epochs`, the number of epochs "
+                "between two drops."
+            )
+        return self
+
+
+class OptimizerConfig(Section):
+    """One optimizer for each of backbone, head and proxies.
+
+    `head` and `proxies` take over what they do not set, or set to `null`,
+    from `backbone`.
+    """
+
+    backbone: GroupConfig = GroupConfig()
+    head: GroupConfig = GroupConfig()
+    proxies: GroupConfig = GroupConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inherit_from_backbone(cls, values):
+        if not isinstance(values, dict):
+            return values
+        base = values.get("backbone") or {}
+        if not isinstance(base, dict):
+            return values
+        filled = dict(values)
+        for group in ("head", "proxies"):
+            own = values.get(group) or {}
+            if isinstance(own, dict):
+                given = {
+                    key: value
+                    for key, value in own.items()
+                    if value is not None or key == "clip_value"
+                }
+                filled[group] = {**base, **given}
+        return filled
+
+
+class HeatConfig(Section):
+    """Raises the temperature: scale down, learning rate down."""
+
+    epoch: Annotated[int, Field(ge=0)] | None = None
+    scale: Positive | None = None
+    every: Count | None = None
+    scale_factor: Positive = 1 / 1.41
+    lr_factor: Positive = 0.1
+
+    @model_validator(mode="after")
+    def _one_form(self):
+        at_once = self.epoch is not None and self.scale is not None
+        if at_once == (self.every is not None):
+            raise ValueError(
+                "`heat` needs either `epoch` and `scale` (heating at once) or "
+                "`every` (gradual heating)."
+            )
+        return self
+
+
+class PlateauConfig(Section):
+    """Lowers the learning rate when the monitored metric stops rising."""
+
+    patience: Count = 4
+    factor: Fraction = 0.1
+    min_delta: Annotated[float, Field(ge=0)] = 1e-4
+
+
+class PhaseConfig(Section):
+    """Some epochs with one optimizer and one set of trained variables."""
+
+    name: str = "train"
+    epochs: Count = 1
+    freeze: Literal["none", "weights", "all"] = "none"
+    lr_factor: Positive = 1.0
+    refresh_bn: Annotated[int, Field(ge=0)] = 0
+    heat: HeatConfig | None = None
+    plateau: PlateauConfig | None = None
+    stop_patience: Count | None = None
+
+
+class StageConfig(Section):
+    """A training from fresh weights; a later one may replay an earlier."""
+
+    name: str = "main"
+    classes: Literal["fit", "first_half", "all"] = "fit"
+    replay: str | None = None
+    drops_one_epoch_late: bool = False
+    phases: Annotated[list[PhaseConfig], Field(min_length=1)]
+
+
+class EvaluationConfig(Section):
+    """What is measured, and what chooses the weights that are kept."""
+
+    k: Annotated[list[Count], Field(min_length=1)] = [1, 2, 4, 8]
+    normalize: bool = True
+    clustering: bool = False
+    kmeans_starts: Count = 1
+    kmeans_init: Literal["random", "k-means++"] = "random"
+    monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
+    select: Literal["best", "last"] = "best"
+    every: Count = 1
+    batch_size: Count = 128
+
+
+class RunConfig(Section):
+    """All that defines one run; saved as `config.yaml`, and re-runs it."""
+
+    recipe: str = "custom"
+    section: str = "default"
+    seed: Annotated[int, Field(ge=0)] = 0
+    strategy: Literal["auto", "none", "mirrored", "multi_worker"] = "auto"
+    devices: str | None = None
+    data: DataConfig = DataConfig()
+    sampling: SamplingConfig = SamplingConfig()
+    augmentation: AugmentationConfig = AugmentationConfig()
+    model: ModelConfig = ModelConfig()
+    loss: Annotated[list[LossConfig], Field(min_length=1)]
+    optimizer: OptimizerConfig = OptimizerConfig()
+    stages: Annotated[list[StageConfig], Field(min_length=1)]
+    evaluation: EvaluationConfig = EvaluationConfig()

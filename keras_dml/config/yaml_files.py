@@ -1,0 +1,48 @@
+"""YAML in and out, with floats such as `1e-3` read as numbers."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from keras_dml.errors import UsageError
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 reads `1e-3` as text; a learning rate must be a number."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
+    list("-+0123456789"),
+)
+
+
+def parse_yaml(text: str) -> Any:
+    """Parses one YAML document."""
+    return yaml.load(text, Loader=_Loader)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Reads a YAML file that holds a mapping.
+
+    Raises:
+        UsageError: If the file is not valid YAML or holds something else.
+    """
+    try:
+        value = parse_yaml(Path(path).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not valid YAML: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError(
+            f"{path} must hold a mapping of keys to values. "
+            f"Received: {type(value).__name__}"
+        )
+    return value
+
+
+def dump_yaml(value: dict[str, Any]) -> str:
+    """Writes a mapping as YAML, keys in their own order."""
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)

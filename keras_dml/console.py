@@ -1,0 +1,104 @@
+"""What a person sees: progress bars and log lines on standard error."""
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+Item = TypeVar("Item")
+
+console = Console(stderr=True)
+logger = logging.getLogger("keras_dml")
+
+
+def progress_bar() -> Progress:
+    """A progress display that is silent when the output is no terminal."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
+
+
+def track(
+    items: Iterable[Item], description: str, total: int | None = None
+) -> Iterator[Item]:
+    """Yields `items` while a progress bar counts them."""
+    with progress_bar() as progress:
+        task = progress.add_task(description, total=total, note="")
+        for item in items:
+            yield item
+            progress.advance(task)
+
+
+def format_table(rows: Sequence[Sequence[Any]]) -> str:
+    """Rows of cells as lines of text, the columns aligned.
+
+    Example:
+
+    >>> print(format_table([("group", "rate"), ("head", 0.5)]))
+      group  rate
+      head   0.5
+    """
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    return "\n".join(
+        "  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in texts
+    )
+
+
+def _terminal_handler() -> logging.Handler:
+    """Rich log lines on a terminal; plain, unwrapped ones elsewhere."""
+    if console.is_terminal:
+        return RichHandler(
+            console=console,
+            show_path=False,
+            show_level=False,
+            log_time_format="%H:%M:%S",
+        )
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    return handler
+
+
+@contextlib.contextmanager
+def logging_to(path: Path | None = None) -> Iterator[None]:
+    """Shows the library's log lines, and appends them to a file as well.
+
+    Args:
+        path: The log file; `None` only shows them.
+    """
+    handlers: list[logging.Handler] = [_terminal_handler()]
+    if path is not None:
+        file = logging.FileHandler(path, encoding="utf-8")
+        file.setFormatter(
+            logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+        )
+        handlers.append(file)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    for handler in handlers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        for handler in handlers:
+            logger.removeHandler(handler)
+            handler.close()

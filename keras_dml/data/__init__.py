@@ -1,0 +1,31 @@
+"""Data sets, splits, samplers and input pipelines.
+
+The modules that need TensorFlow (`augmentation`, `decoding`, `pipeline` and
+`resizing`) are imported by their own names.
+"""
+
+from keras_dml.data.facts import DatasetFacts, dataset_facts, known_datasets
+from keras_dml.data.manifest import Manifest
+from keras_dml.data.readers import READERS, read
+from keras_dml.data.sampling import balanced_batches, random_batches
+from keras_dml.data.splits import (
+    class_disjoint,
+    first_half,
+    hold_out_classes,
+    within_classes,
+)
+
+__all__ = [
+    "READERS",
+    "DatasetFacts",
+    "Manifest",
+    "balanced_batches",
+    "class_disjoint",
+    "dataset_facts",
+    "first_half",
+    "hold_out_classes",
+    "known_datasets",
+    "random_batches",
+    "read",
+    "within_classes",
+]

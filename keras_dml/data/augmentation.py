@@ -1,0 +1,300 @@
+"""Random changes of training images, as functions of given random numbers.
+
+`draws` makes the random numbers from (seed, epoch, step) in numpy; every
+other function here is TensorFlow without any random state. So a batch is the
+same whether or not the run was interrupted before it, and however many
+threads work on it.
+"""
+
+import dataclasses
+import math
+from typing import Literal
+
+import numpy as np
+import tensorflow as tf
+
+from keras_dml.errors import UsageError
+
+CROP_TRIES = 10
+_CROP = slice(0, 2 * CROP_TRIES + 2)
+_FLIP = 22
+_AFFINE = slice(23, 28)
+_COLOUR = slice(28, 31)
+NUM_DRAWS = 31
+
+
+@dataclasses.dataclass(frozen=True)
+class Augmentation:
+    """How training images are changed at random.
+
+    Args:
+        crop: `"random_resized"` (a box of random area and aspect ratio),
+            `"random"` (a box of the final size, at a random place of the
+            resized image) or `"centre"` (no randomness). Defaults to
+            `"random_resized"`.
+        area: Pair of floats in (0, 1], the part of the image that a
+            `"random_resized"` box covers. Defaults to `(0.08, 1.0)`.
+        aspect: Pair of positive floats, width / height of a
+            `"random_resized"` box, log-uniform. Defaults to `(3/4, 4/3)`.
+        resize: Integer, the shorter side before a `"random"` or `"centre"`
+            crop. Defaults to the final size.
+        squash: Boolean, whether this resizing makes the image square instead
+            of keeping its proportions. Defaults to `False`.
+        antialias: Boolean, whether a `"random_resized"` box that shrinks is
+            averaged, as torchvision does, or pixels are left out, which is
+            faster. Defaults to `True`.
+        flip: Boolean, whether every second image is mirrored. Defaults to
+            `False`.
+        rotation: Float, the largest angle in degrees, to either side.
+            Defaults to `0.0`.
+        translation: Float in [0, 1), the largest shift to either side, as a
+            part of the side. Defaults to `0.0`.
+        scale: Pair of positive floats, the range of the magnification.
+            Defaults to `(1.0, 1.0)`.
+        shear: Float, the largest angle in degrees, to either side. Defaults
+            to `0.0`.
+        fill: Float in 0..255 that fills what rotation, translation, scale
+            and shear uncover, or `"edge"` for the nearest pixel of the image.
+            Defaults to `0.0`.
+        brightness: Float in [0, 1], factors are drawn from 1 +- this.
+            Defaults to `0.0`.
+        contrast: Float in [0, 1], likewise. Defaults to `0.0`.
+        saturation: Float in [0, 1], likewise. Defaults to `0.0`.
+
+    Raises:
+        UsageError: If a value is out of its range.
+
+    Example:
+
+    >>> Augmentation(crop="centre", rotation=10.0).has_affine
+    True
+    """
+
+    crop: Literal["random_resized", "random", "centre"] = "random_resized"
+    area: tuple[float, float] = (0.08, 1.0)
+    aspect: tuple[float, float] = (3 / 4, 4 / 3)
+    resize: int | None = None
+    squash: bool = False
+    antialias: bool = True
+    flip: bool = False
+    rotation: float = 0.0
+    translation: float = 0.0
+    scale: tuple[float, float] = (1.0, 1.0)
+    shear: float = 0.0
+    fill: float | Literal["edge"] = 0.0
+    brightness: float = 0.0
+    contrast: float = 0.0
+    saturation: float = 0.0
+
+    def __post_init__(self):
+        if self.crop not in ("random_resized", "random", "centre"):
+            raise UsageError(
+                "`crop` must be 'random_resized', 'random' or 'centre'. "
+                f"Received: crop={self.crop!r}"
+            )
+        for name in ("area", "aspect", "scale"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high or (name == "area" and high > 1):
+                limit = " at most 1" if name == "area" else ""
+                raise UsageError(
+                    f"`{name}` must be a pair of positive numbers{limit}, "
+                    f"the smaller first. Received: {name}={(low, high)}"
+                )
+        upper = {"rotation": 180, "shear": 89, "translation": 1}
+        for name in (*upper, "brightness", "contrast", "saturation"):
+            value = getattr(self, name)
+            if not 0 <= value <= upper.get(name, 1):
+                raise UsageError(
+                    f"`{name}` must be between 0 and {upper.get(name, 1)}. "
+                    f"Received: {name}={value}"
+                )
+
+    @property
+    def has_affine(self) -> bool:
+        """Whether images are rotated, shifted, scaled or sheared."""
+        return bool(
+            self.rotation
+            or self.translation
+            or self.shear
+            or tuple(self.scale) != (1.0, 1.0)
+        )
+
+    @property
+    def has_colour(self) -> bool:
+        """Whether brightness, contrast or saturation change."""
+        return bool(self.brightness or self.contrast or self.saturation)
+
+
+def draws(seed: int, epoch: int, step: int, count: int) -> np.ndarray:
+    """Uniform numbers in [0, 1) for every image of a batch.
+
+    Args:
+        seed: Non-negative integer.
+        epoch: Non-negative integer.
+        step: Non-negative integer, the batch's number within the epoch.
+        count: Integer, how many images the batch holds.
+
+    Returns:
+        float32 array `(count, NUM_DRAWS)`.
+    """
+    generator = np.random.default_rng((seed, epoch, step))
+    return generator.random((count, NUM_DRAWS), dtype=np.float32)
+
+
+def random_resized_crop_box(shape, draw, area, aspect) -> tf.Tensor:
+    """Draws a box as torchvision's `RandomResizedCrop` does.
+
+    The area is uniform and the aspect ratio log-uniform; the first of ten
+    tries that fits is taken, else the largest centred box whose aspect ratio
+    is in range.
+
+    Args:
+        shape: int32 tensor `(2,)`, the image's height and width.
+        draw: float32 tensor `(22,)` or longer, uniform in [0, 1).
+        area: Pair of floats, the range of the part of the image covered.
+        aspect: Pair of floats, the range of width / height.
+
+    Returns:
+        int32 tensor `(4,)`: top, left, height, width.
+    """
+    draw = draw[_CROP]
+    size = tf.cast(shape, tf.float32)
+    log_low, log_high = math.log(aspect[0]), math.log(aspect[1])
+    part = area[0] + (area[1] - area[0]) * draw[:CROP_TRIES]
+    half_ratio = tf.exp(
+        0.5
+        * (log_low + (log_high - log_low) * draw[CROP_TRIES : 2 * CROP_TRIES])
+    )
+    side = tf.sqrt(size[0] * size[1] * part)
+    boxes = tf.round(tf.stack([side / half_ratio, side * half_ratio], axis=1))
+    fits = tf.reduce_all((boxes > 0) & (boxes <= size), axis=1)
+    boxes = tf.concat([boxes, _fallback_box(size, aspect)[None]], axis=0)
+    fits = tf.concat([fits, [True]], axis=0)
+    first = tf.argmax(tf.cast(fits, tf.int32))
+    box = boxes[first]
+    room = size - box
+    place = tf.where(
+        first == CROP_TRIES,
+        tf.floor(room / 2),
+        tf.minimum(tf.floor(draw[2 * CROP_TRIES :] * (room + 1)), room),
+    )
+    return tf.cast(tf.concat([place, box], axis=0), tf.int32)
+
+
+def _fallback_box(size, aspect):
+    """The largest box of an allowed aspect ratio: `(height, width)`."""
+    height, width = size[0], size[1]
+    widest = tf.minimum(width, tf.round(height * aspect[1]))
+    highest = tf.minimum(height, tf.round(width / aspect[0]))
+    return tf.maximum(tf.stack([highest, widest]), 1.0)
+
+
+def flips(draw) -> tf.Tensor:
+    """Boolean tensor: which images are mirrored.
+
+    Args:
+        draw: float32 tensor `(..., NUM_DRAWS)`.
+    """
+    return draw[..., _FLIP] < 0.5
+
+
+def random_affine(images, draw, augmentation: Augmentation) -> tf.Tensor:
+    """Rotates, scales, shears and shifts every image about its centre.
+
+    Args:
+        images: float32 tensor `(batch, height, width, channels)`.
+        draw: float32 tensor `(batch, NUM_DRAWS)`.
+        augmentation: `Augmentation`.
+
+    Returns:
+        float32 tensor of the shape of `images`, bilinearly interpolated.
+    """
+    signed = 2.0 * draw[:, _AFFINE] - 1.0
+    low, high = augmentation.scale
+    shape = tf.cast(tf.shape(images)[1:3], tf.float32)
+    transforms = affine_transforms(
+        shape,
+        angle=signed[:, 0] * math.radians(augmentation.rotation),
+        shift=signed[:, 1:3] * augmentation.translation * shape,
+        scale=low + (high - low) * draw[:, _AFFINE][:, 3],
+        shear=signed[:, 4] * math.radians(augmentation.shear),
+    )
+    edge = augmentation.fill == "edge"
+    return tf.raw_ops.ImageProjectiveTransformV3(
+        images=images,
+        transforms=transforms,
+        output_shape=tf.shape(images)[1:3],
+        fill_value=0.0 if edge else float(augmentation.fill),
+        interpolation="BILINEAR",
+        fill_mode="NEAREST" if edge else "CONSTANT",
+    )
+
+
+def affine_transforms(shape, angle, shift, scale, shear) -> tf.Tensor:
+    """Matrices that take a place in the result to its place in the source.
+
+    `source = inverse(scale * R(angle) @ H(shear)) @ (result - c - shift) + c`
+    with `c` the centre of the image.
+
+    Args:
+        shape: float32 tensor `(2,)`, height and width.
+        angle: float32 tensor `(batch,)`, in radians, clockwise on screen.
+        shift: float32 tensor `(batch, 2)`, in pixels, down and right.
+        scale: float32 tensor `(batch,)`.
+        shear: float32 tensor `(batch,)`, in radians, along the width.
+
+    Returns:
+        float32 tensor `(batch, 8)`, as `ImageProjectiveTransformV3` takes.
+    """
+    cos, sin, tan = tf.cos(angle), tf.sin(angle), tf.tan(shear)
+    xx, xy = (cos + tan * sin) / scale, (sin - tan * cos) / scale
+    yx, yy = -sin / scale, cos / scale
+    centre_y, centre_x = (shape[0] - 1) / 2, (shape[1] - 1) / 2
+    from_x, from_y = centre_x + shift[:, 1], centre_y + shift[:, 0]
+    zero = tf.zeros_like(angle)
+    return tf.stack(
+        [
+            xx,
+            xy,
+            centre_x - xx * from_x - xy * from_y,
+            yx,
+            yy,
+            centre_y - yx * from_x - yy * from_y,
+            zero,
+            zero,
+        ],
+        axis=1,
+    )
+
+
+def random_colour(images, draw, augmentation: Augmentation) -> tf.Tensor:
+    """Changes brightness, contrast and saturation, in this order.
+
+    Args:
+        images: float32 tensor `(batch, height, width, channels)` in 0..255.
+        draw: float32 tensor `(batch, NUM_DRAWS)`.
+        augmentation: `Augmentation`.
+
+    Returns:
+        float32 tensor of the shape of `images`, in 0..255.
+    """
+    signed = 2.0 * draw[:, _COLOUR] - 1.0
+    factors = 1.0 + signed * [
+        augmentation.brightness,
+        augmentation.contrast,
+        augmentation.saturation,
+    ]
+    brightness, contrast, saturation = tf.unstack(
+        factors[:, :, None, None, None], axis=1
+    )
+    images = tf.clip_by_value(images * brightness, 0.0, 255.0)
+    mean = tf.reduce_mean(_grey(images), axis=(1, 2), keepdims=True)
+    images = tf.clip_by_value(mean + (images - mean) * contrast, 0.0, 255.0)
+    grey = _grey(images)
+    return tf.clip_by_value(grey + (images - grey) * saturation, 0.0, 255.0)
+
+
+def _grey(images):
+    if images.shape[-1] == 1:
+        return images
+    return tf.image.rgb_to_grayscale(images)

@@ -1,0 +1,254 @@
+"""From the bytes of an image file to pixels, and a check of all files.
+
+TensorFlow decodes JPEG (grey and CMYK included) and PNG of 8 or 16 bits, as
+Pillow does to the last bit; Pillow decodes everything else, such as GIF, BMP,
+WebP and TIFF. Of an animation the first
+frame is taken, transparent pixels lie on white, and 16-bit values keep their
+upper 8 bits. A truncated file is an error, never a half-grey image. An EXIF
+orientation is not applied, here or in an exported model.
+"""
+
+import dataclasses
+import io
+import logging
+import os
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
+
+logger = logging.getLogger(__name__)
+
+MAX_NAMED = 5
+VERIFY_BATCH = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """What a check of all files found.
+
+    Args:
+        rows: int64 array, the rows of the manifest whose file decodes.
+        bad: Tuple of pairs of a path and the reason it was refused.
+    """
+
+    rows: np.ndarray
+    bad: tuple[tuple[str, str], ...]
+
+
+def decode(contents, channels: int = 3) -> tf.Tensor:
+    """Decodes an image file.
+
+    Args:
+        contents: Scalar string tensor, the bytes of the file.
+        channels: 3 for RGB or 1 for luma. Defaults to `3`.
+
+    Returns:
+        uint8 tensor `(height, width, channels)`.
+    """
+    image = tf.cond(
+        tf.io.is_jpeg(contents),
+        lambda: tf.io.decode_jpeg(
+            contents, channels=3, dct_method="INTEGER_ACCURATE"
+        ),
+        lambda: _decode_other(contents),
+    )
+    image.set_shape((None, None, 3))
+    return to_channels(image, channels)
+
+
+def decode_and_crop(contents, box_of: Callable, channels: int = 3):
+    """Decodes the part of an image that a box covers.
+
+    Args:
+        contents: Scalar string tensor, the bytes of the file.
+        box_of: Function of an int32 tensor (height, width) that returns an
+            int32 tensor (top, left, height, width).
+        channels: 3 for RGB or 1 for luma. Defaults to `3`.
+
+    Returns:
+        uint8 tensor `(height, width, channels)`.
+    """
+
+    def crop_jpeg():
+        box = box_of(tf.io.extract_jpeg_shape(contents)[:2])
+        return tf.io.decode_and_crop_jpeg(
+            contents, box, channels=3, dct_method="INTEGER_ACCURATE"
+        )
+
+    def crop_other():
+        image = _decode_other(contents)
+        return crop_box(image, box_of(tf.shape(image)[:2]))
+
+    image = tf.cond(tf.io.is_jpeg(contents), crop_jpeg, crop_other)
+    image.set_shape((None, None, 3))
+    return to_channels(image, channels)
+
+
+def crop_box(image, box) -> tf.Tensor:
+    """The part of an image that a box covers.
+
+    Args:
+        image: Tensor `(height, width, channels)`.
+        box: int32 tensor (top, left, height, width).
+    """
+    top, left, height, width = tf.unstack(box)
+    return image[top : top + height, left : left + width]
+
+
+def to_channels(images, channels: int) -> tf.Tensor:
+    """Turns RGB into luma or repeats luma three times.
+
+    Args:
+        images: Tensor with 1 or 3 channels last.
+        channels: 1 or 3.
+    """
+    if images.shape[-1] == channels:
+        return images
+    if channels == 1:
+        return tf.image.rgb_to_grayscale(images)
+    return tf.image.grayscale_to_rgb(images)
+
+
+def verify(
+    manifest: Manifest, progress: Callable[[int, int], None] | None = None
+) -> Verification:
+    """Decodes every file once, as training will.
+
+    Args:
+        manifest: `Manifest`. One with `images` instead of files is all good.
+        progress: Function of (files done, files in all), called now and then.
+            Defaults to `None`.
+
+    Returns:
+        `Verification`.
+    """
+    if manifest.paths is None:
+        return Verification(np.arange(len(manifest)), ())
+    total = len(manifest)
+    good = np.zeros(total, dtype=bool)
+    dataset = tf.data.Dataset.from_tensor_slices(
+        (np.arange(total), manifest.paths.tolist())
+    )
+    dataset = dataset.map(
+        lambda row, path: (row, tf.shape(decode(tf.io.read_file(path)))),
+        num_parallel_calls=tf.data.AUTOTUNE,
+    )
+    dataset = dataset.ignore_errors(log_warning=False).batch(VERIFY_BATCH)
+    for rows, _ in dataset.as_numpy_iterator():
+        good[rows] = True
+        if progress is not None:
+            progress(int(rows[-1]) + 1, total)
+    if progress is not None:
+        progress(total, total)
+    bad = manifest.paths[~good].tolist()
+    return Verification(
+        np.flatnonzero(good), tuple((path, _reason(path)) for path in bad)
+    )
+
+
+def drop_bad(
+    manifest: Manifest,
+    limit: float = 0.01,
+    progress: Callable[[int, int], None] | None = None,
+) -> Manifest:
+    """Leaves out the files that do not decode, if they are few.
+
+    Args:
+        manifest: `Manifest`.
+        limit: Float in [0, 1], the part of the files that may be bad.
+            Defaults to `0.01`.
+        progress: As for `verify`. Defaults to `None`.
+
+    Returns:
+        `Manifest` of the good files. Each bad one is logged as a warning.
+
+    Raises:
+        UsageError: If a larger part is bad.
+    """
+    verification = verify(manifest, progress)
+    bad = verification.bad
+    if not bad:
+        return manifest
+    if len(bad) > limit * len(manifest):
+        named = "; ".join(f"{path} ({why})" for path, why in bad[:MAX_NAMED])
+        raise UsageError(
+            f"At most {limit:.0%} of the images of `{manifest.name}` may be "
+            f"unreadable. Received: {len(bad)} of {len(manifest)} unreadable, "
+            f"first: {named}. Repair, replace or delete them."
+        )
+    for path, why in bad:
+        logger.warning("Skipped %s: %s", path, why)
+    logger.warning(
+        "Skipped %d unreadable of %d images.", len(bad), len(manifest)
+    )
+    return manifest.select(verification.rows)
+
+
+def _decode_other(contents):
+    return tf.cond(
+        _is_deep_png(contents),
+        lambda: _decode_png(contents),
+        lambda: tf.ensure_shape(
+            tf.numpy_function(_decode_with_pillow, [contents], tf.uint8),
+            (None, None, 3),
+        ),
+    )
+
+
+def _is_deep_png(contents):
+    """Whether it is a PNG of 8 or 16 bits.
+
+    TensorFlow decodes white of a PNG of 1, 2 or 4 bits to 1, 3 or 15.
+    """
+    return tf.cond(
+        tf.strings.substr(contents, 0, 4) == b"\x89PNG",
+        lambda: (
+            tf.io.decode_raw(tf.strings.substr(contents, 24, 1), tf.uint8)[0]
+            >= 8
+        ),
+        lambda: False,
+    )
+
+
+def _decode_png(contents):
+    image = tf.cast(tf.io.decode_png(contents, channels=4), tf.int32)
+    colour, alpha = image[..., :3], image[..., 3:]
+    # Adding 127 rounds to the nearest, as Pillow does.
+    blended = (colour * alpha + 255 * (255 - alpha) + 127) // 255
+    return tf.cast(blended, tf.uint8)
+
+
+def _decode_with_pillow(contents):
+    from PIL import Image
+
+    with Image.open(io.BytesIO(contents)) as image:
+        if image.mode.startswith("I;16"):
+            grey = (np.asarray(image) >> 8).astype(np.uint8)
+            return np.repeat(grey[..., None], 3, axis=-1)
+        if image.mode in ("I", "F"):
+            raise ValueError(
+                f"Images must have at most 16 bits. Received: {image.mode}"
+            )
+        layer = image.convert("RGBA")
+    white = Image.new("RGBA", layer.size, "white")
+    return np.asarray(Image.alpha_composite(white, layer).convert("RGB"))
+
+
+def _reason(path):
+    """A few words on why a file does not decode."""
+    if not os.path.isfile(path):
+        return "no such file"
+    if os.path.getsize(path) == 0:
+        return "the file is empty"
+    try:
+        decode(tf.io.read_file(path))
+    except Exception as error:
+        if "cannot identify image file" in str(error):
+            return "it is no image of a known format"
+        last = str(getattr(error, "message", error)).split("}} ")[-1]
+        return last.partition(" [Op:")[0].strip().removesuffix(".")
+    return "it could not be decoded"

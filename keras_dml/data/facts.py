@@ -1,0 +1,119 @@
+"""What is known about each data set, from `configs/datasets/<name>.yaml`."""
+
+import dataclasses
+import functools
+import importlib.resources
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+DEFAULT = "default"
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceFile:
+    """One published file of a data set.
+
+    Args:
+        name: String, the file's name.
+        url: String, the page or address that publishes it.
+        size: Integer, its bytes. Defaults to `None`, not known.
+        md5: String, its MD5 in hexadecimal. Defaults to `None`.
+        sha256: String, its SHA-256 in hexadecimal. Defaults to `None`.
+    """
+
+    name: str
+    url: str
+    size: int | None = None
+    md5: str | None = None
+    sha256: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetFacts:
+    """Counts, files and customs of a data set.
+
+    Args:
+        name: String.
+        title: String, its name in papers.
+        homepage: String.
+        paper: String, who published it.
+        folders: Tuple of names its folder goes by.
+        layout: Tuple of files and folders it holds.
+        counts: Mapping of what is counted ("images", "train_images",
+            "train_classes", "test_images", "test_classes", ...) to integers;
+            empty when nothing is known.
+        recall_k: Tuple of integers, the K that papers report.
+        image_size: Integer, the side that suits it.
+        channels: 1 or 3.
+        flip: Boolean, whether a mirrored image keeps its class.
+        tfds_name: String, its tensorflow-datasets builder, or `None`.
+        tfds_downloads: Boolean, whether that builder's download works.
+        tfds_unused: Tuple of its splits that repeat images of others.
+        files: Tuple of `SourceFile`.
+    """
+
+    name: str
+    title: str
+    homepage: str
+    paper: str
+    folders: tuple[str, ...]
+    layout: tuple[str, ...]
+    counts: Mapping[str, int]
+    recall_k: tuple[int, ...]
+    image_size: int
+    channels: int
+    flip: bool
+    tfds_name: str | None
+    tfds_downloads: bool
+    tfds_unused: tuple[str, ...]
+    files: tuple[SourceFile, ...]
+
+
+def known_datasets() -> list[str]:
+    """Names of all data sets with their own facts, sorted."""
+    names = [
+        entry.name.removesuffix(".yaml")
+        for entry in _folder().iterdir()
+        if entry.name.endswith(".yaml")
+    ]
+    return sorted(set(names) - {DEFAULT})
+
+
+@functools.cache
+def dataset_facts(name: str) -> DatasetFacts:
+    """The facts of a data set; those of `default` where it has none.
+
+    Args:
+        name: String, a data set's name, a folder, a CSV file or `tfds:NAME`.
+
+    Example:
+
+    >>> dataset_facts("sop").recall_k
+    (1, 10, 100, 1000)
+    """
+    if name not in known_datasets():
+        name = _named_by_tfds(name) or DEFAULT
+    content = yaml.safe_load((_folder() / f"{name}.yaml").read_text("utf-8"))
+    files = tuple(SourceFile(**entry) for entry in content.pop("files"))
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in content.items()
+    }
+    return DatasetFacts(name=name, files=files, **values)
+
+
+def _folder():
+    return importlib.resources.files("keras_dml.configs") / "datasets"
+
+
+def _named_by_tfds(source):
+    """The known data set that `tfds:NAME` stands for, if any."""
+    builder = source.removeprefix("tfds:").partition("/")[0].partition(":")[0]
+    if not source.startswith("tfds:"):
+        return None
+    for name in known_datasets():
+        if dataset_facts(name).tfds_name == builder:
+            return name
+    return None

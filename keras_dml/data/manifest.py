@@ -1,0 +1,214 @@
+"""The list of images that every reader returns."""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_dml.errors import UsageError
+
+# Lists are accepted; what is stored is always a numpy array.
+Array = Any
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Manifest:
+    """The images of a data set: where they are, their labels and their split.
+
+    Row `i` of every array describes image `i`. The pixels are either files
+    (`paths`) or one array in memory (`images`), never both.
+
+    Args:
+        name: String, the data set's name.
+        labels: int64 array `(n,)`, an index into `class_names`.
+        class_names: Tuple of strings, one per class.
+        ids: String array `(n,)`, unique, and the same on every machine.
+        paths: String array `(n,)`, the files. Defaults to `None`.
+        images: uint8 array `(n, height, width, channels)`. Defaults to
+            `None`.
+        split: String array `(n,)` of `""`, `"train"` or `"test"`. Defaults
+            to `""` for all rows.
+        role: String array `(n,)` of `""`, `"query"` or `"gallery"`. Defaults
+            to `""` for all rows, which is a test set whose images are query
+            and gallery at once.
+        group: int64 array `(n,)`, a coarser class. Defaults to `None`.
+        box: float array `(n, 4)`, the object's left, top, right and bottom
+            in pixels. Defaults to `None`.
+        seen: Boolean, whether test classes are seen in training. Defaults to
+            `False`.
+        partial: Boolean, whether images of the published set are missing.
+            Defaults to `False`.
+
+    Raises:
+        ValueError: If lengths, types, labels or words do not agree.
+
+    Example:
+
+    >>> manifest = Manifest(
+    ...     name="fruit",
+    ...     labels=[0, 0, 1],
+    ...     class_names=["apple", "pear"],
+    ...     ids=["a.jpg", "b.jpg", "c.jpg"],
+    ...     paths=["fruit/a.jpg", "fruit/b.jpg", "fruit/c.jpg"],
+    ... )
+    >>> len(manifest), manifest.num_classes
+    (3, 2)
+    """
+
+    name: str
+    labels: Array
+    class_names: Sequence[str]
+    ids: Array
+    paths: Array = None
+    images: Array = None
+    split: Array = None
+    role: Array = None
+    group: Array = None
+    box: Array = None
+    seen: bool = False
+    partial: bool = False
+
+    def __post_init__(self):
+        labels = np.asarray(self.labels)
+        if labels.size and not np.issubdtype(labels.dtype, np.integer):
+            raise ValueError(
+                "`labels` must be integers. "
+                f"Received: labels with dtype={labels.dtype}"
+            )
+        count = len(labels)
+        values = {
+            "labels": labels.astype(np.int64),
+            "class_names": tuple(str(name) for name in self.class_names),
+            "ids": np.asarray(self.ids, dtype=str),
+            "split": _words("split", self.split, count, ("train", "test")),
+            "role": _words("role", self.role, count, ("query", "gallery")),
+        }
+        if self.paths is not None:
+            values["paths"] = np.asarray(self.paths, dtype=str)
+        if self.group is not None:
+            values["group"] = np.asarray(self.group, dtype=np.int64)
+        if self.box is not None:
+            values["box"] = np.asarray(self.box, dtype=np.float64)
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+        self._check()
+
+    def _check(self):
+        count = len(self)
+        for field in ("ids", "paths", "images", "split", "role", "group"):
+            value = getattr(self, field)
+            if value is not None and len(value) != count:
+                raise ValueError(
+                    f"`{field}` must have one row per label. Received: "
+                    f"{len(value)} rows for {count} labels."
+                )
+        if (self.paths is None) == (self.images is None):
+            raise ValueError(
+                "Exactly one of `paths` and `images` must be given. Received: "
+                f"paths={self.paths is not None}, "
+                f"images={self.images is not None}"
+            )
+        if self.images is not None and (
+            self.images.ndim != 4
+            or self.images.dtype != np.uint8
+            or self.images.shape[-1] not in (1, 3)
+        ):
+            raise ValueError(
+                "`images` must be a uint8 array of shape (n, height, width, "
+                "1 or 3). Received: images with dtype="
+                f"{self.images.dtype}, shape={self.images.shape}"
+            )
+        if self.box is not None and self.box.shape != (count, 4):
+            raise ValueError(
+                "`box` must have shape (n, 4). Received: box with shape="
+                f"{self.box.shape}"
+            )
+        if count and not (
+            self.labels.min() >= 0 and self.labels.max() < len(self.class_names)
+        ):
+            raise ValueError(
+                f"`labels` must be in 0..{len(self.class_names) - 1}, the "
+                "rows of `class_names`. Received: labels in "
+                f"{self.labels.min()}..{self.labels.max()}"
+            )
+        unique, repeats = np.unique(self.ids, return_counts=True)
+        if len(unique) != count:
+            raise ValueError(
+                "`ids` must be unique, for a query is told from its "
+                f"references by id. Received: {unique[repeats > 1][0]!r} "
+                f"{repeats.max()} times."
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes have at least one row."""
+        return len(np.unique(self.labels))
+
+    def select(self, rows) -> "Manifest":
+        """Returns the given rows; labels and class names stay as they are.
+
+        Args:
+            rows: Integer or Boolean array.
+        """
+        rows = np.asarray(rows)
+        if rows.size == 0:
+            rows = rows.astype(np.int64)
+        fields = ("labels", "ids", "paths", "images", "split", "role")
+        chosen = {
+            field: getattr(self, field)[rows]
+            for field in (*fields, "group", "box")
+            if getattr(self, field) is not None
+        }
+        return dataclasses.replace(self, **chosen)
+
+    def part(self, split: str) -> "Manifest":
+        """Returns the rows of a split, relabelled.
+
+        Args:
+            split: `"train"` or `"test"`.
+
+        Raises:
+            UsageError: If no row belongs to it.
+        """
+        rows = np.flatnonzero(self.split == split)
+        if not len(rows):
+            raise UsageError(
+                f"No image of `{self.name}` belongs to the {split} split. "
+                f"Received: splits {sorted(set(self.split.tolist()))}. Give "
+                "at least one class to each split."
+            )
+        return self.select(rows).relabeled()
+
+    def relabeled(self) -> "Manifest":
+        """Numbers the classes present 0..C-1, in the order of their labels."""
+        classes, labels = np.unique(self.labels, return_inverse=True)
+        names = tuple(self.class_names[label] for label in classes)
+        return dataclasses.replace(self, labels=labels, class_names=names)
+
+    def checksum(self) -> str:
+        """SHA-256 of ids and labels: equal for equal lists of images."""
+        digest = hashlib.sha256()
+        for identity, label in zip(
+            self.ids.tolist(), self.labels.tolist(), strict=True
+        ):
+            digest.update(f"{identity}\0{label}\n".encode())
+        return digest.hexdigest()
+
+
+def _words(field, value, count, words):
+    """Fills a missing column with "" and refuses words it cannot hold."""
+    if value is None:
+        return np.full(count, "", dtype="<U7")
+    value = np.asarray(value, dtype="<U7")
+    unknown = sorted(set(value.tolist()) - {"", *words})
+    if unknown:
+        raise ValueError(
+            f"`{field}` must hold '', {words[0]!r} or {words[1]!r}. "
+            f"Received: {unknown[0]!r}"
+        )
+    return value

@@ -1,0 +1,297 @@
+"""Batches of images for training and for evaluation, as tf.data datasets."""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from keras_dml.data import augmentation as augment
+from keras_dml.data import decoding, resizing
+from keras_dml.data.augmentation import Augmentation
+from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
+
+
+def train_batches(
+    manifest: Manifest,
+    sampler: Callable[[int], Sequence[np.ndarray]],
+    *,
+    image_size: int,
+    channels: int = 3,
+    seed: int = 0,
+    first_epoch: int = 0,
+    steps_per_epoch: int | None = None,
+    augmentation: Augmentation | None = None,
+) -> tf.data.Dataset:
+    """Endless batches of augmented images.
+
+    What an epoch holds depends on `seed` and on its number alone, not on
+    where the run started. To see an image in several views, let the sampler
+    name its row several times: every place in a batch has its own draws.
+
+    Args:
+        manifest: `Manifest` of training images, labelled 0..C-1.
+        sampler: Function of the epoch that returns its batches: arrays of
+            rows of `manifest`, as `balanced_batches` and `random_batches`
+            do. Every epoch must have as many batches of the same sizes.
+        image_size: Integer, the side of the square images.
+        channels: 3 for RGB or 1 for luma. Defaults to `3`.
+        seed: Non-negative integer. Defaults to `0`.
+        first_epoch: Integer, the epoch to start at. Defaults to `0`.
+        steps_per_epoch: Integer, how many batches an epoch must have; other
+            numbers are refused. Defaults to what the sampler gives.
+        augmentation: `Augmentation`. Defaults to `Augmentation()`.
+
+    Returns:
+        Dataset of `({"image": float32 (batch, image_size, image_size,
+        channels) in 0..255, "label": int32 (batch,)}, int32 (batch,))`. The
+        batch size is static when all batches are full.
+
+    Raises:
+        UsageError: If sizes do not fit.
+
+    Example:
+
+    ```python
+    batches = train_batches(
+        manifest,
+        lambda epoch: balanced_batches(manifest.labels, 8, 4, 0, epoch),
+        image_size=96,
+    )
+    ```
+    """
+    augmentation = augmentation or Augmentation()
+    _check_sizes(image_size, augmentation.resize, channels)
+    sizes = [len(rows) for rows in sampler(first_epoch)]
+    if steps_per_epoch not in (None, len(sizes)):
+        raise UsageError(
+            "`steps_per_epoch` must be the number of batches that `sampler` "
+            f"gives, {len(sizes)}. Received: "
+            f"steps_per_epoch={steps_per_epoch}"
+        )
+    batch_size = max(sizes)
+    is_full = min(sizes) == batch_size
+    dataset = _index_batches(sampler, sizes, seed, first_epoch)
+    labels = _on_cpu(manifest.labels.astype(np.int32))
+    settings = (augmentation, image_size, channels)
+    if manifest.images is None:
+        paths = _on_cpu(manifest.paths.tolist())
+
+        def load(row, draw):
+            contents = tf.io.read_file(paths[tf.maximum(row, 0)])
+            return row, draw, _train_image(contents, draw, *settings)
+
+        dataset = dataset.unbatch().map(
+            load, num_parallel_calls=tf.data.AUTOTUNE
+        )
+        dataset = dataset.batch(batch_size, drop_remainder=True)
+    else:
+        images = _on_cpu(manifest.images)
+
+        def gather(rows, draw):
+            pixels = tf.gather(images, tf.maximum(rows, 0))
+            return rows, draw, _train_array(pixels, draw, *settings)
+
+        dataset = dataset.map(gather, num_parallel_calls=tf.data.AUTOTUNE)
+
+    def finish(rows, draw, images):
+        if not is_full:
+            count = tf.math.count_nonzero(rows >= 0, dtype=tf.int32)
+            rows, draw, images = rows[:count], draw[:count], images[:count]
+        if augmentation.has_affine:
+            images = augment.random_affine(images, draw, augmentation)
+        if augmentation.has_colour:
+            images = augment.random_colour(images, draw, augmentation)
+        batch_labels = tf.gather(labels, rows)
+        return {"image": images, "label": batch_labels}, batch_labels
+
+    dataset = dataset.map(finish, num_parallel_calls=tf.data.AUTOTUNE)
+    return dataset.prefetch(tf.data.AUTOTUNE)
+
+
+def evaluation_batches(
+    manifest: Manifest,
+    *,
+    batch_size: int,
+    image_size: int,
+    channels: int = 3,
+    resize: int | None = None,
+    squash: bool = False,
+) -> tf.data.Dataset:
+    """All images once, in the order of the manifest.
+
+    The shorter side is resized with antialiasing, then the centre cropped.
+
+    Args:
+        manifest: `Manifest`.
+        batch_size: Integer; the last batch holds the rest.
+        image_size: Integer, the side of the square images.
+        channels: 3 for RGB or 1 for luma. Defaults to `3`.
+        resize: Integer, the shorter side before the crop. Defaults to
+            `image_size`.
+        squash: Boolean, whether both sides become `resize`. Defaults to
+            `False`.
+
+    Returns:
+        Dataset of the structure that `train_batches` yields.
+
+    Raises:
+        UsageError: If sizes do not fit.
+    """
+    _check_sizes(image_size, resize, channels)
+    labels = tf.data.Dataset.from_tensor_slices(
+        manifest.labels.astype(np.int32)
+    )
+
+    def fit(pixels):
+        return _fit(pixels, image_size, channels, resize, squash)
+
+    if manifest.images is None:
+        images = tf.data.Dataset.from_tensor_slices(manifest.paths.tolist())
+        images = images.map(
+            lambda path: fit(decoding.decode(tf.io.read_file(path))),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        ).batch(batch_size)
+    else:
+        pixels = _on_cpu(manifest.images)
+        images = tf.data.Dataset.range(len(manifest)).batch(batch_size)
+        images = images.map(
+            lambda rows: fit(tf.gather(pixels, rows)),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+    dataset = tf.data.Dataset.zip(images, labels.batch(batch_size))
+    dataset = dataset.map(
+        lambda image, label: ({"image": image, "label": label}, label)
+    )
+    return dataset.prefetch(tf.data.AUTOTUNE)
+
+
+def _on_cpu(values):
+    """A constant of the host: tf.data does not run on an accelerator."""
+    with tf.device("CPU:0"):
+        return tf.constant(values)
+
+
+def _check_sizes(image_size, resize, channels):
+    if channels not in (1, 3):
+        raise UsageError(
+            f"`channels` must be 1 or 3. Received: channels={channels}"
+        )
+    if image_size < 1 or (resize is not None and resize < image_size):
+        raise UsageError(
+            "`resize` must be at least `image_size`, since a square of that "
+            f"side is cropped. Received: resize={resize}, "
+            f"image_size={image_size}"
+        )
+
+
+def _index_batches(sampler, sizes, seed, first_epoch):
+    """Endless (rows, draws); a batch that is not full is filled with -1."""
+    batch_size = max(sizes)
+
+    def generate():
+        for epoch in itertools.count(first_epoch):
+            batches = sampler(epoch)
+            if [len(rows) for rows in batches] != sizes:
+                raise ValueError(
+                    "`sampler` must give the same batch sizes in every "
+                    f"epoch. Received: other sizes in epoch {epoch}."
+                )
+            for step, rows in enumerate(batches):
+                filled = np.full(batch_size, -1, dtype=np.int64)
+                filled[: len(rows)] = rows
+                yield filled, augment.draws(seed, epoch, step, batch_size)
+
+    return tf.data.Dataset.from_generator(
+        generate,
+        output_signature=(
+            tf.TensorSpec((batch_size,), tf.int64),
+            tf.TensorSpec((batch_size, augment.NUM_DRAWS), tf.float32),
+        ),
+    )
+
+
+def _train_image(contents, draw, augmentation, image_size, channels):
+    """One file, cropped, flipped and resized."""
+    if augmentation.crop == "random_resized":
+        image = decoding.decode_and_crop(
+            contents,
+            lambda shape: augment.random_resized_crop_box(
+                shape, draw, augmentation.area, augmentation.aspect
+            ),
+        )
+        image = _flip(image, draw, augmentation)
+        image = _resize_square(image, augmentation, image_size)
+    else:
+        image = _flip(decoding.decode(contents), draw, augmentation)
+        image = _crop_resized(image, draw, augmentation, image_size)
+    image = tf.ensure_shape(image, (image_size, image_size, 3))
+    return decoding.to_channels(image, channels)
+
+
+def _train_array(pixels, draw, augmentation, image_size, channels):
+    """A batch of images in memory, cropped, flipped and resized."""
+    if augmentation.flip:
+        pixels = tf.where(
+            augment.flips(draw)[:, None, None, None],
+            tf.reverse(pixels, [2]),
+            pixels,
+        )
+    if augmentation.crop == "centre":
+        return _fit(
+            pixels,
+            image_size,
+            channels,
+            augmentation.resize,
+            augmentation.squash,
+        )
+
+    def crop(item):
+        image, one_draw = item
+        if augmentation.crop == "random":
+            return _crop_resized(image, one_draw, augmentation, image_size)
+        box = augment.random_resized_crop_box(
+            tf.shape(image)[:2],
+            one_draw,
+            augmentation.area,
+            augmentation.aspect,
+        )
+        image = decoding.crop_box(image, box)
+        return _resize_square(image, augmentation, image_size)
+
+    cropped = tf.map_fn(crop, (pixels, draw), fn_output_signature=tf.float32)
+    shape = (pixels.shape[0], image_size, image_size, pixels.shape[-1])
+    return decoding.to_channels(tf.ensure_shape(cropped, shape), channels)
+
+
+def _resize_square(image, augmentation, image_size):
+    size = (image_size, image_size)
+    return resizing.resize(image, size, augmentation.antialias)
+
+
+def _crop_resized(image, draw, augmentation, image_size):
+    place = draw[:2] if augmentation.crop == "random" else None
+    return resizing.resize_and_crop(
+        image, image_size, augmentation.resize, augmentation.squash, place
+    )
+
+
+def _fit(pixels, image_size, channels, resize, squash):
+    """Shorter side resized, centre cropped: one image or a batch."""
+    if pixels.shape[-3:-1] == (image_size, image_size) and (
+        resize in (None, image_size)
+    ):
+        pixels = tf.cast(pixels, tf.float32)
+    else:
+        pixels = resizing.resize_and_crop(pixels, image_size, resize, squash)
+    shape = (*pixels.shape[:-3], image_size, image_size, pixels.shape[-1])
+    return decoding.to_channels(tf.ensure_shape(pixels, shape), channels)
+
+
+def _flip(image, draw, augmentation):
+    if not augmentation.flip:
+        return image
+    return tf.cond(
+        augment.flips(draw), lambda: tf.reverse(image, [1]), lambda: image
+    )

@@ -1,0 +1,183 @@
+"""Says whether a data set is all there, and what to fetch from where."""
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from keras_dml.data import readers
+from keras_dml.data.facts import DatasetFacts, SourceFile, dataset_facts
+from keras_dml.data.readers.completeness import count
+from keras_dml.errors import RunError, UsageError
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What `prepare` found.
+
+    Args:
+        name: String, the source to train on: the data set, or `tfds:NAME`
+            when it was downloaded.
+        data_dir: String, the folder that was looked at.
+        complete: Boolean, whether it can be used as it is.
+        problem: String, what is missing; empty when complete.
+        counts: Dictionary of the images and classes found.
+        archives: Dictionary from the published files that lie in the folder
+            to `"ok"`, `"wrong size"`, `"wrong checksum"` or `"no published
+            checksum"`.
+        missing: Tuple of `SourceFile`, the published files to fetch; empty
+            when complete.
+        advice: Tuple of sentences on what to do.
+    """
+
+    name: str
+    data_dir: str
+    complete: bool
+    problem: str
+    counts: dict[str, int]
+    archives: dict[str, str]
+    missing: tuple[SourceFile, ...]
+    advice: tuple[str, ...]
+
+
+def prepare(
+    name: str,
+    data_dir=None,
+    download: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Checks layout, counts and, where archives lie there, checksums.
+
+    Args:
+        name: String, a data set's name or `tfds:NAME`.
+        data_dir: Path of the data set's folder or of the one above it.
+            Defaults to `None`.
+        download: Boolean, whether to download a missing set with
+            tensorflow-datasets where its builder works. Defaults to `False`.
+        progress: Function of a sentence on what is being done. Defaults to
+            `None`.
+
+    Returns:
+        `Report`.
+
+    Raises:
+        UsageError: If the name is unknown, or a download is asked for that
+            does not exist.
+        RunError: If the download fails.
+    """
+    say = progress or (lambda sentence: None)
+    is_builder = name.startswith("tfds:")
+    if name not in readers.READERS and not is_builder:
+        readers.read(name, data_dir)
+        raise UsageError(
+            "`prepare` takes the name of a data set. Received: "
+            f"{name!r}, a folder or file, which can be used as it is."
+        )
+    facts = dataset_facts(name)
+    if download:
+        _download(name, facts, data_dir, say)
+        name, is_builder = f"tfds:{_builder_of(name, facts)}", True
+    say(f"Reading {name}")
+    problem, counts = "", {}
+    try:
+        manifest = (
+            readers.read_tfds(
+                name.removeprefix("tfds:"), data_dir, download=False
+            )
+            if is_builder
+            else readers.read(name, data_dir)
+        )
+        counts = count(manifest)
+    except UsageError as error:
+        problem = str(error)
+    archives = _check_archives(facts, data_dir, say)
+    missing = tuple(
+        file for file in facts.files if archives.get(file.name) != "ok"
+    )
+    return Report(
+        name=name,
+        data_dir="" if data_dir is None else str(data_dir),
+        complete=not problem,
+        problem=problem,
+        counts=counts,
+        archives=archives,
+        missing=missing if problem else (),
+        advice=_advice(facts, is_builder) if problem else (),
+    )
+
+
+def _download(name, facts: DatasetFacts, data_dir, say):
+    builder = _builder_of(name, facts)
+    if builder is None:
+        raise UsageError(
+            f"`{name}` cannot be downloaded by keras-dml. Received: "
+            f"download=True. Fetch its files from {facts.homepage}; without "
+            "download they are listed with sizes and checksums."
+        )
+    say(f"Downloading tfds:{builder}")
+    readers.load_builder(builder, data_dir, download=True)
+
+
+def _builder_of(name, facts: DatasetFacts):
+    """The builder that downloads a data set, or None."""
+    if name.startswith("tfds:"):
+        return name.removeprefix("tfds:")
+    return facts.tfds_name if facts.tfds_downloads else None
+
+
+def _check_archives(facts, data_dir, say):
+    """Results for the published files found in the folder."""
+    if data_dir is None or not Path(data_dir).is_dir():
+        return {}
+    folders = [Path(data_dir), *(Path(data_dir) / f for f in facts.folders)]
+    results = {}
+    for file in facts.files:
+        for folder in folders:
+            path = folder / file.name
+            if path.is_file():
+                say(f"Checking {path}")
+                results[file.name] = check_file(path, file)
+                break
+    return results
+
+
+def check_file(path, file: SourceFile) -> str:
+    """Compares a file with what was published.
+
+    Args:
+        path: Path.
+        file: `SourceFile`.
+
+    Returns:
+        `"ok"`, `"wrong size"`, `"wrong checksum"` or `"no published
+        checksum"`.
+    """
+    path = Path(path)
+    if file.size is not None and path.stat().st_size != file.size:
+        return "wrong size"
+    algorithm = "sha256" if file.sha256 else "md5"
+    expected = file.sha256 or file.md5
+    if expected is None:
+        return "no published checksum"
+    try:
+        with path.open("rb") as content:
+            digest = hashlib.file_digest(content, algorithm).hexdigest()
+    except OSError as error:
+        raise RunError(f"{path} could not be read: {error}") from error
+    return "ok" if digest == expected else "wrong checksum"
+
+
+def _advice(facts, is_builder):
+    """What to do about an incomplete set."""
+    advice = []
+    if facts.files:
+        advice.append(
+            f"Fetch the files from {facts.homepage} and unpack them so that "
+            f"the folder holds {', '.join(facts.layout)}."
+        )
+    if facts.tfds_downloads and not is_builder:
+        advice.append(
+            f"Or let tensorflow-datasets download it and use "
+            f"`tfds:{facts.tfds_name}` as the source."
+        )
+    return tuple(advice)

@@ -1,0 +1,89 @@
+"""Readers of data sets: each returns a `Manifest` with the papers' split."""
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+from keras_dml.data.manifest import Manifest
+from keras_dml.data.readers.cars196 import read_cars196
+from keras_dml.data.readers.csv_file import read_csv
+from keras_dml.data.readers.cub200 import read_cub200
+from keras_dml.data.readers.digits import read_digits
+from keras_dml.data.readers.folder import read_folder
+from keras_dml.data.readers.inshop import read_inshop
+from keras_dml.data.readers.omniglot import read_omniglot
+from keras_dml.data.readers.sop import read_sop
+from keras_dml.data.readers.tfds_adapter import (
+    load_builder,
+    read_tfds,
+)
+from keras_dml.errors import UsageError
+
+READERS: dict[str, Callable[..., Manifest]] = {
+    "cars196": read_cars196,
+    "cub200": read_cub200,
+    "digits": read_digits,
+    "inshop": read_inshop,
+    "omniglot": read_omniglot,
+    "sop": read_sop,
+}
+
+
+def read(source, data_dir=None, allow_partial: bool = False) -> Manifest:
+    """Reads a data set.
+
+    Args:
+        source: Name of a data set in `READERS`, `tfds:NAME`, a folder with
+            one sub-folder per class, or a CSV file `path,label[,split]`.
+        data_dir: Path of the folder that holds a named data set. Defaults
+            to `None`.
+        allow_partial: Boolean, whether to go on when images are missing.
+            Defaults to `False`.
+
+    Returns:
+        `Manifest`.
+
+    Raises:
+        UsageError: If the source is unknown or incomplete.
+
+    Example:
+
+    >>> read("digits").class_names
+    ('0', '1', '2', '3', '4', '5', '6', '7', '8', '9')
+    """
+    name = str(source)
+    if name in READERS:
+        return READERS[name](data_dir, allow_partial=allow_partial)
+    if name.startswith("tfds:"):
+        return read_tfds(
+            name.removeprefix("tfds:"), data_dir, allow_partial=allow_partial
+        )
+    if Path(name).is_dir():
+        return read_folder(name, allow_partial=allow_partial)
+    if Path(name).is_file() or name.lower().endswith(".csv"):
+        return read_csv(name, allow_partial=allow_partial)
+    near = difflib.get_close_matches(name, READERS, n=3, cutoff=0.4)
+    raise UsageError(
+        f"`{name}` is no known data set"
+        + (f"; did you mean {' or '.join(near)}?" if near else ".")
+        + " A source is one of "
+        + ", ".join(READERS)
+        + ", a folder with one sub-folder per class, a CSV file "
+        "(path,label[,split]) or tfds:NAME. Received: no such folder or file."
+    )
+
+
+__all__ = [
+    "READERS",
+    "load_builder",
+    "read",
+    "read_cars196",
+    "read_csv",
+    "read_cub200",
+    "read_digits",
+    "read_folder",
+    "read_inshop",
+    "read_omniglot",
+    "read_sop",
+    "read_tfds",
+]

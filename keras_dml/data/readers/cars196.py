@@ -1,0 +1,116 @@
+"""Cars196: classes 1 to 98 train, 99 to 196 test."""
+
+from pathlib import Path
+
+import numpy as np
+
+from keras_dml.data.facts import dataset_facts
+from keras_dml.data.manifest import Manifest
+from keras_dml.data.readers.completeness import complete, exist, find_root
+from keras_dml.errors import UsageError
+
+TRAIN_CLASSES = 98
+_BOX = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2")
+_TRAIN_LIST = "cars_train_annos.mat"
+_TEST_LIST = "cars_test_annos_withlabels.mat"
+
+
+def read_cars196(data_dir, allow_partial: bool = False) -> Manifest:
+    """Reads either layout in which the set was published.
+
+    Either `cars_annos.mat` with `car_ims/`, or the kit's
+    `cars_train_annos.mat` and `cars_test_annos_withlabels.mat` with
+    `cars_train/` and `cars_test/`. The published split by image is not used.
+    Fields are read by name, since the class is in another column of each.
+
+    Args:
+        data_dir: Path of the folder, or of the one above it.
+        allow_partial: Boolean, whether to go on when images are missing.
+            Defaults to `False`.
+
+    Returns:
+        `Manifest` with boxes.
+
+    Raises:
+        UsageError: If lists or images are missing.
+    """
+    facts = dataset_facts("cars196")
+    places = ("", "devkit/", "car_devkit/devkit/")
+    kit_lists = [f"{place}{_TRAIN_LIST}" for place in places]
+    root = find_root(data_dir, facts, ["cars_annos.mat", *kit_lists])
+    if (root / "cars_annos.mat").is_file():
+        content = _load(root / "cars_annos.mat")
+        names, classes, boxes = _columns(content, "relative_im_path", "")
+        class_names = content.get("class_names")
+    else:
+        names, classes, boxes, class_names = _read_kit(root, kit_lists)
+    labels = np.asarray(classes, dtype=np.int64) - 1
+    count = facts.counts["classes"]
+    if class_names is None or len(class_names) != count:
+        class_names = [str(label + 1) for label in range(count)]
+    manifest = Manifest(
+        name=facts.name,
+        labels=labels,
+        class_names=list(class_names),
+        ids=names,
+        paths=[str(root / name) for name in names],
+        split=np.where(labels < TRAIN_CLASSES, "train", "test"),
+        box=boxes,
+    )
+    found = exist(root, names)
+    return complete(manifest, facts, found, str(root), allow_partial)
+
+
+def _read_kit(root, kit_lists):
+    train = next(root / name for name in kit_lists if (root / name).is_file())
+    test = next(
+        (
+            folder / _TEST_LIST
+            for folder in (train.parent, root)
+            if (folder / _TEST_LIST).is_file()
+        ),
+        None,
+    )
+    if test is None:
+        raise UsageError(
+            f"`cars196` needs {_TEST_LIST} beside {train}. Received: no such "
+            "file (cars_test_annos.mat has no labels). `keras-dml prepare "
+            "cars196 --data-dir DIR` says where it is published."
+        )
+    parts = [
+        _columns(_load(path), "fname", folder)
+        for path, folder in ((train, "cars_train/"), (test, "cars_test/"))
+    ]
+    names = parts[0][0] + parts[1][0]
+    classes = np.concatenate([parts[0][1], parts[1][1]])
+    boxes = np.concatenate([parts[0][2], parts[1][2]])
+    meta = train.parent / "cars_meta.mat"
+    class_names = _load(meta).get("class_names") if meta.is_file() else None
+    return names, classes, boxes, class_names
+
+
+def _load(path: Path):
+    import scipy.io
+
+    try:
+        return scipy.io.loadmat(path, squeeze_me=True)
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise UsageError(
+            f"{path} must be a MATLAB file as published. Received: {error}. "
+            "Unpack or fetch it again."
+        ) from error
+
+
+def _columns(content, name_field, folder):
+    """Names, classes and boxes of one file of annotations."""
+    rows = np.atleast_1d(content["annotations"])
+    missing = {name_field, "class", *_BOX} - set(rows.dtype.names or ())
+    if missing:
+        raise UsageError(
+            "The annotations of Cars196 must have the fields "
+            f"{(name_field, 'class', *_BOX)}. Received: {rows.dtype.names}. "
+            "Use the file with labels."
+        )
+    boxes = np.stack([rows[field].astype(np.float64) for field in _BOX], 1)
+    names = [folder + str(name) for name in rows[name_field]]
+    return names, rows["class"].astype(np.int64), boxes

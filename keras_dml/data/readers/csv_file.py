@@ -1,0 +1,121 @@
+"""A CSV file with the columns path, label and, if wanted, split."""
+
+import collections
+import csv
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+from keras_dml.data import splits
+from keras_dml.data.manifest import Manifest
+from keras_dml.data.readers.completeness import MAX_NAMED, exist
+from keras_dml.errors import UsageError
+
+
+def read_csv(path, allow_partial: bool = False) -> Manifest:
+    """Reads `path,label[,split]`; paths are relative to the file.
+
+    `split` is train or test. Without it the first half of the classes
+    trains. Labels are sorted, as numbers if all of them are.
+
+    Args:
+        path: Path of the file.
+        allow_partial: Boolean, whether to go on when images are missing.
+            Defaults to `False`.
+
+    Returns:
+        `Manifest`; `seen` if a class is in both splits.
+
+    Raises:
+        UsageError: If the file, a column, a value or an image is missing.
+    """
+    path = Path(path)
+    rows = _rows(path)
+    names = [row["path"] for row in rows]
+    name, times = collections.Counter(names).most_common(1)[0]
+    if times > 1:
+        raise UsageError(
+            f"Every path of {path} must be listed once. Received: {name!r} "
+            f"{times} times."
+        )
+    values = {row["label"] for row in rows}
+    are_numbers = all(value.isdecimal() for value in values)
+    class_names = sorted(values, key=int if are_numbers else str)
+    label_of = {name: label for label, name in enumerate(class_names)}
+    labels = np.asarray([label_of[row["label"]] for row in rows])
+    if "split" in rows[0]:
+        split = np.asarray([row["split"].lower() for row in rows])
+        of_train = set(labels[split == "train"].tolist())
+        seen = bool(of_train & set(labels[split == "test"].tolist()))
+    else:
+        split, seen = splits.class_disjoint(labels), False
+    manifest = Manifest(
+        name=path.stem,
+        labels=labels,
+        class_names=class_names,
+        ids=names,
+        paths=[str(path.parent / name) for name in names],
+        split=split,
+        seen=seen,
+    )
+    return _drop_missing(manifest, path, allow_partial)
+
+
+def _rows(path):
+    """The lines as dictionaries, each checked."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, skipinitialspace=True)
+            columns = [name.strip() for name in reader.fieldnames or ()]
+            reader.fieldnames = columns
+            rows = list(reader)
+    except OSError as error:
+        raise UsageError(
+            f"`{path}` must be a CSV file. Received: {error.strerror}."
+        ) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(
+            f"`{path}` must be a CSV file in UTF-8. Received: {error}"
+        ) from error
+    if not {"path", "label"} <= set(columns):
+        raise UsageError(
+            f"{path} must have the columns path and label in its first line, "
+            f"and may have split. Received: columns={columns}"
+        )
+    if not rows:
+        raise UsageError(
+            f"{path} must list at least two classes of images. Received: no "
+            "line after the first."
+        )
+    for number, row in enumerate(rows, start=2):
+        if not row["path"] or not row["label"]:
+            raise UsageError(
+                f"Line {number} of {path} must have a path and a label. "
+                f"Received: path={row['path']!r}, label={row['label']!r}"
+            )
+        if "split" in columns and (row["split"] or "").lower() not in (
+            "train",
+            "test",
+        ):
+            raise UsageError(
+                f"The split on line {number} of {path} must be train or "
+                f"test. Received: {row['split']!r}"
+            )
+    return rows
+
+
+def _drop_missing(manifest, path, allow_partial):
+    found = exist(path.parent, manifest.ids.tolist())
+    if found.all():
+        return manifest
+    missing = manifest.ids[~found]
+    if not allow_partial or not found.any():
+        raise UsageError(
+            f"{len(missing)} of {len(manifest)} images of {path} are missing, "
+            f"first: {', '.join(missing[:MAX_NAMED])}. Paths are relative to "
+            "the file's folder. Correct them, or go on without them by --set "
+            "data.allow_partial=true."
+        )
+    kept = manifest.select(np.flatnonzero(found))
+    return dataclasses.replace(kept, partial=True)

@@ -1,0 +1,100 @@
+"""A folder with one sub-folder per class."""
+
+import os
+from pathlib import Path
+
+from keras_dml.data import splits
+from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
+
+SUFFIXES = (
+    ".bmp",
+    ".gif",
+    ".jpeg",
+    ".jpg",
+    ".png",
+    ".tif",
+    ".tiff",
+    ".webp",
+)
+
+
+def read_folder(path, allow_partial: bool = False) -> Manifest:
+    """Reads `path/<class>/<image>`; classes and images in sorted order.
+
+    A folder whose only sub-folder is called `images` is read as that one.
+    Names that start with a dot, and files that are no images by their
+    suffix, are passed over. The first half of the classes trains.
+
+    Args:
+        path: Path of the folder.
+        allow_partial: Boolean, whether to leave out sub-folders without an
+            image instead of refusing them. Defaults to `False`.
+
+    Returns:
+        `Manifest`, `partial` if classes were left out.
+
+    Raises:
+        UsageError: If the folder is missing, has fewer than two classes, or
+            a class has no image.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise UsageError(
+            f"`{path}` must be a folder with one sub-folder per class. "
+            "Received: no such folder."
+        )
+    folders = _folders(root)
+    if folders == ["images"]:
+        root = root / "images"
+        folders = _folders(root)
+    files = {name: _images(root / name) for name in folders}
+    empty = [name for name in folders if not files[name]]
+    if empty and not allow_partial:
+        nested = _folders(root / empty[0])
+        hint = (
+            f"It has sub-folders such as {nested[0]!r}: give the folder that "
+            "directly holds the classes."
+            if nested
+            else "Add images to it or remove it."
+        )
+        raise UsageError(
+            f"Every class folder of {root} must hold an image "
+            f"({', '.join(SUFFIXES)}). Received: {len(empty)} of "
+            f"{len(folders)} without one, first {empty[0]!r}. {hint}"
+        )
+    classes = [name for name in folders if files[name]]
+    if len(classes) < 2:
+        raise UsageError(
+            f"{root} must have at least two sub-folders with images, one per "
+            f"class. Received: {len(classes)}."
+        )
+    names = [f"{name}/{file}" for name in classes for file in files[name]]
+    labels = [label for label, name in enumerate(classes) for _ in files[name]]
+    return Manifest(
+        name=Path(path).resolve().name,
+        labels=labels,
+        class_names=classes,
+        ids=names,
+        paths=[os.path.join(root, name) for name in names],
+        split=splits.class_disjoint(labels),
+        partial=bool(empty),
+    )
+
+
+def _folders(root):
+    return sorted(
+        entry.name
+        for entry in os.scandir(root)
+        if entry.is_dir() and not entry.name.startswith((".", "__"))
+    )
+
+
+def _images(folder):
+    return sorted(
+        entry.name
+        for entry in os.scandir(folder)
+        if entry.name.lower().endswith(SUFFIXES)
+        and not entry.name.startswith(".")
+        and entry.is_file()
+    )

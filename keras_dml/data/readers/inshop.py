@@ -1,0 +1,63 @@
+"""In-Shop Clothes Retrieval: test queries search a separate gallery."""
+
+import numpy as np
+
+from keras_dml.data.facts import dataset_facts
+from keras_dml.data.manifest import Manifest
+from keras_dml.data.readers.completeness import complete, exist, find_root
+from keras_dml.data.readers.lines import read_columns
+from keras_dml.errors import UsageError
+
+STATUSES = ("train", "query", "gallery")
+
+
+def read_inshop(data_dir, allow_partial: bool = False) -> Manifest:
+    """Reads `Eval/list_eval_partition.txt`.
+
+    Train items are numbered first, then the items of query and gallery.
+
+    Args:
+        data_dir: Path of the folder, or of the one above it.
+        allow_partial: Boolean, whether to go on when images are missing.
+            Defaults to `False`.
+
+    Returns:
+        `Manifest`; test rows have the role `"query"` or `"gallery"`.
+
+    Raises:
+        UsageError: If the list or images are missing.
+    """
+    facts = dataset_facts("inshop")
+    places = ["Eval/list_eval_partition.txt", "list_eval_partition.txt"]
+    root = find_root(data_dir, facts, places)
+    listed = next(root / place for place in places if (root / place).is_file())
+    names, items, status = read_columns(listed, 3, skip=2)
+    unknown = sorted(set(status) - set(STATUSES))
+    if unknown:
+        raise UsageError(
+            f"The third column of {listed} must be train, query or gallery. "
+            f"Received: {unknown[0]!r}"
+        )
+    part = np.where(np.asarray(status) == "train", "train", "test")
+    # "0" and "1" put the train items before the test items.
+    keys = np.char.add(np.where(part == "train", "0", "1"), items)
+    classes, labels = np.unique(keys, return_inverse=True)
+    folder = next(
+        (
+            folder
+            for folder in (root / "Img", root)
+            if (folder / names[0].split("/")[0]).is_dir()
+        ),
+        root / "Img",
+    )
+    manifest = Manifest(
+        name=facts.name,
+        labels=labels,
+        class_names=[str(key)[1:] for key in classes],
+        ids=names,
+        paths=[str(folder / name) for name in names],
+        split=part,
+        role=np.where(part == "train", "", status),
+    )
+    found = exist(folder, names)
+    return complete(manifest, facts, found, str(folder), allow_partial)

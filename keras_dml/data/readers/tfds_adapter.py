@@ -1,0 +1,224 @@
+"""Any image classification set of tensorflow-datasets, split by class."""
+
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+
+from keras_dml.data import splits
+from keras_dml.data.facts import DatasetFacts, dataset_facts
+from keras_dml.data.manifest import Manifest
+from keras_dml.data.readers.completeness import complete
+from keras_dml.errors import RunError, UsageError
+
+logger = logging.getLogger(__name__)
+
+MAX_ARRAY_BYTES = 2**30
+_LABEL_KEYS = ("label", "class_id")
+_NAME_KEYS = ("image/filename", "filename", "file_name", "id")
+
+
+def read_tfds(
+    name: str,
+    data_dir=None,
+    allow_partial: bool = False,
+    download: bool = True,
+) -> Manifest:
+    """Merges all splits of a builder and splits them again by class.
+
+    Rows are sorted by the file name that the builder keeps, or else by the
+    place in its records. Images of one fixed size are held in memory; the
+    others are written, as they are encoded, into files beside the records.
+
+    Args:
+        name: String, the builder, with its configuration if it has some.
+        data_dir: Path for tensorflow-datasets. Defaults to its own.
+        allow_partial: Boolean, whether to go on when counts are not those
+            published. Defaults to `False`.
+        download: Boolean, whether to download what is not there. Defaults
+            to `True`.
+
+    Returns:
+        `Manifest`. The classes of a data set that papers use are split as
+        they do; of others the first half trains.
+
+    Raises:
+        UsageError: If there is no such builder, or it has no single image
+            and label.
+        RunError: If the download fails.
+    """
+    builder = load_builder(name, data_dir, download)
+    facts = dataset_facts(f"tfds:{name}")
+    image_key, label_key = _find_keys(builder.info.features, name)
+    ids, contents, labels = _examples(builder, facts, image_key, label_key)
+    labels = np.asarray(labels, dtype=np.int64)
+    # A split without labels has -1 everywhere.
+    labelled = np.flatnonzero(labels >= 0)
+    if len(labelled) < len(labels):
+        logger.warning(
+            "%d of %d images of tfds:%s have no label and are left out.",
+            len(labels) - len(labelled),
+            len(labels),
+            name,
+        )
+    order = labelled[np.argsort(np.asarray(ids)[labelled], kind="stable")]
+    ids, labels = [ids[row] for row in order], labels[order]
+    contents = [contents[row] for row in order]
+    pixels = _pixels(
+        contents, builder.info.features[image_key].shape, facts, ids, builder
+    )
+    manifest = Manifest(
+        name=f"tfds:{name}",
+        labels=labels,
+        class_names=builder.info.features[label_key].names,
+        ids=ids,
+        split=_split(labels, facts),
+        **pixels,
+    )
+    found = np.ones(len(manifest), dtype=bool)
+    return complete(
+        manifest, facts, found, str(builder.data_path), allow_partial
+    )
+
+
+def load_builder(name: str, data_dir=None, download: bool = True):
+    """A builder whose records are there, downloaded if need be.
+
+    Args:
+        name: String, the builder.
+        data_dir: Path for tensorflow-datasets. Defaults to its own.
+        download: Boolean, whether to download what is not there. Defaults
+            to `True`.
+
+    Raises:
+        UsageError: If there is no such builder, or its records are missing
+            and may not or cannot be downloaded.
+        RunError: If the download fails.
+    """
+    import tensorflow_datasets as tfds
+
+    try:
+        builder = tfds.builder(
+            name, data_dir=None if data_dir is None else os.fspath(data_dir)
+        )
+    except (tfds.core.DatasetNotFoundError, ValueError) as error:
+        raise UsageError(
+            "`tfds:NAME` must name a builder of tensorflow-datasets. "
+            f"Received: tfds:{name} ({str(error).splitlines()[0]})"
+        ) from error
+    if builder.is_prepared():
+        return builder
+    facts = dataset_facts(f"tfds:{name}")
+    if facts.tfds_name and not facts.tfds_downloads:
+        raise UsageError(
+            f"tfds:{name} cannot be downloaded: its addresses no longer "
+            f"answer. Received: no records in {builder.data_path}. Use "
+            f"`{facts.name}` with --data-dir; `keras-dml prepare "
+            f"{facts.name} --data-dir DIR` names the files."
+        )
+    if not download:
+        raise UsageError(
+            f"tfds:{name} must be downloaded first. Received: no records in "
+            f"{builder.data_path}."
+        )
+    try:
+        builder.download_and_prepare()
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise RunError(
+            f"The download of tfds:{name} failed: {reason} Check the "
+            "network and the free space, then run the command again."
+        ) from error
+    return builder
+
+
+def _find_keys(features, name):
+    """The names of the one image and the one class among the features."""
+    import tensorflow_datasets as tfds
+
+    images = [
+        key
+        for key, feature in features.items()
+        if type(feature) is tfds.features.Image
+    ]
+    classes = [
+        key
+        for key, feature in features.items()
+        if isinstance(feature, tfds.features.ClassLabel)
+    ]
+    if "image" in images:
+        images = ["image"]
+    classes = [key for key in _LABEL_KEYS if key in classes][:1] or classes
+    if len(images) != 1 or len(classes) != 1:
+        raise UsageError(
+            f"tfds:{name} must have one image and one class label. Received: "
+            f"features={sorted(features)}. Write its images into a folder "
+            "per class instead."
+        )
+    return images[0], classes[0]
+
+
+def _examples(builder, facts, image_key, label_key):
+    """Ids, encoded images and labels of all splits, one after the other."""
+    import tensorflow_datasets as tfds
+
+    features = builder.info.features
+    name_key = next((key for key in _NAME_KEYS if key in features), None)
+    ids, contents, labels = [], [], []
+    for split in sorted(set(builder.info.splits) - set(facts.tfds_unused)):
+        dataset = builder.as_dataset(
+            split=split,
+            decoders={image_key: tfds.decode.SkipDecoding()},
+            read_config=tfds.ReadConfig(
+                add_tfds_id=True, interleave_cycle_length=1
+            ),
+        )
+        for example in tfds.as_numpy(dataset):
+            identity = example[name_key or "tfds_id"]
+            if isinstance(identity, bytes):
+                identity = identity.decode()
+            ids.append(f"{split}/{identity}")
+            contents.append(example[image_key])
+            labels.append(int(example[label_key]))
+    return ids, contents, labels
+
+
+def _pixels(contents, shape, facts, ids, builder):
+    """`images` for a fixed size that fits into memory, else `paths`."""
+    channels = min(facts.channels, shape[-1] or 3)
+    if None not in shape[:2] and (
+        len(contents) * shape[0] * shape[1] * channels <= MAX_ARRAY_BYTES
+    ):
+        return {"images": _decode_all(contents, channels, facts)}
+    folder = Path(builder.data_path) / "keras_dml_images"
+    paths = []
+    for identity, content in zip(ids, contents, strict=True):
+        suffix = ".png" if content.startswith(b"\x89PNG") else ".jpg"
+        path = folder / (identity.removesuffix(suffix) + suffix)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.stat().st_size != len(content):
+            path.write_bytes(content)
+        paths.append(str(path))
+    return {"paths": paths}
+
+
+def _decode_all(contents, channels, facts: DatasetFacts):
+    import tensorflow as tf
+
+    from keras_dml.data import decoding
+
+    dataset = tf.data.Dataset.from_tensor_slices(contents).map(
+        lambda content: decoding.decode(content, channels),
+        num_parallel_calls=tf.data.AUTOTUNE,
+    )
+    images = np.stack(list(dataset.as_numpy_iterator()))
+    # Published as black ink on white; here ink is bright in every source.
+    return 255 - images if facts.name == "omniglot" else images
+
+
+def _split(labels, facts):
+    train_classes = facts.counts.get("train_classes")
+    if train_classes is None:
+        return splits.class_disjoint(labels)
+    return np.where(labels < train_classes, "train", "test")

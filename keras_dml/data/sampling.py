@@ -1,0 +1,219 @@
+"""Which images make up each batch of an epoch: pure functions of the seed.
+
+All of an epoch's batches are drawn at once, by numpy, from (seed, epoch)
+alone. A run that is resumed at epoch 7 therefore sees the batches that an
+uninterrupted run sees there, without any saved random state.
+"""
+
+import numpy as np
+
+from keras_dml.errors import UsageError
+
+
+def balanced_batches(
+    labels,
+    classes: int,
+    images: int,
+    seed: int,
+    epoch: int,
+    steps: int | None = None,
+) -> np.ndarray:
+    """Draws batches of `classes` classes with `images` images of each.
+
+    Classes come in a random order without repetition until fewer than
+    `classes` are left; then the order is drawn anew. The images of a class
+    come from a shuffled pass over them, which is drawn anew when fewer than
+    `images` are left. Every image of a class with fewer than `images` is
+    taken, and some of them again until there are `images`.
+
+    Args:
+        labels: Integer array `(n,)`, the label of every image.
+        classes: Integer, how many classes a batch holds.
+        images: Integer, how many images of each class a batch holds.
+        seed: Non-negative integer.
+        epoch: Non-negative integer.
+        steps: Integer, how many batches to draw. Defaults to
+            `(n - 1) // (classes * images)`, at least 1.
+
+    Returns:
+        int64 array `(steps, classes * images)` of rows of `labels`, grouped
+        by class.
+
+    Raises:
+        UsageError: If `labels` has fewer than `classes` classes.
+
+    Example:
+
+    >>> balanced_batches([0, 0, 1, 1, 2, 2], 2, 2, seed=0, epoch=0).shape
+    (1, 4)
+
+    Reference:
+        - [ProxyNCA++](https://arxiv.org/abs/2004.01113), section 3.4 (class
+          balanced sampling).
+    """
+    labels = np.asarray(labels)
+    check(labels, classes, images)
+    if steps is None:
+        steps = max((len(labels) - 1) // (classes * images), 1)
+    _require_positive("steps", steps)
+    generator = np.random.default_rng((seed, epoch))
+    members = np.argsort(labels, kind="stable")
+    _, starts, counts = np.unique(
+        labels[members], return_index=True, return_counts=True
+    )
+    chosen = _draw_classes(generator, len(counts), classes, steps)
+    rows = _draw_images(generator, chosen, members, starts, counts, images)
+    return rows.reshape(steps, classes * images)
+
+
+def random_batches(
+    count: int,
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    drop_remainder: bool = False,
+    steps: int | None = None,
+) -> list[np.ndarray]:
+    """Draws the batches of one shuffled pass over `count` images.
+
+    Args:
+        count: Integer, how many images there are.
+        batch_size: Integer, how many images a batch holds.
+        seed: Non-negative integer.
+        epoch: Non-negative integer.
+        drop_remainder: Boolean, whether to leave out a last batch that is
+            not full. Defaults to `False`.
+        steps: Integer, how many batches to draw, over several passes if one
+            has too few. Defaults to the number of one pass.
+
+    Returns:
+        List of int64 arrays of rows.
+
+    Raises:
+        UsageError: If no batch can be drawn.
+
+    Example:
+
+    >>> [len(rows) for rows in random_batches(10, 4, seed=0, epoch=0)]
+    [4, 4, 2]
+    """
+    _require_positive("batch_size", batch_size)
+    _require_positive("count", count)
+    end = count - count % batch_size if drop_remainder else count
+    if end == 0:
+        raise UsageError(
+            f"`batch_size` must be at most the number of images, {count}, "
+            "when the last partial batch is dropped. Received: "
+            f"batch_size={batch_size}. Lower `batch_size`."
+        )
+    per_pass = -(-end // batch_size)
+    steps = per_pass if steps is None else steps
+    _require_positive("steps", steps)
+    generator = np.random.default_rng((seed, epoch))
+    batches: list[np.ndarray] = []
+    while len(batches) < steps:
+        order = generator.permutation(count)[:end]
+        batches += np.split(order, range(batch_size, end, batch_size))
+    return batches[:steps]
+
+
+def check(labels, classes: int, images: int) -> list[str]:
+    """Says what balanced batches of these labels cannot do.
+
+    Args:
+        labels: Integer array `(n,)`.
+        classes: Integer, how many classes a batch holds.
+        images: Integer, how many images of each class a batch holds.
+
+    Returns:
+        List of warnings, full sentences; empty when all is well.
+
+    Raises:
+        UsageError: If `labels` has fewer than `classes` classes.
+    """
+    _require_positive("classes", classes)
+    _require_positive("images", images)
+    names, counts = np.unique(np.asarray(labels), return_counts=True)
+    if len(names) < classes:
+        raise UsageError(
+            f"A batch needs {classes} classes, but there are "
+            f"{len(names)}. Received: classes={classes}. Lower `classes` to "
+            f"at most {len(names)}, or add classes."
+        )
+    warnings = []
+    if images == 1:
+        warnings.append(
+            "With `images=1` a batch holds no positive pair: losses on pairs "
+            "have nothing to pull together. Use at least `images=2`."
+        )
+    single = int(np.sum(counts == 1))
+    if single:
+        warnings.append(
+            f"{single} of {len(names)} classes have a single image (first: "
+            f"label {names[counts == 1][0]}). It is repeated within a batch, "
+            "so these classes give no positive pair of different images."
+        )
+    short = int(np.sum((counts > 1) & (counts < images)))
+    if short:
+        warnings.append(
+            f"{short} of {len(names)} classes have fewer than {images} "
+            "images: some of them appear more than once in a batch."
+        )
+    return warnings
+
+
+def _require_positive(name, value):
+    if value < 1:
+        raise UsageError(
+            f"`{name}` must be a positive integer. Received: {name}={value}"
+        )
+
+
+def _draw_classes(generator, num_classes, classes, steps):
+    """int64 `(steps * classes,)`: shuffled passes without their remainders."""
+    per_pass = num_classes // classes
+    passes = -(-steps // per_pass)
+    orders = np.tile(np.arange(num_classes), (passes, 1))
+    orders = generator.permuted(orders, axis=1)[:, : per_pass * classes]
+    return orders.reshape(-1)[: steps * classes]
+
+
+def _draw_images(generator, chosen, members, starts, counts, images):
+    """int64 `(len(chosen), images)`: rows of every chosen class.
+
+    Each turn of a class takes the next `images` rows of its shuffled pass.
+    All passes that the epoch needs are laid out behind each other and
+    shuffled by one sort, since a loop over 11,318 classes takes seconds.
+    """
+    turns_per_pass = np.maximum(counts // images, 1)
+    turn = _occurrence(chosen)
+    pass_number = turn // turns_per_pass[chosen]
+    keys, part = np.unique(
+        chosen * (pass_number.max() + 1) + pass_number, return_inverse=True
+    )
+    part_class = keys // (pass_number.max() + 1)
+    # A class with too few images needs several whole shuffles for one turn.
+    shuffles = -(-images // counts[part_class])
+    shuffles = np.maximum(shuffles, 1)
+    block_class = np.repeat(part_class, shuffles)
+    lengths = counts[block_class]
+    block_starts = np.cumsum(lengths) - lengths
+    block = np.repeat(np.arange(len(lengths)), lengths)
+    within = np.arange(len(block)) - block_starts[block]
+    rows = members[starts[block_class][block] + within]
+    rows = rows[np.lexsort((generator.random(len(rows)), block))]
+    first_block = np.cumsum(shuffles) - shuffles
+    offset = (turn % turns_per_pass[chosen]) * images
+    begin = block_starts[first_block[part]] + offset
+    return rows[begin[:, None] + np.arange(images)]
+
+
+def _occurrence(values):
+    """How often each value occurred before, e.g. [5, 3, 5] -> [0, 0, 1]."""
+    order = np.argsort(values, kind="stable")
+    _, starts, counts = np.unique(
+        values[order], return_index=True, return_counts=True
+    )
+    occurrence = np.empty_like(order)
+    occurrence[order] = np.arange(len(order)) - np.repeat(starts, counts)
+    return occurrence

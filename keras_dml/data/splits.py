@@ -1,0 +1,215 @@
+"""Which images train, which validate and which test: pure functions."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_dml.errors import UsageError
+
+MIN_CLASSES_TO_HOLD_OUT = 20
+
+
+def class_disjoint(
+    labels,
+    fraction: float | None = None,
+    train_classes: Sequence[str | int] | None = None,
+    test_classes: Sequence[str | int] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> np.ndarray:
+    """Gives whole classes to training and to test.
+
+    Without any choice the first `ceil(C / 2)` classes train. Explicit lists
+    win over `fraction`; with one list, all other classes go to the other
+    split; with two, classes in neither are left out (`""`).
+
+    Args:
+        labels: Integer array `(n,)`.
+        fraction: Float in (0, 1), the part of the classes that trains, the
+            first in label order. Defaults to one half.
+        train_classes: List of class names, or of labels. Defaults to `None`.
+        test_classes: List of class names, or of labels. Defaults to `None`.
+        class_names: Sequence of strings, the name of every label; a class
+            without an image is refused. Defaults to `None`.
+
+    Returns:
+        String array `(n,)` of `"train"`, `"test"` or `""`.
+
+    Raises:
+        UsageError: If there are fewer than two classes, a class is empty,
+            named twice or unknown, or a split would have no class.
+
+    Example:
+
+    >>> class_disjoint([0, 1, 1, 2]).tolist()
+    ['train', 'train', 'train', 'test']
+    """
+    labels = np.asarray(labels)
+    present = np.unique(labels)
+    _require_classes(present, class_names)
+    if train_classes is None and test_classes is None:
+        train = present[: _count_of(fraction, len(present))]
+        test = np.setdiff1d(present, train)
+    else:
+        train = _resolve("train_classes", train_classes, present, class_names)
+        test = _resolve("test_classes", test_classes, present, class_names)
+        train = np.setdiff1d(present, test) if train is None else train
+        test = np.setdiff1d(present, train) if test is None else test
+    _require_disjoint(train, test, class_names)
+    split = np.full(len(labels), "", dtype="<U7")
+    split[np.isin(labels, train)] = "train"
+    split[np.isin(labels, test)] = "test"
+    return split
+
+
+def hold_out_classes(
+    labels, fraction: float = 0.1, seed: int = 0
+) -> np.ndarray:
+    """Chooses the classes whose images validate.
+
+    `max(2, ceil(fraction * C))` classes are drawn; none when there are fewer
+    than 20, since validation on so few classes says little and costs many.
+
+    Args:
+        labels: Integer array `(n,)`, the training images' labels.
+        fraction: Float in (0, 1). Defaults to `0.1`.
+        seed: Non-negative integer. Defaults to `0`.
+
+    Returns:
+        Sorted array of the held-out labels.
+
+    Example:
+
+    >>> len(hold_out_classes(range(30)))
+    3
+    """
+    classes = np.unique(np.asarray(labels))
+    _require_fraction(fraction)
+    if len(classes) < MIN_CLASSES_TO_HOLD_OUT:
+        return classes[:0]
+    count = min(max(2, _ceiling(fraction * len(classes))), len(classes) - 2)
+    generator = np.random.default_rng(seed)
+    return np.sort(generator.choice(classes, count, replace=False))
+
+
+def first_half(labels) -> np.ndarray:
+    """Marks the images of the first half of the classes, rounded down.
+
+    They train in the first stage of ProxyNCA++, the others validate.
+
+    Args:
+        labels: Integer array `(n,)`.
+
+    Returns:
+        Boolean array `(n,)`.
+
+    Raises:
+        UsageError: If there are fewer than two classes.
+
+    Example:
+
+    >>> first_half([0, 1, 2, 2]).tolist()
+    [True, False, False, False]
+    """
+    labels = np.asarray(labels)
+    classes = np.unique(labels)
+    _require_classes(classes, None)
+    return np.isin(labels, classes[: len(classes) // 2])
+
+
+def within_classes(labels, fraction: float = 0.5, seed: int = 0) -> np.ndarray:
+    """Gives a part of the images of every class to training, the rest to test.
+
+    Test classes are then seen in training: this measures no generalisation
+    to new classes and is meant for sets with too few classes to divide.
+
+    Args:
+        labels: Integer array `(n,)`.
+        fraction: Float in (0, 1), the part of a class that trains, rounded
+            up. Defaults to `0.5`.
+        seed: Non-negative integer. Defaults to `0`.
+
+    Returns:
+        String array `(n,)` of `"train"` or `"test"`.
+
+    Example:
+
+    >>> sorted(within_classes([0, 0, 1, 1]).tolist())
+    ['test', 'test', 'train', 'train']
+    """
+    labels = np.asarray(labels)
+    _require_fraction(fraction)
+    split = np.full(len(labels), "test", dtype="<U7")
+    generator = np.random.default_rng(seed)
+    for label in np.unique(labels):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        split[rows[: _ceiling(fraction * len(rows))]] = "train"
+    return split
+
+
+def _ceiling(value):
+    """Ceiling that takes 0.1 * 30 = 3.0000000000000004 for 3."""
+    return math.ceil(round(value, 9))
+
+
+def _count_of(fraction, num_classes):
+    if fraction is None:
+        return -(-num_classes // 2)
+    _require_fraction(fraction)
+    return min(max(_ceiling(fraction * num_classes), 1), num_classes - 1)
+
+
+def _require_fraction(fraction):
+    if not 0 < fraction < 1:
+        raise UsageError(
+            "`fraction` must be between 0 and 1, both excluded. Received: "
+            f"fraction={fraction}"
+        )
+
+
+def _require_classes(present, class_names):
+    if len(present) < 2:
+        raise UsageError(
+            "A split by class needs at least two classes. Received: "
+            f"{len(present)}. Add a class."
+        )
+    if class_names is not None and len(present) < len(class_names):
+        empty = sorted(set(range(len(class_names))) - set(present.tolist()))
+        raise UsageError(
+            "Every class must have at least one image. Received: "
+            f"{len(empty)} empty classes, first {class_names[empty[0]]!r}. "
+            "Add images to them or remove them."
+        )
+
+
+def _resolve(argument, chosen, present, class_names):
+    """Labels of an explicit list of names or labels; None stays None."""
+    if chosen is None:
+        return None
+    by_name = {name: label for label, name in enumerate(class_names or ())}
+    labels = [by_name.get(str(entry), entry) for entry in chosen]
+    known = set(present.tolist())
+    for entry, label in zip(chosen, labels, strict=True):
+        if label not in known:
+            examples = [class_names[i] if class_names else i for i in known][:5]
+            raise UsageError(
+                f"`{argument}` must name classes of the data set, such as "
+                f"{examples}. Received: {entry!r}"
+            )
+    return np.unique(np.asarray(labels, dtype=np.int64))
+
+
+def _require_disjoint(train, test, class_names):
+    both = np.intersect1d(train, test)
+    if len(both):
+        name = class_names[both[0]] if class_names else int(both[0])
+        raise UsageError(
+            "A class must be in `train_classes` or in `test_classes`, not in "
+            f"both. Received: {name!r} in both ({len(both)} in all)."
+        )
+    for split, classes in (("train", train), ("test", test)):
+        if not len(classes):
+            raise UsageError(
+                f"The {split} split must have at least one class. Received: "
+                f"none for {split}."
+            )

@@ -1,0 +1,84 @@
+"""Keeping the weights of a model as they are, in two modes.
+
+Compile the model with a new optimizer after freezing and after unfreezing.
+"""
+
+import weakref
+
+import keras
+
+# What was trainable before the first freezing, by the frozen layer.
+_BEFORE: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def freeze_weights(model: keras.layers.Layer) -> None:
+    """Fixes all weights while batch-norm statistics go on moving.
+
+    The variables become non-trainable and the layers stay in training mode:
+    batches are normalized with their own statistics, and the moving ones
+    follow. The warm-up of ProxyNCA++ trains its head in this way.
+
+    A `.keras` file does not hold this mode: freeze again after loading.
+
+    Args:
+        model: Model or layer.
+
+    Example:
+
+    ```python
+    freeze_weights(backbone)
+    model.compile(optimizer, loss)
+    model.fit(dataset, epochs=5)
+    unfreeze(backbone)
+    model.compile(new_optimizer, loss)
+    ```
+    """
+    _remember(model)
+    for variable in model.trainable_variables:
+        variable.trainable = False
+
+
+def freeze_all(model: keras.layers.Layer) -> None:
+    """Fixes all weights and the batch-norm statistics.
+
+    The model then runs as it does at inference: batch normalization uses its
+    moving statistics.
+
+    Args:
+        model: Model or layer.
+    """
+    _remember(model)
+    model.trainable = False
+
+
+def unfreeze(model: keras.layers.Layer) -> None:
+    """Makes trainable what was so before it was frozen.
+
+    Does nothing to a model that `freeze_weights` and `freeze_all` left alone.
+
+    Args:
+        model: The same object that was frozen.
+    """
+    if model not in _BEFORE:
+        return
+    model.trainable, layers, variables = _BEFORE.pop(model)
+    # A layer hands its flag down, so the outer ones come first.
+    for layer, trainable in layers:
+        layer.trainable = trainable
+    for variable, trainable in variables:
+        variable.trainable = trainable
+
+
+def _remember(model):
+    if model not in _BEFORE:
+        # The model itself stays out of the value, or it would never be freed.
+        _BEFORE[model] = (
+            model.trainable,
+            [(layer, layer.trainable) for layer in _layers(model)[1:]],
+            [(variable, variable.trainable) for variable in model.variables],
+        )
+
+
+def _layers(model):
+    """The model and every layer inside, outer ones first."""
+    return list(model._flatten_layers(include_self=True, recursive=True))

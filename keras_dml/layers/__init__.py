@@ -1,0 +1,37 @@
+"""Keras layers of metric learning: pooling, head, proxies, logits."""
+
+from keras_dml.layers.embedding_head import EmbeddingHead
+from keras_dml.layers.frozen_statistics_batch_normalization import (
+    FrozenStatisticsBatchNormalization,
+)
+from keras_dml.layers.global_average_plus_max_pooling_2d import (
+    GlobalAveragePlusMaxPooling2D,
+)
+from keras_dml.layers.global_k_max_pooling_2d import GlobalKMaxPooling2D
+from keras_dml.layers.image_preprocessing import (
+    ImagePreprocessing,
+    preprocess_images,
+)
+from keras_dml.layers.initializers import (
+    UniformFanIn,
+    get_kernel_initializer,
+    get_proxy_initializer,
+)
+from keras_dml.layers.proxies import Proxies
+from keras_dml.layers.scaled_logits import ScaledLogits
+from keras_dml.layers.unit_rows import unit_rows
+
+__all__ = [
+    "EmbeddingHead",
+    "FrozenStatisticsBatchNormalization",
+    "GlobalAveragePlusMaxPooling2D",
+    "GlobalKMaxPooling2D",
+    "ImagePreprocessing",
+    "Proxies",
+    "ScaledLogits",
+    "UniformFanIn",
+    "get_kernel_initializer",
+    "get_proxy_initializer",
+    "preprocess_images",
+    "unit_rows",
+]

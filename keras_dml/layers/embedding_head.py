@@ -1,0 +1,165 @@
+"""From pooled features to an embedding."""
+
+import math
+
+import keras
+
+from keras_dml.layers.initializers import UniformFanIn, get_kernel_initializer
+from keras_dml.layers.unit_rows import unit_rows
+
+NORMALIZATIONS = (None, "l2", "batch_norm")
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class EmbeddingHead(keras.layers.Layer):
+    """Projects pooled features to an embedding.
+
+    `f = W^T LayerNorm(x) + b`, then one of:
+
+    - `normalization=None`: `f`.
+    - `normalization="l2"`: `f / |f|`.
+    - `normalization="batch_norm"`: `BatchNorm(f) / sqrt(dim)`, with a learned
+      centre and without a learned scale; `b` is left out.
+
+    The layer normalization has neither a centre nor a scale.
+
+    Args:
+        dim: Integer, the size of the embedding.
+        layer_norm: Boolean, whether the features are layer-normalized before
+            the projection. Defaults to `True`.
+        normalization: `None`, `"l2"` or `"batch_norm"`. Defaults to `None`.
+        use_bias: Boolean, whether the projection has a bias; it never has one
+            with `"batch_norm"`. Defaults to `True`.
+        kernel_initializer: Initializer of the kernel: one that Keras knows,
+            `"uniform_fan_in"`, `"he_fan_out"` or `"scaled_fan_in"`. Defaults
+            to `"uniform_fan_in"`, the one of PyTorch's linear layer.
+        bias_initializer: Initializer of the bias, likewise. Defaults to
+            `"uniform_fan_in"`.
+        batch_norm_momentum: Float in [0, 1), the share of the old moving
+            statistics that a step keeps. Defaults to `0.95`.
+        batch_norm_epsilon: Float, added to the variance. Defaults to `1e-3`.
+        **kwargs: Base layer arguments. `dtype` defaults to `"float32"`:
+            normalizing in float16 overflows.
+
+    Input shape:
+        2D tensor `(batch, features)`.
+
+    Output shape:
+        2D float32 tensor `(batch, dim)`.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+
+    >>> EmbeddingHead(dim=64, name="head")(np.ones((2, 1280))).shape
+    (2, 64)
+
+    Reference:
+        Teh, DeVries and Taylor, "ProxyNCA++", 2020, section 3.7 (layer
+        normalization); Zhang et al., "Heated-Up Softmax Embedding", 2018,
+        section 3.3 (batch normalization).
+    """
+
+    def __init__(
+        self,
+        dim,
+        layer_norm=True,
+        normalization=None,
+        use_bias=True,
+        kernel_initializer="uniform_fan_in",
+        bias_initializer="uniform_fan_in",
+        batch_norm_momentum=0.95,
+        batch_norm_epsilon=1e-3,
+        **kwargs,
+    ):
+        kwargs.setdefault("dtype", "float32")
+        super().__init__(**kwargs)
+        if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1:
+            raise ValueError(
+                "`dim` must be a positive integer, the size of the embedding. "
+                f"Received: dim={dim!r}"
+            )
+        if normalization not in NORMALIZATIONS:
+            raise ValueError(
+                '`normalization` must be None, "l2" or "batch_norm". '
+                f"Received: normalization={normalization!r}"
+            )
+        self.dim = dim
+        self.layer_norm = layer_norm
+        self.normalization = normalization
+        self.use_bias = use_bias
+        self.kernel_initializer = get_kernel_initializer(kernel_initializer)
+        self.bias_initializer = get_kernel_initializer(bias_initializer)
+        self.batch_norm_momentum = batch_norm_momentum
+        self.batch_norm_epsilon = batch_norm_epsilon
+        self.input_spec = keras.layers.InputSpec(ndim=2)
+
+    def build(self, input_shape):
+        if self.layer_norm:
+            self._features = keras.layers.LayerNormalization(
+                center=False,
+                scale=False,
+                epsilon=1e-5,
+                dtype=self.dtype_policy,
+                name="layer_norm",
+            )
+            self._features.build(input_shape)
+        self._projection = keras.layers.Dense(
+            self.dim,
+            use_bias=self.use_bias and self.normalization != "batch_norm",
+            kernel_initializer=self.kernel_initializer,
+            bias_initializer=self._bias_initializer(input_shape[-1]),
+            dtype=self.dtype_policy,
+            name="projection",
+        )
+        self._projection.build(input_shape)
+        if self.normalization == "batch_norm":
+            self._batch_norm = keras.layers.BatchNormalization(
+                scale=False,
+                momentum=self.batch_norm_momentum,
+                epsilon=self.batch_norm_epsilon,
+                dtype=self.dtype_policy,
+                name="batch_norm",
+            )
+            self._batch_norm.build((input_shape[0], self.dim))
+
+    def call(self, inputs, training=None):
+        features = self._features(inputs) if self.layer_norm else inputs
+        embeddings = self._projection(features)
+        if self.normalization == "l2":
+            return unit_rows(embeddings)
+        if self.normalization == "batch_norm":
+            normalized = self._batch_norm(embeddings, training=training)
+            return normalized / math.sqrt(self.dim)
+        return embeddings
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.dim)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "dim": self.dim,
+                "layer_norm": self.layer_norm,
+                "normalization": self.normalization,
+                "use_bias": self.use_bias,
+                "kernel_initializer": keras.initializers.serialize(
+                    self.kernel_initializer
+                ),
+                "bias_initializer": keras.initializers.serialize(
+                    self.bias_initializer
+                ),
+                "batch_norm_momentum": self.batch_norm_momentum,
+                "batch_norm_epsilon": self.batch_norm_epsilon,
+            }
+        )
+        return config
+
+    def _bias_initializer(self, fan_in):
+        initializer = self.bias_initializer
+        if isinstance(initializer, UniformFanIn) and initializer.fan_in is None:
+            # The layer's own one stays as given, so that its config does too.
+            return UniformFanIn(fan_in, seed=initializer.seed)
+        return initializer

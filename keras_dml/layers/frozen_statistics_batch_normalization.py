@@ -1,0 +1,38 @@
+"""Batch normalization with fixed statistics and trained affine weights."""
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class FrozenStatisticsBatchNormalization(keras.layers.BatchNormalization):
+    """Batch normalization that always uses its moving statistics.
+
+    `gamma * (x - moving_mean) / sqrt(moving_variance + epsilon) + beta`, in
+    training too, where `gamma` and `beta` are still learned. In Keras 3
+    neither `trainable=False`, which freezes `gamma` and `beta` as well, nor
+    `training=False` while building a functional model, which `fit` overrides,
+    does this.
+
+    The arguments and the weights are those of
+    `keras.layers.BatchNormalization`, so `set_weights` takes the weights of a
+    plain layer. A weights file does not fit, for Keras names its entries by
+    class.
+
+    Args:
+        **kwargs: Arguments of `keras.layers.BatchNormalization`.
+
+    Input shape:
+        Tensor of any rank.
+
+    Output shape:
+        Tensor of the shape of the input.
+
+    Example:
+
+    >>> layer = FrozenStatisticsBatchNormalization(epsilon=0.0)
+    >>> float(layer(np.full((2, 1), 3.0), training=True)[0, 0])
+    3.0
+    """
+
+    def call(self, inputs, training=None, mask=None):
+        return super().call(inputs, training=False, mask=mask)

@@ -1,0 +1,113 @@
+"""Preprocessing of images inside the model."""
+
+import keras
+from keras import ops
+
+MODES = ("none", "unit", "tf", "torch", "caffe")
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_DEVIATION = (0.229, 0.224, 0.225)
+CAFFE_MEAN_BGR = (103.939, 116.779, 123.68)
+
+
+def preprocess_images(images, mode):
+    """Maps images with values in 0..255 to the range a network expects.
+
+    Args:
+        images: Float tensor `(..., channels)`; three channels in the order
+            RGB for `"torch"` and `"caffe"`.
+        mode: One of `"none"`, `"unit"`, `"tf"`, `"torch"` and `"caffe"`, see
+            `ImagePreprocessing`.
+
+    Returns:
+        Float tensor of the shape and dtype of `images`.
+    """
+    images = ops.convert_to_tensor(images)
+    if mode == "unit":
+        return images / 255.0
+    if mode == "tf":
+        return images / 127.5 - 1.0
+    if mode == "torch":
+        mean = ops.convert_to_tensor(IMAGENET_MEAN, dtype=images.dtype)
+        deviation = ops.convert_to_tensor(
+            IMAGENET_DEVIATION, dtype=images.dtype
+        )
+        return (images / 255.0 - mean) / deviation
+    if mode == "caffe":
+        mean = ops.convert_to_tensor(CAFFE_MEAN_BGR, dtype=images.dtype)
+        return ops.flip(images, axis=-1) - mean
+    return images
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class ImagePreprocessing(keras.layers.Layer):
+    """Turns images with values in 0..255 into what a network expects.
+
+    Inside the model, so that training, evaluation and every exported file
+    share it. The layer has no weights and computes in float32 under any
+    dtype policy: half precision cannot hold the values between 0 and 255
+    that resizing makes.
+
+    Modes:
+
+    - `"none"`: `x`, for networks that preprocess by themselves.
+    - `"unit"`: `x / 255`.
+    - `"tf"`: `x / 127.5 - 1`.
+    - `"torch"`: `(x / 255 - mean) / deviation` per channel, of ImageNet.
+    - `"caffe"`: RGB turned to BGR, then `x - mean` per channel, of ImageNet.
+
+    Args:
+        mode: String, one of the modes above.
+        rgb: Boolean, whether to repeat a grey image three times. Images of
+            three channels are left alone. Defaults to `False`.
+        **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
+
+    Input shape:
+        4D tensor `(batch, height, width, channels)` with values in 0..255,
+        one or three channels; one channel needs `rgb=True` in the modes
+        `"torch"` and `"caffe"`.
+
+    Output shape:
+        4D float32 tensor `(batch, height, width, channels)`.
+
+    Example:
+
+    >>> images = np.full((1, 2, 2, 1), 255.0)
+    >>> ImagePreprocessing("tf", rgb=True)(images).shape
+    (1, 2, 2, 3)
+    """
+
+    def __init__(self, mode, rgb=False, **kwargs):
+        kwargs.setdefault("dtype", "float32")
+        super().__init__(**kwargs)
+        if mode not in MODES:
+            raise ValueError(
+                f"`mode` must be one of {', '.join(map(repr, MODES))}. "
+                f"Received: mode={mode!r}"
+            )
+        self.mode = mode
+        self.rgb = rgb
+        self.input_spec = keras.layers.InputSpec(ndim=4)
+
+    def build(self, input_shape):
+        channels = self.compute_output_shape(input_shape)[-1]
+        if self.mode in ("torch", "caffe") and channels != 3:
+            raise ValueError(
+                f"`mode={self.mode!r}` needs images of three channels, or grey "
+                f"images and `rgb=True`. Received: input_shape={input_shape}"
+            )
+
+    def call(self, inputs):
+        if self.rgb and inputs.shape[-1] == 1:
+            inputs = ops.concatenate([inputs] * 3, axis=-1)
+        return preprocess_images(inputs, self.mode)
+
+    def compute_output_shape(self, input_shape):
+        if self.rgb and input_shape[-1] == 1:
+            return (*input_shape[:-1], 3)
+        return tuple(input_shape)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update({"mode": self.mode, "rgb": self.rgb})
+        return config

@@ -1,0 +1,220 @@
+"""Learned class representatives."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_dml.layers.initializers import get_proxy_initializer
+from keras_dml.layers.unit_rows import unit_rows
+from keras_dml.naming import nearest
+
+METRICS = ("cosine", "dot", "neg_squared_euclidean")
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class Proxies(keras.layers.Layer):
+    """Similarity of embeddings `x` to the learned proxies `p` of every class.
+
+    With `u(v) = v / |v|`:
+
+    - `metric="cosine"`: `u(x) . u(p)`.
+    - `metric="dot"`: `x . u(p)`, or `x . p` without `unit_proxies`.
+    - `metric="neg_squared_euclidean"`: `-|u(x) - u(p)|**2`, computed as
+      `min(2 u(x) . u(p) - 2, 0)`.
+
+    The proxies are an ordinary weight named `proxies`, so that an optimizer
+    rule can address them by path. A proxy loss takes the output, scaled by
+    `ScaledLogits`, as `y_pred` and the integer class as `y_true`.
+
+    Args:
+        num_classes: Integer, the number of classes.
+        metric: `"cosine"`, `"dot"` or `"neg_squared_euclidean"`. Defaults to
+            `"cosine"`.
+        centres: Integer, the number of proxies of a class. Defaults to `1`.
+        unit_proxies: Boolean, whether `"dot"` normalizes the proxies; the
+            other metrics always do. Defaults to `True`.
+        initializer: Initializer of the proxies as a matrix
+            `(num_classes * centres, dim)`: one that Keras knows,
+            `"normal_eighth"`, `"he_fan_out"`, `"scaled_fan_in"` or
+            `"normal"`. Defaults to `"normal_eighth"`, `N(0, 1) / 8`.
+        **kwargs: Base layer arguments. `dtype` defaults to `"float32"`:
+            normalizing in float16 overflows.
+
+    Input shape:
+        2D tensor `(batch, dim)`.
+
+    Output shape:
+        2D float32 tensor `(batch, num_classes)`, or 3D
+        `(batch, num_classes, centres)` with more than one centre.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+
+    ```python
+    embedding = EmbeddingHead(dim=64, name="head")(features)
+    similarity = Proxies(num_classes=98, name="proxies")(embedding)
+    logits = ScaledLogits(scale=16.0, name="logits")(similarity)
+    ```
+
+    Reference:
+        Movshovitz-Attias et al., "No Fuss Distance Metric Learning using
+        Proxies", 2017.
+    """
+
+    def __init__(
+        self,
+        num_classes,
+        metric="cosine",
+        centres=1,
+        unit_proxies=True,
+        initializer="normal_eighth",
+        **kwargs,
+    ):
+        kwargs.setdefault("dtype", "float32")
+        super().__init__(**kwargs)
+        for name, value in (("num_classes", num_classes), ("centres", centres)):
+            if (
+                not isinstance(value, int)
+                or isinstance(value, bool)
+                or value < 1
+            ):
+                raise ValueError(
+                    f"`{name}` must be a positive integer. "
+                    f"Received: {name}={value!r}"
+                )
+        if metric not in METRICS:
+            raise ValueError(
+                f"`metric` must be one of {', '.join(map(repr, METRICS))}. "
+                f"Received: metric={metric!r}. "
+                f"Did you mean {nearest(str(metric), METRICS)}?"
+            )
+        if not unit_proxies and metric != "dot":
+            raise ValueError(
+                f'`unit_proxies=False` needs `metric="dot"`; {metric!r} is '
+                "defined on unit proxies. "
+                f"Received: metric={metric!r}, unit_proxies={unit_proxies!r}"
+            )
+        self.num_classes = num_classes
+        self.metric = metric
+        self.centres = centres
+        self.unit_proxies = unit_proxies
+        self.initializer = get_proxy_initializer(initializer)
+        self.input_spec = keras.layers.InputSpec(ndim=2)
+
+    def build(self, input_shape):
+        dim = input_shape[-1]
+        rows = self.num_classes * self.centres
+
+        def initializer(shape, dtype=None):
+            values = self.initializer((rows, dim), dtype=dtype)
+            return ops.reshape(values, shape)
+
+        self.proxies = self.add_weight(
+            shape=(self.num_classes, dim)
+            if self.centres == 1
+            else (self.num_classes, self.centres, dim),
+            initializer=initializer,
+            name="proxies",
+        )
+
+    def call(self, inputs):
+        embeddings = inputs if self.metric == "dot" else unit_rows(inputs)
+        proxies = ops.reshape(self.proxies, (-1, inputs.shape[-1]))
+        if self.unit_proxies:
+            proxies = unit_rows(proxies)
+        similarity = ops.matmul(embeddings, ops.transpose(proxies))
+        if self.metric == "neg_squared_euclidean":
+            similarity = ops.minimum(2.0 * similarity - 2.0, 0.0)
+        if self.centres == 1:
+            return similarity
+        return ops.reshape(similarity, (-1, self.num_classes, self.centres))
+
+    def compute_output_shape(self, input_shape):
+        if self.centres == 1:
+            return (input_shape[0], self.num_classes)
+        return (input_shape[0], self.num_classes, self.centres)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "num_classes": self.num_classes,
+                "metric": self.metric,
+                "centres": self.centres,
+                "unit_proxies": self.unit_proxies,
+                "initializer": keras.initializers.serialize(self.initializer),
+            }
+        )
+        return config
+
+    def assign_class_means(self, embeddings, labels) -> None:
+        """Sets every proxy to the direction of its class's mean embedding.
+
+        `p_c = m / |m|` with `m` the mean of the embeddings of class `c`. With
+        several centres the rows of a class are dealt to them in turn, so that
+        the centres differ. A proxy without a row keeps its value.
+
+        Args:
+            embeddings: Float array or tensor `(n, dim)`.
+            labels: Integer array or tensor `(n,)` with values from 0 to
+                `num_classes - 1`.
+
+        Raises:
+            ValueError: If shapes do not fit or a label is out of range.
+
+        Reference:
+            Zhang et al., "Heated-Up Softmax Embedding", 2018 (in the authors'
+            code, for Stanford Online Products).
+        """
+        embeddings = np.asarray(ops.convert_to_numpy(embeddings), np.float64)
+        labels = np.asarray(ops.convert_to_numpy(labels))
+        self._check_rows(embeddings, labels)
+        if not self.built:
+            self.build(embeddings.shape)
+        groups = labels * self.centres + _turn(labels) % self.centres
+        sums = np.zeros((self.num_classes * self.centres, embeddings.shape[1]))
+        np.add.at(sums, groups, embeddings)
+        # A sum has the direction of its mean.
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        means = sums / np.maximum(lengths, 1e-12)
+        proxies = ops.convert_to_numpy(self.proxies)
+        self.proxies.assign(
+            np.where(
+                (lengths > 1e-12).reshape((*proxies.shape[:-1], 1)),
+                means.reshape(proxies.shape),
+                proxies,
+            ).astype(proxies.dtype)
+        )
+
+    def _check_rows(self, embeddings, labels):
+        if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1]:
+            raise ValueError(
+                "`embeddings` must have shape (n, dim) and `labels` (n,). "
+                f"Received: embeddings.shape={embeddings.shape}, "
+                f"labels.shape={labels.shape}"
+            )
+        if not np.issubdtype(labels.dtype, np.integer):
+            raise ValueError(
+                "`labels` must be integers. "
+                f"Received: labels.dtype={labels.dtype}"
+            )
+        if labels.size and not (
+            labels.min() >= 0 and labels.max() < self.num_classes
+        ):
+            raise ValueError(
+                f"`labels` must lie between 0 and {self.num_classes - 1}. "
+                f"Received: labels from {labels.min()} to {labels.max()}"
+            )
+
+
+def _turn(labels: np.ndarray) -> np.ndarray:
+    """How many earlier rows have the same label, for every row."""
+    order = np.argsort(labels, kind="stable")
+    _, starts, counts = np.unique(
+        labels[order], return_index=True, return_counts=True
+    )
+    turns = np.empty(len(labels), np.int64)
+    turns[order] = np.arange(len(labels)) - np.repeat(starts, counts)
+    return turns

@@ -1,0 +1,54 @@
+"""Losses by name."""
+
+import inspect
+
+import keras
+
+from keras_dml.errors import UsageError
+from keras_dml.losses.normalized_softmax import NormalizedSoftmax
+from keras_dml.losses.proxy_nca import ProxyNCA
+from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
+from keras_dml.losses.softmax import Softmax
+from keras_dml.naming import nearest
+
+LOSSES: dict[str, type[keras.losses.Loss]] = {
+    "normalized_softmax": NormalizedSoftmax,
+    "proxy_nca": ProxyNCA,
+    "proxy_nca_plus_plus": ProxyNCAPlusPlus,
+    "softmax": Softmax,
+}
+
+
+def get(name: str, **arguments) -> keras.losses.Loss:
+    """Makes a loss by its name.
+
+    Args:
+        name: The snake_case name of a loss class, a key of `LOSSES`.
+        **arguments: Arguments of the loss.
+
+    Returns:
+        The loss.
+
+    Raises:
+        UsageError: If the name or an argument is unknown.
+
+    Example:
+
+    >>> get("proxy_nca").name
+    'proxy_nca'
+    """
+    if name not in LOSSES:
+        raise UsageError(
+            f"Unknown loss {name!r}. Did you mean {nearest(name, LOSSES)}? "
+            f"There are: {', '.join(LOSSES)}. Received: name={name!r}"
+        )
+    known = list(inspect.signature(LOSSES[name]).parameters)
+    for argument in arguments:
+        if argument not in known:
+            raise UsageError(
+                f"The loss {name!r} has no argument {argument!r}. Did you "
+                f"mean {nearest(argument, known)}? It takes: "
+                f"{', '.join(known)}. Received: {argument}="
+                f"{arguments[argument]!r}"
+            )
+    return LOSSES[name](**arguments)

@@ -1,0 +1,29 @@
+"""Backbones by name, and the models built around them."""
+
+from keras_dml.models.backbones import (
+    BACKBONES,
+    Backbone,
+    get_backbone,
+    list_backbones,
+)
+from keras_dml.models.build import (
+    build_embedder,
+    build_trainer,
+    pooled_features,
+    uses_proxies,
+)
+from keras_dml.models.precision import float32_clone
+from keras_dml.models.small_cnn import small_cnn
+
+__all__ = [
+    "BACKBONES",
+    "Backbone",
+    "build_embedder",
+    "build_trainer",
+    "float32_clone",
+    "get_backbone",
+    "list_backbones",
+    "pooled_features",
+    "small_cnn",
+    "uses_proxies",
+]

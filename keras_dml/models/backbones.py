@@ -1,0 +1,155 @@
+"""The backbones by name, and what each of them expects."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import keras
+
+from keras_dml.errors import UsageError
+from keras_dml.models.small_cnn import small_cnn
+from keras_dml.naming import nearest
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A network without its classifier, and how to feed it.
+
+    Attributes:
+        builder: Function of `input_shape` and `weights` (`"imagenet"` or
+            `None`) that returns a model with 4D features. It must not
+            preprocess: the embedder does.
+        preprocessing: Mode of `ImagePreprocessing` that the network expects.
+        image_size: Side in pixels of the images it was designed for.
+        min_image_size: Smallest side in pixels that it accepts.
+        pretrained: Name of its published weights, or `"none"`.
+        rgb: Whether grey images are repeated to three channels.
+        paper: Where it was published.
+    """
+
+    builder: Callable[..., keras.Model]
+    preprocessing: str
+    image_size: int
+    min_image_size: int
+    pretrained: str
+    rgb: bool
+    paper: str
+
+
+def _small_cnn(input_shape, weights=None):
+    del weights
+    return small_cnn(input_shape)
+
+
+def _application(
+    builder, preprocessing, paper, image_size=224, min_image_size=32, **kwargs
+):
+    """A backbone of `keras.applications`, with ImageNet weights."""
+    return Backbone(
+        builder=partial(builder, include_top=False, **kwargs),
+        preprocessing=preprocessing,
+        image_size=image_size,
+        min_image_size=min_image_size,
+        pretrained="imagenet",
+        rgb=True,
+        paper=paper,
+    )
+
+
+# MobileNetV3, EfficientNetV2 and ConvNeXt could preprocess by themselves, in
+# the precision of the backbone; the embedder does it for all, in float32.
+BACKBONES: dict[str, Backbone] = {
+    "small_cnn": Backbone(
+        builder=_small_cnn,
+        preprocessing="unit",
+        image_size=28,
+        min_image_size=8,
+        pretrained="none",
+        rgb=False,
+        paper="four convolutions, for images of 28 to 96 pixels",
+    ),
+    "resnet50": _application(
+        keras.applications.ResNet50, "caffe", "He et al. 2016"
+    ),
+    "resnet101": _application(
+        keras.applications.ResNet101, "caffe", "He et al. 2016"
+    ),
+    "resnet50_v2": _application(
+        keras.applications.ResNet50V2, "tf", "He et al. 2016, identity mappings"
+    ),
+    "densenet121": _application(
+        keras.applications.DenseNet121, "torch", "Huang et al. 2017"
+    ),
+    "inception_v3": _application(
+        keras.applications.InceptionV3,
+        "tf",
+        "Szegedy et al. 2016",
+        image_size=299,
+        min_image_size=75,
+    ),
+    "xception": _application(
+        keras.applications.Xception,
+        "tf",
+        "Chollet 2017",
+        image_size=299,
+        min_image_size=71,
+    ),
+    "mobilenet": _application(
+        keras.applications.MobileNet, "tf", "Howard et al. 2017"
+    ),
+    "mobilenet_v2": _application(
+        keras.applications.MobileNetV2, "tf", "Sandler et al. 2018"
+    ),
+    "mobilenet_v3_small": _application(
+        keras.applications.MobileNetV3Small,
+        "tf",
+        "Howard et al. 2019",
+        include_preprocessing=False,
+    ),
+    "mobilenet_v3_large": _application(
+        keras.applications.MobileNetV3Large,
+        "tf",
+        "Howard et al. 2019",
+        include_preprocessing=False,
+    ),
+    "efficientnet_v2_b0": _application(
+        keras.applications.EfficientNetV2B0,
+        "torch",
+        "Tan and Le 2021",
+        include_preprocessing=False,
+    ),
+    "convnext_tiny": _application(
+        keras.applications.ConvNeXtTiny,
+        "torch",
+        "Liu et al. 2022",
+        include_preprocessing=False,
+    ),
+}
+
+
+def list_backbones() -> list[str]:
+    """Names of all backbones.
+
+    Example:
+
+    >>> list_backbones()[:2]
+    ['small_cnn', 'resnet50']
+    """
+    return list(BACKBONES)
+
+
+def get_backbone(name: str) -> Backbone:
+    """The backbone of that name.
+
+    Args:
+        name: One of `list_backbones()`.
+
+    Raises:
+        UsageError: There is none of that name.
+    """
+    if name not in BACKBONES:
+        raise UsageError(
+            f"`model.backbone` is unknown. Received: {name!r}. Nearest: "
+            f"{nearest(name, BACKBONES)}. All: {', '.join(BACKBONES)}."
+        )
+    return BACKBONES[name]

@@ -1,0 +1,130 @@
+"""Gives a backbone its initial weights."""
+
+import warnings
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_dml.errors import RunError, UsageError
+from keras_dml.models.backbones import get_backbone
+
+SUFFIXES = (".weights.h5", ".h5", ".keras")
+
+
+def build_with_weights(
+    name: str, input_shape: tuple[int, int, int], weights: str
+) -> keras.Model:
+    """Builds a backbone with the weights asked for.
+
+    Args:
+        name: One of `list_backbones()`.
+        input_shape: Height, width and channels of the preprocessed images.
+        weights: `"none"` for random weights, `"imagenet"` for the published
+            ones, which Keras downloads once, `"auto"` for the published ones
+            where there are some, or the path of a `.weights.h5`, `.h5` or
+            `.keras` file, of the backbone or of an embedder.
+
+    Returns:
+        A model named "backbone" with 4D features.
+
+    Raises:
+        UsageError: The file is missing or does not fit, or the backbone has
+            no published weights.
+        RunError: The published weights could not be downloaded.
+    """
+    backbone = get_backbone(name)
+    if weights == "auto":
+        weights = backbone.pretrained
+    if weights == "imagenet":
+        model = _published(name, backbone, input_shape)
+    else:
+        model = backbone.builder(input_shape=input_shape, weights=None)
+        if weights != "none":
+            _load(model, _existing(weights), name)
+    return keras.Model(model.input, model.output, name="backbone")
+
+
+def _published(name, backbone, input_shape):
+    if backbone.pretrained != "imagenet":
+        raise UsageError(
+            f"`model.weights: imagenet` is not available for {name!r}, which "
+            "is trained from random weights. Use `none` or a path."
+        )
+    try:
+        with warnings.catch_warnings():
+            # The weights are convolutions and fit any image size.
+            warnings.filterwarnings("ignore", message="`input_shape` is undef")
+            return backbone.builder(input_shape=input_shape, weights="imagenet")
+    except Exception as error:
+        raise RunError(
+            f"The ImageNet weights of {name!r} could not be downloaded: "
+            f"{error} Download them elsewhere and pass `--weights PATH`, or "
+            "train from random weights with `--weights none`."
+        ) from error
+
+
+def _existing(weights):
+    path = Path(weights).expanduser()
+    if not path.name.endswith(SUFFIXES):
+        raise UsageError(
+            "`model.weights` must be `imagenet`, `none`, or the path of a "
+            f"file ending in {', '.join(SUFFIXES)}. Received: {weights}"
+        )
+    if not path.is_file():
+        raise UsageError(
+            f"`model.weights` names a file that does not exist: {weights}"
+        )
+    return path
+
+
+def _load(model, path, name):
+    # Keras may leave a layer it finds no entry for at its random weights.
+    for weight in model.weights:
+        weight.assign(np.full(weight.shape, np.nan))
+    try:
+        if path.suffix == ".keras":
+            _copy(_backbone_of(keras.saving.load_model(path)), model)
+        else:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Skipping nested")
+                model.load_weights(path)
+    except (ValueError, OSError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"The weights in {path} do not fit the backbone {name!r}: "
+            f"{_first_lines(error)} Choose the backbone the file was made "
+            "with, or another file."
+        ) from error
+    for weight in model.weights:
+        if np.isnan(np.asarray(weight)).any():
+            raise UsageError(
+                f"The weights in {path} do not fit the backbone {name!r}: "
+                f"they hold no usable values for {weight.path!r}."
+            )
+
+
+def _backbone_of(model):
+    """The backbone inside one of our embedders, or the model itself."""
+    names = [layer.name for layer in model.layers]
+    return model.get_layer("backbone") if "backbone" in names else model
+
+
+def _copy(source, target):
+    if len(source.weights) != len(target.weights):
+        raise ValueError(
+            f"the file has {len(source.weights)} weights, the backbone "
+            f"{len(target.weights)}."
+        )
+    for given, weight in zip(source.weights, target.weights, strict=True):
+        if given.shape != weight.shape:
+            raise ValueError(
+                f"{given.path!r} has shape {tuple(given.shape)} in the file, "
+                f"{weight.path!r} has {tuple(weight.shape)} in the backbone."
+            )
+        weight.assign(given)
+
+
+def _first_lines(error):
+    """The message without the dump of values that Keras puts behind it."""
+    text = " ".join(str(error).split(", value=")[0].split())
+    return text[:400].rstrip(".") + "."

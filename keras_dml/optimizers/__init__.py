@@ -1,0 +1,18 @@
+"""Keras optimizers of metric learning and what is shown of them."""
+
+from keras_dml.optimizers.group_table import OptimizerGroup, group_table
+from keras_dml.optimizers.inner_optimizers import (
+    follows_schedule,
+    inner_optimizers,
+)
+from keras_dml.optimizers.per_variable import PerVariable
+from keras_dml.optimizers.torch_adam import TorchAdam
+
+__all__ = [
+    "OptimizerGroup",
+    "PerVariable",
+    "TorchAdam",
+    "follows_schedule",
+    "group_table",
+    "inner_optimizers",
+]

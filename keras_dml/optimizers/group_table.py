@@ -1,0 +1,122 @@
+"""Which optimizer moves which variables, and how."""
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_dml.optimizers.inner_optimizers import follows_schedule
+from keras_dml.optimizers.per_variable import PerVariable
+
+
+class OptimizerGroup(NamedTuple):
+    """A row of `group_table`.
+
+    Attributes:
+        group: Name of the optimizer.
+        rule: The rule that matches its variables, `""` for the default.
+        variables: Number of variables.
+        parameters: Number of their entries.
+        optimizer: Class of the optimizer.
+        learning_rate: The current learning rate.
+        schedule: `"constant"`, or the class of the schedule.
+        clip: Kind and limit of gradient clipping, or `"none"`.
+        decay: Kind and factor of weight decay, or `"none"`.
+    """
+
+    group: str
+    rule: str
+    variables: int
+    parameters: int
+    optimizer: str
+    learning_rate: float
+    schedule: str
+    clip: str
+    decay: str
+
+
+def group_table(
+    optimizer: keras.optimizers.Optimizer, variables: Iterable[Any]
+) -> list[OptimizerGroup]:
+    """One row for each optimizer that gets variables.
+
+    Meant to be printed at the start of a run and saved with it: no learning
+    rate, clipping or decay stays hidden.
+
+    Args:
+        optimizer: `PerVariable` or any other Keras optimizer, before or after
+            it is built.
+        variables: The trainable variables of the model.
+
+    Returns:
+        List of `OptimizerGroup`, named tuples of strings and numbers. Rules
+        come first, in their order.
+
+    Raises:
+        ValueError: If two rules match the same variable.
+
+    Example:
+
+    >>> weights = keras.layers.Dense(2)
+    >>> weights.build((None, 3))
+    >>> rows = group_table(keras.optimizers.SGD(0.1), weights.variables)
+    >>> rows[0].parameters, rows[0].optimizer
+    (8, 'SGD')
+    """
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        return group_table(optimizer.inner_optimizer, variables)
+    if not isinstance(optimizer, PerVariable):
+        return [_row("", optimizer, list(variables))]
+    groups: dict[str, list[Any]] = {}
+    for variable in variables:
+        rule = optimizer.rule_of(variable.path) or ""
+        groups.setdefault(rule, []).append(variable)
+    return [
+        _row(rule, owner, groups[rule])
+        for rule, owner in {**optimizer.rules, "": optimizer.default}.items()
+        if rule in groups
+    ]
+
+
+def _row(rule, optimizer, variables):
+    return OptimizerGroup(
+        group=optimizer.name,
+        rule=rule,
+        variables=len(variables),
+        parameters=sum(math.prod(v.shape) for v in variables),
+        optimizer=type(optimizer).__name__,
+        learning_rate=float(ops.convert_to_numpy(optimizer.learning_rate)),
+        schedule=_schedule(optimizer),
+        clip=_clip(optimizer),
+        decay=_decay(optimizer),
+    )
+
+
+def _schedule(optimizer):
+    if not follows_schedule(optimizer):
+        return "constant"
+    config = optimizer.get_config()["learning_rate"]
+    return config.get("class_name", "function")
+
+
+def _clip(optimizer):
+    names = {
+        "clipvalue": "value",
+        "clipnorm": "norm",
+        "global_clipnorm": "global norm",
+    }
+    for attribute, name in names.items():
+        limit = getattr(optimizer, attribute)
+        if limit is not None:
+            return f"{name} {limit:g}"
+    return "none"
+
+
+def _decay(optimizer):
+    if getattr(optimizer, "l2", 0.0):
+        return f"coupled {optimizer.l2:g}"
+    if optimizer.weight_decay:
+        return f"decoupled {optimizer.weight_decay:g}"
+    return "none"

@@ -1,0 +1,158 @@
+"""Adam as PyTorch computes it."""
+
+import math
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class TorchAdam(keras.optimizers.Optimizer):
+    """Adam with epsilon added after the bias correction.
+
+    With the moments `m` and `v` of the gradient `g + l2 * w` at step `t`:
+
+    `w -= learning_rate * m' / (sqrt(v') + epsilon)`,
+    `m' = m / (1 - beta_1**t)`, `v' = v / (1 - beta_2**t)`.
+
+    `keras.optimizers.Adam` adds epsilon to `sqrt(v)` before the correction.
+    The two agree for a tiny epsilon. With `epsilon=1`, which the authors of
+    ProxyNCA++ use, Keras' form moves 30 times less at the first step and is
+    still behind after a thousand.
+
+    Args:
+        learning_rate: Float or `keras.optimizers.schedules` object. Defaults
+            to `0.001`.
+        beta_1: Float in [0, 1), decay of the first moment. Defaults to `0.9`.
+        beta_2: Float in [0, 1), decay of the second moment. Defaults to
+            `0.999`.
+        epsilon: Float, added to the root of the corrected second moment.
+            Defaults to `1e-8`.
+        l2: Float, coupled weight decay: `l2 * w` is added to the clipped
+            gradient of every variable, as `torch.optim.Adam(weight_decay=l2)`
+            does. Defaults to `0.0`. `weight_decay` is the decoupled one of
+            AdamW.
+        weight_decay, clipnorm, clipvalue, global_clipnorm, use_ema,
+            ema_momentum, ema_overwrite_frequency, loss_scale_factor,
+            gradient_accumulation_steps: See `keras.optimizers.Optimizer`.
+        name: String. Defaults to `"torch_adam"`.
+
+    Raises:
+        ValueError: If `beta_1`, `beta_2`, `epsilon` or `l2` is out of range.
+
+    Example:
+
+    ```python
+    model.compile(TorchAdam(4e-3, epsilon=1.0, clipvalue=10.0), loss=loss)
+    ```
+
+    Reference:
+        Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015,
+        algorithm 1.
+    """
+
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-8,
+        l2=0.0,
+        weight_decay=None,
+        clipnorm=None,
+        clipvalue=None,
+        global_clipnorm=None,
+        use_ema=False,
+        ema_momentum=0.99,
+        ema_overwrite_frequency=None,
+        loss_scale_factor=None,
+        gradient_accumulation_steps=None,
+        name="torch_adam",
+    ):
+        super().__init__(
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            clipnorm=clipnorm,
+            clipvalue=clipvalue,
+            global_clipnorm=global_clipnorm,
+            use_ema=use_ema,
+            ema_momentum=ema_momentum,
+            ema_overwrite_frequency=ema_overwrite_frequency,
+            loss_scale_factor=loss_scale_factor,
+            gradient_accumulation_steps=gradient_accumulation_steps,
+            name=name,
+        )
+        for argument, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
+            if not 0 <= beta < 1:
+                raise ValueError(
+                    f"`{argument}` must lie in [0, 1). "
+                    f"Received: {argument}={beta!r}"
+                )
+        for argument, value in (("epsilon", epsilon), ("l2", l2)):
+            if not value >= 0:
+                raise ValueError(
+                    f"`{argument}` must not be negative. "
+                    f"Received: {argument}={value!r}"
+                )
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.l2 = l2
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        self._first_moments, self._second_moments = (
+            self.add_optimizer_variables(
+                variables, ["first_moment", "second_moment"]
+            )
+        )
+
+    def update_step(self, gradient, variable, learning_rate):
+        dtype = variable.dtype
+        learning_rate = ops.cast(learning_rate, dtype)
+        gradient = ops.cast(gradient, dtype)
+        if self.l2:
+            gradient = ops.add(gradient, ops.multiply(variable, self.l2))
+        index = self._get_variable_index(variable)
+        first, second = self._first_moments[index], self._second_moments[index]
+        self.assign_add(
+            first,
+            ops.multiply(ops.subtract(gradient, first), 1 - self.beta_1),
+        )
+        self.assign_add(
+            second,
+            ops.multiply(
+                ops.subtract(ops.square(gradient), second), 1 - self.beta_2
+            ),
+        )
+        step = ops.cast(self.iterations + 1, dtype)
+        mean = ops.divide(first, _correction(self.beta_1, step))
+        deviation = ops.sqrt(ops.divide(second, _correction(self.beta_2, step)))
+        self.assign_sub(
+            variable,
+            ops.divide(
+                ops.multiply(mean, learning_rate),
+                ops.add(deviation, self.epsilon),
+            ),
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "beta_1": self.beta_1,
+                "beta_2": self.beta_2,
+                "epsilon": self.epsilon,
+                "l2": self.l2,
+            }
+        )
+        return config
+
+
+def _correction(beta, step):
+    """`1 - beta**step`, which float32 would round to five digits at first."""
+    if beta == 0:
+        return ops.ones_like(step)
+    return -ops.expm1(step * math.log(beta))

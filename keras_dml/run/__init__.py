@@ -1,0 +1,1 @@
+"""The parts of one run: its folder, state, data, phases and checkpoints."""

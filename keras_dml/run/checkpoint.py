@@ -1,0 +1,112 @@
+"""The exact state of a run on disk: every variable, and a JSON-able rest.
+
+Keras' own weight files leave out the state of random layers and, with
+`MultiOptimizer` under `tf.train.Checkpoint`, the optimizer slots; a run that
+must go on bit for bit needs them all.
+"""
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_dml.errors import RunError
+from keras_dml.files import replacing
+
+_DOCUMENT = "document"
+_UNREADABLE = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was saved: the variables by group, and the rest of the state.
+
+    Attributes:
+        values: Per group, one array per variable in the order of saving.
+        paths: Per group, the path of each variable.
+        state: JSON-able dict.
+    """
+
+    values: dict[str, list[np.ndarray]]
+    paths: dict[str, list[str]]
+    state: dict[str, Any]
+
+    def restore(self, group: str, variables: Sequence[Any]) -> None:
+        """Assigns the values of a group to corresponding variables.
+
+        Raises:
+            RunError: If number, names or shapes differ from what was saved.
+        """
+        paths = [variable.path for variable in variables]
+        if paths != self.paths.get(group):
+            saved = self.paths.get(group, [])
+            different = sorted(set(paths) ^ set(saved))[:4]
+            raise RunError(
+                f"The checkpoint does not fit the {group}: it holds "
+                f"{len(saved)} variables, {len(paths)} were expected; "
+                f"different: {different or 'only their order'}. The run was "
+                "started with another configuration or another version."
+            )
+        for variable, value in zip(variables, self.values[group], strict=True):
+            if tuple(variable.shape) != value.shape:
+                raise RunError(
+                    f"The checkpoint does not fit the {group}: variable "
+                    f"{variable.path} has shape {tuple(variable.shape)}, "
+                    f"saved was {value.shape}."
+                )
+            variable.assign(value)
+
+
+def save_checkpoint(
+    path: Path,
+    groups: Mapping[str, Sequence[Any]],
+    state: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes variables and state to one file, in one step.
+
+    Args:
+        path: The file to write or replace.
+        groups: Keras variables by group, such as `model` and `optimizer`, in
+            an order that rebuilding repeats.
+        state: JSON-able dict. Defaults to `None`, an empty one.
+    """
+    document = {
+        "paths": {
+            group: [variable.path for variable in variables]
+            for group, variables in groups.items()
+        },
+        "state": dict(state or {}),
+    }
+    arrays = {
+        f"{group}/{number}": ops.convert_to_numpy(variable)
+        for group, variables in groups.items()
+        for number, variable in enumerate(variables)
+    }
+    arrays[_DOCUMENT] = np.array(json.dumps(document))
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Reads what `save_checkpoint` wrote.
+
+    Raises:
+        RunError: If the file is missing, damaged or not a checkpoint.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            document = json.loads(str(stored[_DOCUMENT]))
+            values = {
+                group: [stored[f"{group}/{n}"] for n in range(len(paths))]
+                for group, paths in document["paths"].items()
+            }
+    except _UNREADABLE as error:
+        raise RunError(
+            f"{path} is not a readable checkpoint: {error}"
+        ) from error
+    return Checkpoint(values, document["paths"], document["state"])

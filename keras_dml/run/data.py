@@ -1,0 +1,245 @@
+"""The images of a run: read, checked, split, and cut into batches."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image
+
+from keras_dml.config import RunConfig, StageConfig
+from keras_dml.console import progress_bar
+from keras_dml.data import decoding, pipeline, readers, sampling, splits
+from keras_dml.data.augmentation import Augmentation
+from keras_dml.data.manifest import Manifest
+from keras_dml.models import Backbone, get_backbone
+
+
+@dataclasses.dataclass(frozen=True)
+class RunData:
+    """The images that train and the images that test.
+
+    Attributes:
+        train: Training images with labels from 0.
+        test: Images of the test classes, or the test images of the same
+            classes where `seen`.
+        seen: Whether the test classes are also training classes.
+        partial: Whether the data set is incomplete.
+        skipped: How many images were left out, for they do not decode.
+    """
+
+    train: Manifest
+    test: Manifest
+    seen: bool
+    partial: bool
+    skipped: int
+
+
+@dataclasses.dataclass(frozen=True)
+class StageData:
+    """What one stage trains on, and what it is validated on, if anything."""
+
+    fit: Manifest
+    validation: Manifest | None
+
+
+def load_run_data(config: RunConfig) -> RunData:
+    """Reads the source, leaves out files that do not decode, and splits it."""
+    manifest = readers.read(
+        config.data.source,
+        data_dir=config.data.data_dir,
+        allow_partial=config.data.allow_partial,
+    )
+    with progress_bar() as progress:
+        task = progress.add_task("checking images", total=None, note="")
+        good = decoding.drop_bad(
+            manifest,
+            progress=lambda done, total: progress.update(
+                task, completed=done, total=total
+            ),
+        )
+    return _split(good, config, skipped=len(manifest) - len(good))
+
+
+def stage_data(
+    train: Manifest, stage: StageConfig, config: RunConfig
+) -> StageData:
+    """The classes that a stage trains on and those that validate it."""
+    if stage.classes == "all":
+        return StageData(train, None)
+    if stage.classes == "first_half":
+        fits = splits.first_half(train.labels)
+    else:
+        held_out = splits.hold_out_classes(
+            train.labels, config.data.validation_fraction, config.seed
+        )
+        fits = ~np.isin(train.labels, held_out)
+    if fits.all():
+        return StageData(train, None)
+    return StageData(
+        train.select(fits).relabeled(), train.select(~fits).relabeled()
+    )
+
+
+def make_sampler(
+    manifest: Manifest, config: RunConfig
+) -> Callable[[int], np.ndarray | list[np.ndarray]]:
+    """A pure function from the epoch to its batches of row numbers."""
+    settings = config.sampling
+    if settings.kind == "balanced":
+        classes = settings.classes or _classes_per_batch(manifest, config)
+
+        def sampler(epoch):
+            return sampling.balanced_batches(
+                manifest.labels,
+                classes,
+                settings.images,
+                seed=config.seed,
+                epoch=epoch,
+                steps=settings.steps_per_epoch,
+            )
+
+    else:
+
+        def sampler(epoch):
+            return sampling.random_batches(
+                len(manifest),
+                settings.batch_size,
+                seed=config.seed,
+                epoch=epoch,
+                drop_remainder=settings.drop_remainder,
+                steps=settings.steps_per_epoch,
+            )
+
+    return sampler
+
+
+def sampling_warnings(manifest: Manifest, config: RunConfig) -> list[str]:
+    """What balanced batches of these images cannot do; full sentences."""
+    settings = config.sampling
+    if settings.kind != "balanced":
+        return []
+    classes = settings.classes or _classes_per_batch(manifest, config)
+    return sampling.check(manifest.labels, classes, settings.images)
+
+
+def train_batches(
+    manifest: Manifest, config: RunConfig, *, first_epoch: int, steps: int
+) -> tf.data.Dataset:
+    """Endless augmented batches from the start of `first_epoch` on."""
+    return pipeline.train_batches(
+        manifest,
+        make_sampler(manifest, config),
+        image_size=config.data.image_size,
+        channels=config.data.channels,
+        seed=config.seed,
+        first_epoch=first_epoch,
+        steps_per_epoch=steps,
+        augmentation=Augmentation(**config.augmentation.model_dump()),
+    )
+
+
+def evaluation_batches(
+    manifest: Manifest, config: RunConfig
+) -> tf.data.Dataset:
+    """All images once, in order, resized and cropped at the centre."""
+    return pipeline.evaluation_batches(
+        manifest,
+        batch_size=config.evaluation.batch_size,
+        image_size=config.data.image_size,
+        channels=config.data.channels,
+        resize=config.augmentation.resize,
+        squash=config.augmentation.squash,
+    )
+
+
+def settle(config: RunConfig, data: RunData) -> RunConfig:
+    """Fills in what depends on the data: image size, channels, flip, weights.
+
+    Args:
+        config: The configuration, with `None` or `auto` where it is open.
+        data: The images.
+
+    Returns:
+        A configuration that leaves nothing open, so that saving it and
+        running it again gives the same run.
+    """
+    backbone = get_backbone(config.model.backbone)
+    weights = config.model.weights
+    if weights == "auto":
+        weights = backbone.pretrained
+    size = config.data.image_size or _natural_size(data.train, backbone)
+    channels = config.data.channels
+    if channels is None:
+        grey = (
+            data.train.images is not None
+            and data.train.images.shape[-1] == 1
+            and not backbone.rgb
+        )
+        channels = 1 if grey else 3
+    flip = config.augmentation.flip
+    return config.model_copy(
+        update={
+            "data": config.data.model_copy(
+                update={"image_size": size, "channels": channels}
+            ),
+            "model": config.model.model_copy(update={"weights": weights}),
+            "augmentation": config.augmentation.model_copy(
+                update={
+                    "flip": True if flip is None else flip,
+                    "resize": config.augmentation.resize or size,
+                }
+            ),
+        }
+    )
+
+
+def _classes_per_batch(manifest: Manifest, config: RunConfig) -> int:
+    """As many classes as a batch of the wanted size holds, and there are."""
+    wanted = max(1, config.sampling.batch_size // config.sampling.images)
+    return min(wanted, manifest.num_classes)
+
+
+def _natural_size(manifest: Manifest, backbone: Backbone) -> int:
+    """The backbone's own size, or a smaller one when the images are smaller."""
+    if manifest.images is not None:
+        shorter = min(manifest.images.shape[1:3])
+    else:
+        shorter = _typical_shorter_side(manifest.paths)
+    return max(min(shorter, backbone.image_size), backbone.min_image_size)
+
+
+def _typical_shorter_side(paths: np.ndarray) -> int:
+    """The median over some files, spread evenly over the data set."""
+    rows = np.linspace(0, len(paths) - 1, min(len(paths), 50)).astype(int)
+    sides = []
+    for path in paths[rows]:
+        with Image.open(path) as image:
+            sides.append(min(image.size))
+    return int(np.median(sides))
+
+
+def _split(manifest: Manifest, config: RunConfig, skipped: int) -> RunData:
+    settings = config.data
+    if not manifest.seen and (
+        settings.train_classes is not None
+        or settings.test_classes is not None
+        or settings.train_fraction is not None
+    ):
+        manifest = dataclasses.replace(
+            manifest,
+            split=splits.class_disjoint(
+                manifest.labels,
+                settings.train_fraction,
+                settings.train_classes,
+                settings.test_classes,
+                manifest.class_names,
+            ),
+        )
+    return RunData(
+        train=manifest.part("train"),
+        test=manifest.part("test"),
+        seen=manifest.seen,
+        partial=manifest.partial,
+        skipped=skipped,
+    )

@@ -1,0 +1,89 @@
+"""Retrieval of a manifest's images by a model, or by their raw pixels."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_dml.config import RunConfig
+from keras_dml.console import track
+from keras_dml.data.manifest import Manifest
+from keras_dml.evaluation import RetrievalResult, evaluate_retrieval
+from keras_dml.run.data import evaluation_batches
+
+RAW_PIXELS_SIDE = 32
+
+
+def measure(
+    model: keras.Model, manifest: Manifest, config: RunConfig
+) -> RetrievalResult:
+    """Retrieval of a manifest's images by the outputs of a model.
+
+    Where the manifest has roles, queries search the gallery; otherwise every
+    image is a query and all the others are its references.
+
+    Args:
+        model: From image batches to vectors.
+        manifest: The images.
+        config: Says how images are cropped and which metrics are taken.
+    """
+    return evaluate(embed(model, manifest, config), manifest, config)
+
+
+def embed(
+    model: keras.Model, manifest: Manifest, config: RunConfig
+) -> np.ndarray:
+    """The outputs of a model for all images of a manifest, in its order."""
+    batches = evaluation_batches(manifest, config)
+    forward = tf.function(
+        lambda images: model(images, training=False), reduce_retracing=True
+    )
+    total = -(-len(manifest) // config.evaluation.batch_size)
+    return np.concatenate(
+        [
+            forward(tf.cast(inputs["image"], tf.float32)).numpy()
+            for inputs, _ in track(batches, "embedding", total)
+        ]
+    )
+
+
+def evaluate(
+    embeddings: np.ndarray, manifest: Manifest, config: RunConfig
+) -> RetrievalResult:
+    """Retrieval metrics of embeddings whose rows are a manifest's images."""
+    settings = config.evaluation
+    queries = np.flatnonzero(manifest.role != "gallery")
+    gallery = np.flatnonzero(manifest.role == "gallery")
+    arguments: dict[str, Any] = {}
+    if len(gallery):
+        arguments = {
+            "reference_embeddings": embeddings[gallery],
+            "reference_labels": manifest.labels[gallery],
+            "reference_ids": manifest.ids[gallery],
+        }
+    return evaluate_retrieval(
+        embeddings[queries],
+        manifest.labels[queries],
+        query_ids=manifest.ids[queries],
+        k=tuple(settings.k),
+        normalize=settings.normalize,
+        clustering=settings.clustering,
+        cluster_arguments={
+            "init": settings.kmeans_init,
+            "num_starts": settings.kmeans_starts,
+        },
+        seed=config.seed,
+        **arguments,
+    )
+
+
+def raw_pixels(manifest: Manifest, config: RunConfig) -> np.ndarray:
+    """Images as vectors, at most 32 pixels wide so that they fit in memory."""
+    side = min(config.data.image_size or RAW_PIXELS_SIDE, RAW_PIXELS_SIDE)
+    rows = [
+        tf.image.resize(inputs["image"], (side, side), antialias=True).numpy()
+        for inputs, _ in evaluation_batches(manifest, config)
+    ]
+    pixels = np.concatenate(rows)
+    return pixels.reshape(len(pixels), -1)

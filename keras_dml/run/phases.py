@@ -1,0 +1,299 @@
+"""Trains the stages and phases of a run, from its start or a checkpoint."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from keras_dml import callbacks, freezing
+from keras_dml.config import PhaseConfig, RunConfig, StageConfig
+from keras_dml.console import format_table, logger
+from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
+from keras_dml.models import build_embedder, build_trainer
+from keras_dml.optimizers import OptimizerGroup, group_table
+from keras_dml.run.checkpoint import load_checkpoint
+from keras_dml.run.compiling import (
+    build_loss,
+    build_optimizer,
+    uses_proxies,
+)
+from keras_dml.run.data import (
+    StageData,
+    evaluation_batches,
+    make_sampler,
+    stage_data,
+    train_batches,
+)
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.progress import TrainingProgress
+from keras_dml.run.recorder import RunRecorder
+from keras_dml.run.state import RunState
+
+
+@dataclass(frozen=True)
+class Models:
+    """The embedder, and the trainer that shares its layers."""
+
+    embedder: keras.Model
+    trainer: keras.Model
+
+
+def build_models(config: RunConfig, num_classes: int) -> Models:
+    """Builds fresh models; the same seed gives the same weights."""
+    # Automatic names must not depend on what was built before: a resumed run
+    # looks its variables up by name.
+    keras.utils.clear_session(free_memory=False)
+    keras.utils.set_random_seed(config.seed)
+    size, channels = config.data.image_size, config.data.channels
+    embedder = build_embedder(
+        config.model,
+        (size, size, channels),
+        normalize=config.evaluation.normalize,
+    )
+    proxies = uses_proxies(config.loss)
+    return Models(
+        embedder,
+        build_trainer(embedder, config.model, num_classes, proxies=proxies),
+    )
+
+
+def check_stages(config: RunConfig, train: Manifest) -> None:
+    """Refuses, before anything is written, stages that cannot be trained.
+
+    Raises:
+        UsageError: If batches cannot be drawn, a phase follows a validation
+            metric without validation classes, or a replayed stage is none.
+    """
+    build_loss(config.loss)
+    earlier: list[str] = []
+    for stage in config.stages:
+        data = stage_data(train, stage, config)
+        make_sampler(data.fit, config)(0)
+        watches = [
+            phase.name
+            for phase in stage.phases
+            if phase.plateau is not None or phase.stop_patience is not None
+        ]
+        if watches and data.validation is None:
+            raise UsageError(
+                f"Phase `{watches[0]}` of stage `{stage.name}` follows a "
+                "validation metric, but the stage has no validation classes. "
+                "Remove `plateau` and `stop_patience`, or use at least 20 "
+                "training classes."
+            )
+        if stage.replay is not None and stage.replay not in earlier:
+            raise UsageError(
+                f"Stage `{stage.name}` replays `{stage.replay}`, which is no "
+                f"earlier stage. Earlier stages: {earlier or 'none'}."
+            )
+        earlier.append(stage.name)
+
+
+class StageTrainer:
+    """Trains one stage, phase after phase.
+
+    Args:
+        config: The settled configuration.
+        stage: The stage's section of it.
+        data: What the stage trains on and is validated on.
+        models: Freshly built models.
+        folder: The run folder.
+        state: The state of the run; changed in place.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        stage: StageConfig,
+        data: StageData,
+        models: Models,
+        folder: RunFolder,
+        state: RunState,
+    ) -> None:
+        self.config = config
+        self.stage = stage
+        self.data = data
+        self.models = models
+        self.folder = folder
+        self.state = state
+        self.sampler: Callable[[int], Any] = make_sampler(data.fit, config)
+        self.steps = len(self.sampler(0))
+        validates = data.validation is not None
+        self.monitor = f"val_{config.evaluation.monitor}" if validates else None
+        self._replayed = state.records[stage.replay] if stage.replay else {}
+
+    def run(self) -> None:
+        """Trains what the state says is left, then keeps the best weights."""
+        if self.state.phase or self.state.epoch:
+            last = load_checkpoint(self.folder.last_checkpoint)
+            last.restore("model", self.models.trainer.variables)
+        while self.state.phase < len(self.stage.phases):
+            if not self.state.phase_done:
+                self._run_phase(self.stage.phases[self.state.phase])
+            self._finish_phase()
+        if self.monitor is not None and self.config.evaluation.select == "best":
+            best = load_checkpoint(self.folder.best_checkpoint)
+            best.restore("model", self.models.trainer.variables)
+
+    def _run_phase(self, phase: PhaseConfig) -> None:
+        trainer, state = self.models.trainer, self.state
+        epochs = self._epochs(phase)
+        if state.epoch == 0 and phase.refresh_bn:
+            callbacks.refresh_bn(
+                trainer,
+                train_batches(
+                    self.data.fit, self.config, first_epoch=0, steps=self.steps
+                ),
+                phase.refresh_bn,
+            )
+        self._freeze(phase)
+        trainer.compile(
+            optimizer=build_optimizer(
+                self.config.optimizer,
+                epochs=epochs,
+                steps_per_epoch=self.steps,
+                has_proxies=uses_proxies(self.config.loss),
+                learning_rate_factor=phase.lr_factor,
+            ),
+            loss=build_loss(self.config.loss),
+        )
+        trainer.optimizer.build(trainer.trainable_variables)
+        self._log_table(phase)
+        stateful, listed = self._callbacks(phase, epochs)
+        if state.epoch > 0:
+            last = load_checkpoint(self.folder.last_checkpoint)
+            last.restore("optimizer", trainer.optimizer.variables)
+            for callback in stateful:
+                callback.set_state(state.callbacks[type(callback).__name__])
+        progress = TrainingProgress(
+            f"{self.stage.name}/{phase.name}", epochs, self.steps
+        )
+        recorder = RunRecorder(
+            self.folder,
+            state,
+            labels={"stage": self.stage.name, "phase": phase.name},
+            epochs=epochs,
+            monitor=self.monitor,
+            stateful=stateful,
+        )
+        with contextlib.closing(progress):
+            trainer.fit(
+                train_batches(
+                    self.data.fit,
+                    self.config,
+                    first_epoch=self._epochs_before() + state.epoch,
+                    steps=self.steps,
+                ),
+                epochs=epochs,
+                initial_epoch=state.epoch,
+                steps_per_epoch=self.steps,
+                shuffle=False,
+                verbose=0,
+                callbacks=[*listed, progress, recorder],
+            )
+
+    def _finish_phase(self) -> None:
+        """Thaws what the phase froze, so that the next one starts afresh."""
+        freezing.unfreeze(self.models.trainer.get_layer("backbone"))
+        record = self.state.records.setdefault(self.stage.name, {})
+        record["best_epoch"] = self.state.best_epoch
+        record["best_phase"] = self.state.best_phase
+        plateau = self.state.callbacks.get("ReduceLROnPlateau")
+        if plateau is not None:
+            record["drops"] = plateau["drops"]
+        self.state.next_phase()
+
+    def _callbacks(self, phase: PhaseConfig, epochs: int):
+        """The phase's callbacks: those with a state to save, and all."""
+        listed: list[Any] = [callbacks.TerminateOnNonFiniteLoss()]
+        if phase.heat is not None:
+            listed.append(_heat_callback(phase))
+        if self.data.validation is not None:
+            listed.append(
+                callbacks.RetrievalEvaluation(
+                    self.models.embedder,
+                    evaluation_batches(self.data.validation, self.config),
+                    k=(1,),
+                    normalize=self.config.evaluation.normalize,
+                    every=self.config.evaluation.every,
+                )
+            )
+        if phase.plateau is not None:
+            listed.append(
+                callbacks.ReduceLROnPlateau(
+                    monitor=self.monitor,
+                    mode="max",
+                    **phase.plateau.model_dump(),
+                )
+            )
+        if self._replayed.get("drops"):
+            listed.append(
+                callbacks.LearningRateDrops(
+                    self._replayed["drops"],
+                    author_off_by_one=self.stage.drops_one_epoch_late,
+                )
+            )
+        if phase.stop_patience is not None:
+            listed.append(
+                callbacks.EarlyStopping(
+                    monitor=self.monitor,
+                    mode="max",
+                    patience=phase.stop_patience,
+                )
+            )
+        listed.append(
+            keras.callbacks.TensorBoard(
+                self.folder.tensorboard, write_graph=False
+            )
+        )
+        stateful = [one for one in listed if hasattr(one, "get_state")]
+        return stateful, listed
+
+    def _freeze(self, phase: PhaseConfig) -> None:
+        backbone = self.models.trainer.get_layer("backbone")
+        if phase.freeze == "weights":
+            freezing.freeze_weights(backbone)
+        elif phase.freeze == "all":
+            freezing.freeze_all(backbone)
+
+    def _epochs(self, phase: PhaseConfig) -> int:
+        """Length of a phase; a replayed last phase ends at the best epoch."""
+        if self._replayed and phase is self.stage.phases[-1]:
+            return self._replayed["best_epoch"] + 1
+        return phase.epochs
+
+    def _epochs_before(self) -> int:
+        """Epochs of the earlier phases, which the sampler has been through."""
+        earlier = self.stage.phases[: self.state.phase]
+        return sum(self._epochs(phase) for phase in earlier)
+
+    def _log_table(self, phase: PhaseConfig) -> None:
+        rows = group_table(
+            self.models.trainer.optimizer,
+            self.models.trainer.trainable_variables,
+        )
+        logger.info(
+            "Optimizers of %s/%s:\n%s",
+            self.stage.name,
+            phase.name,
+            format_table([OptimizerGroup._fields, *rows]),
+        )
+
+
+def _heat_callback(phase: PhaseConfig):
+    heat = phase.heat
+    assert heat is not None
+    if heat.every is not None:
+        return callbacks.GradualHeatUp(
+            every=heat.every,
+            scale_factor=heat.scale_factor,
+            learning_rate_factor=heat.lr_factor,
+        )
+    return callbacks.HeatUp(
+        epoch=heat.epoch,
+        scale=heat.scale,
+        learning_rate_factor=heat.lr_factor,
+    )

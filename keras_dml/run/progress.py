@@ -1,0 +1,51 @@
+"""Shows how a training gets on."""
+
+import keras
+
+from keras_dml.console import logger, progress_bar
+
+
+class TrainingProgress(keras.callbacks.Callback):
+    """A progress bar per epoch on a terminal, and one log line per epoch.
+
+    Args:
+        title: What is being trained, such as `main/train`.
+        epochs: Number of epochs of the phase.
+        steps: Number of steps of an epoch.
+    """
+
+    def __init__(self, title: str, epochs: int, steps: int) -> None:
+        super().__init__()
+        self.title = title
+        self.epochs = epochs
+        self.steps = steps
+        self._progress = None
+        self._task = None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._progress = progress_bar()
+        self._progress.start()
+        self._task = self._progress.add_task(
+            f"{self.title} {epoch + 1}/{self.epochs}",
+            total=self.steps,
+            note="",
+        )
+
+    def on_train_batch_end(self, batch, logs=None):
+        note = f"loss {float(logs['loss']):.4f}" if logs else ""
+        self._progress.update(self._task, completed=batch + 1, note=note)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.close()
+        shown = "  ".join(
+            f"{key} {float(value):.4g}" for key, value in (logs or {}).items()
+        )
+        logger.info(
+            "%s epoch %d/%d  %s", self.title, epoch + 1, self.epochs, shown
+        )
+
+    def close(self):
+        """Takes the bar away, also after an error in the middle."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None

@@ -1,0 +1,65 @@
+"""What a run writes into `metrics.json`."""
+
+import platform
+from typing import Any
+
+import keras
+import numpy as np
+import sklearn
+import tensorflow as tf
+
+from keras_dml.config import RunConfig
+from keras_dml.evaluation import RetrievalResult
+from keras_dml.run.data import RunData
+from keras_dml.run.state import RunState
+from keras_dml.version import __version__
+
+
+def run_metrics(
+    config: RunConfig, data: RunData, state: RunState, after: RetrievalResult
+) -> dict[str, Any]:
+    """The result of a run; values of metrics are in [0, 1].
+
+    Args:
+        config: The settled configuration.
+        data: The images of the run.
+        state: The final state, with the results before training.
+        after: The result on the test images after training.
+    """
+    return {
+        "dataset": config.data.source,
+        "recipe": config.recipe,
+        "section": config.section,
+        "backbone": config.model.backbone,
+        "seed": config.seed,
+        "split": "images" if data.seen else "classes",
+        "train_classes": data.train.num_classes,
+        "test_classes": data.test.num_classes,
+        "skipped_images": data.skipped,
+        "num_queries": after.num_queries,
+        "num_references": after.num_references,
+        "num_lone_queries": after.num_lone,
+        "index": "exact",
+        "oracle": False,
+        "partial": data.partial,
+        "seen": data.seen,
+        "selected_by": _selected_by(config, state),
+        "pretrained": state.baselines["pretrained"],
+        "before": state.baselines["before"],
+        "after": after.metrics,
+        "train_seconds": round(state.seconds, 1),
+        "versions": {
+            "keras_dml": __version__,
+            "keras": keras.__version__,
+            "tensorflow": tf.__version__,
+            "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def _selected_by(config: RunConfig, state: RunState) -> str:
+    if state.best is None or config.evaluation.select == "last":
+        return "last epoch"
+    return f"validation {config.evaluation.monitor}"

@@ -1,0 +1,66 @@
+"""Packaging of keras-dml.
+
+`export/` and `configs/` sit at the top level of the repository and are
+installed inside the package, so that site-packages gets one name only.
+"""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+VERSION = re.search(
+    r'__version__ = "(.+)"', (ROOT / "keras_dml" / "version.py").read_text()
+).group(1)
+
+setup(
+    name="keras-dml",
+    version=VERSION,
+    description="Deep metric learning for TensorFlow and Keras 3",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=[
+        *find_packages(include=["keras_dml", "keras_dml.*"]),
+        "keras_dml.export",
+        "keras_dml.configs",
+    ],
+    package_dir={
+        "keras_dml.export": "export",
+        "keras_dml.configs": "configs",
+    },
+    package_data={"keras_dml.configs": ["recipes/*.yaml", "datasets/*.yaml"]},
+    install_requires=[
+        "tensorflow~=2.20.0",
+        "keras>=3.15,<3.17",
+        "numpy>=2.0",
+        "scikit-learn>=1.5",
+        "scipy>=1.13",
+        "pillow>=10.3",
+        "tensorflow-datasets>=4.9.10",
+        "ai-edge-litert>=2.0",
+        "pydantic>=2.7",
+        "pyyaml>=6.0",
+        "typer>=0.12",
+        "rich>=13.7",
+    ],
+    extras_require={
+        "scann": ["scann[tf]==1.4.2; sys_platform == 'linux'"],
+        "test": [
+            "pytest>=8.2",
+            "pytest-xdist>=3.6",
+            "ruff==0.17.5",
+            "mypy==2.4.1",
+            "types-PyYAML",
+        ],
+        "bench": ["psutil>=5.9"],
+        "docs": ["matplotlib>=3.9"],
+    },
+    entry_points={"console_scripts": ["keras-dml=keras_dml.cli:main"]},
+    classifiers=[
+        "Programming Language :: Python :: 3.11",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)

@@ -1,0 +1,230 @@
+import pytest
+
+from keras_dml.config import (
+    dump_run_config,
+    load_recipe,
+    load_run_config,
+    merge,
+    recipe_names,
+    resolve,
+    validate,
+)
+from keras_dml.errors import UsageError
+
+SOURCES = ["cub200", "cars196", "sop", "inshop", "omniglot", "digits", "./x"]
+
+
+def smallest(**changes):
+    return {
+        "loss": [{"name": "softmax"}],
+        "stages": [{"phases": [{"epochs": 1}]}],
+        **changes,
+    }
+
+
+@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_recipe_resolves_for_every_source(name, source):
+    config = resolve(name, source)
+    assert config.data.source == source
+    papers = load_recipe(name).sources
+    assert config.section == (source if source in papers else "default")
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_preset_resolves(name):
+    recipe = load_recipe(name)
+    for preset in recipe.presets:
+        changed = resolve(f"{name}:{preset}", "cub200")
+        assert changed != resolve(name, "cub200").model_copy(
+            update={"recipe": changed.recipe}
+        )
+        assert resolve(f"{name}:{preset}", "omniglot").section == "default"
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_names_its_paper_and_number(name):
+    recipe = load_recipe(name)
+    assert recipe.paper
+    assert "Table" in recipe.expected
+    assert recipe.backbone
+
+
+def test_saved_configuration_runs_again(tmp_path):
+    config = resolve("proxynca_pp:no_max+no_fast", "cub200")
+    path = tmp_path / "config.yaml"
+    path.write_text(dump_run_config(config))
+    assert load_run_config(path) == config
+
+
+def test_each_enhancement_of_proxynca_pp_is_one_switch():
+    whole = resolve("proxynca_pp", "cub200")
+    changed = {
+        "no_prob": lambda c: c.loss[0].name,
+        "no_scale": lambda c: c.model.scale,
+        "no_cbs": lambda c: c.sampling.kind,
+        "no_norm": lambda c: c.model.layer_norm,
+        "no_max": lambda c: c.model.pooling,
+        "no_fast": lambda c: c.optimizer.proxies.lr,
+    }
+    for preset in changed:
+        off = resolve(f"proxynca_pp:{preset}", "cub200")
+        for name, value in changed.items():
+            same = value(off) == value(whole)
+            assert same == (name != preset), (preset, name)
+
+
+def test_papers_settings_of_proxynca_pp():
+    config = resolve("proxynca_pp", "sop")
+    assert config.model.scale == 9.0
+    assert config.optimizer.backbone.lr == pytest.approx(2.4e-2)
+    assert config.optimizer.proxies.lr == pytest.approx(2.4e2)
+    assert config.optimizer.proxies.clip_value is None
+    assert config.optimizer.head.arguments == {"epsilon": 1.0}
+    assert [stage.classes for stage in config.stages] == ["first_half", "all"]
+    assert config.evaluation.k == [1, 10, 100, 1000]
+    assert len(resolve("proxynca_pp", "inshop").stages) == 1
+
+
+def test_heated_family_differs_as_the_paper_says():
+    kinds = {name: resolve(name, "cars196") for name in ("ln", "bn", "hbn")}
+    assert kinds["ln"].model.normalization == "l2"
+    assert kinds["bn"].model.normalization == "batch_norm"
+    assert kinds["bn"].stages[0].phases[0].heat is None
+    heat = kinds["hbn"].stages[0].phases[0].heat
+    assert (heat.epoch, heat.scale, heat.lr_factor) == (61, 4.0, 0.1)
+    assert kinds["hbn"].model == kinds["bn"].model
+
+
+def test_preset_default_leaves_the_papers_section():
+    assert resolve("proxynca_pp", "cub200").section == "cub200"
+    assert resolve("proxynca_pp:default", "cub200").section == "default"
+
+
+def test_pretrained_changes_apply_with_weights_only(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "common: {loss: [{name: softmax}]}\n"
+        "default: {optimizer: {backbone: {lr: 1e-2}}, "
+        "stages: [{phases: [{epochs: 1}]}]}\n"
+        "pretrained: {optimizer: {backbone: {lr: 1e-5}}}\n"
+    )
+    scratch = resolve(str(path), "./x")
+    tuned = resolve(
+        str(path), "./x", flags={"model": {"backbone": "mobilenet_v2"}}
+    )
+    none = resolve(
+        str(path),
+        "./x",
+        flags={"model": {"backbone": "mobilenet_v2", "weights": "none"}},
+    )
+    rates = [c.optimizer.backbone.lr for c in (scratch, tuned, none)]
+    assert rates == [1e-2, 1e-5, 1e-2]
+
+
+def test_data_set_facts_reach_the_configuration():
+    config = resolve("norm_softmax", "omniglot")
+    assert config.augmentation.flip is False
+    assert config.data.channels == 1
+
+
+def test_overrides_take_dotted_keys_and_positions():
+    config = resolve(
+        "norm_softmax",
+        "digits",
+        overrides=["model.dim=32", "stages.0.phases.0.epochs=7", "seed=3"],
+    )
+    assert config.model.dim == 32
+    assert config.stages[0].phases[0].epochs == 7
+    assert config.seed == 3
+
+
+def test_numbers_in_scientific_notation_are_numbers():
+    config = resolve(
+        "norm_softmax", "digits", overrides=["optimizer.head.lr=1e-5"]
+    )
+    assert config.optimizer.head.lr == 1e-5
+
+
+def test_head_and_proxies_inherit_from_backbone():
+    config = validate(
+        smallest(
+            optimizer={
+                "backbone": {"name": "sgd", "lr": 0.5, "clip_value": 1.0},
+                "proxies": {"lr": 2.0, "clip_value": None},
+            }
+        )
+    )
+    assert config.optimizer.head == config.optimizer.backbone
+    assert config.optimizer.proxies.name == "sgd"
+    assert config.optimizer.proxies.lr == 2.0
+    assert config.optimizer.proxies.clip_value is None
+
+
+def test_merge_keeps_its_arguments():
+    first, second = {"a": {"b": [1]}}, {"a": {"c": 2}}
+    merged = merge(first, second)
+    merged["a"]["b"].append(3)
+    assert first == {"a": {"b": [1]}}
+    assert merged == {"a": {"b": [1, 3], "c": 2}}
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.dimension=3", "`model.dimension`. Nearest: 'dim'"),
+        ("optimizer.backbone.learning_rate=1", "backbone.learning_rate`"),
+        ("stages.0.phases.0.epoch=3", "Nearest: 'epochs'"),
+        ("model.dim=many", "`model.dim`: Input should be a valid integer"),
+        ("model.dim=0", "greater than or equal to 1. Received: 0"),
+        ("model.dim", "takes `key=value`"),
+        ("stages.4.name=x", "a position from 0 to 0"),
+        ("model.dim.x=1", "`model.dim` is a value, not a section"),
+        ("loss=[]", "`loss`"),
+    ],
+)
+def test_mistakes_are_explained(override, message):
+    with pytest.raises(UsageError, match="(?s).*") as caught:
+        resolve("norm_softmax", "digits", overrides=["model.dim=8", override])
+    assert message in str(caught.value)
+
+
+def test_heat_needs_one_form():
+    for heat in ({}, {"epoch": 3}, {"epoch": 3, "scale": 4.0, "every": 2}):
+        with pytest.raises(UsageError, match="either `epoch` and `scale`"):
+            validate(smallest(stages=[{"phases": [{"heat": heat}]}]))
+
+
+def test_step_schedule_needs_its_length():
+    with pytest.raises(UsageError, match="needs `step_epochs`"):
+        validate(smallest(optimizer={"backbone": {"schedule": "step"}}))
+
+
+def test_unknown_recipe_names_the_nearest():
+    with pytest.raises(UsageError, match="Nearest: 'proxynca_pp'"):
+        load_recipe("proxynca_p")
+
+
+def test_unknown_preset_lists_those_there_are():
+    with pytest.raises(UsageError, match="no preset 'nomax'.*'no_max'"):
+        resolve("proxynca_pp:nomax", "cub200")
+
+
+def test_recipe_file_with_unknown_part(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("defaults: {}\n")
+    with pytest.raises(UsageError, match="`defaults`. Nearest: 'default'"):
+        load_recipe(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("a: [", "is not valid YAML"), ("- 1", "must hold a mapping")],
+)
+def test_recipe_file_that_is_not_one(tmp_path, text, message):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        load_recipe(str(path))
+    with pytest.raises(UsageError, match="no recipe file"):
+        load_recipe(str(tmp_path / "absent.yaml"))

@@ -1,0 +1,52 @@
+"""Fixtures of all tests. TensorFlow is set up here, before any op runs."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+from pathlib import Path
+
+import keras
+import pytest
+import tensorflow as tf
+
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * 2,
+)
+keras.config.disable_traceback_filtering()
+
+import keras_dml  # noqa: F401  (registers every class)
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(params=["float32", "mixed_float16", "mixed_bfloat16"])
+def policy(request):
+    """Runs a test under each dtype policy."""
+    keras.config.set_dtype_policy(request.param)
+    yield request.param
+    keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture(scope="session")
+def strategy():
+    """Two replicas on one machine; one strategy object per process.
+
+    A second strategy reuses the keys of the collectives of the first, and
+    gathering another shape then aborts.
+    """
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+@pytest.fixture(scope="session")
+def test_data():
+    """Folder of the real images; the test is skipped where it is absent."""
+    folder = Path(
+        os.environ.get("KERAS_DML_TEST_DATA", ROOT.parent / "shared" / "data")
+    )
+    if not folder.is_dir():
+        pytest.skip(
+            f"The real images are not at {folder}; set KERAS_DML_TEST_DATA."
+        )
+    return folder

@@ -1,0 +1,239 @@
+import numpy as np
+import pytest
+
+from keras_dml.errors import UsageError
+from keras_dml.evaluation import ExactIndex, Index
+from keras_dml.evaluation import exact_index as exact_index_module
+from tests.evaluation import naive
+
+METRICS = ("cosine", "euclidean", "dot")
+
+
+def make(rows, seed=0, dim=7):
+    generator = np.random.default_rng(seed)
+    return generator.standard_normal((rows, dim)).astype("float32")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("k", [1, 5, 29, 30, 100])
+@pytest.mark.parametrize("num_queries", [1, 8])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_search_against_loops(metric, k, num_queries, dtype):
+    references = make(30).astype(dtype)
+    queries = make(num_queries, seed=1).astype(dtype)
+    ids = np.random.default_rng(2).permutation(30)
+    expected = naive.neighbours(queries, references, ids, None, metric)
+    found, scores = ExactIndex(metric).build(references, ids).search(queries, k)
+    np.testing.assert_array_equal(found, ids[np.array(expected)[:, :k]])
+    assert found.shape == scores.shape == (num_queries, min(k, 30))
+    assert scores.dtype == "float32"
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_scores(metric):
+    references, queries = make(5), make(3, seed=1)
+    found, scores = ExactIndex(metric).build(references).search(queries, 5)
+    for query, row, values in zip(queries, found, scores, strict=True):
+        other = references[row]
+        if metric == "euclidean":
+            expected = -np.sum((query - other) ** 2, axis=1)
+        else:
+            expected = other @ query
+        if metric == "cosine":
+            expected /= np.linalg.norm(query) * np.linalg.norm(other, axis=1)
+        np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_nearest_among_many_equals_a_stable_sort(metric):
+    references, queries = make(5000, dim=4), make(20, seed=1, dim=4)
+    references[100:200] = references[0]
+    index = ExactIndex(metric).build(references)
+    everything, _ = index.search(queries, 5000)
+    for k in (1, 12, 150, 2000):
+        found, _ = index.search(queries, k)
+        np.testing.assert_array_equal(found, everything[:, :k])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_duplicates_tie_whatever_the_blocks(metric, monkeypatch):
+    # An awkward size, so that duplicates fall into the edges of the product.
+    references = make(333, dim=61)
+    references[[331, 57, 200]] = references[5]
+    queries = make(40, seed=1, dim=61)
+    labels, gallery = np.zeros(40, int), np.zeros(333, int)
+    gallery[[331, 57, 200, 5]] = 1
+    for block_bytes in (1, 4 * 333 * 7, 2**28):
+        index = ExactIndex(metric, block_bytes).build(references)
+        found, _ = index.search(queries, 333)
+        for row in found:
+            place = np.flatnonzero(row == 5)[0]
+            np.testing.assert_array_equal(
+                row[place : place + 4], [5, 57, 200, 331]
+            )
+        ranks = index.positive_ranks(queries, labels + 1, gallery)
+        assert (np.diff(ranks.ranks.reshape(40, 4), axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("classes", [2, 90])
+def test_blocks_and_threads_do_not_change_ranks(classes, threads, monkeypatch):
+    if threads:
+        monkeypatch.setattr(exact_index_module, "MIN_SCORES_FOR_THREADS", 1)
+    embeddings, labels = make(300), np.arange(300) % classes
+    ids = np.arange(300)
+    small = ExactIndex(block_bytes=4 * 300 * 70).build(embeddings)
+    whole = ExactIndex().build(embeddings)
+    a = small.positive_ranks(embeddings, labels, labels, ids)
+    b = whole.positive_ranks(embeddings, labels, labels, ids)
+    np.testing.assert_array_equal(a.ranks, b.ranks)
+    np.testing.assert_array_equal(a.offsets, b.offsets)
+
+
+def test_excluded_reference_comes_last_or_not_at_all():
+    references = make(6)
+    index = ExactIndex().build(references)
+    found, scores = index.search(references, 5, exclude_ids=np.arange(6))
+    assert (found != np.arange(6)[:, None]).all()
+    found, scores = index.search(references, 6, exclude_ids=np.arange(6))
+    np.testing.assert_array_equal(found[:, -1], np.arange(6))
+    assert (scores[:, -1] == -np.inf).all()
+    assert np.isfinite(scores[:, :-1]).all()
+
+
+def test_unknown_excluded_ids_exclude_nothing():
+    references = make(6)
+    index = ExactIndex().build(references, list("abcdef"))
+    found, _ = index.search(references, 1, exclude_ids=["z"] * 6)
+    np.testing.assert_array_equal(found[:, 0], list("abcdef"))
+
+
+def test_euclidean_is_accurate_far_from_the_origin():
+    references, queries = make(200, dim=16), make(20, seed=1, dim=16)
+    near = ExactIndex("euclidean").build(references).search(queries, 50)
+    far = ExactIndex("euclidean").build(references.astype("f8") + 4096.0)
+    found, scores = far.search(queries.astype("f8") + 4096.0, 50)
+    expected = naive.neighbours(
+        (queries + np.float32(4096)),
+        (references + np.float32(4096)),
+        np.arange(200),
+        None,
+        "euclidean",
+    )
+    np.testing.assert_array_equal(found, np.array(expected)[:, :50])
+    np.testing.assert_allclose(scores, near[1], atol=0.05)
+
+
+def test_zero_rows_score_zero():
+    index = ExactIndex().build([[0.0, 0.0], [1.0, 0.0]])
+    _, scores = index.search([[0.0, 0.0], [1.0, 1.0]], 2)
+    assert (scores[0] == 0).all() and scores[1, 1] == 0
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_cosine_neither_overflows_nor_vanishes(scale):
+    references = make(10)
+    found, _ = ExactIndex().build(references * scale).search(make(4, 1), 10)
+    expected, _ = ExactIndex().build(references).search(make(4, 1), 10)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("strings", [False, True])
+def test_save_and_load(metric, strings, tmp_path):
+    references, queries = make(20), make(6, seed=1)
+    ids = np.random.default_rng(2).permutation(20)
+    ids = ids.astype(str) if strings else ids
+    labels = np.arange(20) % 3
+    index = ExactIndex(metric, weights_hash="abc").build(references, ids)
+    index.save(tmp_path / "deep" / "index.npz")
+    loaded = ExactIndex.load(tmp_path / "deep" / "index.npz", "abc")
+    assert loaded.metric == metric and loaded.weights_hash == "abc"
+    np.testing.assert_array_equal(loaded.ids, ids)
+    for a, b in zip(
+        index.search(queries, 7), loaded.search(queries, 7), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(
+        index.positive_ranks(references, labels, labels, ids).ranks,
+        loaded.positive_ranks(references, labels, labels, ids).ranks,
+    )
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == [
+        "index.npz"
+    ]
+
+
+def test_load_refuses_other_weights(tmp_path):
+    path = tmp_path / "index.npz"
+    ExactIndex(weights_hash="abc").build(make(3)).save(path)
+    with pytest.raises(UsageError, match=r"\(abc\). Received: xyz"):
+        ExactIndex.load(path, weights_hash="xyz")
+
+
+def test_load_refuses_what_is_no_index(tmp_path):
+    with pytest.raises(UsageError, match="does not exist"):
+        ExactIndex.load(tmp_path / "index.npz")
+    (tmp_path / "text.npz").write_text("no index")
+    with pytest.raises(UsageError, match=r"must be an `\.npz` file"):
+        ExactIndex.load(tmp_path / "text.npz")
+    np.savez(tmp_path / "other.npz", embeddings=make(3))
+    with pytest.raises(UsageError, match="with the arrays"):
+        ExactIndex.load(tmp_path / "other.npz")
+
+
+def test_load_never_runs_a_pickle(tmp_path):
+    path = tmp_path / "pickle.npz"
+    np.savez(path, embeddings=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(UsageError, match=r"must be an `\.npz` file"):
+        ExactIndex.load(path)
+
+
+def test_build_replaces_and_returns_the_index():
+    index = ExactIndex()
+    assert isinstance(index, Index) and index.exact
+    assert index.build(make(3)) is index
+    index.build(make(4), list("dcba"))
+    np.testing.assert_array_equal(index.ids, list("dcba"))
+
+
+def test_refuses_use_before_build():
+    with pytest.raises(UsageError, match="must be built before"):
+        ExactIndex().search(make(2), 1)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: ExactIndex("cosinus"), "`metric` must be one of"),
+        (lambda: ExactIndex(block_bytes=0), "`block_bytes` must be positive"),
+        (lambda: ExactIndex().build(make(2), [1, 1]), "must be unique"),
+        (lambda: ExactIndex().build(make(2), [1.5, 2]), "integers or strings"),
+        (lambda: ExactIndex().build([["a", "b"]]), "must hold real numbers"),
+        (lambda: ExactIndex("dot").build([[1e25, 0]]), "too large"),
+        (lambda: ExactIndex().build(make(2)).search(make(2), 0), "`k` must"),
+        (
+            lambda: ExactIndex().build(make(2)).search(make(2, dim=3), 1),
+            "`queries` must have 7 columns",
+        ),
+        (
+            lambda: (
+                ExactIndex()
+                .build(make(2))
+                .search(make(2), 1, exclude_ids=["a", "b"])
+            ),
+            "both be integers or both strings",
+        ),
+        (
+            lambda: (
+                ExactIndex()
+                .build(make(2))
+                .positive_ranks(make(2), [0, 0], [0, 0, 0])
+            ),
+            "`reference_labels` must have the shape",
+        ),
+    ],
+)
+def test_refuses(call, message):
+    with pytest.raises(UsageError, match=message):
+        call()

@@ -1,0 +1,236 @@
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from keras_dml.errors import UsageError
+from keras_dml.evaluation import evaluate_retrieval, retrieval_metrics
+from tests.evaluation import naive
+
+K = (1, 2, 8, 1000)
+
+
+def clustered(rows, dim=6, classes=5, seed=0):
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(classes, size=rows)
+    centres = generator.standard_normal((classes, dim))
+    embeddings = centres[labels] + generator.standard_normal((rows, dim))
+    return embeddings.astype("float32"), labels
+
+
+def grid(rows, seed=0):
+    """Signs: many duplicates, and ties that are exact in every metric."""
+    generator = np.random.default_rng(seed)
+    embeddings = generator.choice([-1.0, 1.0], (rows, 4)).astype("float32")
+    return embeddings, generator.integers(4, size=rows)
+
+
+def expected(queries, labels, references, gallery, ids, query_ids, normalize):
+    metric = "cosine" if normalize else "euclidean"
+    lists = naive.neighbours(queries, references, ids, query_ids, metric)
+    return naive.metrics(lists, labels, gallery, K)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("make", [clustered, grid])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_metrics_against_loops(make, dtype, normalize):
+    embeddings, labels = make(40)
+    embeddings = embeddings.astype(dtype)
+    ids = np.arange(40)
+    metrics, lone = expected(
+        embeddings, labels, embeddings, labels, ids, ids, normalize
+    )
+    result = evaluate_retrieval(embeddings, labels, k=K, normalize=normalize)
+    assert result.metrics == pytest.approx(metrics, abs=1e-12)
+    assert result.num_lone == lone
+    assert (result.num_queries, result.num_references) == (40, 40)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("make", [clustered, grid])
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_gallery_against_loops(make, normalize, with_ids):
+    references, gallery = make(30)
+    queries, labels = make(17, seed=1)
+    labels[3], ids, query_ids = 99, np.arange(30), None
+    if with_ids:
+        ids = np.array([f"image-{i}" for i in range(30)])
+        query_ids = np.array([f"image-{i}" for i in range(20, 37)])
+        queries[:10], labels[:10] = references[20:], gallery[20:]
+    metrics, lone = expected(
+        queries, labels, references, gallery, ids, query_ids, normalize
+    )
+    result = evaluate_retrieval(
+        queries,
+        labels,
+        references,
+        gallery,
+        query_ids=query_ids,
+        reference_ids=ids if with_ids else None,
+        k=K,
+        normalize=normalize,
+    )
+    assert result.metrics == pytest.approx(metrics, abs=1e-12)
+    assert result.num_lone == lone
+
+
+def test_ties_are_broken_by_id_and_not_by_order():
+    embeddings, labels = grid(50)
+    ids = np.random.default_rng(2).permutation(50)
+    direct = retrieval_metrics(embeddings, labels, query_ids=ids, k=K)
+    order = np.argsort(ids)
+    sorted_first = retrieval_metrics(
+        embeddings[order], labels[order], query_ids=ids[order], k=K
+    )
+    assert direct == pytest.approx(sorted_first, abs=1e-12)
+    assert direct != retrieval_metrics(embeddings, labels, k=K)
+
+
+def test_collapsed_embeddings_score_as_chance():
+    labels = np.arange(400) % 2
+    metrics = retrieval_metrics(np.ones((400, 8)), labels, k=1)
+    assert metrics["r_precision"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_perfect_embeddings_score_one():
+    labels = np.arange(300) % 3
+    result = evaluate_retrieval(np.eye(3)[labels], labels, clustering=True)
+    assert set(result.metrics.values()) == {1.0}
+    assert result.num_lone == 0
+
+
+def test_a_duplicate_of_the_query_is_found_but_never_itself():
+    embeddings = np.array([[1.0, 0], [1, 0], [0, 1], [1, 1]])
+    result = evaluate_retrieval(embeddings, [0, 0, 1, 1], k=1)
+    np.testing.assert_array_equal(result.per_query["recall@1"], [1, 1, 1, 0])
+
+
+def test_raw_embeddings_rank_by_euclidean_distance():
+    embeddings = np.array([[1.0, 0], [9, 0], [1, 1], [9, 4]])
+    labels = [0, 1, 0, 1]
+    assert retrieval_metrics(embeddings, labels, k=1)["recall@1"] == 0.0
+    raw = retrieval_metrics(embeddings, labels, k=1, normalize=False)
+    assert raw["recall@1"] == 1.0
+
+
+def test_lone_queries_are_counted_and_left_out():
+    embeddings, labels = clustered(20)
+    labels[0] = 77
+    result = evaluate_retrieval(embeddings, labels)
+    assert result.num_lone == 1
+    assert np.isnan(result.per_query["map@r"][0])
+    assert result.metrics["map@r"] == pytest.approx(
+        np.mean(result.per_query["map@r"][1:])
+    )
+
+
+def test_string_labels_equal_integer_labels():
+    embeddings, labels = clustered(30)
+    named = [f"class {label}" for label in labels]
+    assert retrieval_metrics(embeddings, named) == retrieval_metrics(
+        embeddings, labels
+    )
+
+
+def test_non_contiguous_embeddings():
+    embeddings, labels = clustered(30)
+    wide = np.zeros((60, 12), "float32")
+    wide[::2, ::2] = embeddings
+    assert retrieval_metrics(wide[::2, ::2], labels) == retrieval_metrics(
+        embeddings, labels
+    )
+
+
+def test_clustering_adds_nmi_in_both_averages():
+    embeddings, labels = clustered(60)
+    metrics = retrieval_metrics(
+        embeddings,
+        labels,
+        clustering=True,
+        cluster_arguments={"init": "k-means++", "num_starts": 3},
+    )
+    assert 0.1 < metrics["nmi"] <= metrics["nmi_geometric"] < 0.9
+    assert metrics == retrieval_metrics(
+        embeddings,
+        labels,
+        clustering=True,
+        cluster_arguments={"init": "k-means++", "num_starts": 3},
+    )
+
+
+def test_both_functions_have_one_signature():
+    assert (
+        inspect.signature(retrieval_metrics).parameters
+        == inspect.signature(evaluate_retrieval).parameters
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (((3,), [0, 0, 0]), r"`query_embeddings` must have the shape"),
+        (((0, 4), []), "`query_embeddings` must have at least one row"),
+        (((3, 2), [0, 0]), r"`query_labels` must have the shape `\(3,\)`"),
+        (((3, 2), [0.5, 0, 0]), "`query_labels` must hold integers"),
+        (((3, 2), [0, 1, 2]), "needs a query with a positive reference"),
+        (((3, 2), [0] * 3, np.ones((0, 2)), []), "`reference_embeddings`"),
+        (((3, 2), [0] * 3, np.ones((4, 3)), [0] * 4), "must have 2 columns"),
+        (((3, 2), [0] * 3, np.ones((4, 2))), "must be given together"),
+        (((3, 2), [0] * 3, np.ones((4, 2)), ["a"] * 4), "both be integers"),
+    ],
+)
+def test_refuses(arguments, message):
+    shape, *rest = arguments
+    with pytest.raises(UsageError, match=message):
+        retrieval_metrics(np.ones(shape), *rest)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"k": 0}, "`k` must be a positive integer"),
+        ({"k": (1, 2.5)}, "`k` must be a positive integer"),
+        ({"query_ids": [1, 1, 2]}, "`reference_ids` must be unique"),
+        ({"query_ids": [1, 2]}, r"`query_ids` must have the shape `\(3,\)`"),
+        ({"reference_ids": [1, 2, 3]}, "needs `reference_embeddings`"),
+    ],
+)
+def test_refuses_arguments(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        retrieval_metrics(np.ones((3, 2)), [0, 0, 0], **arguments)
+
+
+def test_refuses_ids_on_one_side_alone():
+    ones, labels = np.ones((3, 2)), [0, 0, 0]
+    with pytest.raises(UsageError, match="must be given together when"):
+        retrieval_metrics(ones, labels, ones + 1, labels, query_ids=[1, 2, 3])
+
+
+def test_refuses_the_queries_as_their_own_references():
+    ones, labels = np.ones((3, 2)), [0, 0, 0]
+    with pytest.raises(UsageError, match="each query finds itself"):
+        retrieval_metrics(ones, labels, ones, labels)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_refuses_values_that_are_not_finite_and_names_the_row(value):
+    embeddings = np.ones((5, 2))
+    embeddings[3:, 1] = value
+    with pytest.raises(UsageError, match=r"2 row\(s\).* first is row 3"):
+        retrieval_metrics(embeddings, [0] * 5)
+
+
+def test_imports_without_tensorflow():
+    code = (
+        "import sys, types; sys.modules['tensorflow'] = None\n"
+        "package = types.ModuleType('keras_dml')\n"
+        "package.__path__ = ['keras_dml']\n"
+        "sys.modules['keras_dml'] = package\n"
+        "from keras_dml.evaluation import retrieval_metrics\n"
+        "retrieval_metrics([[1.0], [2.0]], [0, 0], clustering=True)\n"
+        "assert 'keras' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

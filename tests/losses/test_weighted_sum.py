@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from keras_dml import losses
+from tests.conformance import roundtrip
+
+LOGITS = np.random.default_rng(0).standard_normal((6, 4)).astype("float32")
+LABELS = np.array([0, 3, 1, 1, 2, 0], "int32")
+
+
+def test_is_the_weighted_sum_of_its_terms():
+    both = losses.WeightedSum([losses.Softmax(), losses.ProxyNCA()], [2.0, 0.5])
+    expected = 2.0 * losses.Softmax()(LABELS, LOGITS)
+    expected += 0.5 * losses.ProxyNCA()(LABELS, LOGITS)
+    np.testing.assert_allclose(both(LABELS, LOGITS), expected, rtol=1e-6)
+
+
+def test_gives_one_number_per_row():
+    loss = losses.WeightedSum([losses.Softmax()])
+    assert loss.call(LABELS, LOGITS).shape == (6,)
+
+
+def test_roundtrip():
+    loss = losses.WeightedSum([losses.Softmax(), losses.ProxyNCA()], [1.0, 2.0])
+    revived = roundtrip(loss)
+    np.testing.assert_array_equal(
+        revived(LABELS, LOGITS), loss(LABELS, LOGITS)
+    )
+
+
+@pytest.mark.parametrize(
+    "terms, weights", [([], None), ([losses.Softmax()], [1.0, 2.0])]
+)
+def test_needs_one_weight_for_each_loss(terms, weights):
+    with pytest.raises(ValueError, match=f"Received: {len(terms)} losses"):
+        losses.WeightedSum(terms, weights)
+
+
+def test_float_labels_are_refused():
+    loss = losses.WeightedSum([losses.Softmax()])
+    with pytest.raises(ValueError, match="'weighted_sum' must be integer"):
+        loss(LABELS.astype("float32"), LOGITS)

@@ -1,0 +1,73 @@
+"""What a real `fit` does to the batch normalization in each mode."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_dml.config import ModelConfig
+from keras_dml.models import build_embedder, build_trainer
+from tests.conformance import to_numpy
+
+RNG = np.random.default_rng(0)
+IMAGES = RNG.uniform(0, 255, (8, 16, 16, 1)).astype("float32")
+LABELS = np.arange(8) % 4
+
+# Which weights of the backbone move.
+MOVES = {
+    "train": {"kernel", "gamma", "beta", "moving_mean", "moving_variance"},
+    "frozen_statistics": {"kernel", "gamma", "beta"},
+    "frozen": {"kernel"},
+}
+
+
+def fit(batch_norm, **changes):
+    keras.utils.set_random_seed(0)
+    config = ModelConfig(
+        backbone="small_cnn", dim=4, batch_norm=batch_norm, **changes
+    )
+    embedder = build_embedder(config, IMAGES.shape[1:])
+    backbone = embedder.get_layer("backbone")
+    before = {w.path: to_numpy(w) for w in backbone.weights}
+    trainer = build_trainer(embedder, config, num_classes=4)
+    trainer.compile(
+        keras.optimizers.SGD(1.0),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    trainer.fit({"image": IMAGES, "label": LABELS}, LABELS, verbose=0)
+    return embedder, before
+
+
+@pytest.mark.parametrize("mode", MOVES)
+def test_what_moves(mode):
+    embedder, before = fit(mode)
+    moved = {
+        weight.path.split("/")[-1]
+        for weight in embedder.get_layer("backbone").weights
+        if not np.array_equal(to_numpy(weight), before[weight.path])
+    }
+    assert moved == MOVES[mode]
+
+
+@pytest.mark.parametrize("mode", MOVES)
+def test_survives_save_and_load(mode, tmp_path):
+    embedder, _ = fit(mode)
+    embedder.save(tmp_path / "embedder.keras")
+    loaded = keras.saving.load_model(tmp_path / "embedder.keras")
+    np.testing.assert_array_equal(
+        to_numpy(loaded(IMAGES)), to_numpy(embedder(IMAGES))
+    )
+    assert len(loaded.trainable_weights) == len(embedder.trainable_weights)
+
+
+def test_all_modes_start_from_the_same_weights():
+    starts = [list(fit(mode)[1].values()) for mode in MOVES]
+    for other in starts[1:]:
+        for first, second in zip(starts[0], other, strict=True):
+            np.testing.assert_array_equal(first, second)
+
+
+def test_frozen_statistics_under_mixed_precision():
+    embedder, _ = fit("frozen_statistics", policy="mixed_bfloat16")
+    norm = embedder.get_layer("backbone").get_layer("block_0_norm")
+    assert norm.compute_dtype == "bfloat16"
+    assert np.isfinite(to_numpy(embedder(IMAGES))).all()

@@ -1,0 +1,150 @@
+"""Initial weights: published, from a file, or none."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+
+from keras_dml.config import ModelConfig
+from keras_dml.errors import RunError, UsageError
+from keras_dml.models import BACKBONES, build_embedder
+from keras_dml.models.weights import build_with_weights
+from tests.conformance import to_numpy
+
+SHAPE = (16, 16, 1)
+
+
+def same(first, second):
+    return all(
+        np.array_equal(to_numpy(a), to_numpy(b))
+        for a, b in zip(first.weights, second.weights, strict=True)
+    )
+
+
+@pytest.fixture
+def source():
+    """A backbone whose moving statistics are not the initial ones."""
+    model = build_with_weights("small_cnn", SHAPE, "none")
+    for weight in model.weights:
+        weight.assign(weight + 0.5)
+    return model
+
+
+@pytest.mark.parametrize("suffix", [".weights.h5", ".h5", ".keras"])
+def test_loads_a_file_of_the_backbone(source, suffix, tmp_path):
+    path = tmp_path / f"backbone{suffix}"
+    if suffix == ".weights.h5":
+        source.save_weights(path)
+    else:
+        source.save(path)
+    loaded = build_with_weights("small_cnn", SHAPE, str(path))
+    assert loaded.name == "backbone"
+    assert same(loaded, source)
+
+
+def test_loads_the_backbone_of_an_embedder(tmp_path):
+    config = ModelConfig(backbone="small_cnn", dim=4)
+    embedder = build_embedder(config, SHAPE)
+    embedder.save(tmp_path / "embedder.keras")
+    again = build_embedder(
+        config.model_copy(
+            update={"weights": str(tmp_path / "embedder.keras"), "dim": 7}
+        ),
+        SHAPE,
+    )
+    assert same(again.get_layer("backbone"), embedder.get_layer("backbone"))
+
+
+def test_random_weights_follow_the_seed():
+    models = []
+    for seed in (0, 0, 1):
+        keras.utils.set_random_seed(seed)
+        models.append(build_with_weights("small_cnn", SHAPE, "none"))
+    assert same(models[0], models[1])
+    assert not same(models[0], models[2])
+
+
+def test_auto_is_none_where_nothing_is_published():
+    build_with_weights("small_cnn", SHAPE, "auto")
+
+
+def test_missing_file_is_refused():
+    with pytest.raises(UsageError, match=r"does not exist: no/such.weights.h5"):
+        build_with_weights("small_cnn", SHAPE, "no/such.weights.h5")
+
+
+def test_other_suffix_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="`imagenet`, `none`, or the path"):
+        build_with_weights("small_cnn", SHAPE, "imagnet")
+
+
+@pytest.mark.parametrize("suffix", [".weights.h5", ".h5", ".keras"])
+def test_a_broken_file_is_refused(suffix, tmp_path):
+    path = tmp_path / f"broken{suffix}"
+    path.write_bytes(b"no weights")
+    with pytest.raises(UsageError, match="do not fit the backbone 'small_cnn'"):
+        build_with_weights("small_cnn", SHAPE, str(path))
+
+
+@pytest.mark.parametrize("suffix", [".weights.h5", ".keras"])
+def test_other_shapes_are_both_named(source, suffix, tmp_path):
+    path = tmp_path / f"other{suffix}"
+    source.save_weights(path) if "weights" in suffix else source.save(path)
+    with pytest.raises(UsageError) as caught:
+        build_with_weights("small_cnn", (16, 16, 3), str(path))
+    assert "(3, 3, 1, 64)" in str(caught.value)
+    assert "(3, 3, 3, 64)" in str(caught.value)
+    assert "Choose the backbone the file was made with" in str(caught.value)
+
+
+def test_a_file_of_fewer_layers_is_refused(tmp_path):
+    """No layer is left at random weights in silence."""
+    image = keras.Input(SHAPE)
+    x = keras.layers.Conv2D(64, 3, use_bias=False)(image)
+    path = tmp_path / "short.weights.h5"
+    keras.Model(image, x).save_weights(path)
+    with pytest.raises(UsageError, match="do not fit the backbone"):
+        build_with_weights("small_cnn", SHAPE, str(path))
+
+
+def test_nothing_published_is_refused():
+    with pytest.raises(UsageError, match="not available for 'small_cnn'"):
+        build_with_weights("small_cnn", SHAPE, "imagenet")
+
+
+def test_without_network_the_error_names_the_way_out(monkeypatch):
+    def fail(**kwargs):
+        raise Exception("URL fetch failure on https://example.org: None")
+
+    offline = dataclasses.replace(BACKBONES["mobilenet_v2"], builder=fail)
+    monkeypatch.setitem(BACKBONES, "mobilenet_v2", offline)
+    with pytest.raises(RunError, match=r"URL fetch failure.*`--weights PATH`"):
+        build_with_weights("mobilenet_v2", (32, 32, 3), "imagenet")
+
+
+@pytest.mark.data
+def test_published_weights_from_a_file(test_data):
+    path = (
+        test_data
+        / "mobilenetv2_imagenet"
+        / "mobilenetv2_1.0_224_notop.weights.h5"
+    )
+    config = ModelConfig(
+        backbone="mobilenet_v2", weights=str(path), pooling="average"
+    )
+    embedder = build_embedder(config, (32, 32, 3))
+    images = np.random.default_rng(0).uniform(0, 255, (2, 32, 32, 3))
+    original = keras.applications.MobileNetV2(
+        include_top=False, weights=None, input_shape=(32, 32, 3)
+    )
+    original.load_weights(path)
+    preprocessed = keras.applications.mobilenet_v2.preprocess_input(
+        images.astype("float32")
+    )
+    backbone = embedder.get_layer("backbone")
+    np.testing.assert_allclose(
+        to_numpy(backbone(embedder.get_layer("preprocessing")(images))),
+        to_numpy(original(preprocessed)),
+        atol=1e-4,
+    )

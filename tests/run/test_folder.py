@@ -1,0 +1,80 @@
+import pytest
+
+from keras_dml.config import resolve
+from keras_dml.errors import UsageError
+from keras_dml.run.folder import RunFolder
+
+
+@pytest.fixture(scope="module")
+def config():
+    return resolve("norm_softmax", "digits")
+
+
+def test_the_configuration_comes_back(tmp_path, config):
+    folder = RunFolder(tmp_path / "run")
+    folder.create(config)
+    assert RunFolder.open(tmp_path / "run").load_config() == config
+
+
+def test_a_run_is_finished_when_it_has_metrics(tmp_path, config):
+    folder = RunFolder(tmp_path / "run")
+    folder.create(config)
+    assert not folder.finished
+    with pytest.raises(UsageError, match="unfinished run.*--resume"):
+        folder.read_metrics()
+    folder.write_metrics({"after": {"recall@1": 0.5}})
+    assert folder.finished
+    assert folder.read_metrics()["after"]["recall@1"] == 0.5
+
+
+def test_an_existing_run_needs_resume(tmp_path, config):
+    folder = RunFolder(tmp_path / "run")
+    folder.check_free(resume=False)
+    folder.create(config)
+    folder.check_free(resume=True)
+    with pytest.raises(UsageError, match="already holds an unfinished run"):
+        folder.check_free(resume=False)
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "holiday.jpg").write_bytes(b"")
+    for resume in (False, True):
+        with pytest.raises(UsageError, match="exists and is not a run folder"):
+            RunFolder(tmp_path).check_free(resume)
+    with pytest.raises(UsageError, match="has no `config.yaml`"):
+        RunFolder.open(tmp_path)
+    with pytest.raises(UsageError, match="There is no run folder"):
+        RunFolder.open(tmp_path / "absent")
+
+
+def test_an_empty_folder_may_be_used(tmp_path):
+    RunFolder(tmp_path).check_free(resume=False)
+
+
+def test_resuming_with_other_settings_is_refused(tmp_path, config):
+    folder = RunFolder(tmp_path / "run")
+    folder.create(config)
+    folder.check_same(config)
+    other = resolve("norm_softmax", "digits", overrides=["model.dim=7"])
+    with pytest.raises(UsageError, match="`model.dim` was .* received 7"):
+        folder.check_same(other)
+
+
+def test_sizes_that_the_data_settled_may_be_resumed(tmp_path, config):
+    folder = RunFolder(tmp_path / "run")
+    settled = config.model_copy(
+        update={"data": config.data.model_copy(update={"image_size": 8})}
+    )
+    folder.create(settled)
+    folder.check_same(config)
+
+
+def test_history_has_the_columns_of_all_phases(tmp_path, config):
+    folder = RunFolder(tmp_path / "run")
+    folder.create(config)
+    folder.write_history([{"epoch": 0, "loss": 2.0}, {"epoch": 1, "val": 0.5}])
+    assert folder.history.read_text().splitlines() == [
+        "epoch,loss,val",
+        "0,2.0,",
+        "1,,0.5",
+    ]
