@@ -184,9 +184,21 @@ def prepare(
     from keras_dml.data.prepare import prepare as check
 
     report = check(dataset, data_dir, download=download)
-    output.print(str(report), highlight=False, markup=False)
-    if not report.complete:
-        raise typer.Exit(2)
+    for count, value in report.counts.items():
+        _say(f"{count.replace('_', ' ')}: {value:,}")
+    for archive, state in report.archives.items():
+        _say(f"{archive}: {state}")
+    if report.complete:
+        _say(f"Complete. Train with `keras-dml fit {report.name}`.")
+        return
+    _say(report.problem)
+    for file in report.missing:
+        size = f"{file.size:,} bytes" if file.size else "size not published"
+        checksum = file.sha256 or file.md5 or "no published checksum"
+        _say(f"{file.name} ({size}, {checksum})\n  {file.url}")
+    for sentence in report.advice:
+        _say(sentence)
+    raise typer.Exit(2)
 
 
 @app.command()
@@ -212,9 +224,23 @@ def recipes() -> None:
 @app.command()
 def datasets() -> None:
     """List the data sets that are known by name."""
-    from keras_dml.data.catalogue import datasets as known
+    from keras_dml.data.facts import dataset_facts, known_datasets
 
-    _print_rows("Data sets", [one.row() for one in known()])
+    known = [dataset_facts(name) for name in known_datasets()]
+    _print_rows(
+        "Data sets",
+        [
+            {
+                "name": one.name,
+                "title": one.title,
+                "published": one.paper,
+                "images": f"{one.counts.get('images', 0):,}",
+                "classes": f"{one.counts.get('classes', 0):,}",
+                "recall at": ", ".join(map(str, one.recall_k)),
+            }
+            for one in known
+        ],
+    )
 
 
 @app.command()
@@ -260,6 +286,10 @@ def _fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
+def _say(sentence: str) -> None:
+    output.print(sentence, highlight=False, markup=False, soft_wrap=True)
+
+
 def _default_output(source: str, recipe: str, seed: int) -> Path:
     """`runs/<source>-<recipe>-<seed>`, with names that a path may hold."""
     place = Path(source)
@@ -281,13 +311,14 @@ def _ranks(text: str) -> list[int]:
 
 def _print_gain(metrics: dict[str, Any]) -> None:
     """What training bought, over the features it started from."""
-    unseen = "images of seen classes" if metrics["seen"] else "unseen classes"
+    kind = "classes seen in training" if metrics["seen"] else "unseen classes"
     table = Table(
         title=f"{metrics['dataset']}, {metrics['recipe']}: retrieval of "
-        f"{metrics['num_queries']:,} images, {metrics['test_classes']} {unseen}"
+        f"{metrics['num_queries']:,} images of {metrics['test_classes']} {kind}"
     )
     table.add_column("metric")
-    for column in ("pretrained features", "untrained head", "trained", "gain"):
+    start_from = metrics["pretrained_features"]
+    for column in (start_from, "untrained head", "trained", "gain"):
         table.add_column(column, justify="right")
     for name, after in metrics["after"].items():
         start, before = (
@@ -305,10 +336,14 @@ def _print_gain(metrics: dict[str, Any]) -> None:
         output.print("The data set is incomplete: these numbers are partial.")
 
 
-def _print_rows(title: str, rows: list[dict[str, str]]) -> None:
+def _cell(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _print_rows(title: str, rows: list[dict[str, Any]]) -> None:
     table = Table(title=title)
     for column in rows[0]:
         table.add_column(column)
     for row in rows:
-        table.add_row(*row.values())
+        table.add_row(*(_cell(value) for value in row.values()))
     output.print(table)

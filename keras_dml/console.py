@@ -91,14 +91,17 @@ def logging_to(path: Path | None = None) -> Iterator[None]:
             logging.Formatter("%(asctime)s %(levelname)s %(message)s")
         )
         handlers.append(file)
-    level = logger.level
+    level, propagate = logger.level, logger.propagate
     logger.setLevel(logging.INFO)
+    # TensorFlow gives the root logger a handler, which would say it all twice.
+    logger.propagate = False
     for handler in handlers:
         logger.addHandler(handler)
     try:
         yield
     finally:
         logger.setLevel(level)
+        logger.propagate = propagate
         for handler in handlers:
             logger.removeHandler(handler)
             handler.close()

@@ -1,7 +1,6 @@
 """One run: data, models, training, evaluation, export, the run folder."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,20 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig, load_recipe
 from keras_dml.console import logger, logging_to
 from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
 from keras_dml.evaluation import RetrievalResult
 from keras_dml.files import replacing
 from keras_dml.models import load_embedder, pooled_features
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.data import (
     RunData,
+    StageData,
     load_run_data,
     sampling_warnings,
     settle,
     stage_data,
 )
+from keras_dml.run.exporting import export_compared
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import embed, evaluate, measure, raw_pixels
 from keras_dml.run.phases import (
@@ -72,14 +74,16 @@ def fit(
             return folder.read_metrics()
         config = folder.load_config()
     strategy = distribute.get_strategy(config.strategy, config.devices)
+    _check_replicas(config, strategy.num_replicas_in_sync)
     with logging_to():
         data = load_run_data(config)
     config = settle(config, data)
     check_stages(config, data.train)
-    folder.create(config)
-    scope = nullcontext() if strategy is None else strategy.scope()
-    with logging_to(folder.log), scope:
-        return _Run(config, data, folder).run()
+    with strategy.scope():
+        run = _Run(config, data, folder)
+        folder.create(config)
+        with logging_to(folder.log):
+            return run.run()
 
 
 def evaluate_run(
@@ -120,7 +124,7 @@ def export_run(
     output: str | Path | None = None,
     data_dir: str | Path | None = None,
     force: bool = False,
-) -> list[dict[str, str]]:
+) -> list[dict[str, Any]]:
     """Exports the embedder of a finished run and checks each artefact.
 
     Args:
@@ -139,7 +143,7 @@ def export_run(
     metrics = folder.read_metrics()
     config = _with_data(folder.load_config(), None, data_dir)
     data = load_run_data(config)
-    return _export(
+    return export_compared(
         load_embedder(folder.embedder),
         data.test,
         config,
@@ -148,6 +152,39 @@ def export_run(
         Path(output) if output else folder.export,
         force,
     )
+
+
+def _check_replicas(config: RunConfig, replicas: int) -> None:
+    """Refuses what would go wrong silently on several devices."""
+    if replicas > 1 and config.model.policy == "mixed_float16":
+        raise UsageError(
+            "`model.policy: mixed_float16` can destroy the weights on several "
+            f"devices. Received: {replicas} devices. Use `mixed_bfloat16`, or "
+            "`--strategy none`."
+        )
+    if config.sampling.batch_size % replicas:
+        raise UsageError(
+            f"`sampling.batch_size` must divide by the {replicas} devices. "
+            f"Received: {config.sampling.batch_size}."
+        )
+
+
+def warn_about_section(config: RunConfig) -> None:
+    """Warns where a paper's settings meet another network than its own."""
+    if config.section == "default":
+        return
+    paper = load_recipe(config.recipe.partition(":")[0]).backbone
+    if paper and paper != config.model.backbone:
+        logger.warning(
+            "The settings of `%s` for `%s` were found with %s; you train "
+            "%s. They may not fit: compare with the recipe's defaults, "
+            "`--recipe %s:default`.",
+            config.recipe,
+            config.section,
+            paper,
+            config.model.backbone,
+            config.recipe.partition(":")[0],
+        )
 
 
 def _with_data(
@@ -170,7 +207,11 @@ def _with_data(
 
 
 class _Run:
-    """The steps of one run, from fresh or from its last checkpoint."""
+    """The steps of one run, from fresh or from its last checkpoint.
+
+    Making it builds the first models and so refuses weights that are missing
+    or do not fit, before anything is written.
+    """
 
     def __init__(
         self, config: RunConfig, data: RunData, folder: RunFolder
@@ -182,38 +223,44 @@ class _Run:
         if folder.last_checkpoint.is_file():
             saved = load_checkpoint(folder.last_checkpoint).state
             self.state = RunState(**saved)
-            logger.info(
-                "Going on after epoch %d of stage %s.",
-                self.state.epoch,
-                config.stages[self.state.stage].name,
-            )
+        self.models = self._build(self._stage_data())
 
     def run(self) -> dict[str, Any]:
-        self._warn_about_section()
-        models: Models | None = None
-        for number, stage in enumerate(self.config.stages):
-            if number < self.state.stage:
-                continue
-            data = stage_data(self.data.train, stage, self.config)
-            for warning in sampling_warnings(data.fit, self.config):
-                logger.warning(warning)
-            models = build_models(self.config, data.fit.num_classes)
-            if not self.state.baselines:
-                self._measure_baselines(models)
-            if self._starts_stage():
-                self._assign_class_means(models, data.fit)
-            StageTrainer(
-                self.config, stage, data, models, self.folder, self.state
-            ).run()
-            if number + 1 < len(self.config.stages):
-                self.state.next_stage()
-        assert models is not None
-        return self._finish(models)
+        warn_about_section(self.config)
+        if self.state.history:
+            logger.info("Going on after %d epochs.", len(self.state.history))
+        while True:
+            self._run_stage()
+            if self.state.stage + 1 == len(self.config.stages):
+                return self._finish()
+            self.state.next_stage()
+            self.models = self._build(self._stage_data())
 
-    def _starts_stage(self) -> bool:
-        return self.state.phase == 0 and self.state.epoch == 0
+    def _stage_data(self) -> StageData:
+        stage = self.config.stages[self.state.stage]
+        return stage_data(self.data.train, stage, self.config)
 
-    def _measure_baselines(self, models: Models) -> None:
+    def _build(self, data: StageData) -> Models:
+        return build_models(self.config, data.fit.num_classes)
+
+    def _run_stage(self) -> None:
+        data = self._stage_data()
+        for warning in sampling_warnings(data.fit, self.config):
+            logger.warning(warning)
+        if not self.state.baselines:
+            self._measure_baselines()
+        if self.state.phase == 0 and self.state.epoch == 0:
+            self._assign_class_means(data.fit)
+        StageTrainer(
+            self.config,
+            self.config.stages[self.state.stage],
+            data,
+            self.models,
+            self.folder,
+            self.state,
+        ).run()
+
+    def _measure_baselines(self) -> None:
         """What the run has to beat: raw features, and the untrained head."""
         test = self.data.test
         if self.config.model.weights == "none":
@@ -222,31 +269,32 @@ class _Run:
             )
         else:
             features = measure(
-                pooled_features(models.embedder), test, self.config
+                pooled_features(self.models.embedder), test, self.config
             )
-        before = measure(models.embedder, test, self.config)
+        before = measure(self.models.embedder, test, self.config)
         self.state.baselines = {
             "pretrained": features.metrics,
             "before": before.metrics,
         }
 
-    def _assign_class_means(self, models: Models, fit: Manifest) -> None:
+    def _assign_class_means(self, fit: Manifest) -> None:
         if self.config.model.proxies.class_means:
+            embedder = self.models.embedder
             head = keras.Model(
-                models.embedder.input, models.embedder.get_layer("head").output
+                embedder.input, embedder.get_layer("head").output
             )
-            models.trainer.get_layer("proxies").assign_class_means(
+            self.models.trainer.get_layer("proxies").assign_class_means(
                 embed(head, fit, self.config), fit.labels
             )
 
-    def _finish(self, models: Models) -> dict[str, Any]:
+    def _finish(self) -> dict[str, Any]:
         """Measures, saves and exports; `metrics.json` comes last."""
-        after = measure(models.embedder, self.data.test, self.config)
+        after = measure(self.models.embedder, self.data.test, self.config)
         with replacing(self.folder.embedder) as temporary:
-            models.embedder.save(temporary)
+            self.models.embedder.save(temporary)
         metrics = run_metrics(self.config, self.data, self.state, after)
-        _export(
-            models.embedder,
+        export_compared(
+            self.models.embedder,
             self.data.test,
             self.config,
             metrics,
@@ -255,20 +303,3 @@ class _Run:
         )
         self.folder.write_metrics(metrics)
         return metrics
-
-    def _warn_about_section(self) -> None:
-        config = self.config
-        if config.section == "default":
-            return
-        paper = load_recipe(config.recipe.partition(":")[0]).backbone
-        if paper and paper != config.model.backbone:
-            logger.warning(
-                "The settings of `%s` for `%s` were found with %s; you train "
-                "%s. They may not fit: compare with the recipe's defaults, "
-                "`--recipe %s:default`.",
-                config.recipe,
-                config.section,
-                paper,
-                config.model.backbone,
-                config.recipe.partition(":")[0],
-            )

@@ -124,38 +124,29 @@ class RetrievalEvaluation(keras.callbacks.Callback):
 
 def _embed(embedder, data, batch_size):
     """Embeddings and labels of all rows, in one pass over the data."""
-    labels = []
-
-    def inputs():
-        for batch in _batches(data, batch_size):
-            if not isinstance(batch, tuple | list) or len(batch) != 2:
-                raise ValueError(
-                    "`RetrievalEvaluation` needs batches of (inputs, labels). "
-                    f"Received: a batch of type {type(batch).__name__}"
-                )
-            labels.append(np.asarray(ops.convert_to_numpy(batch[1])))
-            yield batch[0]
-
-    if isinstance(embedder, keras.Model):
-        # `predict_on_batch` would embed every batch once per replica.
-        embeddings = [embedder.predict(_tuples(inputs()), verbose=0)]
-    else:
-        embeddings = [
-            np.asarray(ops.convert_to_numpy(embedder(batch)))
-            for batch in inputs()
-        ]
+    embeddings, labels = [], []
+    for batch in _batches(data, batch_size):
+        if not isinstance(batch, tuple | list) or len(batch) != 2:
+            raise ValueError(
+                "`RetrievalEvaluation` needs batches of (inputs, labels). "
+                f"Received: a batch of type {type(batch).__name__}"
+            )
+        inputs, batch_labels = batch
+        labels.append(
+            np.asarray(ops.convert_to_numpy(batch_labels)).reshape(-1)
+        )
+        if isinstance(embedder, keras.Model):
+            rows = embedder.predict_on_batch(inputs)
+        else:
+            rows = np.asarray(ops.convert_to_numpy(embedder(inputs)))
+        # Each replica of a strategy embeds the whole batch and returns it.
+        embeddings.append(rows[: len(labels[-1])])
     if not labels:
         raise ValueError(
             "The data of `RetrievalEvaluation` hold no batch. "
             f"Received: {data!r}"
         )
-    return np.concatenate(embeddings), np.concatenate(labels).reshape(-1)
-
-
-def _tuples(batches):
-    # Keras takes a bare list or dict for a batch of several parts.
-    for batch in batches:
-        yield (batch,)
+    return np.concatenate(embeddings), np.concatenate(labels)
 
 
 def _batches(data, batch_size):

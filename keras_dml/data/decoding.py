@@ -205,7 +205,8 @@ def _is_deep_png(contents):
     TensorFlow decodes white of a PNG of 1, 2 or 4 bits to 1, 3 or 15.
     """
     return tf.cond(
-        tf.strings.substr(contents, 0, 4) == b"\x89PNG",
+        (tf.strings.substr(contents, 0, 4) == b"\x89PNG")
+        & (tf.strings.length(contents) > 24),
         lambda: (
             tf.io.decode_raw(tf.strings.substr(contents, 24, 1), tf.uint8)[0]
             >= 8

@@ -137,7 +137,7 @@ class Manifest:
         if len(unique) != count:
             raise ValueError(
                 "`ids` must be unique, for a query is told from its "
-                f"references by id. Received: {unique[repeats > 1][0]!r} "
+                f"references by id. Received: {str(unique[repeats > 1][0])!r} "
                 f"{repeats.max()} times."
             )
 
@@ -204,11 +204,11 @@ def _words(field, value, count, words):
     """Fills a missing column with "" and refuses words it cannot hold."""
     if value is None:
         return np.full(count, "", dtype="<U7")
-    value = np.asarray(value, dtype="<U7")
+    value = np.asarray(value, dtype=str)
     unknown = sorted(set(value.tolist()) - {"", *words})
     if unknown:
         raise ValueError(
             f"`{field}` must hold '', {words[0]!r} or {words[1]!r}. "
             f"Received: {unknown[0]!r}"
         )
-    return value
+    return value.astype("<U7")

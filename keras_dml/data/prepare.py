@@ -7,6 +7,7 @@ from pathlib import Path
 
 from keras_dml.data import readers
 from keras_dml.data.facts import DatasetFacts, SourceFile, dataset_facts
+from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.completeness import count
 from keras_dml.errors import RunError, UsageError
 
@@ -78,18 +79,12 @@ def prepare(
         _download(name, facts, data_dir, say)
         name, is_builder = f"tfds:{_builder_of(name, facts)}", True
     say(f"Reading {name}")
-    problem, counts = "", {}
+    problem = ""
     try:
-        manifest = (
-            readers.read_tfds(
-                name.removeprefix("tfds:"), data_dir, download=False
-            )
-            if is_builder
-            else readers.read(name, data_dir)
-        )
-        counts = count(manifest)
+        manifest = _read(name, data_dir, allow_partial=False)
     except UsageError as error:
         problem = str(error)
+        manifest = _read_what_is_there(name, data_dir)
     archives = _check_archives(facts, data_dir, say)
     missing = tuple(
         file for file in facts.files if archives.get(file.name) != "ok"
@@ -99,11 +94,27 @@ def prepare(
         data_dir="" if data_dir is None else str(data_dir),
         complete=not problem,
         problem=problem,
-        counts=counts,
+        counts={} if manifest is None else count(manifest),
         archives=archives,
         missing=missing if problem else (),
         advice=_advice(facts, is_builder) if problem else (),
     )
+
+
+def _read(name, data_dir, allow_partial):
+    if name.startswith("tfds:"):
+        return readers.read_tfds(
+            name.removeprefix("tfds:"), data_dir, allow_partial, download=False
+        )
+    return readers.read(name, data_dir, allow_partial)
+
+
+def _read_what_is_there(name, data_dir) -> Manifest | None:
+    """An incomplete set, or None where nothing of it can be read."""
+    try:
+        return _read(name, data_dir, allow_partial=True)
+    except UsageError:
+        return None
 
 
 def _download(name, facts: DatasetFacts, data_dir, say):

@@ -119,22 +119,14 @@ def evaluate_retrieval(
         references, "reference_embeddings", queries.shape[1]
     )
     index = ExactIndex(metric).build(references, reference_ids)
-    per_query = _values_by_query(
-        index.positive_rank_blocks(queries, labels, gallery, query_ids), ks
-    )
-    metrics = {
-        name: mean_over_queries(values) for name, values in per_query.items()
-    }
+    blocks = index.positive_rank_blocks(queries, labels, gallery, query_ids)
+    result = _summarize(_values_by_query(blocks, ks), len(references))
     if clustering:
         arguments = {"seed": seed, **(cluster_arguments or {})}
-        metrics |= _clustering_metrics(queries, labels, metric, arguments)
-    return RetrievalResult(
-        metrics=metrics,
-        per_query=per_query,
-        num_queries=len(queries),
-        num_references=len(references),
-        num_lone=int(np.isnan(per_query["mrr"]).sum()),
-    )
+        result.metrics.update(
+            _clustering_metrics(queries, labels, metric, arguments)
+        )
+    return result
 
 
 def retrieval_metrics(
@@ -189,6 +181,21 @@ def _values_by_query(
         for name, part in values.items():
             parts.setdefault(name, []).append(part)
     return {name: np.concatenate(part) for name, part in parts.items()}
+
+
+def _summarize(
+    per_query: dict[str, np.ndarray], num_references: int
+) -> RetrievalResult:
+    return RetrievalResult(
+        metrics={
+            name: mean_over_queries(values)
+            for name, values in per_query.items()
+        },
+        per_query=per_query,
+        num_queries=len(per_query["mrr"]),
+        num_references=num_references,
+        num_lone=int(np.isnan(per_query["mrr"]).sum()),
+    )
 
 
 def _clustering_metrics(

@@ -12,6 +12,7 @@ from keras_dml.models.build import (
     pooled_features,
     uses_proxies,
 )
+from keras_dml.models.loading import load_embedder
 from keras_dml.models.precision import float32_clone
 from keras_dml.models.small_cnn import small_cnn
 
@@ -23,6 +24,7 @@ __all__ = [
     "float32_clone",
     "get_backbone",
     "list_backbones",
+    "load_embedder",
     "pooled_features",
     "small_cnn",
     "uses_proxies",

@@ -99,7 +99,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         RunError: If the file is missing, damaged or not a checkpoint.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file) as stored:
             document = json.loads(str(stored[_DOCUMENT]))
             values = {
                 group: [stored[f"{group}/{n}"] for n in range(len(paths))]

@@ -19,11 +19,6 @@ HEAD_RULE = "head/.*"
 PROXIES_RULE = "(proxies|logits)/.*"
 
 
-def uses_proxies(terms: list[LossConfig]) -> bool:
-    """Whether the loss compares with proxies rather than within the batch."""
-    return isinstance(_build_term(terms[0]), losses.LogitsLoss)
-
-
 def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
     """The loss of a run: one term, or a weighted sum of several."""
     built = [_build_term(term) for term in terms]

@@ -12,14 +12,10 @@ from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
-from keras_dml.models import build_embedder, build_trainer
+from keras_dml.models import build_embedder, build_trainer, uses_proxies
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
-from keras_dml.run.compiling import (
-    build_loss,
-    build_optimizer,
-    uses_proxies,
-)
+from keras_dml.run.compiling import build_loss, build_optimizer
 from keras_dml.run.data import (
     StageData,
     evaluation_batches,
@@ -53,7 +49,7 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         (size, size, channels),
         normalize=config.evaluation.normalize,
     )
-    proxies = uses_proxies(config.loss)
+    proxies = uses_proxies(config.loss[0].name)
     return Models(
         embedder,
         build_trainer(embedder, config.model, num_classes, proxies=proxies),
@@ -155,7 +151,7 @@ class StageTrainer:
                 self.config.optimizer,
                 epochs=epochs,
                 steps_per_epoch=self.steps,
-                has_proxies=uses_proxies(self.config.loss),
+                has_proxies=uses_proxies(self.config.loss[0].name),
                 learning_rate_factor=phase.lr_factor,
             ),
             loss=build_loss(self.config.loss),
@@ -215,7 +211,9 @@ class StageTrainer:
             listed.append(
                 callbacks.RetrievalEvaluation(
                     self.models.embedder,
-                    evaluation_batches(self.data.validation, self.config),
+                    evaluation_batches(self.data.validation, self.config).map(
+                        lambda inputs, label: (inputs["image"], label)
+                    ),
                     k=(1,),
                     normalize=self.config.evaluation.normalize,
                     every=self.config.evaluation.every,
@@ -279,8 +277,12 @@ class StageTrainer:
             "Optimizers of %s/%s:\n%s",
             self.stage.name,
             phase.name,
-            format_table([OptimizerGroup._fields, *rows]),
+            format_table([OptimizerGroup._fields, *map(_cells, rows)]),
         )
+
+
+def _cells(row: OptimizerGroup) -> list[str]:
+    return [f"{v:.6g}" if isinstance(v, float) else str(v) for v in row]
 
 
 def _heat_callback(phase: PhaseConfig):

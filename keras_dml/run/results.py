@@ -44,6 +44,11 @@ def run_metrics(
         "partial": data.partial,
         "seen": data.seen,
         "selected_by": _selected_by(config, state),
+        "pretrained_features": (
+            "raw pixels"
+            if config.model.weights == "none"
+            else "pretrained backbone"
+        ),
         "pretrained": state.baselines["pretrained"],
         "before": state.baselines["before"],
         "after": after.metrics,

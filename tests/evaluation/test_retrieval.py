@@ -1,6 +1,7 @@
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -224,6 +225,7 @@ def test_refuses_values_that_are_not_finite_and_names_the_row(value):
 
 
 def test_imports_without_tensorflow():
+    root = Path(__file__).resolve().parents[2]
     code = (
         "import sys, types; sys.modules['tensorflow'] = None\n"
         "package = types.ModuleType('keras_dml')\n"
@@ -233,4 +235,4 @@ def test_imports_without_tensorflow():
         "retrieval_metrics([[1.0], [2.0]], [0, 0], clustering=True)\n"
         "assert 'keras' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=root)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_dml.data import splits
-from keras_dml.data.facts import DatasetFacts, dataset_facts
+from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.completeness import complete
 from keras_dml.errors import RunError, UsageError
@@ -51,8 +51,10 @@ def read_tfds(
     builder = load_builder(name, data_dir, download)
     facts = dataset_facts(f"tfds:{name}")
     image_key, label_key = _find_keys(builder.info.features, name)
-    ids, contents, labels = _examples(builder, facts, image_key, label_key)
-    labels = np.asarray(labels, dtype=np.int64)
+    in_memory = _fits_in_memory(builder, facts, image_key)
+    ids, contents, labels = _examples(
+        builder, facts, image_key, label_key, in_memory
+    )
     # A split without labels has -1 everywhere.
     labelled = np.flatnonzero(labels >= 0)
     if len(labelled) < len(labels):
@@ -62,19 +64,24 @@ def read_tfds(
             len(labels),
             name,
         )
-    order = labelled[np.argsort(np.asarray(ids)[labelled], kind="stable")]
-    ids, labels = [ids[row] for row in order], labels[order]
+    order = labelled[np.argsort(ids[labelled], kind="stable")]
     contents = [contents[row] for row in order]
-    pixels = _pixels(
-        contents, builder.info.features[image_key].shape, facts, ids, builder
-    )
+    labels = labels[order]
+    images = None
+    if in_memory:
+        channels = _channels(builder, facts, image_key)
+        images = _decode_all(contents, channels)
+        if facts.name == "omniglot":
+            # Published as black ink on white; ink is bright in every source.
+            images = 255 - images
     manifest = Manifest(
         name=f"tfds:{name}",
         labels=labels,
         class_names=builder.info.features[label_key].names,
-        ids=ids,
+        ids=ids[order],
+        paths=None if in_memory else contents,
+        images=images,
         split=_split(labels, facts),
-        **pixels,
     )
     found = np.ones(len(manifest), dtype=bool)
     return complete(
@@ -159,12 +166,30 @@ def _find_keys(features, name):
     return images[0], classes[0]
 
 
-def _examples(builder, facts, image_key, label_key):
-    """Ids, encoded images and labels of all splits, one after the other."""
+def _fits_in_memory(builder, facts, image_key):
+    """Whether images have one fixed size and are not too many."""
+    height, width, _ = builder.info.features[image_key].shape
+    if height is None or width is None:
+        return False
+    count = sum(split.num_examples for split in builder.info.splits.values())
+    channels = _channels(builder, facts, image_key)
+    return count * height * width * channels <= MAX_ARRAY_BYTES
+
+
+def _channels(builder, facts, image_key):
+    return min(facts.channels, builder.info.features[image_key].shape[-1] or 3)
+
+
+def _examples(builder, facts, image_key, label_key, in_memory):
+    """Ids, images and labels of all splits, one after the other.
+
+    An image is its encoded bytes, or the path of a file that holds them.
+    """
     import tensorflow_datasets as tfds
 
     features = builder.info.features
-    name_key = next((key for key in _NAME_KEYS if key in features), None)
+    name_key = next((key for key in _NAME_KEYS if key in features), "tfds_id")
+    folder = Path(builder.data_path) / "keras_dml_images"
     ids, contents, labels = [], [], []
     for split in sorted(set(builder.info.splits) - set(facts.tfds_unused)):
         dataset = builder.as_dataset(
@@ -175,35 +200,29 @@ def _examples(builder, facts, image_key, label_key):
             ),
         )
         for example in tfds.as_numpy(dataset):
-            identity = example[name_key or "tfds_id"]
+            identity = example[name_key]
             if isinstance(identity, bytes):
                 identity = identity.decode()
+            content = example[image_key]
             ids.append(f"{split}/{identity}")
-            contents.append(example[image_key])
+            contents.append(
+                content if in_memory else _write(folder / ids[-1], content)
+            )
             labels.append(int(example[label_key]))
-    return ids, contents, labels
+    return np.asarray(ids), contents, np.asarray(labels, dtype=np.int64)
 
 
-def _pixels(contents, shape, facts, ids, builder):
-    """`images` for a fixed size that fits into memory, else `paths`."""
-    channels = min(facts.channels, shape[-1] or 3)
-    if None not in shape[:2] and (
-        len(contents) * shape[0] * shape[1] * channels <= MAX_ARRAY_BYTES
-    ):
-        return {"images": _decode_all(contents, channels, facts)}
-    folder = Path(builder.data_path) / "keras_dml_images"
-    paths = []
-    for identity, content in zip(ids, contents, strict=True):
-        suffix = ".png" if content.startswith(b"\x89PNG") else ".jpg"
-        path = folder / (identity.removesuffix(suffix) + suffix)
+def _write(path, content):
+    """Writes an encoded image once, and returns its path."""
+    suffix = ".png" if content.startswith(b"\x89PNG") else ".jpg"
+    path = path.with_name(path.name.removesuffix(suffix) + suffix)
+    if not path.is_file() or path.stat().st_size != len(content):
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.is_file() or path.stat().st_size != len(content):
-            path.write_bytes(content)
-        paths.append(str(path))
-    return {"paths": paths}
+        path.write_bytes(content)
+    return str(path)
 
 
-def _decode_all(contents, channels, facts: DatasetFacts):
+def _decode_all(contents, channels):
     import tensorflow as tf
 
     from keras_dml.data import decoding
@@ -212,9 +231,7 @@ def _decode_all(contents, channels, facts: DatasetFacts):
         lambda content: decoding.decode(content, channels),
         num_parallel_calls=tf.data.AUTOTUNE,
     )
-    images = np.stack(list(dataset.as_numpy_iterator()))
-    # Published as black ink on white; here ink is bright in every source.
-    return 255 - images if facts.name == "omniglot" else images
+    return np.stack(list(dataset.as_numpy_iterator()))
 
 
 def _split(labels, facts):

@@ -1,0 +1,126 @@
+"""TensorFlow functions that go into a SavedModel.
+
+They must be of TensorFlow ops alone, without a Python callback: the process
+that loads the model has neither Pillow nor keras_dml.
+"""
+
+import keras
+import tensorflow as tf
+
+from keras_dml.data import decoding, resizing
+
+
+def decode_image(contents) -> tf.Tensor:
+    """Decodes JPEG, PNG, GIF, BMP and WebP; of an animation the first frame.
+
+    Transparent pixels of PNG and WebP lie on white, as in training.
+
+    Args:
+        contents: Scalar string tensor, the bytes of the file.
+
+    Returns:
+        uint8 tensor `(height, width, 3)`.
+    """
+    image = tf.cond(
+        tf.io.is_jpeg(contents),
+        lambda: tf.io.decode_jpeg(
+            contents, channels=3, dct_method="INTEGER_ACCURATE"
+        ),
+        lambda: tf.cond(
+            tf.strings.substr(contents, 0, 4) == b"\x89PNG",
+            lambda: _decode_png(contents),
+            lambda: _decode_rare(contents),
+        ),
+    )
+    return tf.ensure_shape(image, (None, None, 3))
+
+
+def embed_image_bytes(
+    embedder: keras.Model,
+    contents,
+    resize: int | None = None,
+    squash: bool = False,
+) -> dict[str, tf.Tensor]:
+    """Embeds image files as the evaluation does.
+
+    Args:
+        embedder: Model of square images.
+        contents: String tensor `(batch,)`, the bytes of image files of any
+            size.
+        resize: Shorter side in pixels before the crop. Defaults to the size
+            of the embedder's images.
+        squash: Whether both sides become `resize`. Defaults to `False`.
+
+    Returns:
+        Dict of "embedding", float32 `(batch, dim)`, and "ok", bool
+        `(batch,)`: whether the image could be decoded. The embedding of one
+        that could not is zero.
+    """
+    size, _, channels = embedder.input_shape[1:]
+
+    def fit(row, content):
+        image = resizing.resize_and_crop(
+            decode_image(content), size, resize, squash
+        )
+        image = tf.ensure_shape(image, (size, size, 3))
+        return row, decoding.to_channels(image, channels)
+
+    count = tf.size(contents)
+    files = tf.data.Dataset.from_tensor_slices((tf.range(count), contents))
+    images = files.map(fit, num_parallel_calls=tf.data.AUTOTUNE)
+    # An empty batch fails in a convolution: the spare image is embedded when
+    # all others are bad, and its row is cut off.
+    spare = tf.data.Dataset.from_tensors(
+        (count, tf.zeros((size, size, channels)))
+    )
+    rows, images = (
+        images.ignore_errors()
+        .concatenate(spare)
+        .batch(tf.cast(count, tf.int64) + 1)
+        .get_single_element()
+    )
+    good = tf.maximum(tf.size(rows) - 1, 1)
+    rows, images = rows[:good, None], images[:good]
+    embeddings = embedder(images, training=False)
+    marks = tf.ones((good,), tf.int32)
+    dim = embedder.output_shape[-1]
+    return {
+        "embedding": tf.scatter_nd(rows, embeddings, (count + 1, dim))[:-1],
+        "ok": tf.scatter_nd(rows, marks, (count + 1,))[:-1] > 0,
+    }
+
+
+def _decode_png(contents):
+    image = tf.cast(tf.io.decode_png(contents, channels=4), tf.int32)
+    alpha = image[..., 3:]
+    # TensorFlow gives opaque pixels of fewer than 8 bits the largest alpha of
+    # that depth, such as 1.
+    depth = tf.io.decode_raw(tf.strings.substr(contents, 24, 1), tf.uint8)[0]
+    opaque = 2 ** tf.minimum(tf.cast(depth, tf.int32), 8) - 1
+    alpha = tf.where(alpha == opaque, 255, alpha)
+    return _on_white(tf.concat([image[..., :3], alpha], axis=-1))
+
+
+def _decode_rare(contents):
+    return tf.cond(
+        tf.strings.substr(contents, 8, 4) == b"WEBP",
+        lambda: _decode_webp(contents),
+        lambda: tf.io.decode_image(
+            contents, channels=3, expand_animations=False
+        ),
+    )
+
+
+def _decode_webp(contents):
+    image = tf.io.decode_webp(contents)[0]
+    return tf.cond(
+        tf.shape(image)[-1] == 4,
+        lambda: _on_white(tf.cast(image, tf.int32)),
+        lambda: image,
+    )
+
+
+def _on_white(image):
+    colour, alpha = image[..., :3], image[..., 3:]
+    blended = (colour * alpha + 255 * (255 - alpha) + 127) // 255
+    return tf.cast(blended, tf.uint8)

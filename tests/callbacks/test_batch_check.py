@@ -1,0 +1,51 @@
+import logging
+import warnings
+
+import pytest
+
+from keras_dml.callbacks import BatchCheck
+from keras_dml.errors import UsageError
+from tests.callbacks.small_trainer import batches, build, fit
+
+
+def labels_of(*epochs):
+    return lambda epoch: epochs[epoch]
+
+
+def test_good_batches_pass():
+    check = BatchCheck(
+        lambda epoch: [labels for _, labels in batches()], num_classes=4
+    )
+    fit(build()[0], 2, [check])
+
+
+def test_a_batch_without_positives_warns_once_and_loudly(caplog):
+    check = BatchCheck(labels_of([[0, 0], [0, 1]], [[2, 3]]))
+    with (
+        caplog.at_level(logging.WARNING),
+        pytest.warns(UserWarning, match="Batch 1 of epoch 0 holds 2 rows"),
+    ):
+        check.on_epoch_begin(0)
+    assert "no positive pair" in caplog.text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check.on_epoch_begin(1)
+
+
+def test_proxy_losses_need_no_positives():
+    BatchCheck(labels_of([[0, 1]]), positives=False).on_epoch_begin(0)
+
+
+@pytest.mark.parametrize("labels", [[0, 0, 4], [0, 0, -1]])
+def test_labels_out_of_range_are_an_error(labels):
+    check = BatchCheck(labels_of([[0, 0], labels]), num_classes=4)
+    with pytest.raises(UsageError, match="between 0 and 3.*batch 1 of epoch 0"):
+        check.on_epoch_begin(0)
+
+
+def test_the_range_is_checked_after_the_warning_too():
+    check = BatchCheck(labels_of([[0, 1]], [[9]]), num_classes=4)
+    with pytest.warns(UserWarning, match="no positive pair"):
+        check.on_epoch_begin(0)
+    with pytest.raises(UsageError, match="from 9 to 9 in batch 0 of epoch 1"):
+        check.on_epoch_begin(1)

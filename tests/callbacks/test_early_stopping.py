@@ -1,0 +1,67 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_dml.callbacks import EarlyStopping
+from tests.callbacks.small_trainer import build, drive, fit
+
+
+def run(values, callback, initial_epoch=0):
+    trainer, _ = build()
+    epochs = drive(trainer, [callback], values, initial_epoch)
+    return initial_epoch + len(epochs)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("start", [0, 2])
+def test_stops_as_the_one_of_keras(seed, start):
+    values = list(np.random.default_rng(seed).uniform(size=12))
+    arguments = {"patience": 3, "mode": "max", "start_from_epoch": start}
+    ours = EarlyStopping("val_recall@1", **arguments)
+    theirs = keras.callbacks.EarlyStopping("val_recall@1", **arguments)
+    assert run(values, ours) == run(values, theirs)
+    assert ours.best_epoch == theirs.best_epoch
+    assert ours.best == theirs.best
+
+
+def test_the_last_epoch_is_noted():
+    callback = EarlyStopping(patience=2)
+    assert run([0.5, 0.6, 0.5, 0.5, 0.9], callback) == 4
+    assert callback.stopped_epoch == 3
+    assert (callback.best, callback.best_epoch) == (0.6, 1)
+
+
+@pytest.mark.parametrize("boundary", [1, 2, 3])
+def test_a_resumed_training_stops_where_an_uninterrupted_one_does(boundary):
+    values = [0.5, 0.6, 0.5, 0.5, 0.5, 0.9]
+    whole = EarlyStopping(patience=3)
+    epochs = run(values, whole)
+    first = EarlyStopping(patience=3)
+    run(values[:boundary], first)
+    second = EarlyStopping(patience=3)
+    second.set_state(json.loads(json.dumps(first.get_state())))
+    assert run(values, second, initial_epoch=boundary) == epochs == 5
+    assert second.get_state() == whole.get_state()
+
+
+def test_stops_a_fit():
+    trainer, _ = build()
+    callback = EarlyStopping("loss", patience=1, mode="max")
+    assert len(fit(trainer, 9, [callback])["loss"]) == 2
+
+
+def test_a_missing_metric_warns():
+    trainer, _ = build()
+    with pytest.warns(UserWarning, match="`EarlyStopping` monitors"):
+        fit(trainer, 1, [EarlyStopping()])
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [({"patience": 0}, "patience=0"), ({"mode": "up"}, "mode='up'")],
+)
+def test_arguments_are_checked(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        EarlyStopping(**arguments)

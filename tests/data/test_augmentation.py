@@ -1,0 +1,217 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_dml.data import augmentation as augment
+from keras_dml.data.augmentation import NUM_DRAWS, Augmentation, draws
+from keras_dml.errors import UsageError
+
+AREA = (0.08, 1.0)
+ASPECT = (3 / 4, 4 / 3)
+
+
+def reference_box(height, width, area, aspect, generator):
+    """torchvision's `RandomResizedCrop.get_params`, from its documentation."""
+    for _ in range(10):
+        target = height * width * generator.uniform(*area)
+        ratio = math.exp(generator.uniform(*np.log(aspect)))
+        box_width = round(math.sqrt(target * ratio))
+        box_height = round(math.sqrt(target / ratio))
+        if 0 < box_width <= width and 0 < box_height <= height:
+            top = generator.integers(0, height - box_height + 1)
+            left = generator.integers(0, width - box_width + 1)
+            return top, left, box_height, box_width
+    if width / height < aspect[0]:
+        box_width, box_height = width, round(width / aspect[0])
+    elif width / height > aspect[1]:
+        box_width, box_height = round(height * aspect[1]), height
+    else:
+        box_width, box_height = width, height
+    top, left = (height - box_height) // 2, (width - box_width) // 2
+    return top, left, box_height, box_width
+
+
+def library_boxes(height, width, area, aspect, count):
+    return tf.vectorized_map(
+        lambda draw: augment.random_resized_crop_box(
+            tf.constant([height, width]), draw, area, aspect
+        ),
+        tf.constant(draws(0, 0, 0, count)),
+    ).numpy()
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "area"),
+    [(300, 400, AREA), (500, 120, AREA), (64, 64, (0.6, 1.0))],
+)
+def test_boxes_follow_the_distribution_of_torchvision(height, width, area):
+    count = 6000
+    boxes = library_boxes(height, width, area, ASPECT, count)
+    generator = np.random.default_rng(1)
+    reference = np.asarray(
+        [
+            reference_box(height, width, area, ASPECT, generator)
+            for _ in range(count)
+        ]
+    )
+    assert (boxes[:, :2] >= 0).all() and (boxes[:, 2:] > 0).all()
+    assert (boxes[:, 0] + boxes[:, 2] <= height).all()
+    assert (boxes[:, 1] + boxes[:, 3] <= width).all()
+    for column in range(4):
+        # Two-sample Kolmogorov-Smirnov distance, at p = 1e-5.
+        values = np.unique(np.concatenate([boxes, reference])[:, column])
+        distributions = [
+            np.searchsorted(np.sort(sample[:, column]), values, "right")
+            for sample in (boxes, reference)
+        ]
+        distance = np.abs(distributions[0] - distributions[1]).max() / count
+        assert distance < 2.47 * math.sqrt(2 / count)
+
+
+def test_aspect_is_log_uniform():
+    boxes = library_boxes(1000, 1000, (0.1, 0.3), (0.5, 2.0), 4000)
+    ratio = boxes[:, 3] / boxes[:, 2]
+    assert abs(np.median(ratio) - 1.0) < 0.03
+    area = boxes[:, 2] * boxes[:, 3] / 1e6
+    assert abs(area.mean() - 0.2) < 0.005
+    assert area.min() > 0.099 and area.max() < 0.301
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "box"),
+    [
+        (10, 1000, (0, 493, 10, 13)),
+        (1000, 10, (493, 0, 13, 10)),
+        (1, 1, (0, 0, 1, 1)),
+    ],
+)
+def test_centre_fallback(height, width, box):
+    boxes = library_boxes(height, width, (0.9, 1.0), ASPECT, 5)
+    assert (boxes == box).all()
+
+
+def test_whole_image_when_the_area_is_all_of_it():
+    boxes = library_boxes(40, 40, (1.0, 1.0), (1.0, 1.0), 5)
+    assert (boxes == (0, 0, 40, 40)).all()
+
+
+def test_draws_are_a_function_of_seed_epoch_and_step():
+    first = draws(3, 2, 1, 8)
+    assert first.shape == (8, NUM_DRAWS) and first.dtype == np.float32
+    assert first.min() >= 0 and first.max() < 1
+    np.testing.assert_array_equal(first, draws(3, 2, 1, 8))
+    for other in (draws(4, 2, 1, 8), draws(3, 3, 1, 8), draws(3, 2, 2, 8)):
+        assert (first != other).all()
+
+
+def test_half_of_the_images_flip():
+    flips = augment.flips(tf.constant(draws(0, 0, 0, 4000)))
+    assert abs(np.mean(flips) - 0.5) < 0.03
+
+
+def transform(image, angle=0.0, shift=(0.0, 0.0), scale=1.0, shear=0.0):
+    shape = tf.constant(image.shape[:2], tf.float32)
+    matrix = augment.affine_transforms(
+        shape,
+        tf.constant([angle]),
+        tf.constant([shift]),
+        tf.constant([scale]),
+        tf.constant([shear]),
+    )
+    return tf.raw_ops.ImageProjectiveTransformV3(
+        images=image[None].astype(np.float32),
+        transforms=matrix,
+        output_shape=image.shape[:2],
+        fill_value=0.0,
+        interpolation="BILINEAR",
+        fill_mode="CONSTANT",
+    )[0].numpy()
+
+
+@pytest.fixture
+def image():
+    return np.random.default_rng(0).uniform(0, 255, (9, 9, 3))
+
+
+def test_affine_identity_and_quarter_turn(image):
+    np.testing.assert_allclose(transform(image), image, atol=1e-3)
+    turned = transform(image, angle=math.pi / 2)
+    np.testing.assert_allclose(turned, np.rot90(image, -1), atol=0.05)
+
+
+def test_affine_shift_is_down_and_right(image):
+    moved = transform(image, shift=(2.0, 1.0))
+    np.testing.assert_allclose(moved[2:, 1:], image[:-2, :-1], atol=1e-3)
+    assert (moved[:2] == 0).all() and (moved[:, :1] == 0).all()
+
+
+def test_affine_scale_and_shear(image):
+    doubled = transform(image, scale=2.0)
+    np.testing.assert_allclose(doubled[4, 4], image[4, 4], atol=1e-3)
+    np.testing.assert_allclose(doubled[0, 0], image[2, 2], atol=1e-3)
+    sheared = transform(image, shear=math.pi / 4)
+    np.testing.assert_allclose(sheared[4], image[4], atol=1e-2)
+    np.testing.assert_allclose(sheared[5, 1:], image[5, :-1], atol=1e-2)
+
+
+def test_random_affine_keeps_to_its_ranges_and_fills():
+    images = tf.fill((64, 20, 20, 1), 200.0)
+    draw = tf.constant(draws(0, 0, 0, 64))
+    still = augment.random_affine(images, draw, Augmentation())
+    np.testing.assert_allclose(still, images, atol=1e-3)
+    moved = Augmentation(translation=0.25, fill=7.0)
+    rows = augment.random_affine(images, draw, moved).numpy()
+    assert np.isclose(rows.min(), 7.0)
+    uncovered = (rows[..., 0] < 199).any(axis=2).sum(axis=1)
+    assert 3 <= uncovered.max() <= 20
+    edge = Augmentation(translation=0.25, rotation=30, fill="edge")
+    rows = augment.random_affine(images, draw, edge)
+    np.testing.assert_allclose(rows, images, atol=1e-2)
+
+
+def test_colour_factors(image):
+    images = tf.constant(np.stack([image] * 2), tf.float32)
+    draw = np.full((2, NUM_DRAWS), 0.5, np.float32)
+    strong = Augmentation(brightness=1.0, contrast=1.0, saturation=1.0)
+    same = augment.random_colour(images, tf.constant(draw), strong)
+    np.testing.assert_allclose(same, images, atol=1e-3)
+    draw[:, 28] = 0.0
+    dark = augment.random_colour(images, tf.constant(draw), strong)
+    assert np.abs(dark).max() == 0
+    draw[:, 28:31] = (0.5, 0.5, 0.0)
+    grey = augment.random_colour(images, tf.constant(draw), strong).numpy()
+    np.testing.assert_allclose(grey[..., 0], grey[..., 2], atol=1e-3)
+    draw[:, 28:31] = (0.5, 0.0, 0.5)
+    flat = augment.random_colour(images, tf.constant(draw), strong).numpy()
+    assert np.ptp(flat[0]) < 1e-3
+
+
+def test_colour_stays_in_range_and_takes_grey_images():
+    images = tf.constant(
+        np.random.default_rng(0).uniform(0, 255, (32, 4, 4, 1)), tf.float32
+    )
+    result = augment.random_colour(
+        images,
+        tf.constant(draws(0, 0, 0, 32)),
+        Augmentation(brightness=0.9, contrast=0.9, saturation=0.9),
+    )
+    assert result.shape == images.shape
+    assert result.numpy().min() >= 0 and result.numpy().max() <= 255
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"crop": "corner"}, "`crop` must be 'random_resized', 'random' or"),
+        ({"area": (0.5, 1.5)}, "`area` must be a pair of positive numbers at"),
+        ({"aspect": (2.0, 1.0)}, "`aspect` must be a pair .* smaller first"),
+        ({"scale": (0.0, 1.0)}, "`scale` must be a pair"),
+        ({"rotation": 200}, "`rotation` must be between 0 and 180"),
+        ({"brightness": -0.1}, "`brightness` must be between 0 and 1"),
+    ],
+)
+def test_errors(options, message):
+    with pytest.raises(UsageError, match=message):
+        Augmentation(**options)

@@ -1,0 +1,220 @@
+import io
+import logging
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from keras_dml.data import decoding
+from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
+from tests.data.stand_ins import write_image
+
+
+def picture():
+    """Smooth colours, so that JPEG keeps them."""
+    y, x = np.mgrid[0:40, 0:48]
+    channels = np.stack([x * 5, y * 6, (x + y) * 2], axis=-1)
+    return Image.fromarray(channels.astype(np.uint8))
+
+
+def encode(image, kind, **options):
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def translucent():
+    image = picture().convert("RGBA")
+    image.putalpha(Image.linear_gradient("L").resize(image.size))
+    return image
+
+
+def animation(kind, **options):
+    frames = [picture().convert("P"), picture().rotate(180).convert("P")]
+    return encode(
+        frames[0], kind, save_all=True, append_images=frames[1:], **options
+    )
+
+
+READABLE = {
+    "jpeg": lambda: encode(picture(), "JPEG"),
+    "jpeg grey": lambda: encode(picture().convert("L"), "JPEG"),
+    "jpeg cmyk": lambda: encode(picture().convert("CMYK"), "JPEG"),
+    "jpeg progressive": lambda: encode(picture(), "JPEG", progressive=True),
+    "jpeg 1x1": lambda: encode(picture().resize((1, 1)), "JPEG"),
+    "png": lambda: encode(picture(), "PNG"),
+    "png grey": lambda: encode(picture().convert("L"), "PNG"),
+    "png 1 bit": lambda: encode(picture().convert("1"), "PNG"),
+    "png palette": lambda: encode(picture().convert("P"), "PNG"),
+    "png palette 4 bits": lambda: encode(picture().quantize(11), "PNG", bits=4),
+    "png palette transparent": lambda: encode(
+        picture().convert("P"), "PNG", transparency=3
+    ),
+    "png alpha": lambda: encode(translucent(), "PNG"),
+    "png grey alpha": lambda: encode(translucent().convert("LA"), "PNG"),
+    "gif": lambda: encode(picture(), "GIF"),
+    "gif animated": lambda: animation("GIF"),
+    "bmp": lambda: encode(picture(), "BMP"),
+    "bmp palette": lambda: encode(picture().convert("P"), "BMP"),
+    "webp": lambda: encode(picture(), "WEBP"),
+    "webp alpha": lambda: encode(translucent(), "WEBP", lossless=True),
+    "webp animated": lambda: animation("WEBP"),
+    "tiff": lambda: encode(picture(), "TIFF"),
+}
+
+DAMAGED = {
+    "empty": (lambda: b"", "the file is empty"),
+    "text": (lambda: b"no image at all", "no image of a known format"),
+    "half a jpeg": (lambda: encode(picture(), "JPEG")[:-300], "JPEG"),
+    "jpeg without end": (lambda: encode(picture(), "JPEG")[:-2], "JPEG"),
+    "jpeg overwritten": (
+        lambda: encode(picture(), "JPEG")[:400] + b"\xff\x00" * 300,
+        "JPEG",
+    ),
+    "half a png": (lambda: encode(picture(), "PNG")[:99], "PNG"),
+    "half a gif": (lambda: encode(picture(), "GIF")[:1500], "truncated"),
+    "jpeg magic only": (lambda: b"\xff\xd8\xff", "JPEG"),
+    "png magic only": (lambda: b"\x89PNG", "no image of a known format"),
+}
+
+
+def on_white(contents):
+    """What a viewer with a white page shows, by Pillow alone."""
+    layer = Image.open(io.BytesIO(contents)).convert("RGBA")
+    white = Image.new("RGBA", layer.size, "white")
+    return np.asarray(Image.alpha_composite(white, layer).convert("RGB"))
+
+
+@pytest.mark.parametrize("kind", READABLE)
+def test_decode_shows_what_pillow_shows(kind):
+    contents = READABLE[kind]()
+    result = decoding.decode(contents)
+    assert result.dtype == tf.uint8
+    np.testing.assert_array_equal(result, on_white(contents))
+    luma = decoding.decode(contents, channels=1)
+    assert luma.shape == (*result.shape[:2], 1)
+    weights = np.asarray([0.299, 0.587, 0.114])
+    np.testing.assert_allclose(
+        luma[..., 0], result.numpy() @ weights, atol=1.01
+    )
+
+
+@pytest.mark.parametrize("kind", READABLE)
+def test_decode_and_crop_is_a_part_of_decode(kind):
+    contents = READABLE[kind]()
+
+    def lower_right(shape):
+        return tf.concat([shape // 3, shape - shape // 3], axis=0)
+
+    result = decoding.decode_and_crop(contents, lower_right)
+    whole = decoding.decode(contents).numpy()
+    top, left = whole.shape[0] // 3, whole.shape[1] // 3
+    np.testing.assert_array_equal(result[:, 1:], whole[top:, left + 1 :])
+    # libjpeg has no neighbour to smooth the first column's colour with.
+    np.testing.assert_allclose(result[:, 0], whole[top:, left], atol=5)
+
+
+def png_16_bits(values, colour_type):
+    """A 16-bit PNG written by hand, for Pillow writes no RGB one."""
+    height, width = values.shape[:2]
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
+    header = struct.pack(">IIBBBBB", width, height, 16, colour_type, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data))
+        + kind
+        + data
+        + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "colour_type"), [((6, 5, 3), 2), ((6, 5), 0)]
+)
+def test_16_bit_png_keeps_the_upper_bits(shape, colour_type):
+    values = np.random.default_rng(0).integers(0, 2**16, shape)
+    result = decoding.decode(png_16_bits(values, colour_type)).numpy()
+    expected = values >> 8 if len(shape) == 3 else values[..., None] >> 8
+    np.testing.assert_array_equal(result, np.broadcast_to(expected, (6, 5, 3)))
+
+
+def test_16_bit_tiff_keeps_the_upper_bits():
+    values = np.random.default_rng(0).integers(0, 2**16, (6, 5)).astype("<u2")
+    contents = encode(Image.fromarray(values), "TIFF")
+    result = decoding.decode(contents).numpy()
+    np.testing.assert_array_equal(result[..., 0], values >> 8)
+
+
+@pytest.mark.parametrize("images", [np.uint8([[[7]]]), np.uint8([[[1, 2, 3]]])])
+def test_to_channels(images):
+    assert decoding.to_channels(tf.constant(images), 3).shape == (1, 1, 3)
+    assert decoding.to_channels(tf.constant(images), 1).shape == (1, 1, 1)
+
+
+def make_manifest(folder, good, damaged=()):
+    """Good pictures with damaged files among them."""
+    paths = [write_image(folder / f"good{i}.jpg", 40 + i) for i in range(good)]
+    for position, kind in enumerate(damaged):
+        path = folder / f"bad{position}.jpg"
+        if kind != "missing":
+            path.write_bytes(DAMAGED[kind][0]())
+        paths.insert(position * 2, path)
+    names = [path.name for path in paths]
+    return Manifest("photos", [0] * len(paths), ["a"], names, paths)
+
+
+@pytest.mark.parametrize("kind", [*DAMAGED, "missing"])
+def test_verify_names_damaged_files(tmp_path, kind):
+    manifest = make_manifest(tmp_path, 3, [kind])
+    verification = decoding.verify(manifest)
+    assert verification.rows.tolist() == [1, 2, 3]
+    ((path, reason),) = verification.bad
+    assert path == str(tmp_path / "bad0.jpg")
+    expected = "no such file" if kind == "missing" else DAMAGED[kind][1]
+    assert expected in reason
+    assert "\n" not in reason and "{{" not in reason
+
+
+def test_verify_takes_every_readable_kind(tmp_path):
+    paths = []
+    for number, make in enumerate(READABLE.values()):
+        paths.append(tmp_path / f"{number}.jpg")
+        paths[-1].write_bytes(make())
+    ids = [path.name for path in paths]
+    calls = []
+    verification = decoding.verify(
+        Manifest("all", [0] * len(ids), ["a"], ids, paths),
+        progress=lambda done, total: calls.append((done, total)),
+    )
+    assert verification.bad == ()
+    assert calls[-1] == (len(ids), len(ids))
+
+
+def test_images_in_memory_are_good():
+    images = np.zeros((3, 2, 2, 1), np.uint8)
+    manifest = Manifest("x", [0] * 3, ["a"], ["0", "1", "2"], images=images)
+    assert decoding.verify(manifest).rows.tolist() == [0, 1, 2]
+    assert decoding.drop_bad(manifest) is manifest
+
+
+def test_few_bad_files_are_dropped_and_logged(tmp_path, caplog):
+    manifest = make_manifest(tmp_path, 100, ["empty"])
+    with caplog.at_level(logging.WARNING):
+        kept = decoding.drop_bad(manifest)
+    assert len(kept) == 100 and "bad0.jpg" not in kept.ids
+    assert f"{tmp_path / 'bad0.jpg'}: the file is empty" in caplog.text
+    assert "Skipped 1 unreadable of 101 images" in caplog.text
+
+
+def test_many_bad_files_are_an_error(tmp_path):
+    manifest = make_manifest(tmp_path, 20, ["empty", "text"])
+    with pytest.raises(
+        UsageError, match=r"At most 1% .* 2 of 22 unreadable.*bad0.jpg \(the f"
+    ):
+        decoding.drop_bad(manifest)
+    assert len(decoding.drop_bad(manifest, limit=0.1)) == 20

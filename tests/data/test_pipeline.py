@@ -1,0 +1,250 @@
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_dml.data import resizing
+from keras_dml.data.augmentation import Augmentation
+from keras_dml.data.manifest import Manifest
+from keras_dml.data.pipeline import evaluation_batches, train_batches
+from keras_dml.data.sampling import balanced_batches, random_batches
+from keras_dml.errors import UsageError
+from tests.data.stand_ins import write_image
+
+COUNT = 14
+EVERYTHING = Augmentation(
+    flip=True,
+    rotation=10,
+    translation=0.1,
+    scale=(0.9, 1.1),
+    shear=5,
+    brightness=0.2,
+    contrast=0.2,
+    saturation=0.2,
+)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    suffixes = itertools.cycle([".jpg", ".png", ".bmp"])
+    paths = [
+        write_image(folder / f"{i}{next(suffixes)}", 80 + i * 10, (24 + i, 30))
+        for i in range(COUNT)
+    ]
+    return Manifest(
+        "files", np.arange(COUNT) // 2, "abcdefg", np.arange(COUNT), paths
+    )
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (COUNT, 16, 16, 1), dtype=np.uint8)
+    return Manifest(
+        "arrays",
+        np.arange(COUNT) // 2,
+        "abcdefg",
+        np.arange(COUNT),
+        images=images,
+    )
+
+
+@pytest.fixture(params=["files", "arrays"])
+def manifest(request):
+    return request.getfixturevalue(request.param)
+
+
+def balanced(epoch):
+    return balanced_batches(np.arange(COUNT) // 2, 3, 2, 0, epoch)
+
+
+def ragged(epoch):
+    return random_batches(COUNT, 4, 0, epoch)
+
+
+def take(dataset, count):
+    return list(dataset.take(count).as_numpy_iterator())
+
+
+def assert_same(first, second):
+    assert len(first) == len(second) > 0
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one[0]["image"], other[0]["image"])
+        np.testing.assert_array_equal(one[0]["label"], other[0]["label"])
+        np.testing.assert_array_equal(one[1], other[1])
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("crop", ["random_resized", "random", "centre"])
+def test_structure_and_range(manifest, channels, crop):
+    augmentation = Augmentation(crop=crop, resize=20, flip=True)
+    dataset = train_batches(
+        manifest,
+        balanced,
+        image_size=16,
+        channels=channels,
+        augmentation=augmentation,
+    )
+    spec, label_spec = dataset.element_spec
+    assert spec["image"].shape == (6, 16, 16, channels)
+    assert spec["image"].dtype == tf.float32
+    assert spec["label"].shape == label_spec.shape == (6,)
+    assert label_spec.dtype == tf.int32
+    for inputs, labels in take(dataset, 4):
+        assert inputs["image"].min() >= 0
+        assert inputs["image"].max() <= 255.01
+        assert np.ptp(inputs["image"]) > 10
+        np.testing.assert_array_equal(inputs["label"], labels)
+
+
+def test_labels_are_those_of_the_sampler(manifest):
+    batches = take(train_batches(manifest, balanced, image_size=8), 4)
+    expected = [rows for epoch in (0, 1) for rows in balanced(epoch)]
+    for (_, labels), rows in zip(batches, expected, strict=True):
+        np.testing.assert_array_equal(labels, manifest.labels[rows])
+
+
+@pytest.mark.parametrize("sampler", [balanced, ragged])
+def test_two_builds_are_identical(manifest, sampler):
+    runs = [
+        take(
+            train_batches(
+                manifest,
+                sampler,
+                image_size=12,
+                seed=5,
+                augmentation=EVERYTHING,
+            ),
+            9,
+        )
+        for _ in range(2)
+    ]
+    assert_same(*runs)
+
+
+@pytest.mark.parametrize("sampler", [balanced, ragged])
+def test_a_resumed_run_sees_what_the_whole_run_sees(manifest, sampler):
+    steps = len(sampler(0))
+    options = {"image_size": 12, "augmentation": EVERYTHING}
+    whole = take(train_batches(manifest, sampler, **options), 4 * steps)
+    resumed = train_batches(manifest, sampler, first_epoch=2, **options)
+    assert_same(whole[2 * steps :], take(resumed, 2 * steps))
+
+
+def test_seed_and_epoch_change_the_images(manifest):
+    def first_batch(**options):
+        dataset = train_batches(
+            manifest, lambda epoch: [np.arange(6)], image_size=12, **options
+        )
+        return take(dataset, 1)[0][0]["image"]
+
+    reference = first_batch()
+    assert (first_batch(seed=1) != reference).any()
+    assert (first_batch(first_epoch=1) != reference).any()
+    np.testing.assert_array_equal(first_batch(seed=0), reference)
+
+
+def test_independent_of_parallelism(files):
+    dataset = train_batches(files, balanced, image_size=12)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.threading.private_threadpool_size = 1
+    assert_same(take(dataset, 6), take(dataset.with_options(options), 6))
+
+
+def test_views_of_an_image_differ(files):
+    dataset = train_batches(
+        files, lambda epoch: [np.zeros(4, np.int64)], image_size=12
+    )
+    images = take(dataset, 1)[0][0]["image"]
+    assert (images[0] != images[1]).any()
+
+
+def test_ragged_epochs_keep_their_batches(manifest):
+    dataset = train_batches(
+        manifest, ragged, image_size=8, augmentation=EVERYTHING
+    )
+    assert dataset.element_spec[1].shape == (None,)
+    batches = take(dataset, 8)
+    assert [len(labels) for _, labels in batches] == [4, 4, 4, 2] * 2
+    assert [len(x["image"]) for x, _ in batches] == [4, 4, 4, 2] * 2
+    epoch = np.sort(np.concatenate([labels for _, labels in batches[:4]]))
+    np.testing.assert_array_equal(epoch, manifest.labels)
+
+
+def test_an_array_without_augmentation_passes_unchanged(arrays):
+    dataset = train_batches(
+        arrays,
+        lambda epoch: [np.arange(COUNT)],
+        image_size=16,
+        channels=1,
+        augmentation=Augmentation(crop="centre"),
+    )
+    images = take(dataset, 1)[0][0]["image"]
+    np.testing.assert_array_equal(images, arrays.images)
+
+
+def test_flips_mirror_half_of_the_images(arrays):
+    rows = np.zeros(200, np.int64)
+    dataset = train_batches(
+        arrays,
+        lambda epoch: [rows],
+        image_size=16,
+        channels=1,
+        augmentation=Augmentation(crop="centre", flip=True),
+    )
+    images = take(dataset, 1)[0][0]["image"]
+    same = (images == arrays.images[0]).all(axis=(1, 2, 3))
+    mirrored = (images == arrays.images[0][:, ::-1]).all(axis=(1, 2, 3))
+    assert (same ^ mirrored).all()
+    assert 60 < same.sum() < 140
+
+
+@pytest.mark.parametrize("batch_size", [5, 14, 100])
+def test_evaluation_is_complete_and_in_order(manifest, batch_size):
+    dataset = evaluation_batches(manifest, batch_size=batch_size, image_size=12)
+    batches = take(dataset, -1)
+    labels = np.concatenate([labels for _, labels in batches])
+    np.testing.assert_array_equal(labels, manifest.labels)
+    images = np.concatenate([inputs["image"] for inputs, _ in batches])
+    assert images.shape == (COUNT, 12, 12, 3)
+    assert dataset.element_spec[0]["image"].shape == (None, 12, 12, 3)
+
+
+def test_evaluation_resizes_as_documented(files, arrays):
+    dataset = evaluation_batches(
+        files, batch_size=3, image_size=12, resize=14, channels=3
+    )
+    image = take(dataset, 1)[0][0]["image"][1]
+    pixels = tf.io.decode_png(tf.io.read_file(files.paths[1]))
+    expected = resizing.resize_and_crop(pixels, 12, 14)
+    np.testing.assert_allclose(image, expected, atol=1e-3)
+    dataset = evaluation_batches(arrays, batch_size=3, image_size=40)
+    image = take(dataset, 1)[0][0]["image"][1]
+    expected = resizing.resize(arrays.images[1], (40, 40))
+    np.testing.assert_allclose(
+        image, np.repeat(expected, 3, axis=-1), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"channels": 4}, "`channels` must be 1 or 3"),
+        ({"steps_per_epoch": 3}, "`steps_per_epoch` must be the number"),
+        ({"augmentation": Augmentation(resize=8)}, "`resize` must be at least"),
+    ],
+)
+def test_errors(arrays, options, message):
+    with pytest.raises(UsageError, match=message):
+        train_batches(arrays, balanced, image_size=16, **options)
+
+
+def test_a_sampler_that_changes_its_sizes_is_an_error(arrays):
+    dataset = train_batches(
+        arrays, lambda epoch: [np.arange(4 - epoch)], image_size=16
+    )
+    with pytest.raises(tf.errors.OpError, match="other sizes in epoch 1"):
+        take(dataset, 2)

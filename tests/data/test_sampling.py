@@ -1,0 +1,170 @@
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from keras_dml.data import sampling
+from keras_dml.data.sampling import balanced_batches, random_batches
+from keras_dml.errors import UsageError
+
+
+def random_labels(generator, classes, largest):
+    """Shuffled labels of classes of 1 to `largest` images, with gaps."""
+    names = generator.choice(1000, classes, replace=False)
+    labels = np.repeat(names, generator.integers(1, largest + 1, classes))
+    return generator.permutation(labels)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_balanced_batches_laws(seed):
+    generator = np.random.default_rng(seed)
+    labels = random_labels(generator, int(generator.integers(2, 40)), 9)
+    num_classes = len(np.unique(labels))
+    classes = int(generator.integers(1, num_classes + 1))
+    images = int(generator.integers(1, 7))
+    steps = int(generator.integers(1, 30))
+    batches = balanced_batches(labels, classes, images, seed, 3, steps)
+    assert batches.shape == (steps, classes * images)
+    assert batches.dtype == np.int64
+    groups = labels[batches].reshape(steps, classes, images)
+    assert (groups == groups[:, :, :1]).all(), "not grouped by class"
+    counts = dict(zip(*np.unique(labels, return_counts=True), strict=True))
+    for batch, group in zip(batches, groups, strict=True):
+        assert len(set(group[:, 0])) == classes, "a class twice in a batch"
+        for rows, name in zip(
+            batch.reshape(classes, images), group[:, 0], strict=True
+        ):
+            times = np.unique(rows, return_counts=True)[1]
+            assert len(times) == min(images, counts[name])
+            assert times.max() <= -(-images // counts[name])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_classes_do_not_repeat_within_a_pass(seed):
+    labels = np.repeat(np.arange(13), 4)
+    batches = balanced_batches(labels, 4, 2, seed, 0, steps=9)
+    drawn = labels[batches][:, ::2].reshape(3, -1)
+    for one_pass in drawn:
+        assert len(set(one_pass)) == 12
+    assert not (drawn[0] == drawn[1]).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_images_do_not_repeat_within_a_pass(seed):
+    labels = np.repeat([0, 1], [7, 9])
+    batches = balanced_batches(labels, 2, 3, seed, 0, steps=20)
+    for label, turns in ((0, 2), (1, 3)):
+        drawn = batches[labels[batches] == label]
+        passes = drawn[: len(drawn) // (3 * turns) * 3 * turns]
+        for one_pass in passes.reshape(-1, 3 * turns):
+            assert len(set(one_pass)) == 3 * turns
+        # Over twenty batches every image has had its turn.
+        assert set(drawn) == set(np.flatnonzero(labels == label))
+
+
+def test_batches_depend_on_seed_and_epoch_only():
+    labels = np.repeat(np.arange(20), 6)
+    first = balanced_batches(labels, 5, 3, 7, 2)
+    np.testing.assert_array_equal(first, balanced_batches(labels, 5, 3, 7, 2))
+    assert (first != balanced_batches(labels, 5, 3, 7, 3)).any()
+    assert (first != balanced_batches(labels, 5, 3, 8, 2)).any()
+
+
+def test_classes_and_images_are_drawn_uniformly():
+    labels = np.repeat(np.arange(6), 5)
+    rows = np.concatenate(
+        [balanced_batches(labels, 4, 2, 0, epoch) for epoch in range(1000)]
+    )
+    times = np.bincount(rows.ravel(), minlength=30)
+    expected = rows.size / 30
+    assert np.abs(times - expected).max() < 5 * np.sqrt(expected)
+
+
+@pytest.mark.parametrize(("count", "steps"), [(5864, 183), (32, 1), (64, 1)])
+def test_default_steps(count, steps):
+    labels = np.arange(count) % 8
+    assert len(balanced_batches(labels, 8, 4, 0, 0)) == steps
+
+
+def test_a_class_with_one_image_is_repeated():
+    batches = balanced_batches([0, 1, 1, 1], 2, 3, 0, 0)
+    assert (batches == 0).sum() == 3
+
+
+def test_many_classes_are_fast():
+    labels = np.random.default_rng(0).integers(0, 11318, 59551)
+    start = time.perf_counter()
+    batches = balanced_batches(labels, 64, 3, 0, 0)
+    assert time.perf_counter() - start < 1
+    assert batches.shape == (310, 192)
+
+
+def test_random_batches_are_passes():
+    batches = random_batches(10, 4, 0, 0)
+    assert [len(rows) for rows in batches] == [4, 4, 2]
+    assert sorted(np.concatenate(batches)) == list(range(10))
+    full = random_batches(10, 4, 0, 0, drop_remainder=True)
+    assert [len(rows) for rows in full] == [4, 4]
+    assert len(set(np.concatenate(full))) == 8
+    longer = random_batches(10, 5, 0, 0, steps=5)
+    assert sorted(np.concatenate(longer[2:4])) == list(range(10))
+    assert not np.array_equal(longer[0], longer[2])
+    same = random_batches(10, 5, 0, 0, steps=5)
+    np.testing.assert_array_equal(longer, same)
+    assert not np.array_equal(random_batches(10, 10, 0, 1)[0], same[0])
+
+
+def test_check_names_what_cannot_be():
+    labels = [0, 0, 0, 1, 2, 2]
+    assert sampling.check([0, 0, 1, 1], 2, 2) == []
+    single, short = sampling.check(labels, 2, 3)
+    assert "1 of 3 classes have a single image (first: label 1)" in single
+    assert "1 of 3 classes have fewer than 3 images" in short
+    (one,) = sampling.check([0, 0, 1, 1], 2, 1)
+    assert "no positive pair" in one
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: balanced_batches([0, 0, 1], 3, 2, 0, 0),
+            "A batch needs 3 classes, but there are 2",
+        ),
+        (
+            lambda: balanced_batches([0, 1], 0, 2, 0, 0),
+            "`classes` must be a positive integer",
+        ),
+        (
+            lambda: balanced_batches([0, 1], 1, 0, 0, 0),
+            "`images` must be a positive integer",
+        ),
+        (
+            lambda: balanced_batches([0, 1], 1, 1, 0, 0, steps=0),
+            "`steps` must be a positive integer",
+        ),
+        (
+            lambda: random_batches(3, 4, 0, 0, drop_remainder=True),
+            "`batch_size` must be at most the number of images, 3",
+        ),
+        (lambda: random_batches(0, 4, 0, 0), "`count` must be a positive"),
+    ],
+)
+def test_errors(call, message):
+    with pytest.raises(UsageError, match=message):
+        call()
+
+
+def test_imports_without_tensorflow():
+    code = (
+        "import sys; sys.argv = ['keras-dml']\n"
+        "sys.modules['tensorflow'] = None; sys.modules['keras'] = None\n"
+        "import keras_dml.data\n"
+        "print(keras_dml.data.random_batches(3, 3, 0, 0)[0].shape)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True
+    )
+    assert result.stdout.strip() == "(3,)", result.stderr

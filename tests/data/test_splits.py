@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+from keras_dml.data.splits import (
+    class_disjoint,
+    first_half,
+    hold_out_classes,
+    within_classes,
+)
+from keras_dml.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("classes", "train"), [(2, 1), (3, 2), (81, 41), (200, 100), (196, 98)]
+)
+def test_first_half_of_the_classes_trains(classes, train):
+    labels = np.random.default_rng(0).permutation(np.repeat(range(classes), 3))
+    split = class_disjoint(labels)
+    assert set(labels[split == "train"]) == set(range(train))
+    assert set(labels[split == "test"]) == set(range(train, classes))
+
+
+@pytest.mark.parametrize(
+    ("fraction", "train"), [(0.1, 1), (0.3, 3), (0.31, 4), (0.99, 9)]
+)
+def test_fraction(fraction, train):
+    labels = np.arange(10)
+    split = class_disjoint(labels, fraction=fraction)
+    assert (split == "train").sum() == train
+    assert (split == "test").sum() == 10 - train
+
+
+def test_explicit_lists():
+    labels = np.arange(5)
+    names = ["a", "b", "c", "d", "e"]
+    split = class_disjoint(labels, train_classes=["b", "e"], class_names=names)
+    assert split.tolist() == ["test", "train", "test", "test", "train"]
+    split = class_disjoint(labels, test_classes=[0])
+    assert split.tolist() == ["test"] + ["train"] * 4
+    split = class_disjoint(labels, train_classes=[0], test_classes=[3])
+    assert split.tolist() == ["train", "", "", "test", ""]
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ([0, 0], {}, "needs at least two classes. Received: 1"),
+        (
+            [0, 2],
+            {"class_names": ["a", "b", "c"]},
+            "Received: 1 empty classes, first 'b'",
+        ),
+        (
+            [0, 1],
+            {"train_classes": ["z"], "class_names": ["a", "b"]},
+            r"`train_classes` must name classes .*\['a', 'b'\].*'z'",
+        ),
+        ([0, 1], {"test_classes": [7]}, "Received: 7"),
+        (
+            [0, 1, 2],
+            {"train_classes": [0, 1], "test_classes": [1]},
+            "not in both. Received: 1 in both",
+        ),
+        ([0, 1], {"train_classes": [0, 1]}, "none for test"),
+        ([0, 1], {"fraction": 1.0}, "`fraction` must be between 0 and 1"),
+    ],
+)
+def test_errors(labels, options, message):
+    with pytest.raises(UsageError, match=message):
+        class_disjoint(labels, **options)
+
+
+@pytest.mark.parametrize(
+    ("classes", "held_out"),
+    [(2, 0), (19, 0), (20, 2), (21, 3), (30, 3), (100, 10), (11318, 1132)],
+)
+def test_hold_out(classes, held_out):
+    labels = np.repeat(np.arange(classes) * 2, 2)
+    chosen = hold_out_classes(labels, seed=4)
+    assert len(set(chosen)) == len(chosen) == held_out
+    assert set(chosen) <= set(labels)
+    np.testing.assert_array_equal(chosen, np.sort(chosen))
+    np.testing.assert_array_equal(chosen, hold_out_classes(labels, seed=4))
+
+
+def test_hold_out_depends_on_the_seed():
+    draws = {tuple(hold_out_classes(range(50), seed=s)) for s in range(20)}
+    assert len(draws) > 15
+
+
+@pytest.mark.parametrize(
+    ("classes", "half"), [(100, 50), (98, 49), (11318, 5659), (3997, 1998)]
+)
+def test_first_half_as_in_proxynca_pp(classes, half):
+    assert first_half(np.arange(classes)).sum() == half
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_within_classes_is_stratified(seed):
+    labels = np.repeat([0, 1, 2], [10, 7, 1])
+    split = within_classes(labels, 0.5, seed)
+    for label, train in ((0, 5), (1, 4), (2, 1)):
+        assert (split[labels == label] == "train").sum() == train
+    assert set(split) == {"train", "test"}
+    np.testing.assert_array_equal(split, within_classes(labels, 0.5, seed))

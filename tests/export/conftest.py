@@ -1,0 +1,48 @@
+"""Small embedders to export."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import keras
+import pytest
+
+from keras_dml.config import ModelConfig
+from keras_dml.models import build_embedder
+
+
+@pytest.fixture
+def make_embedder():
+    """Function of `ModelConfig` arguments that makes a small embedder."""
+
+    def make(size=16, channels=3, normalize=True, **changes):
+        keras.utils.set_random_seed(0)
+        config = ModelConfig(**{"backbone": "small_cnn", "dim": 8, **changes})
+        shape = (size, size, channels)
+        return build_embedder(config, shape, normalize)
+
+    return make
+
+
+@pytest.fixture
+def run_bare(tmp_path):
+    """Function that runs code in a process where some modules are absent."""
+
+    def run(code, *arguments, absent):
+        blocked = "import sys\n" + "".join(
+            f"sys.modules[{module!r}] = None\n" for module in absent
+        )
+        script = tmp_path / "bare.py"
+        script.write_text(blocked + textwrap.dedent(code))
+        done = subprocess.run(
+            [sys.executable, script, *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    return run

@@ -1,0 +1,94 @@
+"""Artefacts are whole or absent, and only ours are replaced."""
+
+import json
+
+import pytest
+
+from keras_dml.errors import UsageError
+from keras_dml.export.artefact import is_export, replacing_folder
+
+
+def write(path, text, force=False):
+    with replacing_folder(path, force) as folder:
+        (folder / "model").write_text(text)
+        (folder / "manifest.json").write_text('{"made_by": "keras-dml"}')
+
+
+def left(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_writes_and_replaces_its_own(tmp_path):
+    path = tmp_path / "deep" / "saved_model"
+    for text in ("first", "second"):
+        write(path, text)
+        assert (path / "model").read_text() == text
+        assert is_export(path)
+    assert left(path.parent) == ["saved_model"]
+
+
+def test_a_failure_leaves_the_earlier_export(tmp_path):
+    path = tmp_path / "saved_model"
+    write(path, "first")
+    with (
+        pytest.raises(OSError, match="No space"),
+        replacing_folder(path) as new,
+    ):
+        (new / "model").write_text("half")
+        raise OSError("No space left on device")
+    assert (path / "model").read_text() == "first"
+    assert left(tmp_path) == ["saved_model"]
+
+
+def test_a_failure_leaves_nothing_where_nothing_was(tmp_path):
+    with pytest.raises(RuntimeError), replacing_folder(tmp_path / "new"):
+        raise RuntimeError
+    assert left(tmp_path) == []
+
+
+def test_what_a_kill_left_behind_is_cleared(tmp_path):
+    partial = tmp_path / ".saved_model.partial"
+    partial.mkdir()
+    (partial / "rubbish").write_text("half")
+    write(tmp_path / "saved_model", "whole")
+    assert left(tmp_path / "saved_model") == ["manifest.json", "model"]
+    assert left(tmp_path) == ["saved_model"]
+
+
+def test_a_kill_between_the_renamings_loses_nothing(tmp_path):
+    path = tmp_path / "saved_model"
+    write(path, "first")
+    path.rename(tmp_path / ".saved_model.former")
+    with pytest.raises(RuntimeError), replacing_folder(path):
+        raise RuntimeError
+    assert (path / "model").read_text() == "first"
+
+
+@pytest.mark.parametrize("manifest", [None, "{}", "[]", "no json"])
+def test_foreign_folders_need_force(manifest, tmp_path):
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "letter.txt").write_text("dear")
+    if manifest is not None:
+        (path / "manifest.json").write_text(manifest)
+    with pytest.raises(UsageError, match="pass `--force` to replace it"):
+        write(path, "new")
+    assert (path / "letter.txt").read_text() == "dear"
+    write(path, "new", force=True)
+    assert json.loads((path / "manifest.json").read_text())
+    assert not (path / "letter.txt").exists()
+
+
+def test_a_file_in_the_way_needs_force(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("dear")
+    with pytest.raises(UsageError, match="is not an export"):
+        write(path, "new")
+    write(path, "new", force=True)
+    assert (path / "model").read_text() == "new"
+
+
+def test_an_empty_folder_is_free(tmp_path):
+    (tmp_path / "empty").mkdir()
+    write(tmp_path / "empty", "new")
+    assert is_export(tmp_path / "empty")

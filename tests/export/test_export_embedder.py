@@ -1,0 +1,93 @@
+"""All formats at once, and their comparison with the embedder."""
+
+import json
+
+import numpy as np
+import pytest
+
+from keras_dml.errors import UsageError
+from keras_dml.export import export_embedder, parity
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+RNG = np.random.default_rng(0)
+LABELS = np.repeat(np.arange(4), 3)
+CENTRES = RNG.uniform(0, 255, (4, 16, 16, 3))[LABELS]
+IMAGES = np.clip(CENTRES + RNG.normal(0, 20, CENTRES.shape), 0, 255)
+
+
+def test_rows_and_files(make_embedder, tmp_path):
+    rows = export_embedder(
+        make_embedder(),
+        ["saved_model", "litert"],
+        tmp_path / "export",
+        IMAGES,
+        LABELS,
+        metadata={"recipe": "bn"},
+    )
+    names = [row["artefact"] for row in rows]
+    assert names == ["embedder", "saved_model", "litert"]
+    for row in rows:
+        assert row["images"] == 12
+        assert row["worst_cosine"] > 0.9999
+        assert row["mean_cosine"] >= row["worst_cosine"]
+        assert row["recall@1"] == rows[0]["recall@1"] > 0.9
+        assert row["map@r"] == pytest.approx(rows[0]["map@r"], abs=0.01)
+        assert row["megabytes"] > 0
+    for row in rows[1:]:
+        folder = tmp_path / "export" / row["artefact"]
+        report = json.loads((folder / "parity.json").read_text())
+        assert report == [rows[0], row]
+        manifest = json.loads((folder / "manifest.json").read_text())
+        assert manifest["recipe"] == "bn"
+
+
+def test_parity_sees_a_difference(make_embedder, tmp_path):
+    """The artefact of another model is found out."""
+    embedder = make_embedder()
+    export_embedder(embedder, ["saved_model"], tmp_path, IMAGES)
+    for weight in embedder.trainable_weights:
+        weight.assign(weight + 0.05)
+    rows = parity(
+        embedder, {"saved_model": tmp_path / "saved_model"}, IMAGES, LABELS
+    )
+    assert rows[0]["worst_cosine"] == pytest.approx(1)
+    assert rows[1]["worst_cosine"] < 0.999
+
+
+def test_exporting_again_replaces(make_embedder, tmp_path):
+    for _ in range(2):
+        export_embedder(make_embedder(), ["litert"], tmp_path, IMAGES)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["litert"]
+
+
+def test_without_labels_there_is_no_retrieval(make_embedder, tmp_path):
+    rows = export_embedder(make_embedder(), ["litert"], tmp_path, IMAGES)
+    assert "map@r" not in rows[0]
+
+
+def test_unknown_format_is_refused_before_anything_is_written(
+    make_embedder, tmp_path
+):
+    with pytest.raises(UsageError, match=r"'tflite'\. Nearest: 'litert'"):
+        export_embedder(
+            make_embedder(), ["saved_model", "tflite"], tmp_path, IMAGES
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_foreign_folder_is_refused_before_anything_is_written(
+    make_embedder, tmp_path
+):
+    (tmp_path / "litert").mkdir()
+    (tmp_path / "litert" / "letter.txt").write_text("dear")
+    with pytest.raises(UsageError, match="is not an export"):
+        export_embedder(
+            make_embedder(), ["saved_model", "litert"], tmp_path, IMAGES
+        )
+    assert not (tmp_path / "saved_model").exists()
+
+
+def test_no_images_is_refused(make_embedder):
+    with pytest.raises(UsageError, match="at least one image"):
+        parity(make_embedder(), {}, IMAGES[:0])

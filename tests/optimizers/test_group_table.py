@@ -1,0 +1,58 @@
+import json
+
+import keras
+import pytest
+
+from keras_dml import layers
+from keras_dml.optimizers import PerVariable, TorchAdam, group_table
+
+
+@pytest.fixture
+def variables():
+    x = keras.Input((6,))
+    h = keras.layers.Dense(3, name="backbone")(x)
+    h = layers.EmbeddingHead(5, name="head")(h)
+    model = keras.Model(x, layers.Proxies(4, name="proxies")(h))
+    return model.trainable_variables
+
+
+def optimizer():
+    schedule = keras.optimizers.schedules.CosineDecay(0.5, 100)
+    return PerVariable(
+        keras.optimizers.Adam(1e-3, name="backbone", weight_decay=1e-4),
+        {
+            "head/.*": keras.optimizers.SGD(schedule, name="head"),
+            "proxies/.*": TorchAdam(400.0, l2=0.5, clipvalue=10.0, name="p"),
+        },
+    )
+
+
+def test_rows(variables):
+    head, proxies, backbone = group_table(optimizer(), variables)
+    assert head == (
+        "head", "head/.*", 2, 20, "SGD", 0.5, "CosineDecay", "none", "none",
+    )  # fmt: skip
+    assert proxies == (
+        "p", "proxies/.*", 1, 20, "TorchAdam", 400.0, "constant", "value 10",
+        "coupled 0.5",
+    )  # fmt: skip
+    assert backbone.learning_rate == pytest.approx(1e-3)
+    assert backbone.variables == 2 and backbone.parameters == 21
+    assert backbone.decay == "decoupled 0.0001" and backbone.rule == ""
+
+
+def test_groups_without_variables_are_left_out(variables):
+    assert len(group_table(optimizer(), variables[2:])) == 2
+
+
+def test_rows_can_be_saved(variables):
+    rows = [row._asdict() for row in group_table(optimizer(), variables)]
+    assert json.loads(json.dumps(rows)) == rows
+
+
+def test_wrapped_and_plain_optimizers(variables):
+    inner = optimizer()
+    wrapped = keras.optimizers.LossScaleOptimizer(inner)
+    assert group_table(wrapped, variables) == group_table(inner, variables)
+    (row,) = group_table(keras.optimizers.SGD(0.5, clipnorm=2.0), variables)
+    assert row.parameters == 61 and row.clip == "norm 2"

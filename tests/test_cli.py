@@ -1,0 +1,181 @@
+"""The command line: what it prints, and how it refuses mistakes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.commands import run_command
+
+QUICK = ["--set", "stages.0.phases.0.epochs=1", "--set", "model.dim=16"]
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    def call(*arguments):
+        return run_command(capsys, monkeypatch, *arguments)
+
+    return call
+
+
+def image_folder(root, classes=4, images=6, size=32):
+    """A folder of class folders whose classes differ by colour."""
+    rng = np.random.default_rng(0)
+    for label in range(classes):
+        folder = root / f"class_{label}"
+        folder.mkdir(parents=True)
+        colour = rng.integers(0, 256, 3)
+        for number in range(images):
+            noise = rng.integers(-30, 30, (size, size, 3))
+            pixels = np.clip(colour + noise, 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / f"{number}.jpg")
+    return root
+
+
+def refused(outcome, *parts, code=2):
+    """A refusal is short, names the problem, and shows no traceback."""
+    assert outcome.code == code, outcome
+    assert "Traceback" not in outcome.err
+    assert len(outcome.err.strip().splitlines()) <= 3
+    for part in parts:
+        assert part in outcome.err
+
+
+def test_help_answers_without_loading_keras():
+    script = (
+        "import sys; sys.argv = ['keras-dml', '--help']\n"
+        "from keras_dml.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'keras', 'tensorflow', 'sklearn'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "evaluate" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["recipes", "datasets", "backbones"])
+def test_lists(command, name):
+    outcome = command(name)
+    assert outcome.code == 0
+    expected = {
+        "recipes": "proxynca_pp",
+        "datasets": "cars196",
+        "backbones": "mobilenet_v2",
+    }
+    assert expected[name] in outcome.out
+
+
+def test_fit_then_evaluate_and_export(command, tmp_path):
+    images = image_folder(tmp_path / "images")
+    run = tmp_path / "run"
+    fit = command(
+        "fit", images, "--backbone", "small_cnn", "--output", run, *QUICK
+    )
+    assert fit.code == 0, fit.err
+    assert "map@r" in fit.out
+    metrics = json.loads((run / "metrics.json").read_text())
+
+    again = command("evaluate", run, "--k", "1,3", "--json")
+    assert again.code == 0, again.err
+    printed = json.loads(again.out)
+    assert printed["map@r"] == pytest.approx(metrics["after"]["map@r"])
+    assert "recall@3" in printed
+
+    shown = command("evaluate", run, "--clustering")
+    assert "nmi_geometric" in shown.out
+
+    exported = command("export", run, "--format", "litert")
+    assert exported.code == 0, exported.err
+    assert list((run / "export" / "litert").glob("*.tflite"))
+
+
+def test_a_finished_run_is_left_alone_by_resume(command, tmp_path):
+    run = tmp_path / "run"
+    arguments = ("fit", "digits", "--output", run, *QUICK)
+    assert command(*arguments).code == 0
+    written = (run / "metrics.json").stat().st_mtime_ns
+    refused(command(*arguments), "already holds a finished run", "--resume")
+    assert command(*arguments, "--resume").code == 0
+    assert (run / "metrics.json").stat().st_mtime_ns == written
+    other = command(*arguments, "--resume", "--set", "model.dim=8")
+    refused(other, "`model.dim` was 16, received 8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["fit", "digit"], ["digit", "digits"]),
+        (["fit", "./absent"], ["absent", "Received"]),
+        (["fit", "digits", "--recipe", "proxynca_p"], ["'proxynca_pp'"]),
+        (["fit", "digits", "--recipe", "mine.yaml"], ["no recipe file"]),
+        (["fit", "digits", "--backbone", "resnet5"], ["'resnet50'"]),
+        (["fit", "digits", "--weights", "w.h5"], ["w.h5"]),
+        (["fit", "digits", "--set", "model.dimm=3"], ["Nearest: 'dim'"]),
+        (["fit", "digits", "--set", "sampling.classes=11"], ["11 classes"]),
+        (["fit", "digits", "--strategy", "mirored"], ["'mirrored'"]),
+        (["fit", "cars196", "--data-dir", "absent"], ["absent"]),
+        (["evaluate", "absent"], ["There is no run folder absent"]),
+        (["export", "absent"], ["There is no run folder absent"]),
+        (["prepare", "cars", "--data-dir", "x"], ["cars196"]),
+    ],
+)
+def test_mistakes_end_with_2_and_leave_no_folder(
+    command, tmp_path, monkeypatch, arguments, parts
+):
+    monkeypatch.chdir(tmp_path)
+    refused(command(*arguments), *parts)
+    assert not list(tmp_path.iterdir())
+
+
+def test_typers_own_mistakes_end_with_2(command):
+    assert command("fits", "digits").code == 2
+    assert command("fit", "digits", "--sede", "3").code == 2
+
+
+def test_output_that_is_no_run_folder(command, tmp_path):
+    (tmp_path / "letter.txt").write_text("keep me")
+    outcome = command("fit", "digits", "--output", tmp_path)
+    refused(outcome, "exists and is not a run folder")
+    assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_a_folder_with_one_class(command, tmp_path, monkeypatch):
+    images = image_folder(tmp_path / "images", classes=1)
+    monkeypatch.chdir(tmp_path)
+    refused(command("fit", images, "--backbone", "small_cnn"), "at least two sub-folders")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["images"]
+
+
+def test_an_empty_class(command, tmp_path, monkeypatch):
+    images = image_folder(tmp_path / "images")
+    (images / "class_9").mkdir()
+    monkeypatch.chdir(tmp_path)
+    refused(command("fit", images, "--backbone", "small_cnn"), "class_9")
+
+
+def test_many_unreadable_images(command, tmp_path, monkeypatch):
+    images = image_folder(tmp_path / "images")
+    (images / "class_0" / "0.jpg").write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    outcome = command("fit", images, "--backbone", "small_cnn")
+    refused(outcome, "unreadable", str(Path("class_0") / "0.jpg"))
+
+
+def test_few_unreadable_images_are_skipped_and_counted(command, tmp_path):
+    images = image_folder(tmp_path / "images", classes=4, images=30)
+    (images / "class_3" / "7.jpg").write_bytes(b"not a photo")
+    run = tmp_path / "run"
+    outcome = command(
+        "fit", images, "--backbone", "small_cnn", "--output", run, *QUICK
+    )
+    assert outcome.code == 0, outcome.err
+    assert "7.jpg" in outcome.err
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["skipped_images"] == 1
