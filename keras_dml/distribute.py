@@ -69,7 +69,7 @@ def set_logical_devices(devices: str) -> None:
 
     Raises:
         UsageError: If the text cannot be read, or there are not that many.
-        RuntimeError: If TensorFlow has already started with other devices.
+        RuntimeError: If TensorFlow has already started with fewer.
 
     Example:
 
@@ -90,7 +90,7 @@ def set_logical_devices(devices: str) -> None:
             )
         return
     current = tf.config.get_logical_device_configuration(physical[0]) or [None]
-    if len(current) == count:
+    if len(current) >= count:
         return
     try:
         tf.config.set_logical_device_configuration(
@@ -99,7 +99,8 @@ def set_logical_devices(devices: str) -> None:
     except RuntimeError as error:
         raise RuntimeError(
             "`set_logical_devices` must be called before TensorFlow runs its "
-            f"first operation. Received: devices={devices!r}"
+            f"first operation; it runs on {len(current)} already. "
+            f"Received: devices={devices!r}"
         ) from error
 
 

@@ -16,7 +16,7 @@ tf.config.set_logical_device_configuration(
 )
 keras.config.disable_traceback_filtering()
 
-import keras_dml  # noqa: F401  (registers every class)
+import keras_dml  # noqa: E402, F401  (registers every class)
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -149,7 +149,8 @@ def test_output_that_is_no_run_folder(command, tmp_path):
 def test_a_folder_with_one_class(command, tmp_path, monkeypatch):
     images = image_folder(tmp_path / "images", classes=1)
     monkeypatch.chdir(tmp_path)
-    refused(command("fit", images, "--backbone", "small_cnn"), "at least two sub-folders")
+    outcome = command("fit", images, "--backbone", "small_cnn")
+    refused(outcome, "at least two sub-folders")
     assert [entry.name for entry in tmp_path.iterdir()] == ["images"]
 
 

@@ -39,7 +39,12 @@ def changes(model):
 
 HEAD = {"head/kernel", "head/bias"}
 STATISTICS = {"backbone/bn/moving_mean", "backbone/bn/moving_variance"}
-WEIGHTS = {"backbone/dense/kernel", "backbone/dense/bias", "backbone/bn/gamma", "backbone/bn/beta"}
+WEIGHTS = {
+    "backbone/dense/kernel",
+    "backbone/dense/bias",
+    "backbone/bn/gamma",
+    "backbone/bn/beta",
+}
 
 
 def test_everything_moves_at_first():
@@ -89,7 +94,9 @@ def test_unfreezing_after_both_modes_goes_back_to_the_start():
     freezing.freeze_weights(backbone)
     freezing.freeze_all(backbone)
     freezing.unfreeze(backbone)
-    assert changes(model) | {"backbone/dense/bias"} == HEAD | STATISTICS | WEIGHTS
+    assert (
+        changes(model) | {"backbone/dense/bias"} == HEAD | STATISTICS | WEIGHTS
+    )
 
 
 def test_unfreezing_what_was_never_frozen_does_nothing():

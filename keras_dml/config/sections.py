@@ -33,6 +33,12 @@ class DataConfig(Section):
     test_classes: list[str] | None = None
     validation_fraction: Fraction = 0.1
 
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Height, width and channels, once the data have settled them."""
+        assert self.image_size is not None and self.channels is not None
+        return (self.image_size, self.image_size, self.channels)
+
 
 class SamplingConfig(Section):
     """How a batch is drawn: some images each of some classes, or at random.

@@ -226,6 +226,9 @@ def _decode_png(contents):
 def _decode_with_pillow(contents):
     from PIL import Image
 
+    if isinstance(contents, np.ndarray):
+        # Eagerly it comes as an array of one object, in a graph as bytes.
+        contents = contents.item()
     with Image.open(io.BytesIO(contents)) as image:
         if image.mode.startswith("I;16"):
             grey = (np.asarray(image) >> 8).astype(np.uint8)

@@ -52,7 +52,7 @@ class EmbeddingHead(keras.layers.Layer):
 
     Example:
 
-    >>> EmbeddingHead(dim=64, name="head")(np.ones((2, 1280))).shape
+    >>> tuple(EmbeddingHead(dim=64, name="head")(np.ones((2, 1280))).shape)
     (2, 64)
 
     Reference:

@@ -4,52 +4,63 @@ from collections.abc import Sequence
 
 import keras
 
+SMALLEST_TO_HALVE = 8
+
 
 def small_cnn(
     input_shape: tuple[int, int, int],
-    widths: Sequence[int] = (64, 64, 128, 128),
-    kernel_size: int = 3,
+    widths: Sequence[int] = (64, 128, 128),
+    stem: int = 32,
     momentum: float = 0.9,
     name: str = "small_cnn",
 ) -> keras.Model:
     """Convolutions for images of 28 to 96 pixels, trained from nothing.
 
-    One block per width: convolution, batch normalization, ReLU; the size is
-    halved between blocks.
+    A stem, then one stage per width: the map is halved while it is at least 8
+    pixels wide, a convolution widens it, and a residual convolution follows.
+    Every convolution is 3 x 3, with batch normalization and ReLU.
 
     Args:
         input_shape: Height, width and channels of an image; any number of
             channels.
-        widths: Channels of each block. Defaults to `(64, 64, 128, 128)`.
-        kernel_size: Side of every convolution's kernel. Defaults to `3`.
+        widths: Channels of each stage. Defaults to `(64, 128, 128)`.
+        stem: Channels of the first convolution. Defaults to `32`.
         momentum: Momentum of the batch normalization's moving statistics.
             Defaults to `0.9`, which short trainings need.
         name: Name of the model. Defaults to `"small_cnn"`.
 
     Returns:
         A model from `(batch, height, width, channels)` to features
-        `(batch, height / 8, width / 8, widths[-1])` for four widths.
+        `(batch, height / 2**n, width / 2**n, widths[-1])`, where `n` is how
+        often the map was halved: twice at 28 pixels, three times at 96.
 
     Example:
 
     >>> small_cnn((28, 28, 1)).output_shape
-    (None, 3, 3, 128)
+    (None, 7, 7, 128)
     """
-    image = keras.Input(input_shape, name="small_cnn_image")
-    x = image
-    for index, width in enumerate(widths):
-        if index > 0:
-            x = keras.layers.MaxPooling2D(2, name=f"block_{index}_pool")(x)
+
+    def convolve(x, width, place):
         x = keras.layers.Conv2D(
             width,
-            kernel_size,
+            3,
             padding="same",
             use_bias=False,
             kernel_initializer="he_normal",
-            name=f"block_{index}_convolution",
+            name=f"{place}_convolution",
         )(x)
         x = keras.layers.BatchNormalization(
-            momentum=momentum, epsilon=1e-5, name=f"block_{index}_norm"
+            momentum=momentum, epsilon=1e-5, name=f"{place}_norm"
         )(x)
-        x = keras.layers.ReLU(name=f"block_{index}_relu")(x)
+        return keras.layers.ReLU(name=f"{place}_relu")(x)
+
+    image = keras.Input(input_shape, name="small_cnn_image")
+    x = convolve(image, stem, "stem")
+    for number, width in enumerate(widths, start=1):
+        stage = f"stage_{number}"
+        if min(x.shape[1:3]) >= SMALLEST_TO_HALVE:
+            x = keras.layers.MaxPooling2D(2, name=f"{stage}_pool")(x)
+        x = convolve(x, width, f"{stage}_widen")
+        residual = convolve(x, width, f"{stage}_residual")
+        x = keras.layers.Add(name=f"{stage}_add")([x, residual])
     return keras.Model(image, x, name=name)

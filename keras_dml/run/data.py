@@ -1,7 +1,7 @@
 """The images of a run: read, checked, split, and cut into batches."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -83,20 +83,22 @@ def stage_data(
 
 def make_sampler(
     manifest: Manifest, config: RunConfig
-) -> Callable[[int], np.ndarray | list[np.ndarray]]:
+) -> Callable[[int], Sequence[np.ndarray]]:
     """A pure function from the epoch to its batches of row numbers."""
     settings = config.sampling
     if settings.kind == "balanced":
         classes = settings.classes or _classes_per_batch(manifest, config)
 
         def sampler(epoch):
-            return sampling.balanced_batches(
-                manifest.labels,
-                classes,
-                settings.images,
-                seed=config.seed,
-                epoch=epoch,
-                steps=settings.steps_per_epoch,
+            return list(
+                sampling.balanced_batches(
+                    manifest.labels,
+                    classes,
+                    settings.images,
+                    seed=config.seed,
+                    epoch=epoch,
+                    steps=settings.steps_per_epoch,
+                )
             )
 
     else:
@@ -130,8 +132,8 @@ def train_batches(
     return pipeline.train_batches(
         manifest,
         make_sampler(manifest, config),
-        image_size=config.data.image_size,
-        channels=config.data.channels,
+        image_size=config.data.image_shape[0],
+        channels=config.data.image_shape[2],
         seed=config.seed,
         first_epoch=first_epoch,
         steps_per_epoch=steps,
@@ -146,8 +148,8 @@ def evaluation_batches(
     return pipeline.evaluation_batches(
         manifest,
         batch_size=config.evaluation.batch_size,
-        image_size=config.data.image_size,
-        channels=config.data.channels,
+        image_size=config.data.image_shape[0],
+        channels=config.data.image_shape[2],
         resize=config.augmentation.resize,
         squash=config.augmentation.squash,
     )

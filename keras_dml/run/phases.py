@@ -43,10 +43,9 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
     # looks its variables up by name.
     keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(config.seed)
-    size, channels = config.data.image_size, config.data.channels
     embedder = build_embedder(
         config.model,
-        (size, size, channels),
+        config.data.image_shape,
         normalize=config.evaluation.normalize,
     )
     proxies = uses_proxies(config.loss[0].name)
@@ -140,9 +139,7 @@ class StageTrainer:
         if state.epoch == 0 and phase.refresh_bn:
             callbacks.refresh_bn(
                 trainer,
-                train_batches(
-                    self.data.fit, self.config, first_epoch=0, steps=self.steps
-                ),
+                evaluation_batches(self.data.fit, self.config).repeat(),
                 phase.refresh_bn,
             )
         self._freeze(phase)
@@ -259,9 +256,11 @@ class StageTrainer:
 
     def _epochs(self, phase: PhaseConfig) -> int:
         """Length of a phase; a replayed last phase ends at the best epoch."""
-        if self._replayed and phase is self.stage.phases[-1]:
-            return self._replayed["best_epoch"] + 1
-        return phase.epochs
+        if not self._replayed or phase is not self.stage.phases[-1]:
+            return phase.epochs
+        if self._replayed["best_phase"] != len(self.stage.phases) - 1:
+            return 1
+        return self._replayed["best_epoch"] + 1
 
     def _epochs_before(self) -> int:
         """Epochs of the earlier phases, which the sampler has been through."""

@@ -1,6 +1,7 @@
 """Shows how a training gets on."""
 
 import keras
+from rich.progress import TaskID
 
 from keras_dml.console import logger, progress_bar
 
@@ -19,8 +20,8 @@ class TrainingProgress(keras.callbacks.Callback):
         self.title = title
         self.epochs = epochs
         self.steps = steps
-        self._progress = None
-        self._task = None
+        self._progress = progress_bar()
+        self._task = TaskID(0)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._progress = progress_bar()
@@ -40,12 +41,9 @@ class TrainingProgress(keras.callbacks.Callback):
         shown = "  ".join(
             f"{key} {float(value):.4g}" for key, value in (logs or {}).items()
         )
-        logger.info(
-            "%s epoch %d/%d  %s", self.title, epoch + 1, self.epochs, shown
-        )
+        place = f"{self.title} epoch {epoch + 1}/{self.epochs}"
+        logger.info("%s  %s", place, shown)
 
     def close(self):
         """Takes the bar away, also after an error in the middle."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
+        self._progress.stop()

@@ -83,4 +83,3 @@ class Record(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self.values.append(self.read(self.model))
-

@@ -32,9 +32,7 @@ def test_only_the_moving_statistics_change():
     assert refresh_bn(model, batches()) == 4
     after = values(model)
     changed = {
-        path
-        for path in before
-        if not np.array_equal(before[path], after[path])
+        path for path in before if not np.array_equal(before[path], after[path])
     }
     assert changed == {"bn/moving_mean", "bn/moving_variance"}
 

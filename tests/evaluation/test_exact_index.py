@@ -58,11 +58,11 @@ def test_nearest_among_many_equals_a_stable_sort(metric):
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("block_rows", [1, 3, 5, 40])
-@pytest.mark.parametrize("rows, dim", [(54, 128), (187, 1000), (179, 512)])
+@pytest.mark.parametrize("rows, dim", [(54, 128), (179, 512), (187, 61)])
 def test_duplicates_tie_whatever_the_blocks(metric, block_rows, rows, dim):
-    # Shapes at which OpenBLAS rounds some columns of a product differently.
+    # OpenBLAS rounds the last `rows % 4` columns of small products otherwise.
     references = make(rows, dim=dim)
-    same = np.sort(np.random.default_rng(3).permutation(rows)[:20])
+    same = np.append(np.arange(0, 34, 2), np.arange(rows - 3, rows))
     references[same] = references[same[0]]
     queries = make(40, seed=1, dim=dim)
     index = ExactIndex(metric, block_bytes=4 * rows * block_rows)

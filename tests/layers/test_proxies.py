@@ -126,7 +126,9 @@ def test_class_means_of_several_centres_share_the_rows():
     layer.assign_class_means(X, np.array([0, 0, 0, 1, 0, 0]))
     proxies = layer.get_weights()[0]
     first, second = X[[0, 2, 5]].mean(axis=0), X[[1, 4]].mean(axis=0)
-    np.testing.assert_allclose(proxies[0], unit(np.stack([first, second])), 1e-5)
+    np.testing.assert_allclose(
+        proxies[0], unit(np.stack([first, second])), 1e-5
+    )
     np.testing.assert_allclose(proxies[1, 0], unit(X[3]), rtol=1e-5)
 
 

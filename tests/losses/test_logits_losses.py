@@ -158,7 +158,11 @@ def test_labels_may_be_a_column(cls):
     "labels, logits, message",
     [
         (LABELS.astype("float32"), LOGITS, "dtype float32.*astype"),
-        (np.eye(4, dtype="int32")[LABELS], LOGITS, r"one-hot.*\(6, 4\).*argmax"),
+        (
+            np.eye(4, dtype="int32")[LABELS],
+            LOGITS,
+            r"one-hot.*\(6, 4\).*argmax",
+        ),
         (LABELS[:5], LOGITS, r"same number of rows.*\(5,\).*\(6, 4\)"),
         (LABELS, LOGITS[:, :, None], r"\(batch, classes\).*\(6, 4, 1\).*cent"),
         (LABELS, LOGITS[:, 0], r"\(batch, classes\).*y_pred.shape=\(6,\)"),
@@ -200,7 +204,9 @@ def test_proxy_nca_plus_plus_is_a_normalized_softmax_at_half_temperature():
         proxies.set_weights([weights])
         values.append(
             gradient_of(
-                lambda x, p=proxies, c=cls, t=temperature: c()(LABELS, p(x) / t),
+                lambda x, p=proxies, c=cls, t=temperature: c()(
+                    LABELS, p(x) / t
+                ),
                 x,
             )
         )
@@ -231,9 +237,7 @@ def test_heated_gradient():
     _, (by_embedding,) = gradient_of(
         lambda x: loss(LABELS, scale * proxies(x)), f
     )
-    np.testing.assert_allclose(
-        np.sum(f * by_embedding, axis=1), 0, atol=1e-10
-    )
+    np.testing.assert_allclose(np.sum(f * by_embedding, axis=1), 0, atol=1e-10)
 
 
 def test_cross_entropy_is_bounded_below_and_proxy_nca_is_not():

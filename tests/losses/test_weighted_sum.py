@@ -23,9 +23,7 @@ def test_gives_one_number_per_row():
 def test_roundtrip():
     loss = losses.WeightedSum([losses.Softmax(), losses.ProxyNCA()], [1.0, 2.0])
     revived = roundtrip(loss)
-    np.testing.assert_array_equal(
-        revived(LABELS, LOGITS), loss(LABELS, LOGITS)
-    )
+    np.testing.assert_array_equal(revived(LABELS, LOGITS), loss(LABELS, LOGITS))
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,4 @@ def test_optimizers_that_hold_others_are_refused():
 
 def test_a_rule_must_be_a_regular_expression():
     with pytest.raises(ValueError, match=r"'head/\*\*' is not a regular"):
-        PerVariable(
-            keras.optimizers.SGD(), {"head/**": keras.optimizers.SGD()}
-        )
+        PerVariable(keras.optimizers.SGD(), {"head/**": keras.optimizers.SGD()})

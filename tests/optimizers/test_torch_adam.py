@@ -136,7 +136,8 @@ def test_sparse_gradients_equal_dense_ones():
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"beta_1": 1.0}, {"beta_2": -0.1}, {"epsilon": -1}, {"l2": -1}]
+    "arguments",
+    [{"beta_1": 1.0}, {"beta_2": -0.1}, {"epsilon": -1}, {"l2": -1}],
 )
 def test_arguments_are_checked(arguments):
     (name,) = arguments

@@ -94,7 +94,8 @@ def _load(path: Path):
 
     try:
         return scipy.io.loadmat(path, squeeze_me=True)
-    except (ValueError, OSError, NotImplementedError) as error:
+    except Exception as error:
+        # A damaged file fails in as many ways as the format has parts.
         raise UsageError(
             f"{path} must be a MATLAB file as published. Received: {error}. "
             "Unpack or fetch it again."
@@ -103,6 +104,12 @@ def _load(path: Path):
 
 def _columns(content, name_field, folder):
     """Names, classes and boxes of one file of annotations."""
+    if "annotations" not in content:
+        raise UsageError(
+            "The lists of Cars196 must hold `annotations`. Received: "
+            f"{sorted(key for key in content if key[0] != '_')}. Fetch them "
+            "again."
+        )
     rows = np.atleast_1d(content["annotations"])
     missing = {name_field, "class", *_BOX} - set(rows.dtype.names or ())
     if missing:

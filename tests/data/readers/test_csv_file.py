@@ -1,0 +1,99 @@
+import pytest
+
+from keras_dml.data.readers import read
+from keras_dml.errors import UsageError
+from tests.data.stand_ins import write_empty_files
+
+
+def write(folder, text):
+    write_empty_files(folder / "photos", 4)
+    path = folder / "list.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_split_classes_are_divided(tmp_path):
+    path = write(
+        tmp_path,
+        "\ufeffpath,label\nphotos/0.jpg,pear\nphotos/1.jpg,apple\n"
+        "photos/2.jpg,pear\nphotos/3.jpg,fig\n",
+    )
+    manifest = read(path)
+    assert manifest.class_names == ("apple", "fig", "pear")
+    assert manifest.labels.tolist() == [2, 0, 2, 1]
+    assert manifest.split.tolist() == ["test", "train", "test", "train"]
+    assert manifest.paths[0] == str(tmp_path / "photos" / "0.jpg")
+    assert manifest.name == "list" and not manifest.seen
+
+
+def test_numbers_are_sorted_as_numbers(tmp_path):
+    path = write(tmp_path, "label,path\n10,photos/0.jpg\n9,photos/1.jpg\n")
+    assert read(path).class_names == ("9", "10")
+
+
+def test_split_column(tmp_path):
+    path = write(
+        tmp_path,
+        "path,label,split\nphotos/0.jpg,a,Train\nphotos/1.jpg,b,test\n",
+    )
+    manifest = read(path)
+    assert manifest.split.tolist() == ["train", "test"]
+    assert not manifest.seen
+
+
+def test_a_class_in_both_splits_is_seen(tmp_path):
+    path = write(
+        tmp_path,
+        "path,label,split\nphotos/0.jpg,a,train\nphotos/1.jpg,a,test\n",
+    )
+    assert read(path).seen
+
+
+def test_absolute_paths(tmp_path):
+    photo = tmp_path / "photos" / "0.jpg"
+    path = write(tmp_path, f"path,label\n{photo},a\nphotos/1.jpg,b\n")
+    assert read(path).paths[0] == str(photo)
+
+
+def test_missing_images(tmp_path):
+    path = write(
+        tmp_path, "path,label\nphotos/0.jpg,a\nphotos/7.jpg,b\nphotos/1.jpg,c\n"
+    )
+    with pytest.raises(UsageError, match=r"1 of 3 images.*first: photos/7.jpg"):
+        read(path)
+    manifest = read(path, allow_partial=True)
+    assert manifest.partial
+    assert manifest.ids.tolist() == ["photos/0.jpg", "photos/1.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must have the columns path and label"),
+        ("file,label\na,b\n", r"Received: columns=\['file', 'label'\]"),
+        ("path,label\n", "no line after the first"),
+        ("path,label\nphotos/0.jpg,\n", "Line 2 .* must have a path and a l"),
+        ("path,label\nphotos/0.jpg\n", "Line 2 .*label=None"),
+        (
+            "path,label,split\nphotos/0.jpg,a,val\n",
+            "split on line 2 .* 'val'",
+        ),
+        (
+            "path,label\nphotos/0.jpg,a\nphotos/0.jpg,b\n",
+            "'photos/0.jpg' 2 times",
+        ),
+        ("path,label\nphotos/0.jpg,a\n", "at least two classes"),
+    ],
+)
+def test_errors(tmp_path, text, message):
+    with pytest.raises(UsageError, match=message):
+        read(write(tmp_path, text))
+
+
+def test_no_such_file_and_no_text(tmp_path):
+    with pytest.raises(UsageError, match="No such file or directory"):
+        read(tmp_path / "none.csv")
+    path = tmp_path / "list.csv"
+    path.write_bytes(b"path,label\n\xff\xfe\xfa,a\n")
+    with pytest.raises(UsageError, match="must be a CSV file in UTF-8"):
+        read(path)

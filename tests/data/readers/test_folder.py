@@ -1,0 +1,59 @@
+import pytest
+
+from keras_dml.data.readers import read
+from keras_dml.errors import UsageError
+from tests.data.stand_ins import write_classes
+
+
+def test_classes_in_sorted_order(tmp_path):
+    write_classes(tmp_path, {"pear": 2, "apple": 3, "fig": 1}, ".PNG")
+    (tmp_path / "apple" / "notes.txt").write_text("no image")
+    (tmp_path / "apple" / ".hidden.png").write_text("no image")
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / "list.csv").write_text("no class")
+    manifest = read(tmp_path)
+    assert manifest.class_names == ("apple", "fig", "pear")
+    assert manifest.labels.tolist() == [0, 0, 0, 1, 2, 2]
+    assert manifest.ids[0] == "apple/0.PNG"
+    assert manifest.paths[0] == str(tmp_path / "apple" / "0.PNG")
+    assert manifest.split.tolist() == ["train"] * 4 + ["test"] * 2
+    assert manifest.name == tmp_path.name
+
+
+def test_the_folder_called_images(tmp_path):
+    write_classes(tmp_path / "images", {"a": 1, "b": 1})
+    (tmp_path / "LICENSE").touch()
+    manifest = read(tmp_path)
+    assert manifest.class_names == ("a", "b")
+    assert manifest.name == tmp_path.name
+    assert manifest.paths[0] == str(tmp_path / "images" / "a" / "0.jpg")
+
+
+def test_the_real_groceries(test_data):
+    manifest = read(test_data / "grocery81_96")
+    train, test = manifest.part("train"), manifest.part("test")
+    assert (len(train), train.num_classes) == (3051, 41)
+    assert (len(test), test.num_classes) == (2370, 40)
+    assert manifest.class_names[1] == "001.Granny-Smith"
+
+
+def test_an_empty_class(tmp_path):
+    write_classes(tmp_path, {"a": 1, "b": 0, "c": 2})
+    with pytest.raises(UsageError, match=r"1 of 3 without one, first 'b'. Add"):
+        read(tmp_path)
+    manifest = read(tmp_path, allow_partial=True)
+    assert manifest.class_names == ("a", "c") and manifest.partial
+
+
+def test_a_folder_one_level_too_high(tmp_path):
+    write_classes(tmp_path / "train", {"a": 1, "b": 1})
+    write_classes(tmp_path / "test", {"a": 1, "b": 1})
+    with pytest.raises(UsageError, match="'test'. It has sub-folders such as"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("classes", [{}, {"a": 3}])
+def test_too_few_classes(tmp_path, classes):
+    write_classes(tmp_path, classes)
+    with pytest.raises(UsageError, match="at least two sub-folders"):
+        read(tmp_path)

@@ -1,0 +1,29 @@
+import pytest
+
+from keras_dml.data.readers import READERS, read
+from keras_dml.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("omniglott", "omniglot"), ("car196", "cars196"), ("digit", "digits")],
+)
+def test_an_unknown_name_gets_the_nearest(name, nearest):
+    with pytest.raises(UsageError, match=f"did you mean {nearest}"):
+        read(name)
+
+
+def test_an_unknown_name_says_what_a_source_is():
+    with pytest.raises(UsageError) as caught:
+        read("zzzzzz")
+    message = str(caught.value)
+    for word in (*READERS, "folder", "CSV", "tfds:NAME"):
+        assert word in message
+
+
+@pytest.mark.parametrize("name", ["cars196", "cub200", "sop", "inshop"])
+def test_a_named_set_says_what_it_needs(name, tmp_path):
+    with pytest.raises(UsageError, match=f"`{name}` is read from a folder"):
+        read(name)
+    with pytest.raises(UsageError, match=f"keras-dml prepare {name}"):
+        read(name, tmp_path)
