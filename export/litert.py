@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_dml.errors import RunError
 from keras_dml.export.artefact import replacing_folder, write_manifest
+from keras_dml.export.saved_model import save_functions
 from keras_dml.models import float32_clone
 
 FILE = "embedder.tflite"
@@ -83,15 +84,13 @@ def _convert(model):
         (1, *model.input_shape[1:]), tf.uint8, name="image"
     )
 
+    @tf.function(input_signature=[signature])
     def serve(image):
         images = tf.cast(image, tf.float32)
         return {"embedding": model(images, training=False)}
 
-    archive = keras.export.ExportArchive()
-    archive.track(model)
-    archive.add_endpoint("serve", serve, input_signature=[signature])
     with tempfile.TemporaryDirectory() as folder:
-        archive.write_out(folder, verbose=False)
+        save_functions(folder, model, {"serve": serve})
         converter = tf.lite.TFLiteConverter.from_saved_model(
             folder, signature_keys=["serve"]
         )

@@ -1,6 +1,6 @@
 """Export as a TensorFlow SavedModel."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,29 +63,36 @@ def export_saved_model(
     ```
     """
     path = Path(path)
-    shape = (None, *embedder.input_shape[1:])
+    image_shape = embedder.input_shape[1:]
+    shape = (None, *image_shape)
+
+    # One function for all endpoints, so that its graph is stored once.
+    @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
+    def embed(images):
+        return embedder(images, training=False)
 
     def serve(image):
-        images = tf.cast(image, tf.float32)
-        return {"embedding": embedder(images, training=False)}
+        return {"embedding": embed(tf.cast(image, tf.float32))}
 
     def serve_image_bytes(image_bytes):
-        return embed_image_bytes(embedder, image_bytes, resize, squash)
+        return embed_image_bytes(
+            embed, image_bytes, image_shape, resize, squash
+        )
 
     endpoints = {
-        "serve": (serve, tf.TensorSpec(shape, tf.float32, name="image")),
-        "serve_uint8": (serve, tf.TensorSpec(shape, tf.uint8, name="image")),
-        "serve_image_bytes": (
+        "serve": tf.function(
+            serve, [tf.TensorSpec(shape, tf.float32, name="image")]
+        ),
+        "serve_uint8": tf.function(
+            serve, [tf.TensorSpec(shape, tf.uint8, name="image")]
+        ),
+        "serve_image_bytes": tf.function(
             serve_image_bytes,
-            tf.TensorSpec((None,), tf.string, name="image_bytes"),
+            [tf.TensorSpec((None,), tf.string, name="image_bytes")],
         ),
     }
-    archive = keras.export.ExportArchive()
-    archive.track(embedder)
-    for name, (function, signature) in endpoints.items():
-        archive.add_endpoint(name, function, input_signature=[signature])
     with replacing_folder(path, force) as folder:
-        archive.write_out(folder, verbose=False)
+        save_functions(folder, embedder, endpoints)
         write_manifest(
             folder,
             embedder,
@@ -96,3 +103,28 @@ def export_saved_model(
             endpoints=list(endpoints),
         )
     return path
+
+
+def save_functions(
+    folder: str | Path,
+    model: keras.Model,
+    functions: Mapping[str, Callable],
+) -> None:
+    """Saves functions that use a model, without the model itself.
+
+    Unlike `keras.export.ExportArchive`, which stores every weight twice.
+
+    Args:
+        folder: The SavedModel to write.
+        model: The owner of the variables.
+        functions: Dict of name to `tf.function` with an input signature. The
+            first is also the default signature.
+    """
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]
+    signatures = {}
+    for name, function in functions.items():
+        setattr(module, name, function)
+        signatures.setdefault("serving_default", function)
+        signatures[name] = function
+    tf.saved_model.save(module, str(folder), signatures=signatures)

@@ -4,7 +4,8 @@ They must be of TensorFlow ops alone, without a Python callback: the process
 that loads the model has neither Pillow nor keras_dml.
 """
 
-import keras
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from keras_dml.data import decoding, resizing
@@ -36,19 +37,22 @@ def decode_image(contents) -> tf.Tensor:
 
 
 def embed_image_bytes(
-    embedder: keras.Model,
+    embed: Callable[[tf.Tensor], tf.Tensor],
     contents,
+    image_shape: tuple[int, int, int],
     resize: int | None = None,
     squash: bool = False,
 ) -> dict[str, tf.Tensor]:
     """Embeds image files as the evaluation does.
 
     Args:
-        embedder: Model of square images.
+        embed: Function of float32 images `(batch, *image_shape)` that returns
+            embeddings.
         contents: String tensor `(batch,)`, the bytes of image files of any
             size.
-        resize: Shorter side in pixels before the crop. Defaults to the size
-            of the embedder's images.
+        image_shape: Height, width (the same) and channels.
+        resize: Shorter side in pixels before the crop. Defaults to the
+            height.
         squash: Whether both sides become `resize`. Defaults to `False`.
 
     Returns:
@@ -56,7 +60,7 @@ def embed_image_bytes(
         `(batch,)`: whether the image could be decoded. The embedding of one
         that could not is zero.
     """
-    size, _, channels = embedder.input_shape[1:]
+    size, _, channels = image_shape
 
     def fit(row, content):
         image = resizing.resize_and_crop(
@@ -70,9 +74,7 @@ def embed_image_bytes(
     images = files.map(fit, num_parallel_calls=tf.data.AUTOTUNE)
     # An empty batch fails in a convolution: the spare image is embedded when
     # all others are bad, and its row is cut off.
-    spare = tf.data.Dataset.from_tensors(
-        (count, tf.zeros((size, size, channels)))
-    )
+    spare = tf.data.Dataset.from_tensors((count, tf.zeros(image_shape)))
     rows, images = (
         images.ignore_errors()
         .concatenate(spare)
@@ -81,9 +83,9 @@ def embed_image_bytes(
     )
     good = tf.maximum(tf.size(rows) - 1, 1)
     rows, images = rows[:good, None], images[:good]
-    embeddings = embedder(images, training=False)
+    embeddings = embed(images)
     marks = tf.ones((good,), tf.int32)
-    dim = embedder.output_shape[-1]
+    dim = embeddings.shape[-1]
     return {
         "embedding": tf.scatter_nd(rows, embeddings, (count + 1, dim))[:-1],
         "ok": tf.scatter_nd(rows, marks, (count + 1,))[:-1] > 0,

@@ -104,13 +104,15 @@ def set_logical_devices(devices: str) -> None:
         ) from error
 
 
-def get_strategy(name: str = "auto", devices: str | None = None) -> Any:
+def get_strategy(
+    name: str = "auto", devices: str | None = None, policy: str | None = None
+) -> Any:
     """The strategy of a training, whose `scope()` all of it is built in.
 
-    Set the dtype policy first: `mixed_float16` is refused on several
-    replicas, where an overflow on one of them can destroy the weights;
-    `mixed_bfloat16` is safe. Equal arguments give the same object, because
-    two strategies of one process disturb each other's collectives.
+    `mixed_float16` is refused on several replicas, where an overflow on one of
+    them can destroy the weights; `mixed_bfloat16` is safe. Equal arguments
+    give the same object, because two strategies of one process disturb each
+    other's collectives.
 
     Args:
         name: `"none"` for one device, `"mirrored"` for copies of the model on
@@ -119,6 +121,8 @@ def get_strategy(name: str = "auto", devices: str | None = None) -> Any:
         devices: Kind and number, such as `"gpu:4"`, or `"cpu:2"` before
             TensorFlow runs anything, see `set_logical_devices`. Defaults to
             `None`, all GPUs.
+        policy: Name of the dtype policy that any part of the model will
+            have. Defaults to `None`, the current one of Keras.
 
     Returns:
         Object with `scope()` and `num_replicas_in_sync`.
@@ -153,7 +157,7 @@ def get_strategy(name: str = "auto", devices: str | None = None) -> Any:
     found = _logical_devices(devices)
     if len(found) < 2:
         return SingleDevice()
-    policy = keras.config.dtype_policy().name
+    policy = policy or keras.config.dtype_policy().name
     if policy == "mixed_float16":
         raise UsageError(
             "`mixed_float16` is not safe on several replicas: when one of "

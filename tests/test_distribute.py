@@ -78,6 +78,11 @@ def test_mixed_float16_is_refused_on_several_replicas(policy):
         distribute.get_strategy("auto", devices="cpu:2")
 
 
+def test_mixed_float16_may_be_the_policy_of_a_part():
+    with pytest.raises(UsageError, match="Received: policy 'mixed_float16'"):
+        distribute.get_strategy(devices="cpu:2", policy="mixed_float16")
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

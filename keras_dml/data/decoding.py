@@ -193,7 +193,7 @@ def _decode_other(contents):
         _is_deep_png(contents),
         lambda: _decode_png(contents),
         lambda: tf.ensure_shape(
-            tf.numpy_function(_decode_with_pillow, [contents], tf.uint8),
+            tf.py_function(_decode_with_pillow, [contents], tf.uint8),
             (None, None, 3),
         ),
     )
@@ -226,10 +226,7 @@ def _decode_png(contents):
 def _decode_with_pillow(contents):
     from PIL import Image
 
-    if isinstance(contents, np.ndarray):
-        # Eagerly it comes as an array of one object, in a graph as bytes.
-        contents = contents.item()
-    with Image.open(io.BytesIO(contents)) as image:
+    with Image.open(io.BytesIO(contents.numpy())) as image:
         if image.mode.startswith("I;16"):
             grey = (np.asarray(image) >> 8).astype(np.uint8)
             return np.repeat(grey[..., None], 3, axis=-1)
@@ -254,5 +251,6 @@ def _reason(path):
         if "cannot identify image file" in str(error):
             return "it is no image of a known format"
         last = str(getattr(error, "message", error)).split("}} ")[-1]
-        return last.partition(" [Op:")[0].strip().removesuffix(".")
+        first_line = last.strip().splitlines()[0]
+        return first_line.partition(" [Op:")[0].removesuffix(".")
     return "it could not be decoded"

@@ -1,7 +1,6 @@
 import hashlib
 
 import pytest
-import tensorflow_datasets as tfds
 
 from keras_dml.data.facts import SourceFile
 from keras_dml.data.prepare import check_file, prepare
@@ -75,13 +74,6 @@ def test_check_file(tmp_path, algorithm):
     assert check_file(path, size) == "wrong size"
     unknown = SourceFile("archive.zip", "", size=8)
     assert check_file(path, unknown) == "no published checksum"
-
-
-def test_download_goes_through_tensorflow_datasets(tmp_path):
-    with tfds.testing.mock_data(num_examples=2):
-        report = prepare("omniglot", tmp_path, download=True)
-    assert report.name == "tfds:omniglot"
-    assert "instead of 32460" in report.problem
 
 
 @pytest.mark.parametrize("name", ["cars196", "inshop", "digits"])

@@ -27,12 +27,17 @@ def test_refuses(name):
         decode_image(BROKEN[name])
 
 
+def embed_files(embedder, contents):
+    shape = embedder.input_shape[1:]
+    return embed_image_bytes(embedder, tf.constant(contents, tf.string), shape)
+
+
 def test_broken_files_get_zeros_and_leave_the_others_alone(make_embedder):
     embedder = make_embedder()
     good = list(FILES.values())
     bad = list(BROKEN.values())
-    alone = to_numpy(embed_image_bytes(embedder, good)["embedding"])
-    mixed = embed_image_bytes(embedder, bad[:2] + good + bad[2:])
+    alone = to_numpy(embed_files(embedder, good)["embedding"])
+    mixed = embed_files(embedder, bad[:2] + good + bad[2:])
     ok = [False] * 2 + [True] * len(good) + [False] * (len(bad) - 2)
     assert mixed["ok"].numpy().tolist() == ok
     embeddings = to_numpy(mixed["embedding"])
@@ -42,14 +47,12 @@ def test_broken_files_get_zeros_and_leave_the_others_alone(make_embedder):
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_only_broken_files(make_embedder, count):
-    contents = tf.constant([b"?"] * count, tf.string)
-    result = embed_image_bytes(make_embedder(), contents)
+    result = embed_files(make_embedder(), [b"?"] * count)
     assert result["embedding"].shape == (count, 8)
     assert not result["embedding"].numpy().any()
     assert not result["ok"].numpy().any()
 
 
 def test_grey_embedder_takes_colour_files(make_embedder):
-    embedder = make_embedder(channels=1)
-    result = embed_image_bytes(embedder, list(FILES.values()))
+    result = embed_files(make_embedder(channels=1), list(FILES.values()))
     assert result["ok"].numpy().all()

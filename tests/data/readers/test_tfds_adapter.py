@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
-from keras_dml.data.readers import read, read_tfds
+from keras_dml.data.prepare import prepare
+from keras_dml.data.readers import read
 from keras_dml.data.readers.tfds_adapter import load_builder
 from keras_dml.errors import RunError, UsageError
 
@@ -129,23 +130,48 @@ def test_images_of_one_size_become_an_array(records, caplog):
     assert "6 of 12 images of tfds:tiny_arrays have no label" in caplog.text
 
 
+def write_omniglot(folder):
+    """Records of the real builder with one image per class of a few."""
+
+    class Omniglot(tfds.image_classification.Omniglot, skip_registration=True):
+        def _split_generators(self, dl_manager):
+            parts = {"train": [0, 963], "test": [964, 1622], "small1": [0]}
+            return {
+                part: self._generate_examples(labels)
+                for part, labels in parts.items()
+            }
+
+        def _generate_examples(self, labels):
+            for label in labels:
+                page = np.full((105, 105, 3), 255, np.uint8)
+                page[label % 100] = 0
+                example = {"image": page, "label": label}
+                yield label, {**example, "alphabet": 0, "alphabet_char_id": 0}
+
+    Omniglot(data_dir=folder).download_and_prepare()
+
+
 def test_omniglot_without_its_repeated_parts(tmp_path):
-    with tfds.testing.mock_data(num_examples=7):
-        manifest = read_tfds("omniglot", tmp_path, allow_partial=True)
-    # train and test, but neither small1 nor small2.
-    assert len(manifest) == 14 and manifest.partial
-    assert manifest.images.shape == (14, 105, 105, 1)
-    np.testing.assert_array_equal(
-        manifest.split, np.where(manifest.labels < 964, "train", "test")
-    )
-
-
-def test_counts_of_known_sets_are_asserted(tmp_path):
-    with (
-        tfds.testing.mock_data(num_examples=3),
-        pytest.raises(UsageError, match="6 images listed instead of 32460"),
-    ):
+    write_omniglot(tmp_path)
+    with pytest.raises(UsageError, match="4 images listed instead of 32460"):
         read("tfds:omniglot", tmp_path)
+    manifest = read("tfds:omniglot", tmp_path, allow_partial=True)
+    assert len(manifest) == 4 and manifest.partial
+    by_label = dict(zip(manifest.labels, manifest.split, strict=True))
+    assert by_label == {0: "train", 963: "train", 964: "test", 1622: "test"}
+    # Ink is bright, as in the arrays.
+    assert manifest.images.shape == (4, 105, 105, 1)
+    for image, label in zip(manifest.images, manifest.labels, strict=True):
+        assert (image[label % 100] == 255).all()
+        assert image.sum() == 105 * 255
+
+
+def test_prepare_reads_downloaded_records(tmp_path):
+    write_omniglot(tmp_path)
+    report = prepare("omniglot", tmp_path, download=True)
+    assert report.name == "tfds:omniglot"
+    assert "instead of 32460" in report.problem
+    assert report.counts["train_images"] == 2
 
 
 def test_errors(tmp_path):
