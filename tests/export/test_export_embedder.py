@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from keras_dml.data import readers
+from keras_dml.data.pipeline import evaluation_batches
 from keras_dml.errors import UsageError
 from keras_dml.export import export_embedder, parity
-
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 RNG = np.random.default_rng(0)
 LABELS = np.repeat(np.arange(4), 3)
@@ -91,3 +91,23 @@ def test_foreign_folder_is_refused_before_anything_is_written(
 def test_no_images_is_refused(make_embedder):
     with pytest.raises(UsageError, match="at least one image"):
         parity(make_embedder(), {}, IMAGES[:0])
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_real_images_are_found_as_well(make_embedder, test_data, tmp_path):
+    photos = readers.read(str(test_data / "grocery81_96"))
+    photos = photos.select(np.flatnonzero(photos.labels >= 75)[::4])
+    weights = "mobilenetv2_imagenet/mobilenetv2_1.0_224_notop.weights.h5"
+    embedder = make_embedder(
+        size=96, backbone="mobilenet_v2", weights=str(test_data / weights)
+    )
+    batches = evaluation_batches(photos, batch_size=64, image_size=96)
+    images = np.concatenate([inputs["image"] for inputs, _ in batches])
+    rows = export_embedder(
+        embedder, ["saved_model", "litert"], tmp_path, images, photos.labels
+    )
+    for row in rows[1:]:
+        assert row["worst_cosine"] > 0.9999
+        assert row["recall@1"] == pytest.approx(rows[0]["recall@1"], abs=0.02)
+        assert row["map@r"] == pytest.approx(rows[0]["map@r"], abs=0.01)

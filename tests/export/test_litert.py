@@ -10,13 +10,10 @@ from ai_edge_litert.interpreter import Interpreter
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export import export_litert
 from tests.conformance import to_numpy
-from tests.export.test_saved_model import MODELS
+from tests.export.kinds import MODELS
 
-# The converter of TensorFlow 2.20 announces where it will live later.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-IMAGES = np.random.default_rng(0).integers(0, 256, (4, 16, 16, 3))
-IMAGES = IMAGES.astype("uint8")
+RNG = np.random.default_rng(0)
+IMAGES = RNG.integers(0, 256, (4, 16, 16, 3)).astype("uint8")
 
 BARE = """
     import numpy as np
@@ -108,3 +105,16 @@ def test_foreign_folder_is_refused(make_embedder, tmp_path):
     (tmp_path / "photo.jpg").write_bytes(b"precious")
     with pytest.raises(UsageError, match="is not an export"):
         export_litert(make_embedder(), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "backbone", ["mobilenet_v2", "mobilenet_v3_small", "convnext_tiny"]
+)
+def test_backbones_need_no_other_ops(backbone, make_embedder, tmp_path):
+    embedder = make_embedder(size=32, backbone=backbone, weights="none")
+    folder = export_litert(embedder, tmp_path / "litert")
+    images = RNG.integers(0, 256, (2, 32, 32, 3)).astype("uint8")
+    np.testing.assert_allclose(
+        embed(folder, images), to_numpy(embedder(images)), atol=0.02
+    )

@@ -12,20 +12,10 @@ from keras_dml.errors import UsageError
 from keras_dml.export import export_saved_model
 from tests.conformance import to_numpy
 from tests.export.images import BROKEN, FILES
+from tests.export.kinds import MODELS
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 16, 16, 3))
 IMAGES = IMAGES.astype("uint8")
-
-MODELS = {
-    "k_max": {"pooling": "k_max", "k": 2},
-    "average_plus_max": {"pooling": "average_plus_max"},
-    "batch_norm": {"normalization": "batch_norm", "layer_norm": False},
-    "raw": {"normalize": False},
-    "frozen_statistics": {"batch_norm": "frozen_statistics"},
-    "grey": {"channels": 1},
-    "mixed_bfloat16": {"policy": "mixed_bfloat16"},
-    "mixed_float16": {"policy": "mixed_float16"},
-}
 
 BARE = """
     import numpy as np

@@ -56,6 +56,19 @@ def test_loads_the_backbone_of_an_embedder(tmp_path):
     assert same(again.get_layer("backbone"), embedder.get_layer("backbone"))
 
 
+def test_loads_under_a_strategy(source, strategy, tmp_path):
+    path = tmp_path / "backbone.weights.h5"
+    source.save_weights(path)
+    config = ModelConfig(
+        backbone="small_cnn",
+        weights=str(path),
+        batch_norm="frozen_statistics",
+    )
+    with strategy.scope():
+        embedder = build_embedder(config, SHAPE)
+    assert same(embedder.get_layer("backbone"), source)
+
+
 def test_random_weights_follow_the_seed():
     models = []
     for seed in (0, 0, 1):

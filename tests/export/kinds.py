@@ -1,0 +1,12 @@
+"""Arguments of `make_embedder`: one embedder of every kind."""
+
+MODELS = {
+    "k_max": {"pooling": "k_max", "k": 2},
+    "average_plus_max": {"pooling": "average_plus_max"},
+    "batch_norm": {"normalization": "batch_norm", "layer_norm": False},
+    "raw": {"normalize": False},
+    "frozen_statistics": {"batch_norm": "frozen_statistics"},
+    "grey": {"channels": 1},
+    "mixed_bfloat16": {"policy": "mixed_bfloat16"},
+    "mixed_float16": {"policy": "mixed_float16"},
+}
