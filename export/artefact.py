@@ -58,14 +58,29 @@ def check_replaceable(path: Path) -> None:
         UsageError: It is a file, or a folder with files and no manifest of
             ours.
     """
-    if not path.exists() or is_export(path):
-        return
-    if path.is_dir() and not any(path.iterdir()):
-        return
-    raise UsageError(
-        f"{path} exists and is not an export of {MAKER}, so it is left alone. "
-        "Name another `--output`, or pass `--force` to replace it."
-    )
+    if _is_foreign(path):
+        raise UsageError(
+            f"{path} exists and is not an export of {MAKER}, so it is left "
+            "alone. Name another `--output`, or pass `--force` to replace it."
+        )
+
+
+def check_output(path: Path) -> None:
+    """Refuses a folder that holds anything but our exports.
+
+    Raises:
+        UsageError: It does, or it is a file.
+    """
+    if path.is_dir():
+        foreign = sorted(filter(_is_foreign, path.iterdir()))
+    else:
+        foreign = [path] if path.exists() else []
+    if foreign:
+        raise UsageError(
+            f"`--output` is not empty: {foreign[0]} is not an export of "
+            f"{MAKER}. Name another folder, or pass `--force` to write into "
+            "this one."
+        )
 
 
 def is_export(path: Path) -> bool:
@@ -122,6 +137,14 @@ def write_manifest(
     (folder / MANIFEST).write_text(
         json.dumps(manifest, indent=2) + "\n", encoding="utf-8"
     )
+
+
+def _is_foreign(path):
+    if not path.exists() or is_export(path):
+        return False
+    if path.name.startswith(".") and path.suffix in (".partial", ".former"):
+        return False
+    return not path.is_dir() or any(path.iterdir())
 
 
 def _remove(path):

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_dml.errors import UsageError
-from keras_dml.export.artefact import check_replaceable
+from keras_dml.export.artefact import check_output
 from keras_dml.export.litert import export_litert
 from keras_dml.export.parity import REPORT, parity
 from keras_dml.export.saved_model import export_saved_model
@@ -53,14 +53,15 @@ def export_embedder(
             `False`.
         metadata: JSON-able facts for the manifests, such as recipe, metrics
             and labels. Defaults to none.
-        force: Whether to replace folders that are not exports. Defaults to
-            `False`.
+        force: Whether to write beside other things in `output`, and to
+            replace a folder `output/<format>` that is not an export. Defaults
+            to `False`.
 
     Returns:
         The rows of `parity`: the embedder's own, then one per format.
 
     Raises:
-        UsageError: A format is unknown, or a folder is in the way.
+        UsageError: A format is unknown, or `output` holds other things.
         RunError: A format cannot express the model.
 
     Example:
@@ -78,8 +79,8 @@ def export_embedder(
                 f"`--format` must be one of {', '.join(FORMATS)}. "
                 f"Received: {name!r}. Nearest: {nearest(name, FORMATS)}."
             )
-        if not force:
-            check_replaceable(output / name)
+    if not force:
+        check_output(output)
     folders = {
         name: FORMATS[name](
             embedder,

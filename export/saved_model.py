@@ -122,7 +122,7 @@ def save_functions(
     """
     module = tf.Module()
     module.weights = [variable.value for variable in model.variables]
-    signatures = {}
+    signatures: dict[str, Callable] = {}
     for name, function in functions.items():
         setattr(module, name, function)
         signatures.setdefault("serving_default", function)

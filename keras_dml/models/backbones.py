@@ -66,7 +66,7 @@ BACKBONES: dict[str, Backbone] = {
         min_image_size=8,
         pretrained="none",
         rgb=False,
-        paper="four convolutions, for images of 28 to 96 pixels",
+        paper="a small residual network, for images of 28 to 96 pixels",
     ),
     "resnet50": _application(
         keras.applications.ResNet50, "caffe", "He et al. 2016"

@@ -76,16 +76,29 @@ def test_unknown_format_is_refused_before_anything_is_written(
     assert not list(tmp_path.iterdir())
 
 
-def test_foreign_folder_is_refused_before_anything_is_written(
-    make_embedder, tmp_path
-):
+@pytest.mark.parametrize("letter", ["litert/letter.txt", "letter.txt"])
+def test_other_things_in_the_output_need_force(letter, make_embedder, tmp_path):
     (tmp_path / "litert").mkdir()
-    (tmp_path / "litert" / "letter.txt").write_text("dear")
-    with pytest.raises(UsageError, match="is not an export"):
-        export_embedder(
-            make_embedder(), ["saved_model", "litert"], tmp_path, IMAGES
-        )
-    assert not (tmp_path / "saved_model").exists()
+    (tmp_path / letter).write_text("dear")
+    with pytest.raises(UsageError, match="`--output` is not empty"):
+        export_embedder(make_embedder(), ["litert"], tmp_path, IMAGES)
+    assert (tmp_path / letter).read_text() == "dear"
+    export_embedder(make_embedder(), ["litert"], tmp_path, IMAGES, force=True)
+    assert (tmp_path / "litert" / "embedder.tflite").is_file()
+    assert (tmp_path / "letter.txt").exists() == (letter == "letter.txt")
+
+
+def test_output_that_is_a_file_is_refused(make_embedder, tmp_path):
+    (tmp_path / "file").write_text("dear")
+    with pytest.raises(UsageError, match="`--output` is not empty"):
+        export_embedder(make_embedder(), ["litert"], tmp_path / "file", IMAGES)
+
+
+def test_what_a_kill_left_behind_is_not_in_the_way(make_embedder, tmp_path):
+    (tmp_path / ".litert.partial").mkdir()
+    (tmp_path / ".litert.partial" / "embedder.tflite").write_text("half")
+    export_embedder(make_embedder(), ["litert"], tmp_path, IMAGES)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["litert"]
 
 
 def test_no_images_is_refused(make_embedder):

@@ -237,8 +237,12 @@ def test_two_channels_are_refused():
 
 
 def test_k_above_the_positions_is_refused():
-    with pytest.raises(UsageError, match=r"`model.k` must be at most 4"):
-        build_embedder(config(pooling="k_max", k=5), SHAPE)
+    embedder = build_embedder(config(), SHAPE)
+    height, width = embedder.get_layer("backbone").output_shape[1:3]
+    most = height * width
+    build_embedder(config(pooling="k_max", k=most), SHAPE)
+    with pytest.raises(UsageError, match=f"must be at most {most}, the number"):
+        build_embedder(config(pooling="k_max", k=most + 1), SHAPE)
 
 
 def test_unknown_backbone_is_refused():

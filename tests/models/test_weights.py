@@ -106,15 +106,16 @@ def test_other_shapes_are_both_named(source, suffix, tmp_path):
     source.save_weights(path) if "weights" in suffix else source.save(path)
     with pytest.raises(UsageError) as caught:
         build_with_weights("small_cnn", (16, 16, 3), str(path))
-    assert "(3, 3, 1, 64)" in str(caught.value)
-    assert "(3, 3, 3, 64)" in str(caught.value)
+    kernel = tuple(source.weights[0].shape)
+    assert str(kernel) in str(caught.value)
+    assert str((*kernel[:2], 3, kernel[-1])) in str(caught.value)
     assert "Choose the backbone the file was made with" in str(caught.value)
 
 
 def test_a_file_of_fewer_layers_is_refused(tmp_path):
     """No layer is left at random weights in silence."""
     image = keras.Input(SHAPE)
-    x = keras.layers.Conv2D(64, 3, use_bias=False)(image)
+    x = keras.layers.Conv2D(32, 3, use_bias=False)(image)
     path = tmp_path / "short.weights.h5"
     keras.Model(image, x).save_weights(path)
     with pytest.raises(UsageError, match="do not fit the backbone"):
