@@ -21,8 +21,8 @@ from PIL import Image
 from keras_dml.data import augmentation
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.pipeline import train_batches
+from keras_dml.data.random_crop import crop_sides, random_resized_crop_box
 from keras_dml.data.sampling import random_batches
-
 
 DRAWN_BOXES = 2048
 
@@ -55,11 +55,15 @@ def bare_pipeline(paths, image_size, batch_size, antialias=True):
         [generator.permutation(paths) for _ in range(passes)]
     )
     shapes = [Image.open(path).size[::-1] for path in order]
+    aspect = (3 / 4, 4 / 3)
+    draws = tf.constant(augmentation.draws(0, 0, 0, len(order)))
     boxes = tf.vectorized_map(
-        lambda item: augmentation.random_resized_crop_box(
-            *item, (0.08, 1.0), (3 / 4, 4 / 3)
+        lambda item: random_resized_crop_box(*item, aspect),
+        (
+            tf.constant(shapes),
+            crop_sides(draws, (0.08, 1.0), aspect),
+            draws,
         ),
-        (tf.constant(shapes), augmentation.draws(0, 0, 0, len(order))),
     )
 
     def load(path, box):

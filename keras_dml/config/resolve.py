@@ -15,6 +15,8 @@ from keras_dml.config.yaml_files import dump_yaml, parse_yaml, read_yaml
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 
+SMALL_IMAGES = 64
+
 
 def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:
     """Merges mappings, later ones over earlier ones; lists are replaced.
@@ -111,16 +113,24 @@ def dump_run_config(config: RunConfig) -> str:
 
 
 def _source_facts(source: str) -> dict[str, Any]:
-    """What the data set's own file says of channels, mirroring and K."""
-    file = resources.files("keras_dml.configs") / "datasets" / f"{source}.yaml"
+    """What is known of the data: channels, mirroring, K, and a network."""
+    folder = resources.files("keras_dml.configs") / "datasets"
+    file = folder / f"{source}.yaml"
     if "/" in source or ":" in source or not file.is_file():
-        return {}
+        file = folder / "default.yaml"
     with resources.as_file(file) as path:
         facts = read_yaml(path)
     return {
         "data": {"channels": facts["channels"]},
         "augmentation": {"flip": facts["flip"]},
         "evaluation": {"k": facts["recall_k"]},
+        "model": {
+            "backbone": (
+                "small_cnn"
+                if facts["image_size"] <= SMALL_IMAGES
+                else "mobilenet_v2"
+            )
+        },
     }
 
 

@@ -1,7 +1,7 @@
 """Data sets, splits, samplers and input pipelines.
 
-The modules that need TensorFlow (`augmentation`, `decoding`, `pipeline` and
-`resizing`) are imported by their own names.
+The modules that need TensorFlow (`augmentation`, `decoding`, `index_batches`,
+`pipeline`, `random_crop` and `resizing`) are imported by their own names.
 """
 
 from keras_dml.data.facts import DatasetFacts, dataset_facts, known_datasets

@@ -16,7 +16,9 @@ import tensorflow as tf
 from keras_dml.errors import UsageError
 
 CROP_TRIES = 10
-_CROP = slice(0, 2 * CROP_TRIES + 2)
+AREA_DRAWS = slice(0, CROP_TRIES)
+ASPECT_DRAWS = slice(CROP_TRIES, 2 * CROP_TRIES)
+PLACE_DRAWS = slice(2 * CROP_TRIES, 2 * CROP_TRIES + 2)
 _FLIP = 22
 _AFFINE = slice(23, 28)
 _COLOUR = slice(28, 31)
@@ -141,52 +143,13 @@ def draws(seed: int, epoch: int, step: int, count: int) -> np.ndarray:
     return generator.random((count, NUM_DRAWS), dtype=np.float32)
 
 
-def random_resized_crop_box(shape, draw, area, aspect) -> tf.Tensor:
-    """Draws a box as torchvision's `RandomResizedCrop` does.
-
-    The area is uniform and the aspect ratio log-uniform; the first of ten
-    tries that fits is taken, else the largest centred box whose aspect ratio
-    is in range.
+def places(draw) -> tf.Tensor:
+    """float32 tensor `(..., 2)` in [0, 1): where a `"random"` crop lies.
 
     Args:
-        shape: int32 tensor `(2,)`, the image's height and width.
-        draw: float32 tensor `(22,)` or longer, uniform in [0, 1).
-        area: Pair of floats, the range of the part of the image covered.
-        aspect: Pair of floats, the range of width / height.
-
-    Returns:
-        int32 tensor `(4,)`: top, left, height, width.
+        draw: float32 tensor `(..., NUM_DRAWS)`.
     """
-    draw = draw[_CROP]
-    size = tf.cast(shape, tf.float32)
-    log_low, log_high = math.log(aspect[0]), math.log(aspect[1])
-    part = area[0] + (area[1] - area[0]) * draw[:CROP_TRIES]
-    half_ratio = tf.exp(
-        0.5
-        * (log_low + (log_high - log_low) * draw[CROP_TRIES : 2 * CROP_TRIES])
-    )
-    side = tf.sqrt(size[0] * size[1] * part)
-    boxes = tf.round(tf.stack([side / half_ratio, side * half_ratio], axis=1))
-    fits = tf.reduce_all((boxes > 0) & (boxes <= size), axis=1)
-    boxes = tf.concat([boxes, _fallback_box(size, aspect)[None]], axis=0)
-    fits = tf.concat([fits, [True]], axis=0)
-    first = tf.argmax(tf.cast(fits, tf.int32))
-    box = boxes[first]
-    room = size - box
-    place = tf.where(
-        first == CROP_TRIES,
-        tf.floor(room / 2),
-        tf.minimum(tf.floor(draw[2 * CROP_TRIES :] * (room + 1)), room),
-    )
-    return tf.cast(tf.concat([place, box], axis=0), tf.int32)
-
-
-def _fallback_box(size, aspect):
-    """The largest box of an allowed aspect ratio: `(height, width)`."""
-    height, width = size[0], size[1]
-    widest = tf.minimum(width, tf.round(height * aspect[1]))
-    highest = tf.minimum(height, tf.round(width / aspect[0]))
-    return tf.maximum(tf.stack([highest, widest]), 1.0)
+    return draw[..., PLACE_DRAWS]
 
 
 def flips(draw) -> tf.Tensor:

@@ -1,6 +1,5 @@
 """Batches of images for training and for evaluation, as tf.data datasets."""
 
-import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -9,7 +8,9 @@ import tensorflow as tf
 from keras_dml.data import augmentation as augment
 from keras_dml.data import decoding, resizing
 from keras_dml.data.augmentation import Augmentation
+from keras_dml.data.index_batches import index_batches
 from keras_dml.data.manifest import Manifest
+from keras_dml.data.random_crop import crop_sides, random_resized_crop_box
 from keras_dml.errors import UsageError
 
 
@@ -72,19 +73,25 @@ def train_batches(
         )
     batch_size = max(sizes)
     is_full = min(sizes) == batch_size
-    dataset = _index_batches(sampler, sizes, seed, first_epoch)
+    dataset = index_batches(sampler, sizes, seed, first_epoch)
     labels = _on_cpu(manifest.labels.astype(np.int32))
     settings = (augmentation, image_size, channels)
     if manifest.images is None:
         paths = _on_cpu(manifest.paths.tolist())
 
-        def load(row, draw):
-            contents = tf.io.read_file(paths[tf.maximum(row, 0)])
-            return row, draw, _train_image(contents, draw, *settings)
+        def look_up(rows, draw):
+            # Done for many images at once, for it costs little per call.
+            rows = tf.reshape(rows, [-1])
+            draw = tf.reshape(draw, [-1, augment.NUM_DRAWS])
+            sides = _crop_sides(draw, augmentation)
+            return rows, draw, sides, tf.gather(paths, tf.maximum(rows, 0))
 
-        dataset = dataset.unbatch().map(
-            load, num_parallel_calls=tf.data.AUTOTUNE
-        )
+        def load(row, draw, sides, path):
+            contents = tf.io.read_file(path)
+            return row, draw, _train_image(contents, sides, draw, *settings)
+
+        dataset = dataset.map(look_up).unbatch()
+        dataset = dataset.map(load, num_parallel_calls=tf.data.AUTOTUNE)
         dataset = dataset.batch(batch_size, drop_remainder=True)
     else:
         images = _on_cpu(manifest.images)
@@ -93,7 +100,9 @@ def train_batches(
             pixels = tf.gather(images, tf.maximum(rows, 0))
             return rows, draw, _train_array(pixels, draw, *settings)
 
-        dataset = dataset.map(gather, num_parallel_calls=tf.data.AUTOTUNE)
+        dataset = dataset.unbatch().map(
+            gather, num_parallel_calls=tf.data.AUTOTUNE
+        )
 
     def finish(rows, draw, images):
         if not is_full:
@@ -186,40 +195,19 @@ def _check_sizes(image_size, resize, channels):
         )
 
 
-def _index_batches(sampler, sizes, seed, first_epoch):
-    """Endless (rows, draws); a batch that is not full is filled with -1."""
-    batch_size = max(sizes)
-
-    def generate():
-        for epoch in itertools.count(first_epoch):
-            batches = sampler(epoch)
-            if [len(rows) for rows in batches] != sizes:
-                raise ValueError(
-                    "`sampler` must give the same batch sizes in every "
-                    f"epoch. Received: other sizes in epoch {epoch}."
-                )
-            for step, rows in enumerate(batches):
-                filled = np.full(batch_size, -1, dtype=np.int64)
-                filled[: len(rows)] = rows
-                yield filled, augment.draws(seed, epoch, step, batch_size)
-
-    return tf.data.Dataset.from_generator(
-        generate,
-        output_signature=(
-            tf.TensorSpec((batch_size,), tf.int64),
-            tf.TensorSpec((batch_size, augment.NUM_DRAWS), tf.float32),
-        ),
-    )
+def _crop_sides(draw, augmentation):
+    return crop_sides(draw, augmentation.area, augmentation.aspect)
 
 
-def _train_image(contents, draw, augmentation, image_size, channels):
+def _train_image(contents, sides, draw, augmentation, image_size, channels):
     """One file, cropped, flipped and resized."""
     if augmentation.crop == "random_resized":
         image = decoding.decode_and_crop(
             contents,
-            lambda shape: augment.random_resized_crop_box(
-                shape, draw, augmentation.area, augmentation.aspect
+            lambda shape: random_resized_crop_box(
+                shape, sides, draw, augmentation.aspect
             ),
+            least_side=image_size,
         )
         image = _flip(image, draw, augmentation)
         image = _resize_square(image, augmentation, image_size)
@@ -251,10 +239,10 @@ def _train_array(pixels, draw, augmentation, image_size, channels):
         image, one_draw = item
         if augmentation.crop == "random":
             return _crop_resized(image, one_draw, augmentation, image_size)
-        box = augment.random_resized_crop_box(
+        box = random_resized_crop_box(
             tf.shape(image)[:2],
+            _crop_sides(one_draw, augmentation),
             one_draw,
-            augmentation.area,
             augmentation.aspect,
         )
         image = decoding.crop_box(image, box)
@@ -271,7 +259,7 @@ def _resize_square(image, augmentation, image_size):
 
 
 def _crop_resized(image, draw, augmentation, image_size):
-    place = draw[:2] if augmentation.crop == "random" else None
+    place = augment.places(draw) if augmentation.crop == "random" else None
     return resizing.resize_and_crop(
         image, image_size, augmentation.resize, augmentation.squash, place
     )
@@ -292,6 +280,6 @@ def _fit(pixels, image_size, channels, resize, squash):
 def _flip(image, draw, augmentation):
     if not augmentation.flip:
         return image
-    return tf.cond(
-        augment.flips(draw), lambda: tf.reverse(image, [1]), lambda: image
-    )
+    # Reversed along no axis an image stays as it is.
+    times = tf.cast(augment.flips(draw), tf.int32)
+    return tf.reverse(image, tf.fill([times], 1))

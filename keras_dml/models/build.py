@@ -127,7 +127,9 @@ def build_trainer(
             x = ScaledLogits(
                 scale=config.scale, use_bias=config.logits_bias, name="logits"
             )(x)
-    return keras.Model({"image": image, "label": label}, x, name="trainer")
+    # Keras scales the loss of a model whose own policy is `mixed_float16`.
+    with dtype_policy(config.policy):
+        return keras.Model({"image": image, "label": label}, x, name="trainer")
 
 
 def uses_proxies(loss: str) -> bool:

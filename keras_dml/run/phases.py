@@ -129,7 +129,8 @@ class StageTrainer:
             if not self.state.phase_done:
                 self._run_phase(self.stage.phases[self.state.phase])
             self._finish_phase()
-        if self.monitor is not None and self.config.evaluation.select == "best":
+        keeps_best = self.config.evaluation.select == "best"
+        if keeps_best and self.state.best is not None:
             best = load_checkpoint(self.folder.best_checkpoint)
             best.restore("model", self.models.trainer.variables)
 
@@ -213,7 +214,7 @@ class StageTrainer:
                     ),
                     k=(1,),
                     normalize=self.config.evaluation.normalize,
-                    every=self.config.evaluation.every,
+                    every=min(self.config.evaluation.every, epochs),
                 )
             )
         if phase.plateau is not None:

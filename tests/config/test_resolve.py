@@ -109,10 +109,11 @@ def test_pretrained_changes_apply_with_weights_only(tmp_path):
         "stages: [{phases: [{epochs: 1}]}]}\n"
         "pretrained: {optimizer: {backbone: {lr: 1e-5}}}\n"
     )
-    scratch = resolve(str(path), "./x")
-    tuned = resolve(
-        str(path), "./x", flags={"model": {"backbone": "mobilenet_v2"}}
+    scratch = resolve(
+        str(path), "./x", flags={"model": {"backbone": "small_cnn"}}
     )
+    tuned = resolve(str(path), "./x")
+    assert tuned.model.backbone == "mobilenet_v2"
     none = resolve(
         str(path),
         "./x",

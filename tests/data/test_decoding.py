@@ -120,6 +120,22 @@ def test_decode_and_crop_is_a_part_of_decode(kind):
     np.testing.assert_allclose(result[:, 0], whole[top:, left], atol=5)
 
 
+@pytest.mark.parametrize(
+    ("least_side", "ratio"), [(None, 1), (41, 1), (40, 2), (20, 4), (7, 8)]
+)
+def test_a_large_box_is_shrunk_while_decoding(least_side, ratio):
+    contents = encode(picture().resize((320, 240)), "JPEG", quality=95)
+
+    def box_of(shape):
+        return tf.constant([40, 64, 80, 160])
+
+    result = decoding.decode_and_crop(contents, box_of, least_side=least_side)
+    assert result.shape == (80 // ratio, 160 // ratio, 3)
+    part = decoding.decode(contents).numpy()[40:120, 64:224].astype(float)
+    blocks = part.reshape(80 // ratio, ratio, 160 // ratio, ratio, 3)
+    np.testing.assert_allclose(result, blocks.mean(axis=(1, 3)), atol=8)
+
+
 def png_16_bits(values, colour_type):
     """A 16-bit PNG written by hand, for Pillow writes no RGB one."""
     height, width = values.shape[:2]

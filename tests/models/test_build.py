@@ -264,3 +264,16 @@ def test_every_backbone_saves_and_loads(name, tmp_path):
     embedder.save(tmp_path / "embedder.keras")
     loaded = keras.saving.load_model(tmp_path / "embedder.keras")
     np.testing.assert_allclose(to_numpy(loaded(images)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("policy", "scaled"), [("mixed_float16", True), ("mixed_bfloat16", False)]
+)
+def test_keras_scales_the_loss_of_a_float16_trainer_only(policy, scaled):
+    config = ModelConfig(backbone="small_cnn", policy=policy, dim=8)
+    trainer = build_trainer(build_embedder(config, (16, 16, 1)), config, 4)
+    trainer.compile("sgd", "sparse_categorical_crossentropy")
+    assert trainer.output.dtype == "float32"
+    assert scaled == isinstance(
+        trainer.optimizer, keras.optimizers.LossScaleOptimizer
+    )
