@@ -9,9 +9,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from keras_dml import train
+from keras_dml.errors import RunError
 from tests.commands import run_command
 
-QUICK = ["--set", "stages.0.phases.0.epochs=1", "--set", "model.dim=16"]
+QUICK = [
+    "--set=stages.0.phases.0.epochs=1",
+    "--set=sampling.steps_per_epoch=8",
+    "--set=model.dim=16",
+]
+TOO_MANY_CLASSES = [
+    *("fit", "digits", "--recipe", "proxynca_pp"),
+    *("--set", "sampling.classes=11"),
+]
 
 
 @pytest.fixture
@@ -118,7 +128,7 @@ def test_a_finished_run_is_left_alone_by_resume(command, tmp_path):
         (["fit", "digits", "--backbone", "resnet5"], ["'resnet50'"]),
         (["fit", "digits", "--weights", "w.h5"], ["w.h5"]),
         (["fit", "digits", "--set", "model.dimm=3"], ["Nearest: 'dim'"]),
-        (["fit", "digits", "--set", "sampling.classes=11"], ["11 classes"]),
+        (TOO_MANY_CLASSES, ["11 classes"]),
         (["fit", "digits", "--strategy", "mirored"], ["'mirrored'"]),
         (["fit", "cars196", "--data-dir", "absent"], ["absent"]),
         (["evaluate", "absent"], ["There is no run folder absent"]),
@@ -132,6 +142,23 @@ def test_mistakes_end_with_2_and_leave_no_folder(
     monkeypatch.chdir(tmp_path)
     refused(command(*arguments), *parts)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_ends_with_1_and_says_what_to_do(command, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device", "last.npz")
+
+    monkeypatch.setattr(train, "fit", full)
+    outcome = command("fit", "digits")
+    refused(outcome, "disk is full", "last.npz", "--resume", code=1)
+
+
+def test_a_run_that_fails_ends_with_1(command, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RunError("The loss is nan in epoch 3 at step 7.")
+
+    monkeypatch.setattr(train, "fit", fail)
+    refused(command("fit", "digits"), "epoch 3 at step 7", code=1)
 
 
 def test_typers_own_mistakes_end_with_2(command):

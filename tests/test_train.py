@@ -18,11 +18,15 @@ from keras_dml.config import resolve
 from keras_dml.errors import RunError, UsageError
 from keras_dml.run.checkpoint import load_checkpoint
 
-EPOCHS = 4
+CONSTANT_RATES = [
+    f"optimizer.{group}.{key}"
+    for group in ("backbone", "head", "proxies")
+    for key in ("schedule=constant", "warmup_steps=0", "lr=1e-3")
+]
 
 
 def settings(*overrides, recipe="hbn", source="digits", **flags):
-    """A run of a few seconds, with heating and a cosine nowhere."""
+    """A run of a few seconds that heats up on the way."""
     return resolve(
         recipe,
         source,
@@ -30,6 +34,8 @@ def settings(*overrides, recipe="hbn", source="digits", **flags):
         overrides=[
             "stages=[{phases: [{epochs: 4, heat: "
             "{epoch: 2, scale: 4.0, lr_factor: 0.1}}]}]",
+            *CONSTANT_RATES,
+            "sampling.steps_per_epoch=12",
             *overrides,
         ],
     )
@@ -162,9 +168,9 @@ def test_two_stages_replay_the_search(tmp_path):
             "{name: final, classes: all, replay: search, phases: ["
             "{name: warm_up, epochs: 1, freeze: weights}, "
             "{name: train, epochs: 3}]}]",
-            "optimizer.backbone.schedule=constant",
-            "optimizer.head.schedule=constant",
-            "optimizer.proxies.schedule=constant",
+            *CONSTANT_RATES,
+            "sampling.steps_per_epoch=12",
+            "evaluation.every=1",
         ],
     )
     folder = tmp_path / "run"
@@ -182,10 +188,17 @@ def test_two_stages_replay_the_search(tmp_path):
 
 
 def test_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
+    """The rates rise without bound after the first epoch."""
     folder = tmp_path / "run"
-    config = settings("optimizer.backbone.lr=1e+30", "model.layer_norm=false")
-    with pytest.raises(RunError, match="epoch 0 at step"):
+    config = settings(
+        "stages=[{phases: [{epochs: 3, heat: "
+        "{epoch: 1, scale: 4.0, lr_factor: 1e+30}}]}]"
+    )
+    with pytest.raises(RunError, match="in epoch 1 at step"):
         train.fit(config, folder)
+    last = load_checkpoint(folder / "checkpoints" / "last.npz")
+    assert last.state["epoch"] == 1
+    assert all(np.isfinite(value).all() for value in last.values["model"])
     assert not (folder / "metrics.json").exists()
 
 

@@ -44,7 +44,8 @@ class Augmentation:
             of keeping its proportions. Defaults to `False`.
         antialias: Boolean, whether a `"random_resized"` box that shrinks is
             averaged, as torchvision does, or pixels are left out, which is
-            faster. Defaults to `True`.
+            faster. Either way JPEG decoding itself shrinks a box that is
+            at least twice as large as the result. Defaults to `True`.
         flip: Boolean, whether every second image is mirrored. Defaults to
             `False`.
         rotation: Float, the largest angle in degrees, to either side.

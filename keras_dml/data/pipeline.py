@@ -71,43 +71,16 @@ def train_batches(
             f"gives, {len(sizes)}. Received: "
             f"steps_per_epoch={steps_per_epoch}"
         )
-    batch_size = max(sizes)
-    is_full = min(sizes) == batch_size
-    dataset = index_batches(sampler, sizes, seed, first_epoch)
+    batches = index_batches(sampler, sizes, seed, first_epoch)
+    make = _batches_of_arrays if manifest.paths is None else _batches_of_files
+    batches = make(manifest, batches, max(sizes), augmentation, image_size)
     labels = _on_cpu(manifest.labels.astype(np.int32))
-    settings = (augmentation, image_size, channels)
-    if manifest.images is None:
-        paths = _on_cpu(manifest.paths.tolist())
-
-        def look_up(rows, draw):
-            # Done for many images at once, for it costs little per call.
-            rows = tf.reshape(rows, [-1])
-            draw = tf.reshape(draw, [-1, augment.NUM_DRAWS])
-            sides = _crop_sides(draw, augmentation)
-            return rows, draw, sides, tf.gather(paths, tf.maximum(rows, 0))
-
-        def load(row, draw, sides, path):
-            contents = tf.io.read_file(path)
-            return row, draw, _train_image(contents, sides, draw, *settings)
-
-        dataset = dataset.map(look_up).unbatch()
-        dataset = dataset.map(load, num_parallel_calls=tf.data.AUTOTUNE)
-        dataset = dataset.batch(batch_size, drop_remainder=True)
-    else:
-        images = _on_cpu(manifest.images)
-
-        def gather(rows, draw):
-            pixels = tf.gather(images, tf.maximum(rows, 0))
-            return rows, draw, _train_array(pixels, draw, *settings)
-
-        dataset = dataset.unbatch().map(
-            gather, num_parallel_calls=tf.data.AUTOTUNE
-        )
 
     def finish(rows, draw, images):
-        if not is_full:
+        if min(sizes) < max(sizes):
             count = tf.math.count_nonzero(rows >= 0, dtype=tf.int32)
             rows, draw, images = rows[:count], draw[:count], images[:count]
+        images = decoding.to_channels(images, channels)
         if augmentation.has_affine:
             images = augment.random_affine(images, draw, augmentation)
         if augmentation.has_colour:
@@ -115,8 +88,8 @@ def train_batches(
         batch_labels = tf.gather(labels, rows)
         return {"image": images, "label": batch_labels}, batch_labels
 
-    dataset = dataset.map(finish, num_parallel_calls=tf.data.AUTOTUNE)
-    return dataset.prefetch(tf.data.AUTOTUNE)
+    batches = batches.map(finish, num_parallel_calls=tf.data.AUTOTUNE)
+    return batches.prefetch(tf.data.AUTOTUNE)
 
 
 def evaluation_batches(
@@ -195,62 +168,76 @@ def _check_sizes(image_size, resize, channels):
         )
 
 
-def _crop_sides(draw, augmentation):
-    return crop_sides(draw, augmentation.area, augmentation.aspect)
+def _batches_of_files(manifest, batches, batch_size, augmentation, image_size):
+    """(rows, draws, images) of files, each cropped, flipped and resized."""
+    paths = _on_cpu(manifest.paths.tolist())
+
+    def look_up(rows, draw):
+        # Done for many images at once, for it costs little per call.
+        rows = tf.reshape(rows, [-1])
+        draw = tf.reshape(draw, [-1, augment.NUM_DRAWS])
+        sides = crop_sides(draw, augmentation.area, augmentation.aspect)
+        return rows, draw, sides, tf.gather(paths, tf.maximum(rows, 0))
+
+    def load(row, draw, sides, path):
+        contents = tf.io.read_file(path)
+        if augmentation.crop == "random_resized":
+            image = decoding.decode_and_crop(
+                contents,
+                lambda shape: random_resized_crop_box(
+                    shape, sides, draw, augmentation.aspect
+                ),
+                least_side=image_size,
+            )
+            image = _flip(image, draw, augmentation)
+            image = _resize_square(image, augmentation, image_size)
+        else:
+            image = _flip(decoding.decode(contents), draw, augmentation)
+            image = _crop_resized(image, draw, augmentation, image_size)
+        return row, draw, tf.ensure_shape(image, (image_size, image_size, 3))
+
+    images = batches.map(look_up).unbatch()
+    images = images.map(load, num_parallel_calls=tf.data.AUTOTUNE)
+    return images.batch(batch_size, drop_remainder=True)
 
 
-def _train_image(contents, sides, draw, augmentation, image_size, channels):
-    """One file, cropped, flipped and resized."""
-    if augmentation.crop == "random_resized":
-        image = decoding.decode_and_crop(
-            contents,
-            lambda shape: random_resized_crop_box(
-                shape, sides, draw, augmentation.aspect
-            ),
-            least_side=image_size,
-        )
-        image = _flip(image, draw, augmentation)
-        image = _resize_square(image, augmentation, image_size)
-    else:
-        image = _flip(decoding.decode(contents), draw, augmentation)
-        image = _crop_resized(image, draw, augmentation, image_size)
-    image = tf.ensure_shape(image, (image_size, image_size, 3))
-    return decoding.to_channels(image, channels)
-
-
-def _train_array(pixels, draw, augmentation, image_size, channels):
-    """A batch of images in memory, cropped, flipped and resized."""
-    if augmentation.flip:
-        pixels = tf.where(
-            augment.flips(draw)[:, None, None, None],
-            tf.reverse(pixels, [2]),
-            pixels,
-        )
-    if augmentation.crop == "centre":
-        return _fit(
-            pixels,
-            image_size,
-            channels,
-            augmentation.resize,
-            augmentation.squash,
-        )
+def _batches_of_arrays(manifest, batches, batch_size, augmentation, image_size):
+    """The same of images in memory: a whole batch at once where possible."""
+    images = _on_cpu(manifest.images)
 
     def crop(item):
-        image, one_draw = item
+        image, draw = item
         if augmentation.crop == "random":
-            return _crop_resized(image, one_draw, augmentation, image_size)
+            return _crop_resized(image, draw, augmentation, image_size)
         box = random_resized_crop_box(
             tf.shape(image)[:2],
-            _crop_sides(one_draw, augmentation),
-            one_draw,
+            crop_sides(draw, augmentation.area, augmentation.aspect),
+            draw,
             augmentation.aspect,
         )
         image = decoding.crop_box(image, box)
         return _resize_square(image, augmentation, image_size)
 
-    cropped = tf.map_fn(crop, (pixels, draw), fn_output_signature=tf.float32)
-    shape = (pixels.shape[0], image_size, image_size, pixels.shape[-1])
-    return decoding.to_channels(tf.ensure_shape(cropped, shape), channels)
+    def load(rows, draw):
+        pixels = tf.gather(images, tf.maximum(rows, 0))
+        if augmentation.flip:
+            pixels = tf.where(
+                augment.flips(draw)[:, None, None, None],
+                tf.reverse(pixels, [2]),
+                pixels,
+            )
+        channels = pixels.shape[-1]
+        if augmentation.crop == "centre":
+            resize, squash = augmentation.resize, augmentation.squash
+            pixels = _fit(pixels, image_size, channels, resize, squash)
+        else:
+            pixels = tf.map_fn(
+                crop, (pixels, draw), fn_output_signature=tf.float32
+            )
+        shape = (batch_size, image_size, image_size, channels)
+        return rows, draw, tf.ensure_shape(pixels, shape)
+
+    return batches.unbatch().map(load, num_parallel_calls=tf.data.AUTOTUNE)
 
 
 def _resize_square(image, augmentation, image_size):
