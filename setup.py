@@ -40,6 +40,7 @@ setup(
         "scipy>=1.13",
         "pillow>=10.3",
         "tensorflow-datasets>=4.9.10",
+        "importlib_resources",  # tensorflow-datasets imports it undeclared
         "ai-edge-litert>=2.0",
         "pydantic>=2.7",
         "pyyaml>=6.0",

@@ -189,7 +189,8 @@ def prepare(
     for archive, state in report.archives.items():
         _say(f"{archive}: {state}")
     if report.complete:
-        _say(f"Complete. Train with `keras-dml fit {report.name}`.")
+        _say(f"{report.name} is complete. Train on it with")
+        _say(f"keras-dml fit {report.name} --data-dir {data_dir}")
         return
     _say(report.problem)
     for file in report.missing:
@@ -224,7 +225,7 @@ def recipes() -> None:
 @app.command()
 def datasets() -> None:
     """List the data sets that are known by name."""
-    from keras_dml.data.facts import dataset_facts, known_datasets
+    from keras_dml.config import dataset_facts, known_datasets
 
     known = [dataset_facts(name) for name in known_datasets()]
     _print_rows(

@@ -1,5 +1,11 @@
 """Configuration: recipes, data-set facts, and the resolved run."""
 
+from keras_dml.config.facts import (
+    DatasetFacts,
+    SourceFile,
+    dataset_facts,
+    known_datasets,
+)
 from keras_dml.config.recipes import (
     DEFAULT_RECIPE,
     Recipe,
@@ -34,6 +40,7 @@ __all__ = [
     "DEFAULT_RECIPE",
     "AugmentationConfig",
     "DataConfig",
+    "DatasetFacts",
     "EvaluationConfig",
     "GroupConfig",
     "HeatConfig",
@@ -46,8 +53,11 @@ __all__ = [
     "Recipe",
     "RunConfig",
     "SamplingConfig",
+    "SourceFile",
     "StageConfig",
+    "dataset_facts",
     "dump_run_config",
+    "known_datasets",
     "load_recipe",
     "load_run_config",
     "merge",

@@ -2,13 +2,13 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from keras_dml.config.facts import dataset_facts
 from keras_dml.config.recipes import Recipe, load_recipe
 from keras_dml.config.sections import RunConfig
 from keras_dml.config.yaml_files import dump_yaml, parse_yaml, read_yaml
@@ -114,23 +114,13 @@ def dump_run_config(config: RunConfig) -> str:
 
 def _source_facts(source: str) -> dict[str, Any]:
     """What is known of the data: channels, mirroring, K, and a network."""
-    folder = resources.files("keras_dml.configs") / "datasets"
-    file = folder / f"{source}.yaml"
-    if "/" in source or ":" in source or not file.is_file():
-        file = folder / "default.yaml"
-    with resources.as_file(file) as path:
-        facts = read_yaml(path)
+    facts = dataset_facts(source)
+    small = facts.image_size <= SMALL_IMAGES
     return {
-        "data": {"channels": facts["channels"]},
-        "augmentation": {"flip": facts["flip"]},
-        "evaluation": {"k": facts["recall_k"]},
-        "model": {
-            "backbone": (
-                "small_cnn"
-                if facts["image_size"] <= SMALL_IMAGES
-                else "mobilenet_v2"
-            )
-        },
+        "data": {"channels": facts.channels},
+        "augmentation": {"flip": facts.flip},
+        "evaluation": {"k": list(facts.recall_k)},
+        "model": {"backbone": "small_cnn" if small else "mobilenet_v2"},
     }
 
 

@@ -4,7 +4,6 @@ The modules that need TensorFlow (`augmentation`, `decoding`, `index_batches`,
 `pipeline`, `random_crop` and `resizing`) are imported by their own names.
 """
 
-from keras_dml.data.facts import DatasetFacts, dataset_facts, known_datasets
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers import READERS, read
 from keras_dml.data.sampling import balanced_batches, random_batches
@@ -17,14 +16,11 @@ from keras_dml.data.splits import (
 
 __all__ = [
     "READERS",
-    "DatasetFacts",
     "Manifest",
     "balanced_batches",
     "class_disjoint",
-    "dataset_facts",
     "first_half",
     "hold_out_classes",
-    "known_datasets",
     "random_batches",
     "read",
     "within_classes",

@@ -2,7 +2,7 @@ import importlib.resources
 
 import pytest
 
-from keras_dml.data.facts import dataset_facts, known_datasets
+from keras_dml.config.facts import dataset_facts, known_datasets
 from keras_dml.data.readers import READERS
 
 
