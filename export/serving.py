@@ -24,9 +24,7 @@ def decode_image(contents) -> tf.Tensor:
     """
     image = tf.cond(
         tf.io.is_jpeg(contents),
-        lambda: tf.io.decode_jpeg(
-            contents, channels=3, dct_method="INTEGER_ACCURATE"
-        ),
+        lambda: decoding.decode_jpeg(contents),
         lambda: tf.cond(
             tf.strings.substr(contents, 0, 4) == b"\x89PNG",
             lambda: _decode_png(contents),
@@ -100,7 +98,7 @@ def _decode_png(contents):
     depth = tf.io.decode_raw(tf.strings.substr(contents, 24, 1), tf.uint8)[0]
     opaque = 2 ** tf.minimum(tf.cast(depth, tf.int32), 8) - 1
     alpha = tf.where(alpha == opaque, 255, alpha)
-    return _on_white(tf.concat([image[..., :3], alpha], axis=-1))
+    return decoding.on_white(tf.concat([image[..., :3], alpha], axis=-1))
 
 
 def _decode_rare(contents):
@@ -117,12 +115,6 @@ def _decode_webp(contents):
     image = tf.io.decode_webp(contents)[0]
     return tf.cond(
         tf.shape(image)[-1] == 4,
-        lambda: _on_white(tf.cast(image, tf.int32)),
+        lambda: decoding.on_white(tf.cast(image, tf.int32)),
         lambda: image,
     )
-
-
-def _on_white(image):
-    colour, alpha = image[..., :3], image[..., 3:]
-    blended = (colour * alpha + 255 * (255 - alpha) + 127) // 255
-    return tf.cast(blended, tf.uint8)

@@ -52,13 +52,26 @@ def decode(contents, channels: int = 3) -> tf.Tensor:
     """
     image = tf.cond(
         tf.io.is_jpeg(contents),
-        lambda: tf.io.decode_jpeg(
-            contents, channels=3, dct_method="INTEGER_ACCURATE"
-        ),
+        lambda: decode_jpeg(contents),
         lambda: _decode_other(contents),
     )
     image.set_shape((None, None, 3))
     return to_channels(image, channels)
+
+
+def decode_jpeg(contents) -> tf.Tensor:
+    """Decodes a JPEG to uint8 RGB, exactly and in the same way everywhere."""
+    return tf.io.decode_jpeg(
+        contents, channels=3, dct_method="INTEGER_ACCURATE"
+    )
+
+
+def on_white(image) -> tf.Tensor:
+    """An int32 RGBA image on a white ground, as uint8 RGB."""
+    colour, alpha = image[..., :3], image[..., 3:]
+    # Adding 127 rounds to the nearest, as Pillow does.
+    blended = (colour * alpha + 255 * (255 - alpha) + 127) // 255
+    return tf.cast(blended, tf.uint8)
 
 
 def decode_and_crop(
@@ -239,11 +252,7 @@ def _is_deep_png(contents):
 
 
 def _decode_png(contents):
-    image = tf.cast(tf.io.decode_png(contents, channels=4), tf.int32)
-    colour, alpha = image[..., :3], image[..., 3:]
-    # Adding 127 rounds to the nearest, as Pillow does.
-    blended = (colour * alpha + 255 * (255 - alpha) + 127) // 255
-    return tf.cast(blended, tf.uint8)
+    return on_white(tf.cast(tf.io.decode_png(contents, channels=4), tf.int32))
 
 
 def _decode_with_pillow(contents):
