@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_dml.console import without_native_output
 from keras_dml.errors import RunError
 from keras_dml.export.artefact import replacing_folder, write_manifest
 from keras_dml.export.saved_model import save_functions
@@ -96,7 +97,8 @@ def _convert(model):
         )
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
         try:
-            return converter.convert()
+            with without_native_output():
+                return converter.convert()
         except Exception as error:
             raise RunError(_explain(str(error))) from error
 

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_dml.console import without_native_output
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import retrieval_metrics
 from keras_dml.export.artefact import MANIFEST
@@ -78,7 +79,8 @@ def _saved_model_runner(folder):
 def _litert_runner(folder):
     from ai_edge_litert.interpreter import Interpreter
 
-    run = Interpreter(str(folder / FILE)).get_signature_runner("serve")
+    with without_native_output():
+        run = Interpreter(str(folder / FILE)).get_signature_runner("serve")
 
     def one_by_one(batch):
         pixels = np.rint(batch).astype("uint8")

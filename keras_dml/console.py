@@ -2,6 +2,8 @@
 
 import contextlib
 import logging
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,6 +47,25 @@ def track(
         for item in items:
             yield item
             progress.advance(task)
+
+
+@contextlib.contextmanager
+def without_native_output() -> Iterator[None]:
+    """Hides what compiled code writes to standard error.
+
+    TensorFlow's converter and LiteRT print notes there that no setting stops.
+    Their errors are exceptions and get through.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def format_table(rows: Sequence[Sequence[Any]]) -> str:

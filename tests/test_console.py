@@ -1,0 +1,46 @@
+import logging
+import os
+
+import pytest
+
+from keras_dml.console import (
+    format_table,
+    logger,
+    logging_to,
+    track,
+    without_native_output,
+)
+
+
+def test_columns_of_a_table_are_aligned():
+    lines = format_table([("group", "rate"), ("head", 0.5)]).splitlines()
+    assert lines == ["  group  rate", "  head   0.5"]
+
+
+def test_log_lines_go_to_the_file_and_to_standard_error(tmp_path, capfd):
+    path = tmp_path / "log.txt"
+    with logging_to(path):
+        logger.info("first")
+    logger.info("second")
+    assert "first" in path.read_text()
+    assert "second" not in path.read_text()
+    assert capfd.readouterr().err.count("first") == 1
+
+
+def test_logging_is_put_back(tmp_path):
+    before = (logger.level, logger.propagate, list(logger.handlers))
+    with pytest.raises(RuntimeError), logging_to(tmp_path / "log.txt"):
+        raise RuntimeError
+    assert (logger.level, logger.propagate, list(logger.handlers)) == before
+    assert logging.getLogger("keras_dml") is logger
+
+
+def test_native_output_is_hidden_and_comes_back(capfd):
+    with without_native_output():
+        os.write(2, b"noise")
+    os.write(2, b"news")
+    assert capfd.readouterr().err == "news"
+
+
+def test_tracking_yields_everything():
+    assert list(track([1, 2], "counting", 2)) == [1, 2]
