@@ -1,7 +1,13 @@
 """Losses on class labels and logits: pure functions and thin classes."""
 
 from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.multi_similarity import (
+    MultiSimilarity,
+    multi_similarity_loss,
+)
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.proxy_anchor import ProxyAnchor, proxy_anchor_loss
 from keras_dml.losses.proxy_nca import ProxyNCA, proxy_nca_loss
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
 from keras_dml.losses.registry import LOSSES, get
@@ -11,12 +17,17 @@ from keras_dml.losses.weighted_sum import WeightedSum
 __all__ = [
     "LOSSES",
     "LogitsLoss",
+    "MultiSimilarity",
     "NormalizedSoftmax",
+    "PairLoss",
+    "ProxyAnchor",
     "ProxyNCA",
     "ProxyNCAPlusPlus",
     "Softmax",
     "WeightedSum",
     "get",
+    "multi_similarity_loss",
+    "proxy_anchor_loss",
     "proxy_nca_loss",
     "softmax_cross_entropy",
 ]

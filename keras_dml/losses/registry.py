@@ -5,14 +5,18 @@ import inspect
 import keras
 
 from keras_dml.errors import UsageError
+from keras_dml.losses.multi_similarity import MultiSimilarity
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
+from keras_dml.losses.proxy_anchor import ProxyAnchor
 from keras_dml.losses.proxy_nca import ProxyNCA
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
 from keras_dml.losses.softmax import Softmax
 from keras_dml.naming import nearest
 
 LOSSES: dict[str, type[keras.losses.Loss]] = {
+    "multi_similarity": MultiSimilarity,
     "normalized_softmax": NormalizedSoftmax,
+    "proxy_anchor": ProxyAnchor,
     "proxy_nca": ProxyNCA,
     "proxy_nca_plus_plus": ProxyNCAPlusPlus,
     "softmax": Softmax,
