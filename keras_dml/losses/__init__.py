@@ -1,5 +1,7 @@
 """Losses on class labels and logits: pure functions and thin classes."""
 
+from keras_dml.losses.arc_face import ArcFace, arc_face_loss
+from keras_dml.losses.cos_face import CosFace, cos_face_loss
 from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.losses.multi_similarity import (
     MultiSimilarity,
@@ -15,6 +17,8 @@ from keras_dml.losses.softmax import Softmax, softmax_cross_entropy
 from keras_dml.losses.weighted_sum import WeightedSum
 
 __all__ = [
+    "ArcFace",
+    "CosFace",
     "LOSSES",
     "LogitsLoss",
     "MultiSimilarity",
@@ -25,6 +29,8 @@ __all__ = [
     "ProxyNCAPlusPlus",
     "Softmax",
     "WeightedSum",
+    "arc_face_loss",
+    "cos_face_loss",
     "get",
     "multi_similarity_loss",
     "proxy_anchor_loss",

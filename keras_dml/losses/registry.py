@@ -5,6 +5,8 @@ import inspect
 import keras
 
 from keras_dml.errors import UsageError
+from keras_dml.losses.arc_face import ArcFace
+from keras_dml.losses.cos_face import CosFace
 from keras_dml.losses.multi_similarity import MultiSimilarity
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
 from keras_dml.losses.proxy_anchor import ProxyAnchor
@@ -14,6 +16,8 @@ from keras_dml.losses.softmax import Softmax
 from keras_dml.naming import nearest
 
 LOSSES: dict[str, type[keras.losses.Loss]] = {
+    "arc_face": ArcFace,
+    "cos_face": CosFace,
     "multi_similarity": MultiSimilarity,
     "normalized_softmax": NormalizedSoftmax,
     "proxy_anchor": ProxyAnchor,

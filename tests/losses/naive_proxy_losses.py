@@ -21,3 +21,32 @@ def proxy_anchor(labels, similarities, scale=32.0, margin=0.1):
         exponents = [scale * (similarities[i, c] + margin) for i in others]
         value += soft_maximum(exponents) / classes
     return np.full(rows, value)
+
+
+def cross_entropy(labels, logits):
+    values = []
+    for label, row in zip(labels, logits, strict=True):
+        total = sum(np.exp(value - row[label]) for value in row)
+        values.append(np.log(total))
+    return np.array(values)
+
+
+def arc_face(
+    labels, similarities, margin=0.5, scale=64.0, straight_through=False
+):
+    """By the angle, which the library never computes."""
+    logits = similarities.astype("float64").copy()
+    for i, label in enumerate(labels):
+        theta = np.arccos(logits[i, label])
+        if theta + margin < np.pi:
+            logits[i, label] = np.cos(theta + margin)
+        else:
+            logits[i, label] -= margin * np.sin(margin)
+    return cross_entropy(labels, scale * logits)
+
+
+def cos_face(labels, similarities, margin=0.35, scale=64.0):
+    logits = similarities.copy()
+    for i, label in enumerate(labels):
+        logits[i, label] -= margin
+    return cross_entropy(labels, scale * logits)

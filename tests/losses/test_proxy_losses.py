@@ -21,6 +21,18 @@ CASES = {
         1,
         naive.proxy_anchor,
     ),
+    "arc_face": (
+        losses.ArcFace,
+        {"margin": 1.2, "scale": 8.0},
+        1,
+        naive.arc_face,
+    ),
+    "cos_face": (
+        losses.CosFace,
+        {"margin": 0.1, "scale": 8.0},
+        1,
+        naive.cos_face,
+    ),
 }
 
 # Labels of batches that lack something.
