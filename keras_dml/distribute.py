@@ -37,9 +37,13 @@ def all_gather(x):
         Tensor `(replicas * rows, ...)`, the rows of replica 0 first.
     """
     context = _replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
+    if num_replicas() == 1:
         return x
     import tensorflow as tf
+
+    if context is None:
+        # Keras builds a model outside of the replicas, for its shapes alone.
+        return tf.concat([x] * num_replicas(), axis=0)
 
     # `all_gather` forgets the static shape.
     return tf.ensure_shape(context.all_gather(x, axis=0), [None, *x.shape[1:]])

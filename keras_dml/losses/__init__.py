@@ -17,9 +17,9 @@ from keras_dml.losses.softmax import Softmax, softmax_cross_entropy
 from keras_dml.losses.weighted_sum import WeightedSum
 
 __all__ = [
+    "LOSSES",
     "ArcFace",
     "CosFace",
-    "LOSSES",
     "LogitsLoss",
     "MultiSimilarity",
     "NormalizedSoftmax",
