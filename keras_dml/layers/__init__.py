@@ -1,5 +1,6 @@
 """Keras layers of metric learning: pooling, head, proxies, logits."""
 
+from keras_dml.layers.centre_distance import CentreDistance
 from keras_dml.layers.embedding_head import EmbeddingHead
 from keras_dml.layers.frozen_statistics_batch_normalization import (
     FrozenStatisticsBatchNormalization,
@@ -22,6 +23,7 @@ from keras_dml.layers.scaled_logits import ScaledLogits
 from keras_dml.layers.unit_rows import unit_rows
 
 __all__ = [
+    "CentreDistance",
     "EmbeddingHead",
     "FrozenStatisticsBatchNormalization",
     "GlobalAveragePlusMaxPooling2D",

@@ -13,7 +13,12 @@ from keras_dml.losses.proxy_anchor import ProxyAnchor, proxy_anchor_loss
 from keras_dml.losses.proxy_nca import ProxyNCA, proxy_nca_loss
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
 from keras_dml.losses.registry import LOSSES, get
+from keras_dml.losses.soft_triple import SoftTriple, soft_triple_loss
 from keras_dml.losses.softmax import Softmax, softmax_cross_entropy
+from keras_dml.losses.sub_centre_arc_face import (
+    SubCentreArcFace,
+    sub_centre_arc_face_loss,
+)
 from keras_dml.losses.weighted_sum import WeightedSum
 
 __all__ = [
@@ -27,7 +32,9 @@ __all__ = [
     "ProxyAnchor",
     "ProxyNCA",
     "ProxyNCAPlusPlus",
+    "SoftTriple",
     "Softmax",
+    "SubCentreArcFace",
     "WeightedSum",
     "arc_face_loss",
     "cos_face_loss",
@@ -35,5 +42,7 @@ __all__ = [
     "multi_similarity_loss",
     "proxy_anchor_loss",
     "proxy_nca_loss",
+    "soft_triple_loss",
     "softmax_cross_entropy",
+    "sub_centre_arc_face_loss",
 ]

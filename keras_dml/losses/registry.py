@@ -12,7 +12,9 @@ from keras_dml.losses.normalized_softmax import NormalizedSoftmax
 from keras_dml.losses.proxy_anchor import ProxyAnchor
 from keras_dml.losses.proxy_nca import ProxyNCA
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
+from keras_dml.losses.soft_triple import SoftTriple
 from keras_dml.losses.softmax import Softmax
+from keras_dml.losses.sub_centre_arc_face import SubCentreArcFace
 from keras_dml.naming import nearest
 
 LOSSES: dict[str, type[keras.losses.Loss]] = {
@@ -23,7 +25,9 @@ LOSSES: dict[str, type[keras.losses.Loss]] = {
     "proxy_anchor": ProxyAnchor,
     "proxy_nca": ProxyNCA,
     "proxy_nca_plus_plus": ProxyNCAPlusPlus,
+    "soft_triple": SoftTriple,
     "softmax": Softmax,
+    "sub_centre_arc_face": SubCentreArcFace,
 }
 
 

@@ -50,3 +50,17 @@ def cos_face(labels, similarities, margin=0.35, scale=64.0):
     for i, label in enumerate(labels):
         logits[i, label] -= margin
     return cross_entropy(labels, scale * logits)
+
+
+def soft_triple(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
+    rows, classes = similarities.shape[:2]
+    merged = np.zeros((rows, classes))
+    for i, c in np.ndindex(rows, classes):
+        centres = np.atleast_1d(similarities[i, c])
+        shares = np.exp(gamma * centres)
+        merged[i, c] = np.sum(shares / shares.sum() * centres)
+    return cos_face(labels, merged, margin, scale)
+
+
+def sub_centre_arc_face(labels, similarities, margin=0.5, scale=64.0):
+    return arc_face(labels, similarities.max(axis=2), margin, scale)
