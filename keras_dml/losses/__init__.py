@@ -1,6 +1,7 @@
 """Losses on class labels and logits: pure functions and thin classes."""
 
 from keras_dml.losses.arc_face import ArcFace, arc_face_loss
+from keras_dml.losses.contrastive import Contrastive, contrastive_loss
 from keras_dml.losses.cos_face import CosFace, cos_face_loss
 from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.losses.multi_similarity import (
@@ -19,11 +20,13 @@ from keras_dml.losses.sub_centre_arc_face import (
     SubCentreArcFace,
     sub_centre_arc_face_loss,
 )
+from keras_dml.losses.triplet import Triplet, triplet_loss
 from keras_dml.losses.weighted_sum import WeightedSum
 
 __all__ = [
     "LOSSES",
     "ArcFace",
+    "Contrastive",
     "CosFace",
     "LogitsLoss",
     "MultiSimilarity",
@@ -35,8 +38,10 @@ __all__ = [
     "SoftTriple",
     "Softmax",
     "SubCentreArcFace",
+    "Triplet",
     "WeightedSum",
     "arc_face_loss",
+    "contrastive_loss",
     "cos_face_loss",
     "get",
     "multi_similarity_loss",
@@ -45,4 +50,5 @@ __all__ = [
     "soft_triple_loss",
     "softmax_cross_entropy",
     "sub_centre_arc_face_loss",
+    "triplet_loss",
 ]

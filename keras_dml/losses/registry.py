@@ -6,6 +6,7 @@ import keras
 
 from keras_dml.errors import UsageError
 from keras_dml.losses.arc_face import ArcFace
+from keras_dml.losses.contrastive import Contrastive
 from keras_dml.losses.cos_face import CosFace
 from keras_dml.losses.multi_similarity import MultiSimilarity
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
@@ -15,10 +16,12 @@ from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
 from keras_dml.losses.soft_triple import SoftTriple
 from keras_dml.losses.softmax import Softmax
 from keras_dml.losses.sub_centre_arc_face import SubCentreArcFace
+from keras_dml.losses.triplet import Triplet
 from keras_dml.naming import nearest
 
 LOSSES: dict[str, type[keras.losses.Loss]] = {
     "arc_face": ArcFace,
+    "contrastive": Contrastive,
     "cos_face": CosFace,
     "multi_similarity": MultiSimilarity,
     "normalized_softmax": NormalizedSoftmax,
@@ -28,6 +31,7 @@ LOSSES: dict[str, type[keras.losses.Loss]] = {
     "soft_triple": SoftTriple,
     "softmax": Softmax,
     "sub_centre_arc_face": SubCentreArcFace,
+    "triplet": Triplet,
 }
 
 

@@ -42,3 +42,61 @@ def multi_similarity(positive, negative, x, mining=None):
             + math.log(1 + sum(math.exp(50 * (s - 0.5)) for s in n)) / 50
         )
     return mean(values)
+
+
+def contrastive(positive, negative, x, form="similarity", power=1):
+    x, p, n = unit(x), [], []
+    for i in range(len(x)):
+        for j in range(len(x)):
+            s, d = x[i] @ x[j], np.linalg.norm(x[i] - x[j])
+            far, near = (1 - s, s - 0.5) if form == "similarity" else (d, 1 - d)
+            p += [far**power] if positive[i, j] and far > 0 else []
+            n += [near**power] if negative[i, j] and near > 0 else []
+    return mean(p) + mean(n)
+
+
+def distance_of(metric, a, b):
+    if metric == "cosine":
+        return 1 - a @ b
+    squared = np.sum((a - b) ** 2)
+    return squared if metric == "squared_euclidean" else math.sqrt(squared)
+
+
+def triplet(
+    positive,
+    negative,
+    x,
+    margin=0.1,
+    mining="semi_hard",
+    distance="cosine",
+    average="non_zero",
+    soft=False,
+    normalize=True,
+):
+    x, values = unit(x) if normalize else x, []
+    for a in range(len(x)):
+        p = [distance_of(distance, x[a], x[j]) for j in columns(positive, a)]
+        n = [distance_of(distance, x[a], x[j]) for j in columns(negative, a)]
+        if not p or not n:
+            continue
+        if mining in ("hard", "easy"):
+            excess = (max(p) if mining == "hard" else min(p)) - min(n)
+            values.append(
+                math.log(1 + math.exp(excess))
+                if soft
+                else max(0.0, excess + margin)
+            )
+            continue
+        for d in p:
+            farther = [e for e in n if e > d]
+            if mining == "all_semi_hard":
+                values += [d - e + margin for e in farther if e <= d + margin]
+            elif farther:
+                values.append(max(0.0, d - min(farther) + margin))
+            elif mining == "facenet":
+                values.append(max(0.0, d - max(n) + margin))
+            else:
+                values.append(0.0)
+    if average == "non_zero":
+        values = [v for v in values if v > 0]
+    return mean(values)

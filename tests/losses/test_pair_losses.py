@@ -1,6 +1,7 @@
 """Laws of every loss on the pairs of a batch, and the input they refuse."""
 
 import functools
+import re
 
 import keras
 import numpy as np
@@ -28,6 +29,32 @@ CASES = {
         functools.partial(naive.multi_similarity, mining=0.1),
     ),
 }
+for form, power in (("similarity", 1), ("euclidean", 1), ("euclidean", 2)):
+    arguments = {"form": form, "power": power}
+    CASES[f"contrastive_{form}_{power}"] = (
+        losses.Contrastive,
+        arguments,
+        functools.partial(naive.contrastive, **arguments),
+    )
+for arguments in (
+    {"margin": 0.3},
+    {"margin": 0.3, "mining": "all_semi_hard", "distance": "euclidean"},
+    {
+        "margin": 1.0,
+        "mining": "facenet",
+        "distance": "euclidean",
+        "average": "all",
+        "normalize": False,
+    },
+    {"mining": "hard", "distance": "squared_euclidean", "average": "all"},
+    {"mining": "hard", "soft": True, "distance": "euclidean"},
+    {"mining": "easy", "margin": 0.5},
+):
+    CASES["triplet_" + "_".join(map(str, arguments.values()))] = (
+        losses.Triplet,
+        arguments,
+        functools.partial(naive.triplet, **arguments),
+    )
 EACH = pytest.mark.parametrize("case", CASES)
 
 
@@ -141,7 +168,8 @@ def test_degenerate_batches_give_finite_values_and_gradients(case, batch):
     assert np.isfinite(value)
     # `None` would be a graph that is not connected.
     assert np.isfinite(gradient).all()
-    if "duplicates" not in batch:
+    # Equal vectors, and zero next to unit ones, lie on a margin by rounding.
+    if "duplicates" not in batch and batch != "one zero vector":
         np.testing.assert_allclose(
             value, expected(case, labels, x), rtol=1e-4, atol=1e-5
         )
@@ -273,3 +301,71 @@ def test_float_labels_are_refused_in_fit():
     model.compile("sgd", losses.MultiSimilarity())
     with pytest.raises(ValueError, match="must be integer class labels"):
         model.fit(X, LABELS.astype("float32"), verbose=0)
+
+
+@pytest.mark.parametrize(
+    "cls, arguments, message",
+    [
+        (losses.MultiSimilarity, {"alpha": 0}, "`alpha`.*positive.*alpha=0"),
+        (losses.Contrastive, {"form": "cosine"}, "`form`.*form='cosine'"),
+        (losses.Contrastive, {"power": -1}, "`power`.*positive.*power=-1"),
+        (losses.Triplet, {"mining": "semihard"}, "`mining`.*mean 'semi_hard'"),
+        (losses.Triplet, {"distance": "l2"}, "`distance`.*distance='l2'"),
+        (losses.Triplet, {"average": "mean"}, "`average`.*average='mean'"),
+        (losses.Triplet, {"soft": True}, "`soft=True` needs.*semi_hard"),
+    ],
+)
+def test_refused_arguments(cls, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        cls(**arguments)
+
+
+def test_semi_hard_takes_the_nearest_of_the_farther_negatives():
+    """Positive at 0.5; negatives at 0.5 (not farther), 0.55, 0.58 and 0.9."""
+    distance = np.array([[0.0, 0.5, 0.5, 0.55, 0.58, 0.9]])
+    positive = np.array([[False, True] + 4 * [False]])
+    negative = ~positive & (distance > 0)
+    for mining, wanted in (
+        ("semi_hard", 0.05),
+        ("facenet", 0.05),
+        ("all_semi_hard", (0.05 + 0.02) / 2),
+        ("hard", 0.1),
+    ):
+        value = losses.triplet_loss(
+            distance, positive, negative, margin=0.1, mining=mining
+        )
+        np.testing.assert_allclose(value, [wanted], rtol=1e-6)
+
+
+def test_only_the_facenet_rule_falls_back_to_the_farthest_negative():
+    distance = np.array([[0.0, 0.5, 0.1, 0.4]])
+    positive = np.array([[False, True, False, False]])
+    negative = np.array([[False, False, True, True]])
+    for mining, wanted in (("semi_hard", 0.0), ("facenet", 0.5 - 0.4 + 0.1)):
+        value = losses.triplet_loss(
+            distance, positive, negative, margin=0.1, mining=mining
+        )
+        np.testing.assert_allclose(value, [wanted], rtol=1e-6)
+
+
+@pytest.mark.parametrize("mining", ["semi_hard", "facenet", "all_semi_hard"])
+def test_triplet_mining_allocates_no_cube(mining):
+    """Compiled, with 96 rows in classes of four."""
+    rows = 96
+    labels = tf.range(rows) // 4
+    x = tf.constant(RNG.standard_normal((rows, 8)), "float32")
+    loss = losses.Triplet(mining=mining)
+
+    @tf.function(jit_compile=True)
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = loss(labels, x)
+        return value, tape.gradient(value, x)
+
+    program = step.experimental_get_compiler_ir(x)(stage="optimized_hlo")
+    sizes = [
+        np.prod([int(n) for n in shape.split(",")])
+        for shape in re.findall(r"(?:f32|s32|pred)\[([\d,]+)\]", program)
+    ]
+    assert rows**2 <= max(sizes) < 4 * rows**2
