@@ -3,12 +3,19 @@
 from keras_dml.losses.arc_face import ArcFace, arc_face_loss
 from keras_dml.losses.contrastive import Contrastive, contrastive_loss
 from keras_dml.losses.cos_face import CosFace, cos_face_loss
+from keras_dml.losses.lifted_structure import (
+    LiftedStructure,
+    lifted_pairs_loss,
+    lifted_structure_loss,
+)
 from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.losses.multi_similarity import (
     MultiSimilarity,
     multi_similarity_loss,
 )
+from keras_dml.losses.n_pair import NPair, n_pair_loss
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
+from keras_dml.losses.nt_xent import NTXent, nt_xent_loss
 from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.losses.proxy_anchor import ProxyAnchor, proxy_anchor_loss
 from keras_dml.losses.proxy_nca import ProxyNCA, proxy_nca_loss
@@ -20,6 +27,7 @@ from keras_dml.losses.sub_centre_arc_face import (
     SubCentreArcFace,
     sub_centre_arc_face_loss,
 )
+from keras_dml.losses.sup_con import SupCon, sup_con_loss
 from keras_dml.losses.triplet import Triplet, triplet_loss
 from keras_dml.losses.weighted_sum import WeightedSum
 
@@ -28,8 +36,11 @@ __all__ = [
     "ArcFace",
     "Contrastive",
     "CosFace",
+    "LiftedStructure",
     "LogitsLoss",
     "MultiSimilarity",
+    "NPair",
+    "NTXent",
     "NormalizedSoftmax",
     "PairLoss",
     "ProxyAnchor",
@@ -38,17 +49,23 @@ __all__ = [
     "SoftTriple",
     "Softmax",
     "SubCentreArcFace",
+    "SupCon",
     "Triplet",
     "WeightedSum",
     "arc_face_loss",
     "contrastive_loss",
     "cos_face_loss",
     "get",
+    "lifted_pairs_loss",
+    "lifted_structure_loss",
     "multi_similarity_loss",
+    "n_pair_loss",
+    "nt_xent_loss",
     "proxy_anchor_loss",
     "proxy_nca_loss",
     "soft_triple_loss",
     "softmax_cross_entropy",
     "sub_centre_arc_face_loss",
+    "sup_con_loss",
     "triplet_loss",
 ]

@@ -37,6 +37,8 @@ class PairLoss(keras.losses.Loss, abc.ABC):
     """
 
     normalize = True
+    # Whether the columns must be the rows of the batch, and no memory.
+    within_batch = False
 
     @abc.abstractmethod
     def pair_loss(self, pairs: Pairs):

@@ -126,6 +126,7 @@ def batch_mean(totals, counts):
     total = ops.sum(distribute.all_gather(totals))
     number = ops.sum(distribute.all_gather(ops.stop_gradient(counts)))
     mean = total / ops.maximum(number, ops.ones_like(number))
+    mean = ops.where(number > 0, mean, ops.zeros_like(mean))
     return ops.broadcast_to(mean, ops.shape(totals))
 
 

@@ -100,3 +100,81 @@ def triplet(
     if average == "non_zero":
         values = [v for v in values if v > 0]
     return mean(values)
+
+
+def n_pair(positive, negative, x, l2=0.02):
+    rows = range(len(x))
+    turn = [sum(bool(positive[j, i]) for j in range(i)) for i in rows]
+    candidates = [j for j in rows if turn[j] == 1]
+    values = []
+    for i in rows:
+        own = [j for j in candidates if positive[i, j]]
+        if turn[i] == 0 and own:
+            total = sum(math.exp(x[i] @ x[j]) for j in candidates)
+            values.append(math.log(total) - mean([x[i] @ x[j] for j in own]))
+    return mean(values) + l2 * mean([row @ row for row in x])
+
+
+def lifted_structure(
+    positive,
+    negative,
+    x,
+    form="similarity",
+    margin=0.5,
+    positive_scale=1.0,
+    negative_scale=1.0,
+    hinge=True,
+    mining_margin=None,
+    normalize=True,
+):
+    x, values = unit(x) if normalize else x, []
+
+    def distance(i, j):
+        return distance_of("euclidean", x[i], x[j])
+
+    for i in range(len(x)):
+        p, n = columns(positive, i), columns(negative, i)
+        if form == "pairs":
+            for j in p:
+                against = [distance(i, k) for k in n]
+                against += [distance(j, k) for k in columns(negative, j)]
+                if n and columns(negative, j):
+                    total = sum(math.exp(margin - d) for d in against)
+                    joint = math.log(total) + distance(i, j)
+                    values.append(max(0.0, joint) ** 2 / 2)
+            continue
+        if form == "similarity":
+            p, n = ([x[i] @ x[j] for j in side] for side in (p, n))
+        else:
+            p, n = ([-distance(i, j) for j in side] for side in (p, n))
+        if p and n and mining_margin is not None:
+            lowest, highest = min(p), max(n)
+            p = [s for s in p if s - mining_margin < highest]
+            n = [s for s in n if s + mining_margin > lowest]
+        if not p or not n:
+            values.append(0.0)
+            continue
+        near = sum(math.exp(positive_scale * (margin - s)) for s in p)
+        far = sum(math.exp(negative_scale * s) for s in n)
+        value = math.log(near) / positive_scale + math.log(far) / negative_scale
+        values.append(max(0.0, value) if hinge else value)
+    return mean(values)
+
+
+def sup_con(positive, negative, x, temperature=0.1):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        p = [math.exp(x[i] @ x[j] / temperature) for j in columns(positive, i)]
+        n = [math.exp(x[i] @ x[j] / temperature) for j in columns(negative, i)]
+        if p:
+            values.append(mean([-math.log(e / sum(p + n)) for e in p]))
+    return mean(values)
+
+
+def nt_xent(positive, negative, x, temperature=0.1):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        p = [math.exp(x[i] @ x[j] / temperature) for j in columns(positive, i)]
+        n = [math.exp(x[i] @ x[j] / temperature) for j in columns(negative, i)]
+        values += [-math.log(e / (e + sum(n))) for e in p if n]
+    return mean(values)

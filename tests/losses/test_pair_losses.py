@@ -55,6 +55,20 @@ for arguments in (
         arguments,
         functools.partial(naive.triplet, **arguments),
     )
+for arguments in (
+    {"mining_margin": 0.1},
+    {"positive_scale": 2.0, "negative_scale": 40.0, "hinge": False},
+    {"form": "distance", "margin": 1.0},
+    {"form": "pairs", "margin": 1.0, "normalize": False},
+):
+    CASES["lifted_structure_" + "_".join(map(str, arguments.values()))] = (
+        losses.LiftedStructure,
+        arguments,
+        functools.partial(naive.lifted_structure, **arguments),
+    )
+CASES["n_pair"] = (losses.NPair, {}, naive.n_pair)
+CASES["sup_con"] = (losses.SupCon, {}, naive.sup_con)
+CASES["nt_xent"] = (losses.NTXent, {}, naive.nt_xent)
 EACH = pytest.mark.parametrize("case", CASES)
 
 
@@ -313,6 +327,15 @@ def test_float_labels_are_refused_in_fit():
         (losses.Triplet, {"distance": "l2"}, "`distance`.*distance='l2'"),
         (losses.Triplet, {"average": "mean"}, "`average`.*average='mean'"),
         (losses.Triplet, {"soft": True}, "`soft=True` needs.*semi_hard"),
+        (losses.LiftedStructure, {"form": "tfa"}, "`form`.*form='tfa'"),
+        (
+            losses.LiftedStructure,
+            {"form": "pairs", "hinge": False},
+            "`form='pairs'` has no.*hinge=False",
+        ),
+        (losses.NPair, {"l2": float("nan")}, "`l2`.*finite.*l2=nan"),
+        (losses.SupCon, {"temperature": 0.0}, "`temperature`.*positive"),
+        (losses.NTXent, {"temperature": -1}, "`temperature`.*positive"),
     ],
 )
 def test_refused_arguments(cls, arguments, message):
@@ -369,3 +392,18 @@ def test_triplet_mining_allocates_no_cube(mining):
         for shape in re.findall(r"(?:f32|s32|pred)\[([\d,]+)\]", program)
     ]
     assert rows**2 <= max(sizes) < 4 * rows**2
+
+
+def test_sup_con_and_nt_xent_agree_on_two_views():
+    labels = np.arange(8) // 2
+    np.testing.assert_allclose(
+        losses.SupCon()(labels, X), losses.NTXent()(labels, X), rtol=1e-6
+    )
+
+
+def test_n_pair_uses_one_pair_of_each_class():
+    """A third row of a class changes the regularizer alone."""
+    labels = np.array([0, 1, 0, 1, 0], "int32")
+    loss = losses.NPair(l2=0.0, dtype="float64")
+    x = X[:5]
+    np.testing.assert_allclose(loss(labels, x), loss(labels[:4], x[:4]))
