@@ -1,6 +1,7 @@
 """Losses on class labels and logits: pure functions and thin classes."""
 
 from keras_dml.losses.arc_face import ArcFace, arc_face_loss
+from keras_dml.losses.circle import Circle, circle_loss
 from keras_dml.losses.contrastive import Contrastive, contrastive_loss
 from keras_dml.losses.cos_face import CosFace, cos_face_loss
 from keras_dml.losses.lifted_structure import (
@@ -21,6 +22,7 @@ from keras_dml.losses.proxy_anchor import ProxyAnchor, proxy_anchor_loss
 from keras_dml.losses.proxy_nca import ProxyNCA, proxy_nca_loss
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
 from keras_dml.losses.registry import LOSSES, get
+from keras_dml.losses.smooth_ap import SmoothAP, smooth_ap_loss
 from keras_dml.losses.soft_triple import SoftTriple, soft_triple_loss
 from keras_dml.losses.softmax import Softmax, softmax_cross_entropy
 from keras_dml.losses.sub_centre_arc_face import (
@@ -34,6 +36,7 @@ from keras_dml.losses.weighted_sum import WeightedSum
 __all__ = [
     "LOSSES",
     "ArcFace",
+    "Circle",
     "Contrastive",
     "CosFace",
     "LiftedStructure",
@@ -46,6 +49,7 @@ __all__ = [
     "ProxyAnchor",
     "ProxyNCA",
     "ProxyNCAPlusPlus",
+    "SmoothAP",
     "SoftTriple",
     "Softmax",
     "SubCentreArcFace",
@@ -53,6 +57,7 @@ __all__ = [
     "Triplet",
     "WeightedSum",
     "arc_face_loss",
+    "circle_loss",
     "contrastive_loss",
     "cos_face_loss",
     "get",
@@ -63,6 +68,7 @@ __all__ = [
     "nt_xent_loss",
     "proxy_anchor_loss",
     "proxy_nca_loss",
+    "smooth_ap_loss",
     "soft_triple_loss",
     "softmax_cross_entropy",
     "sub_centre_arc_face_loss",

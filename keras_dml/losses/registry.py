@@ -6,6 +6,7 @@ import keras
 
 from keras_dml.errors import UsageError
 from keras_dml.losses.arc_face import ArcFace
+from keras_dml.losses.circle import Circle
 from keras_dml.losses.contrastive import Contrastive
 from keras_dml.losses.cos_face import CosFace
 from keras_dml.losses.lifted_structure import LiftedStructure
@@ -16,6 +17,7 @@ from keras_dml.losses.nt_xent import NTXent
 from keras_dml.losses.proxy_anchor import ProxyAnchor
 from keras_dml.losses.proxy_nca import ProxyNCA
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
+from keras_dml.losses.smooth_ap import SmoothAP
 from keras_dml.losses.soft_triple import SoftTriple
 from keras_dml.losses.softmax import Softmax
 from keras_dml.losses.sub_centre_arc_face import SubCentreArcFace
@@ -25,6 +27,7 @@ from keras_dml.naming import nearest
 
 LOSSES: dict[str, type[keras.losses.Loss]] = {
     "arc_face": ArcFace,
+    "circle": Circle,
     "contrastive": Contrastive,
     "cos_face": CosFace,
     "lifted_structure": LiftedStructure,
@@ -35,6 +38,7 @@ LOSSES: dict[str, type[keras.losses.Loss]] = {
     "proxy_anchor": ProxyAnchor,
     "proxy_nca": ProxyNCA,
     "proxy_nca_plus_plus": ProxyNCAPlusPlus,
+    "smooth_ap": SmoothAP,
     "soft_triple": SoftTriple,
     "softmax": Softmax,
     "sub_centre_arc_face": SubCentreArcFace,

@@ -178,3 +178,32 @@ def nt_xent(positive, negative, x, temperature=0.1):
         n = [math.exp(x[i] @ x[j] / temperature) for j in columns(negative, i)]
         values += [-math.log(e / (e + sum(n))) for e in p if n]
     return mean(values)
+
+
+def smooth_ap(positive, negative, x, temperature=0.01):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        p, n, total = columns(positive, i), columns(negative, i), 0.0
+        for k in p:
+            others = [(x[i] @ (x[j] - x[k])) / temperature for j in p if j != k]
+            against = [(x[i] @ (x[j] - x[k])) / temperature for j in n]
+            rank = 1 + sum(1 / (1 + math.exp(-z)) for z in others)
+            total += rank / (
+                rank + sum(1 / (1 + math.exp(-z)) for z in against)
+            )
+        if p:
+            values.append(1 - total / len(p))
+    return mean(values)
+
+
+def circle(positive, negative, x, gamma=80.0, margin=0.4):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        p = [max(0.0, 1 - x[i] @ x[j]) for j in columns(positive, i)]
+        n = [max(0.0, 1 - x[i] @ x[j]) for j in columns(negative, i)]
+        pull = [gamma * (margin + d) * (d - margin) for d in p]
+        push = [gamma * max(0, 1 + margin - d) * (1 - margin - d) for d in n]
+        if p and n:
+            z = np.logaddexp.reduce(pull) + np.logaddexp.reduce(push)
+            values.append(np.logaddexp(0.0, z))
+    return mean([v for v in values if v > 0])

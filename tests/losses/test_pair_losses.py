@@ -68,6 +68,12 @@ for arguments in (
     )
 CASES["n_pair"] = (losses.NPair, {}, naive.n_pair)
 CASES["sup_con"] = (losses.SupCon, {}, naive.sup_con)
+CASES["smooth_ap"] = (
+    losses.SmoothAP,
+    {"temperature": 0.1},
+    functools.partial(naive.smooth_ap, temperature=0.1),
+)
+CASES["circle"] = (losses.Circle, {}, naive.circle)
 CASES["nt_xent"] = (losses.NTXent, {}, naive.nt_xent)
 EACH = pytest.mark.parametrize("case", CASES)
 
@@ -335,6 +341,8 @@ def test_float_labels_are_refused_in_fit():
         ),
         (losses.NPair, {"l2": float("nan")}, "`l2`.*finite.*l2=nan"),
         (losses.SupCon, {"temperature": 0.0}, "`temperature`.*positive"),
+        (losses.SmoothAP, {"temperature": 0}, "`temperature`.*positive"),
+        (losses.Circle, {"gamma": 0}, "`gamma`.*positive"),
         (losses.NTXent, {"temperature": -1}, "`temperature`.*positive"),
     ],
 )
@@ -371,13 +379,20 @@ def test_only_the_facenet_rule_falls_back_to_the_farthest_negative():
         np.testing.assert_allclose(value, [wanted], rtol=1e-6)
 
 
-@pytest.mark.parametrize("mining", ["semi_hard", "facenet", "all_semi_hard"])
-def test_triplet_mining_allocates_no_cube(mining):
+@pytest.mark.parametrize(
+    "loss",
+    [
+        losses.Triplet(mining="semi_hard"),
+        losses.Triplet(mining="facenet"),
+        losses.Triplet(mining="all_semi_hard"),
+        losses.SmoothAP(),
+    ],
+)
+def test_no_cube_is_allocated(loss):
     """Compiled, with 96 rows in classes of four."""
     rows = 96
     labels = tf.range(rows) // 4
     x = tf.constant(RNG.standard_normal((rows, 8)), "float32")
-    loss = losses.Triplet(mining=mining)
 
     @tf.function(jit_compile=True)
     def step(x):
@@ -407,3 +422,31 @@ def test_n_pair_uses_one_pair_of_each_class():
     loss = losses.NPair(l2=0.0, dtype="float64")
     x = X[:5]
     np.testing.assert_allclose(loss(labels, x), loss(labels[:4], x[:4]))
+
+
+def test_circle_is_that_of_keras_on_one_device():
+    x = naive.unit(X)
+    theirs = keras.losses.Circle(dtype="float64")
+    wanted, wanted_gradient = value_and_gradient(theirs, LABELS, x)
+    value, gradient = value_and_gradient(
+        losses.Circle(dtype="float64", normalize=False), LABELS, x
+    )
+    np.testing.assert_allclose(value, wanted, rtol=1e-9)
+    np.testing.assert_allclose(gradient, wanted_gradient, atol=1e-9)
+
+
+def test_circle_of_keras_works_in_a_stock_model():
+    inputs = keras.Input((4,))
+    unit = keras.layers.UnitNormalization()(keras.layers.Dense(3)(inputs))
+    model = keras.Model(inputs, unit)
+    model.compile("sgd", keras.losses.Circle())
+    history = model.fit(X, LABELS, batch_size=8, epochs=5, verbose=0)
+    assert history.history["loss"][-1] < history.history["loss"][0]
+
+
+def test_smooth_ap_is_the_average_precision_when_cold():
+    """Ranks 1 and 3 of the positives: (1/1 + 2/3) / 2."""
+    similarity = np.array([[0.9, 0.8, 0.7, 0.1]])
+    positive = np.array([[True, False, True, False]])
+    value = losses.smooth_ap_loss(similarity, positive, ~positive, 1e-3)
+    np.testing.assert_allclose(value, [1 - (1 + 2 / 3) / 2], rtol=1e-6)
