@@ -1,6 +1,7 @@
 """Keras layers of metric learning: pooling, head, proxies, logits."""
 
 from keras_dml.layers.centre_distance import CentreDistance
+from keras_dml.layers.class_boundaries import ClassBoundaries
 from keras_dml.layers.embedding_head import EmbeddingHead
 from keras_dml.layers.frozen_statistics_batch_normalization import (
     FrozenStatisticsBatchNormalization,
@@ -24,6 +25,7 @@ from keras_dml.layers.unit_rows import unit_rows
 
 __all__ = [
     "CentreDistance",
+    "ClassBoundaries",
     "EmbeddingHead",
     "FrozenStatisticsBatchNormalization",
     "GlobalAveragePlusMaxPooling2D",

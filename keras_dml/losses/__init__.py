@@ -4,12 +4,16 @@ from keras_dml.losses.arc_face import ArcFace, arc_face_loss
 from keras_dml.losses.circle import Circle, circle_loss
 from keras_dml.losses.contrastive import Contrastive, contrastive_loss
 from keras_dml.losses.cos_face import CosFace, cos_face_loss
+from keras_dml.losses.distance_weighted_sampling import (
+    distance_weighted_negatives,
+)
 from keras_dml.losses.lifted_structure import (
     LiftedStructure,
     lifted_pairs_loss,
     lifted_structure_loss,
 )
 from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.margin import Margin, margin_loss
 from keras_dml.losses.multi_similarity import (
     MultiSimilarity,
     multi_similarity_loss,
@@ -41,6 +45,7 @@ __all__ = [
     "CosFace",
     "LiftedStructure",
     "LogitsLoss",
+    "Margin",
     "MultiSimilarity",
     "NPair",
     "NTXent",
@@ -60,9 +65,11 @@ __all__ = [
     "circle_loss",
     "contrastive_loss",
     "cos_face_loss",
+    "distance_weighted_negatives",
     "get",
     "lifted_pairs_loss",
     "lifted_structure_loss",
+    "margin_loss",
     "multi_similarity_loss",
     "n_pair_loss",
     "nt_xent_loss",

@@ -10,6 +10,7 @@ from keras_dml.losses.circle import Circle
 from keras_dml.losses.contrastive import Contrastive
 from keras_dml.losses.cos_face import CosFace
 from keras_dml.losses.lifted_structure import LiftedStructure
+from keras_dml.losses.margin import Margin
 from keras_dml.losses.multi_similarity import MultiSimilarity
 from keras_dml.losses.n_pair import NPair
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
@@ -31,6 +32,7 @@ LOSSES: dict[str, type[keras.losses.Loss]] = {
     "contrastive": Contrastive,
     "cos_face": CosFace,
     "lifted_structure": LiftedStructure,
+    "margin": Margin,
     "multi_similarity": MultiSimilarity,
     "n_pair": NPair,
     "normalized_softmax": NormalizedSoftmax,
