@@ -21,10 +21,13 @@ from keras_dml.losses.multi_similarity import (
 from keras_dml.losses.n_pair import NPair, n_pair_loss
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
 from keras_dml.losses.nt_xent import NTXent, nt_xent_loss
+from keras_dml.losses.our_loss_1 import OurLoss1
+from keras_dml.losses.our_loss_2 import OurLoss2
 from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.losses.proxy_anchor import ProxyAnchor, proxy_anchor_loss
 from keras_dml.losses.proxy_nca import ProxyNCA, proxy_nca_loss
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
+from keras_dml.losses.proxy_repulsion import ProxyRepulsion
 from keras_dml.losses.registry import LOSSES, get
 from keras_dml.losses.smooth_ap import SmoothAP, smooth_ap_loss
 from keras_dml.losses.soft_triple import SoftTriple, soft_triple_loss
@@ -36,6 +39,7 @@ from keras_dml.losses.sub_centre_arc_face import (
 from keras_dml.losses.sup_con import SupCon, sup_con_loss
 from keras_dml.losses.triplet import Triplet, triplet_loss
 from keras_dml.losses.weighted_sum import WeightedSum
+from keras_dml.losses.with_memory import WithMemory
 
 __all__ = [
     "LOSSES",
@@ -50,10 +54,13 @@ __all__ = [
     "NPair",
     "NTXent",
     "NormalizedSoftmax",
+    "OurLoss1",
+    "OurLoss2",
     "PairLoss",
     "ProxyAnchor",
     "ProxyNCA",
     "ProxyNCAPlusPlus",
+    "ProxyRepulsion",
     "SmoothAP",
     "SoftTriple",
     "Softmax",
@@ -61,6 +68,7 @@ __all__ = [
     "SupCon",
     "Triplet",
     "WeightedSum",
+    "WithMemory",
     "arc_face_loss",
     "circle_loss",
     "contrastive_loss",

@@ -15,6 +15,8 @@ from keras_dml.losses.multi_similarity import MultiSimilarity
 from keras_dml.losses.n_pair import NPair
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
 from keras_dml.losses.nt_xent import NTXent
+from keras_dml.losses.our_loss_1 import OurLoss1
+from keras_dml.losses.our_loss_2 import OurLoss2
 from keras_dml.losses.proxy_anchor import ProxyAnchor
 from keras_dml.losses.proxy_nca import ProxyNCA
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
@@ -37,6 +39,8 @@ LOSSES: dict[str, type[keras.losses.Loss]] = {
     "n_pair": NPair,
     "normalized_softmax": NormalizedSoftmax,
     "nt_xent": NTXent,
+    "our_loss_1": OurLoss1,
+    "our_loss_2": OurLoss2,
     "proxy_anchor": ProxyAnchor,
     "proxy_nca": ProxyNCA,
     "proxy_nca_plus_plus": ProxyNCAPlusPlus,

@@ -64,3 +64,37 @@ def soft_triple(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
 
 def sub_centre_arc_face(labels, similarities, margin=0.5, scale=64.0):
     return arc_face(labels, similarities.max(axis=2), margin, scale)
+
+
+def mutual_repulsion(products, scale, margin):
+    count = len(products)
+    value = 0.0
+    for c in range(count):
+        exponents = [
+            scale * (products[c, k] + margin) for k in range(count) if k != c
+        ]
+        value += soft_maximum(exponents) / count
+    return value
+
+
+def our_loss_1(labels, similarities, scale=32.0, margin=0.1):
+    present = sorted(set(labels.tolist()))
+    value = 0.0
+    for c in present:
+        own = [i for i in range(len(labels)) if labels[i] == c]
+        exponents = [-scale * (similarities[i, c] - margin) for i in own]
+        value += soft_maximum(exponents) / len(present)
+    return np.full(len(labels), value)
+
+
+def our_loss_2(
+    labels, similarities, scale=32.0, margin=0.1, reduction_over_batch="sum"
+):
+    classes = similarities.shape[1]
+    products = np.zeros((classes, classes))
+    for row in similarities:
+        products += np.outer(row, row)
+    if reduction_over_batch == "mean":
+        products /= len(similarities)
+    value = our_loss_1(labels, similarities, scale, margin)
+    return value + mutual_repulsion(products, scale, margin)
