@@ -2,6 +2,7 @@
 
 from keras_dml.layers.centre_distance import CentreDistance
 from keras_dml.layers.class_boundaries import ClassBoundaries
+from keras_dml.layers.cross_batch_memory import CrossBatchMemory
 from keras_dml.layers.embedding_head import EmbeddingHead
 from keras_dml.layers.frozen_statistics_batch_normalization import (
     FrozenStatisticsBatchNormalization,
@@ -26,6 +27,7 @@ from keras_dml.layers.unit_rows import unit_rows
 __all__ = [
     "CentreDistance",
     "ClassBoundaries",
+    "CrossBatchMemory",
     "EmbeddingHead",
     "FrozenStatisticsBatchNormalization",
     "GlobalAveragePlusMaxPooling2D",

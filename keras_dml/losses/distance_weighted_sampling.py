@@ -61,9 +61,12 @@ def distance_weighted_negatives(
     weights = ops.where(any_near, weights, ops.zeros_like(weights))
     # The k largest of log-weight plus Gumbel noise are k draws without return.
     # Their range is hundreds: subtracting the largest keeps the digits.
-    weights = weights - ops.where(
-        ops.any(allowed, axis=1), masked_max(weights, allowed), 0.0
-    )[:, None]
+    weights = (
+        weights
+        - ops.where(
+            ops.any(allowed, axis=1), masked_max(weights, allowed), 0.0
+        )[:, None]
+    )
     noise = _uniform(ops.shape(distance), step, first_row, distance.dtype)
     scores = weights - ops.log(-ops.log(noise))
     scores = ops.where(allowed, scores, ops.cast(float("-inf"), scores.dtype))

@@ -130,7 +130,7 @@ class Margin(PairLoss):
 
     def pair_loss(self, pairs):
         boundary = pairs.embeddings[:, -2]
-        step = ops.max(pairs.references[:, -1], initial=0)
+        step = ops.max(pairs.embeddings[:, -1], initial=0)
         pairs = pairs._replace(
             embeddings=unit_rows(pairs.embeddings[:, :-2]),
             references=unit_rows(pairs.references[:, :-2]),

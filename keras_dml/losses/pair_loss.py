@@ -46,7 +46,7 @@ class PairLoss(keras.losses.Loss, abc.ABC):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         # The base class casts labels to float, which hides what they were.
-        _check_label_dtype(y_true, self.name)
+        check_label_dtype(y_true, self.name)
         return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true, y_pred):
@@ -69,7 +69,8 @@ class PairLoss(keras.losses.Loss, abc.ABC):
         return Pairs(embeddings, references, positive, negative, first_row)
 
 
-def _check_label_dtype(labels, loss_name):
+def check_label_dtype(labels, loss_name: str) -> None:
+    """Raises a ValueError unless `labels` are integers or booleans."""
     # Under a strategy Keras builds the model with the mean of the labels over
     # the replicas, which is a float.
     if distribute.num_replicas() > 1:
