@@ -55,6 +55,33 @@ def replica_index():
     return 0 if context is None else context.replica_id_in_sync_group
 
 
+def local_variable(variable):
+    """The TensorFlow variable inside a Keras one, as this replica has it.
+
+    Changing it in place changes this replica's copy alone.
+
+    Args:
+        variable: Keras variable, with `aggregation="none"`.
+
+    Returns:
+        A `tf.Variable`; `None` where there is none to change: on other
+        backends, outside the replicas of a strategy, and while Keras traces
+        shapes.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    value = variable.value
+    if isinstance(value, tf.distribute.DistributedValues):
+        context = _replica_context()
+        if context is None:
+            return None
+        index = tf.get_static_value(context.replica_id_in_sync_group)
+        return value.values[int(index)]
+    return value if isinstance(value, tf.Variable) else None
+
+
 def num_replicas() -> int:
     """Number of replicas of the current strategy; 1 outside of one."""
     if keras.backend.backend() != "tensorflow":

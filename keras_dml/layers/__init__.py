@@ -21,6 +21,7 @@ from keras_dml.layers.initializers import (
     get_proxy_initializer,
 )
 from keras_dml.layers.proxies import Proxies
+from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
 from keras_dml.layers.scaled_logits import ScaledLogits
 from keras_dml.layers.unit_rows import unit_rows
 
@@ -34,6 +35,7 @@ __all__ = [
     "GlobalKMaxPooling2D",
     "ImagePreprocessing",
     "Proxies",
+    "SampleAwareProxies",
     "ScaledLogits",
     "UniformFanIn",
     "get_kernel_initializer",

@@ -25,6 +25,7 @@ from keras_dml.losses.our_loss_1 import OurLoss1
 from keras_dml.losses.our_loss_2 import OurLoss2
 from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.losses.proxy_anchor import ProxyAnchor, proxy_anchor_loss
+from keras_dml.losses.proxy_isa import ProxyISA, proxy_isa_loss
 from keras_dml.losses.proxy_nca import ProxyNCA, proxy_nca_loss
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
 from keras_dml.losses.proxy_repulsion import ProxyRepulsion
@@ -58,6 +59,7 @@ __all__ = [
     "OurLoss2",
     "PairLoss",
     "ProxyAnchor",
+    "ProxyISA",
     "ProxyNCA",
     "ProxyNCAPlusPlus",
     "ProxyRepulsion",
@@ -82,6 +84,7 @@ __all__ = [
     "n_pair_loss",
     "nt_xent_loss",
     "proxy_anchor_loss",
+    "proxy_isa_loss",
     "proxy_nca_loss",
     "smooth_ap_loss",
     "soft_triple_loss",

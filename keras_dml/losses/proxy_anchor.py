@@ -74,20 +74,31 @@ def attraction_to_proxies(labels, exponents, weights=None):
     return ops.sum(by_row * share) / ops.sum(weights * share)
 
 
-def repulsion_from_proxies(own, exponents):
+def repulsion_from_proxies(own, exponents, weights=None):
     """`1 / classes sum_c log(1 + sum_{i: y_i != c} exp(z_ic))`.
+
+    With `weights` the divisor is the sum over the classes of the mean weight
+    of the rows of other classes, where there are any.
 
     Args:
         own: Boolean tensor `(batch, classes)`, `True` at the class of a row.
         exponents: Float tensor `(batch, classes)`.
+        weights: Float tensor `(batch, classes)`. Defaults to `None`, all `1`.
 
     Returns:
         Scalar tensor.
     """
     others = ops.logical_not(own)
-    return ops.mean(
-        log_one_plus_sum_exp(exponents, others, axis=0, gather=True)
+    by_class = log_one_plus_sum_exp(exponents, others, axis=0, gather=True)
+    if weights is None:
+        return ops.mean(by_class)
+    others = ops.cast(others, weights.dtype)
+    sums = ops.stack([ops.sum(others * weights, 0), ops.sum(others, 0)])
+    weight, count = ops.unstack(
+        ops.sum(distribute.all_gather(sums[None]), axis=0)
     )
+    divisor = ops.sum(weight / ops.maximum(count, 1.0))
+    return ops.sum(by_class) / ops.maximum(divisor, 1e-12)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

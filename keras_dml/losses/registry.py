@@ -18,6 +18,7 @@ from keras_dml.losses.nt_xent import NTXent
 from keras_dml.losses.our_loss_1 import OurLoss1
 from keras_dml.losses.our_loss_2 import OurLoss2
 from keras_dml.losses.proxy_anchor import ProxyAnchor
+from keras_dml.losses.proxy_isa import ProxyISA
 from keras_dml.losses.proxy_nca import ProxyNCA
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
 from keras_dml.losses.smooth_ap import SmoothAP
@@ -42,6 +43,7 @@ LOSSES: dict[str, type[keras.losses.Loss]] = {
     "our_loss_1": OurLoss1,
     "our_loss_2": OurLoss2,
     "proxy_anchor": ProxyAnchor,
+    "proxy_isa": ProxyISA,
     "proxy_nca": ProxyNCA,
     "proxy_nca_plus_plus": ProxyNCAPlusPlus,
     "smooth_ap": SmoothAP,

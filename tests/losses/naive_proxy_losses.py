@@ -98,3 +98,21 @@ def our_loss_2(
         products /= len(similarities)
     value = our_loss_1(labels, similarities, scale, margin)
     return value + mutual_repulsion(products, scale, margin)
+
+
+def proxy_isa(labels, similarities, scale=32.0, margin=0.1):
+    """With cosines and weights `(rows, 2, classes)`."""
+    s, w = similarities[:, 0], similarities[:, 1]
+    rows, classes = s.shape
+    values, divisors = [0.0, 0.0], [0.0, 0.0]
+    for c in range(classes):
+        own = [i for i in range(rows) if labels[i] == c]
+        others = [i for i in range(rows) if labels[i] != c]
+        for part, sign, chosen in ((0, -1, own), (1, 1, others)):
+            if chosen:
+                values[part] += soft_maximum(
+                    w[i, c] * scale * (margin + sign * s[i, c]) for i in chosen
+                )
+                divisors[part] += np.mean([w[i, c] for i in chosen])
+    value = sum(v / d for v, d in zip(values, divisors, strict=True) if d)
+    return np.full(rows, value)
