@@ -10,6 +10,7 @@ from keras_dml.models.build import (
     build_embedder,
     build_trainer,
     pooled_features,
+    uses_boundaries,
     uses_proxies,
 )
 from keras_dml.models.loading import load_embedder
@@ -27,5 +28,6 @@ __all__ = [
     "load_embedder",
     "pooled_features",
     "small_cnn",
+    "uses_boundaries",
     "uses_proxies",
 ]

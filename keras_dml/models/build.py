@@ -5,6 +5,7 @@ import keras
 from keras_dml.config.sections import ModelConfig
 from keras_dml.errors import UsageError
 from keras_dml.layers import (
+    ClassBoundaries,
     EmbeddingHead,
     GlobalAveragePlusMaxPooling2D,
     GlobalKMaxPooling2D,
@@ -13,6 +14,7 @@ from keras_dml.layers import (
     ScaledLogits,
 )
 from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.margin import Margin
 from keras_dml.losses.registry import LOSSES
 from keras_dml.models.backbones import get_backbone
 from keras_dml.models.batch_norm import set_batch_norm_mode
@@ -79,6 +81,7 @@ def build_trainer(
     config: ModelConfig,
     num_classes: int,
     proxies: bool = True,
+    boundaries: bool = False,
 ) -> keras.Model:
     """Builds the model that `fit` trains around an embedder.
 
@@ -92,6 +95,8 @@ def build_trainer(
         num_classes: Number of classes in training.
         proxies: Whether the loss compares with proxies. `False` for pair
             losses, which take the embeddings. Defaults to `True`.
+        boundaries: Whether the loss takes a learned boundary for each class,
+            in a layer "boundaries", instead. Defaults to `False`.
 
     Input shape:
         Dict of "image", as the embedder takes it, and "label", int32
@@ -101,7 +106,8 @@ def build_trainer(
         Float32 logits `(batch, num_classes)`; with more than one centre,
         which the loss must combine before it scales, float32 similarities
         `(batch, num_classes, centres)`; without proxies, float32 embeddings
-        `(batch, config.dim)`.
+        `(batch, config.dim)`, which pair losses normalize by themselves, or
+        `(batch, config.dim + 2)` with boundaries.
 
     Example:
 
@@ -127,6 +133,8 @@ def build_trainer(
             x = ScaledLogits(
                 scale=config.scale, use_bias=config.logits_bias, name="logits"
             )(x)
+    elif boundaries:
+        x = ClassBoundaries(num_classes, name="boundaries")([x, label])
     return keras.Model({"image": image, "label": label}, x, name="trainer")
 
 
@@ -144,6 +152,20 @@ def uses_proxies(loss: str) -> bool:
     True
     """
     return issubclass(LOSSES.get(loss, LogitsLoss), LogitsLoss)
+
+
+def uses_boundaries(loss: str) -> bool:
+    """Whether the loss of that name learns a boundary for each class.
+
+    Args:
+        loss: A key of `keras_dml.losses.LOSSES`.
+
+    Example:
+
+    >>> uses_boundaries("margin")
+    True
+    """
+    return LOSSES.get(loss) is Margin
 
 
 def pooled_features(embedder: keras.Model) -> keras.Model:

@@ -12,7 +12,12 @@ from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
-from keras_dml.models import build_embedder, build_trainer, uses_proxies
+from keras_dml.models import (
+    build_embedder,
+    build_trainer,
+    uses_boundaries,
+    uses_proxies,
+)
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import build_loss, build_optimizer
@@ -48,10 +53,16 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         config.data.image_shape,
         normalize=config.evaluation.normalize,
     )
-    proxies = uses_proxies(config.loss[0].name)
+    loss = config.loss[0].name
     return Models(
         embedder,
-        build_trainer(embedder, config.model, num_classes, proxies=proxies),
+        build_trainer(
+            embedder,
+            config.model,
+            num_classes,
+            proxies=uses_proxies(loss),
+            boundaries=uses_boundaries(loss),
+        ),
     )
 
 
@@ -148,7 +159,8 @@ class StageTrainer:
                 self.config.optimizer,
                 epochs=epochs,
                 steps_per_epoch=self.steps,
-                has_proxies=uses_proxies(self.config.loss[0].name),
+                has_proxies=uses_proxies(self.config.loss[0].name)
+                or uses_boundaries(self.config.loss[0].name),
                 learning_rate_factor=phase.lr_factor,
             ),
             loss=build_loss(self.config.loss),

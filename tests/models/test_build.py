@@ -12,6 +12,7 @@ from keras_dml.models import (
     build_trainer,
     float32_clone,
     pooled_features,
+    uses_boundaries,
     uses_proxies,
 )
 from tests.conformance import to_numpy
@@ -224,6 +225,19 @@ def test_a_policy_set_elsewhere_does_not_matter(policy):
 
 def test_uses_proxies():
     assert uses_proxies("proxy_nca_plus_plus")
+    assert not uses_proxies("triplet")
+    assert not uses_proxies("margin")
+
+
+def test_margin_loss_gets_its_boundaries():
+    assert uses_boundaries("margin")
+    assert not uses_boundaries("triplet")
+    embedder = build_embedder(config(), SHAPE)
+    trainer = build_trainer(
+        embedder, config(), num_classes=5, proxies=False, boundaries=True
+    )
+    assert trainer.output_shape == (None, config().dim + 2)
+    assert trainer.get_layer("boundaries").boundaries.shape == (5,)
 
 
 def test_small_images_are_refused():
