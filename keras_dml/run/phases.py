@@ -15,8 +15,10 @@ from keras_dml.errors import UsageError
 from keras_dml.models import (
     build_embedder,
     build_trainer,
+    scales_similarities,
     uses_boundaries,
     uses_proxies,
+    uses_sample_awareness,
 )
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
@@ -62,6 +64,8 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
             num_classes,
             proxies=uses_proxies(loss),
             boundaries=uses_boundaries(loss),
+            scaled=not scales_similarities(loss),
+            sample_aware=uses_sample_awareness(loss),
         ),
     )
 
@@ -214,6 +218,8 @@ class StageTrainer:
     def _callbacks(self, phase: PhaseConfig, epochs: int):
         """The phase's callbacks: those with a state to save, and all."""
         listed: list[Any] = [callbacks.TerminateOnNonFiniteLoss()]
+        if uses_sample_awareness(self.config.loss[0].name):
+            listed.append(callbacks.CountEpochs())
         if phase.heat is not None:
             listed.append(_heat_callback(phase))
         if self.data.validation is not None:
