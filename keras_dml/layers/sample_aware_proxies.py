@@ -258,9 +258,18 @@ class SampleAwareProxies(keras.layers.Layer):
 
     def get_config(self):
         config = super().get_config()
-        names = ("num_classes", "memory_size", "volume", "hardness")
-        names += ("sensitivity", "margin", "tau", "decay")
-        names += ("memory_epoch", "filter_epoch")
-        config.update({name: getattr(self, name) for name in names})
+        for name in (
+            "num_classes",
+            "memory_size",
+            "volume",
+            "hardness",
+            "sensitivity",
+            "margin",
+            "tau",
+            "decay",
+            "memory_epoch",
+            "filter_epoch",
+        ):
+            config[name] = getattr(self, name)
         config["initializer"] = self.similarity.get_config()["initializer"]
         return config
