@@ -137,16 +137,20 @@ class CrossBatchMemory(keras.layers.Layer):
                 "`size` must be at least the number of rows of a batch. "
                 f"Received: size={self.size} and {rows.shape[0]} rows"
             )
+        memory, old_labels, position = (
+            ops.convert_to_tensor(variable)
+            for variable in (self.memory, self.labels, self.position)
+        )
         number = ops.cast(ops.shape(rows)[0], "int32")
-        places = (self.position + ops.arange(number)) % self.size
-        memory = ops.scatter_update(self.memory, places[:, None], rows)
-        new_labels = ops.scatter_update(self.labels, places[:, None], labels)
+        places = ((position + ops.arange(number)) % self.size)[:, None]
         begun = ops.greater_equal(self.step, self.warm_up_steps)
         number = ops.where(begun, number, 0)
-        self.memory.assign(ops.where(begun, memory, self.memory))
-        self.labels.assign(ops.where(begun, new_labels, self.labels))
+        new_memory = ops.scatter_update(memory, places, rows)
+        new_labels = ops.scatter_update(old_labels, places, labels)
+        self.memory.assign(ops.where(begun, new_memory, memory))
+        self.labels.assign(ops.where(begun, new_labels, old_labels))
         self.filled.assign(ops.minimum(self.filled + number, self.size))
-        self.position.assign((self.position + number) % self.size)
+        self.position.assign((position + number) % self.size)
         self.step.assign_add(1)
 
     def compute_output_shape(self, input_shape):

@@ -14,6 +14,7 @@ from keras_dml.losses.pairs import (
     count,
     distances,
     masked_sum,
+    rounding,
     similarities,
 )
 
@@ -50,7 +51,8 @@ def contrastive_loss(too_far, too_near, positive, negative, power=1.0):
 
 
 def _mean_of_active(excess, mask, power):
-    mask = ops.logical_and(mask, excess > 0)
+    # Above zero by more than rounding: duplicates must not count by chance.
+    mask = ops.logical_and(mask, excess > rounding(excess))
     # A power below two has no finite gradient at zero.
     excess = ops.where(mask, excess, ops.ones_like(excess))
     return batch_mean(

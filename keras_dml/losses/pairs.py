@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import keras
+import numpy as np
 from keras import ops
 
 from keras_dml import distribute
@@ -42,18 +44,21 @@ def distances(pairs: Pairs, metric: str = "euclidean"):
             minus the inner product. Defaults to `"euclidean"`.
 
     Returns:
-        Tensor `(rows, columns)`. The Euclidean distance of equal vectors is
-        zero with the gradient zero.
+        Tensor `(rows, columns)`. The Euclidean distance of vectors that are
+        equal but for rounding is zero with the gradient zero.
     """
     similarity = similarities(pairs)
     if metric == "cosine":
         return 1.0 - similarity
-    squared = (
+    lengths = (
         ops.sum(ops.square(pairs.embeddings), axis=1)[:, None]
         + ops.sum(ops.square(pairs.references), axis=1)[None, :]
-        - 2.0 * similarity
     )
-    squared = ops.maximum(squared, 0.0)
+    squared = lengths - 2.0 * similarity
+    # The difference of large numbers leaves noise, whose root is not small.
+    squared = ops.where(
+        squared > rounding(squared) * lengths, squared, ops.zeros_like(squared)
+    )
     return squared if metric == "squared_euclidean" else _safe_sqrt(squared)
 
 
@@ -128,6 +133,12 @@ def batch_mean(totals, counts):
     mean = total / ops.maximum(number, ops.ones_like(number))
     mean = ops.where(number > 0, mean, ops.zeros_like(mean))
     return ops.broadcast_to(mean, ops.shape(totals))
+
+
+def rounding(x) -> float:
+    """What a sum of numbers around one may be off by, in the dtype of `x`."""
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    return 8.0 * float(np.finfo(dtype).eps)
 
 
 def _safe_sqrt(x):

@@ -450,3 +450,18 @@ def test_smooth_ap_is_the_average_precision_when_cold():
     positive = np.array([[True, False, True, False]])
     value = losses.smooth_ap_loss(similarity, positive, ~positive, 1e-3)
     np.testing.assert_allclose(value, [1 - (1 + 2 / 3) / 2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["similarity", "euclidean"])
+def test_duplicates_do_not_count_by_rounding(form):
+    """Of the three positives, one pair are duplicates: two terms are left."""
+    labels = np.zeros(3, "int32")
+    for seed in range(20):
+        a, b = np.random.default_rng(seed).standard_normal((2, 64))
+        x = np.stack([a, a, b]).astype("float32")
+        unit = naive.unit(x.astype("float64"))
+        wanted = 1 - unit[0] @ unit[2]
+        if form == "euclidean":
+            wanted = np.sqrt(2 * wanted)
+        value = losses.Contrastive(form=form)(labels, x)
+        np.testing.assert_allclose(value, wanted, rtol=1e-5)
