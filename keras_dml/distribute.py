@@ -37,9 +37,13 @@ def all_gather(x):
         Tensor `(replicas * rows, ...)`, the rows of replica 0 first.
     """
     context = _replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
+    if num_replicas() == 1:
         return x
     import tensorflow as tf
+
+    if context is None:
+        # Keras builds a model outside of the replicas, for its shapes alone.
+        return tf.concat([x] * num_replicas(), axis=0)
 
     # `all_gather` forgets the static shape.
     return tf.ensure_shape(context.all_gather(x, axis=0), [None, *x.shape[1:]])
@@ -49,6 +53,33 @@ def replica_index():
     """Index of the current replica; 0 outside a strategy."""
     context = _replica_context()
     return 0 if context is None else context.replica_id_in_sync_group
+
+
+def local_variable(variable):
+    """The TensorFlow variable inside a Keras one, as this replica has it.
+
+    Changing it in place changes this replica's copy alone.
+
+    Args:
+        variable: Keras variable, with `aggregation="none"`.
+
+    Returns:
+        A `tf.Variable`; `None` where there is none to change: on other
+        backends, outside the replicas of a strategy, and while Keras traces
+        shapes.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    value = variable.value
+    if isinstance(value, tf.distribute.DistributedValues):
+        context = _replica_context()
+        if context is None:
+            return None
+        index = tf.get_static_value(context.replica_id_in_sync_group)
+        return value.values[int(index)]
+    return value if isinstance(value, tf.Variable) else None
 
 
 def num_replicas() -> int:

@@ -2,6 +2,7 @@
 
 from keras_dml.callbacks.batch_check import BatchCheck
 from keras_dml.callbacks.batch_norm import refresh_bn
+from keras_dml.callbacks.count_epochs import CountEpochs
 from keras_dml.callbacks.early_stopping import (
     EarlyStopping,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "LearningRate",
     "LearningRateDrops",
     "ReduceLROnPlateau",
+    "CountEpochs",
     "EarlyStopping",
     "RetrievalEvaluation",
     "TerminateOnNonFiniteLoss",

@@ -83,6 +83,9 @@ class ProxiesConfig(Section):
         "he_fan_out", "normal_eighth", "scaled_fan_in", "normal"
     ] = "he_fan_out"
     class_means: bool = False
+    regularizer: Literal["none", "centre_distance", "proxy_repulsion"] = "none"
+    regularizer_arguments: dict[str, Any] = {}
+    sample_aware: dict[str, Any] = {}
 
 
 class ModelConfig(Section):

@@ -1,5 +1,8 @@
 """Keras layers of metric learning: pooling, head, proxies, logits."""
 
+from keras_dml.layers.centre_distance import CentreDistance
+from keras_dml.layers.class_boundaries import ClassBoundaries
+from keras_dml.layers.cross_batch_memory import CrossBatchMemory
 from keras_dml.layers.embedding_head import EmbeddingHead
 from keras_dml.layers.frozen_statistics_batch_normalization import (
     FrozenStatisticsBatchNormalization,
@@ -18,16 +21,21 @@ from keras_dml.layers.initializers import (
     get_proxy_initializer,
 )
 from keras_dml.layers.proxies import Proxies
+from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
 from keras_dml.layers.scaled_logits import ScaledLogits
 from keras_dml.layers.unit_rows import unit_rows
 
 __all__ = [
+    "CentreDistance",
+    "ClassBoundaries",
+    "CrossBatchMemory",
     "EmbeddingHead",
     "FrozenStatisticsBatchNormalization",
     "GlobalAveragePlusMaxPooling2D",
     "GlobalKMaxPooling2D",
     "ImagePreprocessing",
     "Proxies",
+    "SampleAwareProxies",
     "ScaledLogits",
     "UniformFanIn",
     "get_kernel_initializer",

@@ -37,6 +37,8 @@ class Proxies(keras.layers.Layer):
             `(num_classes * centres, dim)`: one that Keras knows,
             `"normal_eighth"`, `"he_fan_out"`, `"scaled_fan_in"` or
             `"normal"`. Defaults to `"normal_eighth"`, `N(0, 1) / 8`.
+        regularizer: Regularizer of the proxies, such as `CentreDistance`.
+            Defaults to `None`.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`:
             normalizing in float16 overflows.
 
@@ -70,6 +72,7 @@ class Proxies(keras.layers.Layer):
         centres=1,
         unit_proxies=True,
         initializer="normal_eighth",
+        regularizer=None,
         **kwargs,
     ):
         kwargs.setdefault("dtype", "float32")
@@ -101,6 +104,7 @@ class Proxies(keras.layers.Layer):
         self.centres = centres
         self.unit_proxies = unit_proxies
         self.initializer = get_proxy_initializer(initializer)
+        self.regularizer = keras.regularizers.get(regularizer)
         self.input_spec = keras.layers.InputSpec(ndim=2)
 
     def build(self, input_shape):
@@ -116,6 +120,7 @@ class Proxies(keras.layers.Layer):
             if self.centres == 1
             else (self.num_classes, self.centres, dim),
             initializer=initializer,
+            regularizer=self.regularizer,
             name="proxies",
         )
 
@@ -145,6 +150,7 @@ class Proxies(keras.layers.Layer):
                 "centres": self.centres,
                 "unit_proxies": self.unit_proxies,
                 "initializer": keras.initializers.serialize(self.initializer),
+                "regularizer": keras.regularizers.serialize(self.regularizer),
             }
         )
         return config

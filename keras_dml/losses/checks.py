@@ -1,4 +1,6 @@
-"""Errors for labels, logits and dtypes that cannot be meant."""
+"""Errors for labels, logits, numbers and dtypes that cannot be meant."""
+
+import math
 
 import keras
 from keras import ops
@@ -28,6 +30,25 @@ def full_precision(dtype) -> str:
     return policy.compute_dtype
 
 
+def finite_number(name: str, value) -> float:
+    """`value` as a float, or a ValueError that names the argument."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value):
+        raise ValueError(
+            f"`{name}` must be a finite number. Received: {name}={value!r}"
+        )
+    return float(value)
+
+
+def positive_number(name: str, value) -> float:
+    """`value` as a float above zero, or a ValueError."""
+    if finite_number(name, value) <= 0:
+        raise ValueError(
+            f"`{name}` must be a positive number. Received: {name}={value!r}"
+        )
+    return float(value)
+
+
 def check_integer_labels(labels, loss_name: str) -> None:
     """Raises a ValueError unless `labels` are integers."""
     # Under a strategy Keras builds the model with the mean of the labels over
@@ -43,13 +64,16 @@ def check_integer_labels(labels, loss_name: str) -> None:
         )
 
 
-def matching_labels(labels, logits, loss_name: str):
-    """`labels` as `(batch,)`, if they fit `logits` of `(batch, classes)`."""
+def matching_labels(labels, logits, loss_name: str, centres: bool = False):
+    """`labels` as `(batch,)`, if they fit `logits` of `(batch, classes)`.
+
+    With `centres`, `logits` may also be `(batch, classes, centres)`.
+    """
     received = (
         f"Received: y_true.shape={tuple(labels.shape)}, "
         f"y_pred.shape={tuple(logits.shape)}"
     )
-    if len(logits.shape) != 2:
+    if len(logits.shape) != 2 and not (centres and len(logits.shape) == 3):
         raise ValueError(
             f"`y_pred` of the loss {loss_name!r} must be logits of shape "
             f"(batch, classes). {received}. Several centres per class need a "

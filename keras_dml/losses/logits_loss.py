@@ -29,6 +29,11 @@ class LogitsLoss(keras.losses.Loss, abc.ABC):
             logits.
     """
 
+    # Whether `y_pred` are similarities, which the loss scales by itself.
+    scales_similarities = False
+    # Whether `y_pred` may be `(batch, classes, centres)`.
+    takes_centres = False
+
     @abc.abstractmethod
     def logits_loss(self, labels, logits):
         """Returns one loss per row of `logits`; `labels` is int32."""
@@ -39,5 +44,7 @@ class LogitsLoss(keras.losses.Loss, abc.ABC):
         return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true, y_pred):
-        labels = matching_labels(y_true, y_pred, self.name)
+        labels = matching_labels(
+            y_true, y_pred, self.name, centres=self.takes_centres
+        )
         return self.logits_loss(ops.cast(labels, "int32"), y_pred)

@@ -10,7 +10,10 @@ from keras_dml.models.build import (
     build_embedder,
     build_trainer,
     pooled_features,
+    scales_similarities,
+    uses_boundaries,
     uses_proxies,
+    uses_sample_awareness,
 )
 from keras_dml.models.loading import load_embedder
 from keras_dml.models.precision import float32_clone
@@ -26,6 +29,9 @@ __all__ = [
     "list_backbones",
     "load_embedder",
     "pooled_features",
+    "scales_similarities",
     "small_cnn",
+    "uses_boundaries",
     "uses_proxies",
+    "uses_sample_awareness",
 ]

@@ -5,19 +5,30 @@ import keras
 from keras_dml.config.sections import ModelConfig
 from keras_dml.errors import UsageError
 from keras_dml.layers import (
+    CentreDistance,
+    ClassBoundaries,
     EmbeddingHead,
     GlobalAveragePlusMaxPooling2D,
     GlobalKMaxPooling2D,
     ImagePreprocessing,
     Proxies,
+    SampleAwareProxies,
     ScaledLogits,
 )
 from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.margin import Margin
+from keras_dml.losses.proxy_isa import ProxyISA
+from keras_dml.losses.proxy_repulsion import ProxyRepulsion
 from keras_dml.losses.registry import LOSSES
 from keras_dml.models.backbones import get_backbone
 from keras_dml.models.batch_norm import set_batch_norm_mode
 from keras_dml.models.precision import dtype_policy
 from keras_dml.models.weights import build_with_weights
+
+_REGULARIZERS = {
+    "centre_distance": CentreDistance,
+    "proxy_repulsion": ProxyRepulsion,
+}
 
 
 def build_embedder(
@@ -79,6 +90,9 @@ def build_trainer(
     config: ModelConfig,
     num_classes: int,
     proxies: bool = True,
+    boundaries: bool = False,
+    scaled: bool = True,
+    sample_aware: bool = False,
 ) -> keras.Model:
     """Builds the model that `fit` trains around an embedder.
 
@@ -92,6 +106,12 @@ def build_trainer(
         num_classes: Number of classes in training.
         proxies: Whether the loss compares with proxies. `False` for pair
             losses, which take the embeddings. Defaults to `True`.
+        boundaries: Whether the loss takes a learned boundary for each class,
+            in a layer "boundaries", instead. Defaults to `False`.
+        scaled: Whether similarities to proxies are scaled to logits, for a
+            loss that does not scale them by itself. Defaults to `True`.
+        sample_aware: Whether the proxies weigh every row, for Proxy-ISA.
+            Defaults to `False`.
 
     Input shape:
         Dict of "image", as the embedder takes it, and "label", int32
@@ -100,8 +120,10 @@ def build_trainer(
     Output shape:
         Float32 logits `(batch, num_classes)`; with more than one centre,
         which the loss must combine before it scales, float32 similarities
-        `(batch, num_classes, centres)`; without proxies, float32 embeddings
-        `(batch, config.dim)`.
+        `(batch, num_classes, centres)`; with sample-aware proxies, cosines
+        and weights `(batch, 2, num_classes)`; without proxies, float32
+        embeddings `(batch, config.dim)`, which pair losses normalize by
+        themselves, or `(batch, config.dim + 2)` with boundaries.
 
     Example:
 
@@ -114,19 +136,16 @@ def build_trainer(
     image = embedder.inputs[0]
     label = keras.Input((), dtype="int32", name="label")
     x = embedder.get_layer("head").output
-    if proxies:
-        x = Proxies(
-            num_classes,
-            metric=config.proxies.metric,
-            centres=config.proxies.centres,
-            unit_proxies=config.proxies.unit,
-            initializer=config.proxies.initializer,
-            name="proxies",
-        )(x)
-        if config.proxies.centres == 1:
+    if sample_aware:
+        x = _sample_aware_proxies(config, num_classes)([x, label])
+    elif proxies:
+        x = _proxies(config, num_classes)(x)
+        if scaled and config.proxies.centres == 1:
             x = ScaledLogits(
                 scale=config.scale, use_bias=config.logits_bias, name="logits"
             )(x)
+    elif boundaries:
+        x = ClassBoundaries(num_classes, name="boundaries")([x, label])
     # Keras scales the loss of a model whose own policy is `mixed_float16`.
     with dtype_policy(config.policy):
         return keras.Model({"image": image, "label": label}, x, name="trainer")
@@ -146,6 +165,48 @@ def uses_proxies(loss: str) -> bool:
     True
     """
     return issubclass(LOSSES.get(loss, LogitsLoss), LogitsLoss)
+
+
+def uses_boundaries(loss: str) -> bool:
+    """Whether the loss of that name learns a boundary for each class.
+
+    Args:
+        loss: A key of `keras_dml.losses.LOSSES`.
+
+    Example:
+
+    >>> uses_boundaries("margin")
+    True
+    """
+    return LOSSES.get(loss) is Margin
+
+
+def scales_similarities(loss: str) -> bool:
+    """Whether the loss of that name scales similarities to proxies by itself.
+
+    Args:
+        loss: A key of `keras_dml.losses.LOSSES`.
+
+    Example:
+
+    >>> scales_similarities("proxy_anchor")
+    True
+    """
+    return getattr(LOSSES.get(loss), "scales_similarities", False)
+
+
+def uses_sample_awareness(loss: str) -> bool:
+    """Whether the loss of that name takes a weight for every row and proxy.
+
+    Args:
+        loss: A key of `keras_dml.losses.LOSSES`.
+
+    Example:
+
+    >>> uses_sample_awareness("proxy_isa")
+    True
+    """
+    return LOSSES.get(loss) is ProxyISA
 
 
 def pooled_features(embedder: keras.Model) -> keras.Model:
@@ -194,6 +255,46 @@ def _pooling(config, feature_shape):
             f"{config.backbone!r}. Received: {config.k}"
         )
     return GlobalKMaxPooling2D(config.k, **arguments)
+
+
+def _proxies(config, num_classes):
+    section = config.proxies
+    regularizer = None
+    if section.regularizer != "none":
+        regularizer = _with_arguments(
+            "regularizer_arguments",
+            _REGULARIZERS[section.regularizer],
+            section.regularizer_arguments,
+        )
+    return Proxies(
+        num_classes,
+        metric=section.metric,
+        centres=section.centres,
+        unit_proxies=section.unit,
+        initializer=section.initializer,
+        regularizer=regularizer,
+        name="proxies",
+    )
+
+
+def _sample_aware_proxies(config, num_classes):
+    return _with_arguments(
+        "sample_aware",
+        SampleAwareProxies,
+        {
+            **config.proxies.sample_aware,
+            "num_classes": num_classes,
+            "initializer": config.proxies.initializer,
+            "name": "proxies",
+        },
+    )
+
+
+def _with_arguments(key, cls, arguments):
+    try:
+        return cls(**arguments)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"`model.proxies.{key}`: {error}") from error
 
 
 def _head(config):

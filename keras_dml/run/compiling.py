@@ -16,7 +16,7 @@ _OPTIMIZERS = {
 }
 
 HEAD_RULE = "head/.*"
-PROXIES_RULE = "(proxies|logits)/.*"
+PROXIES_RULE = "(proxies|logits|boundaries)/.*"
 
 
 def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
@@ -42,7 +42,7 @@ def build_optimizer(
         config: The settings of the three groups.
         epochs: Length of the phase, which a cosine schedule spans.
         steps_per_epoch: Number of batches in an epoch.
-        has_proxies: Whether the trainer has proxies.
+        has_proxies: Whether the trainer has proxies or boundaries of classes.
         learning_rate_factor: Multiplies every rate. Defaults to `1.0`.
     """
 

@@ -12,7 +12,14 @@ from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
-from keras_dml.models import build_embedder, build_trainer, uses_proxies
+from keras_dml.models import (
+    build_embedder,
+    build_trainer,
+    scales_similarities,
+    uses_boundaries,
+    uses_proxies,
+    uses_sample_awareness,
+)
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import build_loss, build_optimizer
@@ -48,10 +55,18 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         config.data.image_shape,
         normalize=config.evaluation.normalize,
     )
-    proxies = uses_proxies(config.loss[0].name)
+    loss = config.loss[0].name
     return Models(
         embedder,
-        build_trainer(embedder, config.model, num_classes, proxies=proxies),
+        build_trainer(
+            embedder,
+            config.model,
+            num_classes,
+            proxies=uses_proxies(loss),
+            boundaries=uses_boundaries(loss),
+            scaled=not scales_similarities(loss),
+            sample_aware=uses_sample_awareness(loss),
+        ),
     )
 
 
@@ -149,7 +164,8 @@ class StageTrainer:
                 self.config.optimizer,
                 epochs=epochs,
                 steps_per_epoch=self.steps,
-                has_proxies=uses_proxies(self.config.loss[0].name),
+                has_proxies=uses_proxies(self.config.loss[0].name)
+                or uses_boundaries(self.config.loss[0].name),
                 learning_rate_factor=phase.lr_factor,
             ),
             loss=build_loss(self.config.loss),
@@ -203,6 +219,8 @@ class StageTrainer:
     def _callbacks(self, phase: PhaseConfig, epochs: int):
         """The phase's callbacks: those with a state to save, and all."""
         listed: list[Any] = [callbacks.TerminateOnNonFiniteLoss()]
+        if uses_sample_awareness(self.config.loss[0].name):
+            listed.append(callbacks.CountEpochs())
         if phase.heat is not None:
             listed.append(_heat_callback(phase))
         if self.data.validation is not None:

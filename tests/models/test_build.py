@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_dml import layers, losses
 from keras_dml.config import ModelConfig, ProxiesConfig
 from keras_dml.errors import UsageError
 from keras_dml.models import (
@@ -12,7 +13,10 @@ from keras_dml.models import (
     build_trainer,
     float32_clone,
     pooled_features,
+    scales_similarities,
+    uses_boundaries,
     uses_proxies,
+    uses_sample_awareness,
 )
 from tests.conformance import to_numpy
 
@@ -224,6 +228,74 @@ def test_a_policy_set_elsewhere_does_not_matter(policy):
 
 def test_uses_proxies():
     assert uses_proxies("proxy_nca_plus_plus")
+    assert not uses_proxies("triplet")
+    assert not uses_proxies("margin")
+
+
+def test_margin_loss_gets_its_boundaries():
+    assert uses_boundaries("margin")
+    assert not uses_boundaries("triplet")
+    embedder = build_embedder(config(), SHAPE)
+    trainer = build_trainer(
+        embedder, config(), num_classes=5, proxies=False, boundaries=True
+    )
+    assert trainer.output_shape == (None, config().dim + 2)
+    assert trainer.get_layer("boundaries").boundaries.shape == (5,)
+
+
+def test_losses_that_scale_by_themselves_get_similarities():
+    assert scales_similarities("arc_face")
+    assert not scales_similarities("softmax")
+    assert not scales_similarities("triplet")
+    embedder = build_embedder(config(), SHAPE)
+    trainer = build_trainer(embedder, config(), 3, scaled=False)
+    assert "logits" not in names(trainer)
+    assert (
+        np.abs(to_numpy(trainer({"image": IMAGES, "label": LABELS}))).max()
+        <= 1.001
+    )
+
+
+@pytest.mark.parametrize(
+    "name, cls, centres",
+    [
+        ("centre_distance", layers.CentreDistance, 2),
+        ("proxy_repulsion", losses.ProxyRepulsion, 1),
+    ],
+)
+def test_regularizer_of_the_proxies(name, cls, centres):
+    settings = config(proxies=ProxiesConfig(regularizer=name, centres=centres))
+    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 3)
+    assert type(trainer.get_layer("proxies").regularizer) is cls
+    assert len(trainer.losses) == 1
+
+
+def test_proxy_isa_gets_sample_aware_proxies():
+    assert uses_sample_awareness("proxy_isa")
+    assert not uses_sample_awareness("proxy_anchor")
+    settings = config(
+        proxies=ProxiesConfig(sample_aware={"memory_size": 9, "tau": 2.0})
+    )
+    embedder = build_embedder(settings, SHAPE)
+    trainer = build_trainer(embedder, settings, 3, sample_aware=True)
+    assert trainer.output_shape == (None, 2, 3)
+    assert trainer.get_layer("proxies").tau == 2.0
+    trained = {v.path for v in trainer.trainable_variables}
+    assert "proxies/similarity/proxies" in trained
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"memory": 9}, "sample_aware`: .*'memory'"),
+        ({"volume": 0.5}, "sample_aware`: `volume` must be above 1"),
+    ],
+)
+def test_arguments_of_sample_aware_proxies_are_checked(arguments, message):
+    settings = config(proxies=ProxiesConfig(sample_aware=arguments))
+    embedder = build_embedder(settings, SHAPE)
+    with pytest.raises(UsageError, match=message):
+        build_trainer(embedder, settings, 3, sample_aware=True)
 
 
 def test_small_images_are_refused():

@@ -1,0 +1,96 @@
+"""A learned boundary for every class."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class ClassBoundaries(keras.layers.Layer):
+    """Appends to each embedding the boundary of its class, and the step.
+
+    The loss `Margin` takes the result. The boundaries are an ordinary weight
+    named `boundaries`, so that an optimizer rule can address them by path.
+    The step counts the batches of training and seeds the draws of the loss;
+    it is a non-trainable weight, so that a resumed training goes on with it.
+
+    Args:
+        num_classes: Integer, the number of classes.
+        initial: Float, the boundary that every class starts with. Defaults to
+            `1.2`.
+        **kwargs: Base layer arguments. `trainable=False` keeps the boundaries
+            as they are. `dtype` defaults to `"float32"`.
+
+    Call arguments:
+        inputs: List of the embeddings, a float tensor `(batch, dim)`, and the
+            labels, an integer tensor `(batch,)`.
+        training: Boolean, whether to count the step.
+
+    Output shape:
+        2D float32 tensor `(batch, dim + 2)`.
+
+    Raises:
+        ValueError: If `num_classes` is not a positive integer.
+
+    Example:
+
+    >>> layer = ClassBoundaries(num_classes=3)
+    >>> layer([np.ones((1, 2)), np.array([2])])
+    [[1. 1. 1.2 0.]]
+
+    Reference:
+        Wu et al., "Sampling Matters in Deep Embedding Learning", 2017,
+        section 3.3.
+    """
+
+    def __init__(self, num_classes, initial=1.2, **kwargs):
+        kwargs.setdefault("dtype", "float32")
+        super().__init__(**kwargs)
+        if (
+            not isinstance(num_classes, int)
+            or isinstance(num_classes, bool)
+            or num_classes < 1
+        ):
+            raise ValueError(
+                "`num_classes` must be a positive integer. "
+                f"Received: num_classes={num_classes!r}"
+            )
+        self.num_classes = num_classes
+        self.initial = float(initial)
+
+    def build(self, input_shape):
+        self.boundaries = self.add_weight(
+            shape=(self.num_classes,),
+            initializer=keras.initializers.Constant(self.initial),
+            name="boundaries",
+        )
+        self.step = self.add_weight(
+            shape=(),
+            initializer="zeros",
+            dtype="int32",
+            trainable=False,
+            aggregation="only_first_replica",
+            name="step",
+        )
+
+    def call(self, inputs, training=False):
+        embeddings, labels = inputs
+        labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
+        boundary = ops.take(self.boundaries, labels)
+        step = ops.cast(ops.convert_to_tensor(self.step), boundary.dtype)
+        if training:
+            self.step.assign_add(1)
+        columns = ops.stack(
+            [boundary, ops.broadcast_to(step, ops.shape(boundary))], axis=1
+        )
+        return ops.concatenate([embeddings, columns], axis=1)
+
+    def compute_output_shape(self, input_shape):
+        batch, dim = input_shape[0]
+        return (batch, dim + 2)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {"num_classes": self.num_classes, "initial": self.initial}
+        )
+        return config

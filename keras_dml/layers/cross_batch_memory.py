@@ -1,0 +1,170 @@
+"""A memory of past embeddings for the losses on pairs."""
+
+import keras
+from keras import ops
+
+from keras_dml import distribute
+from keras_dml.layers.unit_rows import unit_rows
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class CrossBatchMemory(keras.layers.Layer):
+    """Compares each batch also with the embeddings of batches before.
+
+    In training the layer computes `weight` times a loss on the pairs of the
+    rows with the memory, and then puts the rows into the memory, where they
+    replace the oldest. It appends the value of each row to its embedding as
+    one more column, from where the loss `WithMemory` takes it; outside of
+    training the column is zero. Gradients go to the rows alone.
+
+    The memory is a ring of weights: it is saved and resumed with the model,
+    and holds the rows of all replicas on each of them. It takes its first rows
+    after `warm_up_steps`, when embeddings have ceased to move fast; places
+    without a row form no pair.
+
+    Args:
+        loss: A `keras_dml.losses.PairLoss` that can compare with other rows
+            than those of the batch: not `NPair`, and not `LiftedStructure` in
+            the form `"pairs"`.
+        size: Integer, the number of rows that the memory holds.
+        weight: Float, weight of the loss on the memory. Defaults to `1.0`.
+        warm_up_steps: Integer, how many batches to wait for. Defaults to
+            `1000`.
+        **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
+
+    Call arguments:
+        inputs: List of the embeddings, a float tensor `(batch, dim)`, and the
+            labels, an integer tensor `(batch,)`.
+        training: Boolean, whether to use the memory.
+
+    Output shape:
+        2D float32 tensor `(batch, dim + 1)`.
+
+    Raises:
+        ValueError: If the loss cannot use a memory, a number is out of range,
+            or a batch does not fit into the memory.
+
+    Example:
+
+    ```python
+    memory = CrossBatchMemory(Contrastive(), size=8192, name="memory")
+    model = keras.Model(
+        {"image": image, "label": label}, memory([embedding, label])
+    )
+    model.compile("adam", loss=WithMemory(Contrastive()))
+    ```
+
+    Reference:
+        Wang et al., "Cross-Batch Memory for Embedding Learning", 2020,
+        algorithm 1.
+    """
+
+    def __init__(self, loss, size, weight=1.0, warm_up_steps=1000, **kwargs):
+        kwargs.setdefault("dtype", "float32")
+        super().__init__(**kwargs)
+        if not isinstance(loss, keras.losses.Loss):
+            loss = keras.losses.deserialize(loss)
+        if getattr(loss, "within_batch", True):
+            raise ValueError(
+                "`loss` must be a loss on pairs that can compare a batch with "
+                f"other rows than its own. Received: loss={loss.name!r}. "
+                "`Contrastive`, `Triplet` and `MultiSimilarity` can."
+            )
+        for name, value, least in (
+            ("size", size, 1),
+            ("warm_up_steps", warm_up_steps, 0),
+        ):
+            if not isinstance(value, int) or value < least:
+                raise ValueError(
+                    f"`{name}` must be an integer of at least {least}. "
+                    f"Received: {name}={value!r}"
+                )
+        self.loss = loss
+        self.size = size
+        self.weight = float(weight)
+        self.warm_up_steps = warm_up_steps
+
+    def build(self, input_shape):
+        def add(name, shape, dtype):
+            return self.add_weight(
+                shape=shape,
+                initializer="zeros",
+                dtype=dtype,
+                trainable=False,
+                aggregation="only_first_replica",
+                name=name,
+            )
+
+        dim = input_shape[0][-1]
+        self.memory = add("memory", (self.size, dim), self.variable_dtype)
+        self.labels = add("labels", (self.size,), "int32")
+        self.filled = add("filled", (), "int32")
+        self.position = add("position", (), "int32")
+        self.step = add("step", (), "int32")
+
+    def call(self, inputs, training=False):
+        embeddings, labels = inputs
+        values = ops.zeros_like(embeddings[:, 0])
+        if training:
+            labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
+            rows = unit_rows(embeddings) if self.loss.normalize else embeddings
+            # Not `add_loss`: the replicas share the list of its values.
+            values = self.loss.pair_loss(self._pairs(rows, labels))
+            self._enqueue(
+                distribute.all_gather(ops.stop_gradient(rows)),
+                distribute.all_gather(labels),
+            )
+        column = self.weight * values[:, None]
+        return ops.concatenate([embeddings, column], axis=1)
+
+    def _pairs(self, rows, labels):
+        # `losses` imports `layers`.
+        from keras_dml.losses.pairs import Pairs
+
+        same = ops.equal(labels[:, None], self.labels[None, :])
+        valid = ops.less(ops.arange(self.size), self.filled)[None, :]
+        return Pairs(
+            rows,
+            ops.stop_gradient(ops.convert_to_tensor(self.memory)),
+            ops.logical_and(same, valid),
+            ops.logical_and(ops.logical_not(same), valid),
+            distribute.replica_index() * ops.shape(rows)[0],
+        )
+
+    def _enqueue(self, rows, labels):
+        if rows.shape[0] is not None and rows.shape[0] > self.size:
+            raise ValueError(
+                "`size` must be at least the number of rows of a batch. "
+                f"Received: size={self.size} and {rows.shape[0]} rows"
+            )
+        memory, old_labels, position = (
+            ops.convert_to_tensor(variable)
+            for variable in (self.memory, self.labels, self.position)
+        )
+        number = ops.cast(ops.shape(rows)[0], "int32")
+        places = ((position + ops.arange(number)) % self.size)[:, None]
+        begun = ops.greater_equal(self.step, self.warm_up_steps)
+        number = ops.where(begun, number, 0)
+        new_memory = ops.scatter_update(memory, places, rows)
+        new_labels = ops.scatter_update(old_labels, places, labels)
+        self.memory.assign(ops.where(begun, new_memory, memory))
+        self.labels.assign(ops.where(begun, new_labels, old_labels))
+        self.filled.assign(ops.minimum(self.filled + number, self.size))
+        self.position.assign((position + number) % self.size)
+        self.step.assign_add(1)
+
+    def compute_output_shape(self, input_shape):
+        batch, dim = input_shape[0]
+        return (batch, dim + 1)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "loss": keras.losses.serialize(self.loss),
+                "size": self.size,
+                "weight": self.weight,
+                "warm_up_steps": self.warm_up_steps,
+            }
+        )
+        return config

@@ -1,0 +1,160 @@
+"""A margin on the angle between a row and its own proxy."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import (
+    finite_number,
+    full_precision,
+    positive_number,
+)
+from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.softmax import softmax_cross_entropy
+
+
+def arc_face_loss(
+    labels, similarities, margin=0.5, scale=64.0, straight_through=False
+):
+    """Cross-entropy of `scale * cos(theta_c + margin [c = y])` for every row.
+
+    The angle itself is never computed: its derivative is infinite at a cosine
+    of 1. See `cosine_of_larger_angle`.
+
+    Args:
+        labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
+        similarities: Float tensor `(batch, classes)`, cosines.
+        margin: Float, in radians. Defaults to `0.5`.
+        scale: Float. Defaults to `64.0`.
+        straight_through: Boolean, whether the gradient leaves the margin
+            out. Defaults to `False`.
+
+    Returns:
+        Tensor `(batch,)` of the dtype of `similarities`, never negative.
+
+    Example:
+
+    >>> cosines = np.array([[1.0, 0.0]])
+    >>> loss = arc_face_loss(np.array([0]), cosines, margin=0.0, scale=1.0)
+    >>> float(loss[0])  # log(1 + exp(-1))
+    0.31326168751822286
+    """
+    similarities = ops.convert_to_tensor(similarities)
+    own = ops.one_hot(labels, similarities.shape[-1], dtype="bool")
+    zero = ops.cast(0.0, similarities.dtype)
+    cosine = ops.sum(ops.where(own, similarities, zero), axis=-1)
+    shifted = cosine_of_larger_angle(cosine, margin)
+    if straight_through:
+        shifted = cosine + ops.stop_gradient(shifted - cosine)
+    logits = scale * ops.where(own, shifted[:, None], similarities)
+    return softmax_cross_entropy(labels, logits)
+
+
+def cosine_of_larger_angle(cosine, margin: float):
+    """`cos(theta + m) = cos(theta) cos(m) - sin(theta) sin(m)`.
+
+    Where the larger angle would exceed pi and its cosine rise again, it is
+    `cos(theta) - m sin(m)`. The sine is at least 1e-3, which bounds the
+    gradient near `theta = 0`.
+
+    Args:
+        cosine: Float tensor of cosines.
+        margin: Float, `m` in radians, from 0 to pi.
+
+    Returns:
+        Tensor of the shape and dtype of `cosine`.
+    """
+    sine = ops.sqrt(ops.maximum(1.0 - ops.square(cosine), 1e-6))
+    shifted = cosine * math.cos(margin) - sine * math.sin(margin)
+    return ops.where(
+        cosine > -math.cos(margin),
+        shifted,
+        cosine - margin * math.sin(margin),
+    )
+
+
+def angle(name: str, value) -> float:
+    """`value` as a float from 0 to below pi, or a ValueError."""
+    if not 0 <= finite_number(name, value) < math.pi:
+        raise ValueError(
+            f"`{name}` must be an angle in radians, from 0 to below pi; 28.6 "
+            f"degrees are 0.5. Received: {name}={value!r}"
+        )
+    return float(value)
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class ArcFace(LogitsLoss):
+    """ArcFace: cross-entropy with a margin on the angle to the own proxy.
+
+    `L = -log(exp(s cos(theta_y + m)) / (exp(s cos(theta_y + m)) + rest))`
+    with `rest = sum_{c != y} exp(s cos(theta_c))`, the angle `theta_c` of the
+    row and the proxy of class `c`, the margin `m` and the scale `s`. It takes
+    the output of `Proxies(metric="cosine")` without `ScaledLogits`.
+
+    Where `theta_y + m` exceeds pi, `cos(theta_y) - m sin(m)` takes the place
+    of its cosine, so that the loss still falls when the row comes nearer.
+
+    Args:
+        margin: Float, `m` in radians, from 0 to below pi. Defaults to `0.5`,
+            28.6 degrees.
+        scale: Positive float, `s`. Defaults to `64.0`.
+        straight_through: Boolean, whether the gradient is that without the
+            margin, `s` times the softmax's, as in the authors' code; the
+            value is the same. Defaults to `False`, the true gradient.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"arc_face"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `margin` is no angle below pi or `scale` not positive.
+
+    Example:
+
+    ```python
+    similarity = Proxies(num_classes=98, name="proxies")(embedding)
+    model = keras.Model(images, similarity)
+    model.compile("adam", loss=ArcFace(margin=0.5, scale=64.0))
+    ```
+
+    Reference:
+        Deng et al., "ArcFace: Additive Angular Margin Loss for Deep Face
+        Recognition", 2019, equation 3.
+    """
+
+    scales_similarities = True
+
+    def __init__(
+        self,
+        margin=0.5,
+        scale=64.0,
+        straight_through=False,
+        reduction="sum_over_batch_size",
+        name="arc_face",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.margin = angle("margin", margin)
+        self.scale = positive_number("scale", scale)
+        self.straight_through = straight_through
+
+    def logits_loss(self, labels, logits):
+        return arc_face_loss(
+            labels, logits, self.margin, self.scale, self.straight_through
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "margin": self.margin,
+                "scale": self.scale,
+                "straight_through": self.straight_through,
+            }
+        )
+        return config

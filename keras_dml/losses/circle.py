@@ -1,0 +1,112 @@
+"""The circle loss of Keras over all replicas."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import (
+    finite_number,
+    full_precision,
+    positive_number,
+)
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.pairs import batch_mean, log_sum_exp, similarities
+
+
+def circle_loss(similarity, positive, negative, gamma=80.0, margin=0.4):
+    """Circle loss of every row, see `Circle`.
+
+    Args:
+        similarity: Float tensor `(rows, columns)`, the cosines.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        gamma: Float. Defaults to `80.0`.
+        margin: Float. Defaults to `0.4`.
+
+    Returns:
+        Tensor `(rows,)`; zero for a row without a positive or a negative.
+    """
+    distance = ops.maximum(1.0 - similarity, 0.0)
+    pull = gamma * ops.relu(margin + distance) * (distance - margin)
+    push = gamma * ops.relu(1.0 + margin - distance)
+    push = push * (1.0 - margin - distance)
+    values = ops.softplus(
+        log_sum_exp(pull, positive) + log_sum_exp(push, negative)
+    )
+    valid = ops.logical_and(
+        ops.any(positive, axis=1), ops.any(negative, axis=1)
+    )
+    return ops.where(valid, values, ops.zeros_like(values))
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class Circle(PairLoss):
+    """`keras.losses.Circle`, with the rows of all replicas as references.
+
+    `L_i = log(1 + sum_{P_i} exp(g [m + d_ij]_+ (d_ij - m))`
+    `* sum_{N_i} exp(g [1 + m - d_ij]_+ (1 - m - d_ij)))` with `d = 1 - s`.
+
+    The loss is the mean over the rows that are not zero, as in Keras: on one
+    device the two are equal for unit embeddings. Keras compares the rows of
+    each replica only with each other.
+
+    Args:
+        gamma: Positive float, `g`. Defaults to `80.0`.
+        margin: Float, `m`. Defaults to `0.4`.
+        normalize: Boolean, whether to divide embeddings by their length.
+            Defaults to `True`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"circle"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `gamma` is not positive or `margin` not finite.
+
+    Example:
+
+    ```python
+    model.compile("adam", loss=Circle())
+    ```
+
+    Reference:
+        Sun et al., "Circle Loss: A Unified Perspective of Pair Similarity
+        Optimization", 2020, equation 6.
+    """
+
+    def __init__(
+        self,
+        gamma=80.0,
+        margin=0.4,
+        normalize=True,
+        reduction="sum_over_batch_size",
+        name="circle",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.gamma = positive_number("gamma", gamma)
+        self.margin = finite_number("margin", margin)
+        self.normalize = normalize
+
+    def pair_loss(self, pairs):
+        values = circle_loss(
+            similarities(pairs),
+            pairs.positive,
+            pairs.negative,
+            self.gamma,
+            self.margin,
+        )
+        return batch_mean(values, ops.cast(values > 0, values.dtype))
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "gamma": self.gamma,
+                "margin": self.margin,
+                "normalize": self.normalize,
+            }
+        )
+        return config

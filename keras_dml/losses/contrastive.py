@@ -1,0 +1,161 @@
+"""Contrastive loss on similarities or on distances."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import (
+    finite_number,
+    full_precision,
+    positive_number,
+)
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.pairs import (
+    batch_mean,
+    count,
+    distances,
+    masked_sum,
+    rounding,
+    similarities,
+)
+
+FORMS = ("similarity", "euclidean")
+
+
+def contrastive_loss(too_far, too_near, positive, negative, power=1.0):
+    """Mean of the non-zero positive terms plus that of the negative terms.
+
+    Args:
+        too_far: Float tensor `(rows, columns)`, how much farther a pair is
+            than a positive may be; what is below zero counts as zero.
+        too_near: Float tensor `(rows, columns)`, how much nearer a pair is
+            than a negative may be.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        power: Float, the power of every term. Defaults to `1.0`.
+
+    Returns:
+        Tensor `(rows,)`, the same value in every entry: the two means over
+        the batch of all replicas.
+
+    Example:
+
+    >>> distance = np.array([[0.0, 0.25], [0.25, 0.0]])
+    >>> positive = np.array([[False, True], [True, False]])
+    >>> nothing = np.zeros((2, 2), bool)
+    >>> float(contrastive_loss(distance, -distance, positive, nothing)[0])
+    0.25
+    """
+    return _mean_of_active(too_far, positive, power) + _mean_of_active(
+        too_near, negative, power
+    )
+
+
+def _mean_of_active(excess, mask, power):
+    # Above zero by more than rounding: duplicates must not count by chance.
+    mask = ops.logical_and(mask, excess > rounding(excess))
+    # A power below two has no finite gradient at zero.
+    excess = ops.where(mask, excess, ops.ones_like(excess))
+    return batch_mean(
+        masked_sum(ops.power(excess, power), mask), count(mask, excess.dtype)
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class Contrastive(PairLoss):
+    """Positives near, negatives beyond a margin.
+
+    `L = mean_P [s+ - s_ij]_+ + mean_N [s_ij - s-]_+` with cosines `s_ij`, or
+    `L = mean_P [d_ij - d+]_+ + mean_N [d- - d_ij]_+` with Euclidean distances
+    `d_ij`. Each mean is over those pairs of the batch whose term is not zero,
+    so that the many easy negatives do not hide the few others. With the
+    default `s+ = 1` all positives count, and the gradient is that of the form
+    `-s_ij`.
+
+    The loss is one number for the whole batch, of all replicas. So every row
+    has the same value, and sample weights scale all of the loss.
+
+    Args:
+        form: `"similarity"` or `"euclidean"`. Defaults to `"similarity"`.
+        positive_margin: Float, `s+` or `d+`. Defaults to `None`, `1.0` for
+            similarities and `0.0` for distances.
+        negative_margin: Float, `s-` or `d-`. Defaults to `None`, `0.5` for
+            similarities and `1.0` for distances.
+        power: Positive float, the power of every term; the original paper and
+            tensorflow-addons square. Defaults to `1.0`.
+        normalize: Boolean, whether to divide embeddings by their length.
+            Defaults to `True`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"contrastive"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `form` is unknown or a number out of range.
+
+    Example:
+
+    ```python
+    model.compile("adam", loss=Contrastive(negative_margin=0.5))
+    ```
+
+    Reference:
+        Hadsell, Chopra and LeCun, "Dimensionality Reduction by Learning an
+        Invariant Mapping", 2006, equation 4.
+    """
+
+    def __init__(
+        self,
+        form="similarity",
+        positive_margin=None,
+        negative_margin=None,
+        power=1.0,
+        normalize=True,
+        reduction="sum_over_batch_size",
+        name="contrastive",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        if form not in FORMS:
+            raise ValueError(
+                f"`form` must be 'similarity' or 'euclidean'. Received: "
+                f"form={form!r}"
+            )
+        similar = form == "similarity"
+        if positive_margin is None:
+            positive_margin = 1.0 if similar else 0.0
+        if negative_margin is None:
+            negative_margin = 0.5 if similar else 1.0
+        self.form = form
+        self.positive_margin = finite_number("positive_margin", positive_margin)
+        self.negative_margin = finite_number("negative_margin", negative_margin)
+        self.power = positive_number("power", power)
+        self.normalize = normalize
+
+    def pair_loss(self, pairs):
+        if self.form == "similarity":
+            similarity = similarities(pairs)
+            too_far = self.positive_margin - similarity
+            too_near = similarity - self.negative_margin
+        else:
+            distance = distances(pairs)
+            too_far = distance - self.positive_margin
+            too_near = self.negative_margin - distance
+        return contrastive_loss(
+            too_far, too_near, pairs.positive, pairs.negative, self.power
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "form": self.form,
+                "positive_margin": self.positive_margin,
+                "negative_margin": self.negative_margin,
+                "power": self.power,
+                "normalize": self.normalize,
+            }
+        )
+        return config

@@ -1,0 +1,95 @@
+"""A margin on the cosine between a row and its own proxy."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import (
+    finite_number,
+    full_precision,
+    positive_number,
+)
+from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.softmax import softmax_cross_entropy
+
+
+def cos_face_loss(labels, similarities, margin=0.35, scale=64.0):
+    """Cross-entropy of `scale * (s_c - margin [c = y])` for every row.
+
+    Args:
+        labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
+        similarities: Float tensor `(batch, classes)`.
+        margin: Float. Defaults to `0.35`.
+        scale: Float. Defaults to `64.0`.
+
+    Returns:
+        Tensor `(batch,)` of the dtype of `similarities`, never negative.
+
+    Example:
+
+    >>> loss = cos_face_loss(np.array([0]), np.eye(2)[:1], 0.0, scale=1.0)
+    >>> float(loss[0])  # log(1 + exp(-1))
+    0.31326168751822286
+    """
+    similarities = ops.convert_to_tensor(similarities)
+    own = ops.one_hot(labels, similarities.shape[-1], dtype="bool")
+    logits = scale * ops.where(own, similarities - margin, similarities)
+    return softmax_cross_entropy(labels, logits)
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class CosFace(LogitsLoss):
+    """CosFace: cross-entropy with a margin on the cosine to the own proxy.
+
+    `L = -log(exp(s (c_y - m)) / (exp(s (c_y - m)) + sum_{c != y} exp(s c_c)))`
+    with the cosine `c_c` of the row and the proxy of class `c`, the margin
+    `m` and the scale `s`; also called AM-Softmax. It takes the output of
+    `Proxies(metric="cosine")` without `ScaledLogits`.
+
+    Args:
+        margin: Float, `m`. Defaults to `0.35`.
+        scale: Positive float, `s`. Defaults to `64.0`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"cos_face"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `scale` is not positive or `margin` not finite.
+
+    Example:
+
+    ```python
+    similarity = Proxies(num_classes=98, name="proxies")(embedding)
+    model = keras.Model(images, similarity)
+    model.compile("adam", loss=CosFace(margin=0.35, scale=64.0))
+    ```
+
+    Reference:
+        Wang et al., "CosFace: Large Margin Cosine Loss for Deep Face
+        Recognition", 2018, equation 4.
+    """
+
+    scales_similarities = True
+
+    def __init__(
+        self,
+        margin=0.35,
+        scale=64.0,
+        reduction="sum_over_batch_size",
+        name="cos_face",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.margin = finite_number("margin", margin)
+        self.scale = positive_number("scale", scale)
+
+    def logits_loss(self, labels, logits):
+        return cos_face_loss(labels, logits, self.margin, self.scale)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update({"margin": self.margin, "scale": self.scale})
+        return config

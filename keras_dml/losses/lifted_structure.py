@@ -1,0 +1,247 @@
+"""Lifted structure loss in the three forms of the field."""
+
+import keras
+from keras import ops
+
+from keras_dml import distribute
+from keras_dml.losses.checks import (
+    finite_number,
+    full_precision,
+    positive_number,
+)
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.pairs import (
+    batch_mean,
+    count,
+    distances,
+    log_sum_exp,
+    masked_max,
+    masked_min,
+    masked_sum,
+    similarities,
+)
+
+FORMS = ("similarity", "distance", "pairs")
+
+
+def lifted_structure_loss(
+    similarity,
+    positive,
+    negative,
+    margin=0.5,
+    positive_scale=1.0,
+    negative_scale=1.0,
+    hinge=True,
+    mining_margin=None,
+):
+    """Soft hardest positive plus soft hardest negative of every row.
+
+    Args:
+        similarity: Float tensor `(rows, columns)`; also minus a distance.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        margin: Float, `l` in `LiftedStructure`. Defaults to `0.5`.
+        positive_scale: Float, `a`. Defaults to `1.0`.
+        negative_scale: Float, `b`. Defaults to `1.0`.
+        hinge: Boolean, whether rows below zero count as zero. Defaults to
+            `True`.
+        mining_margin: Float or `None`, see `LiftedStructure`. Defaults to
+            `None`.
+
+    Returns:
+        Tensor `(rows,)`; zero for a row without a positive or a negative.
+
+    Example:
+
+    >>> similarity = np.array([[1.0, 0.5, 0.25]])
+    >>> positive = np.array([[False, True, False]])
+    >>> negative = np.array([[False, False, True]])
+    >>> float(lifted_structure_loss(similarity, positive, negative)[0])
+    0.25
+    """
+    if mining_margin is not None:
+        hardest_negative = masked_max(similarity, negative)[:, None]
+        hardest_positive = masked_min(similarity, positive)[:, None]
+        positive = ops.logical_and(
+            positive, similarity - mining_margin < hardest_negative
+        )
+        negative = ops.logical_and(
+            negative, similarity + mining_margin > hardest_positive
+        )
+    values = (
+        log_sum_exp(positive_scale * (margin - similarity), positive)
+        / positive_scale
+        + log_sum_exp(negative_scale * similarity, negative) / negative_scale
+    )
+    if hinge:
+        values = ops.relu(values)
+    valid = ops.logical_and(
+        ops.any(positive, axis=1), ops.any(negative, axis=1)
+    )
+    return ops.where(valid, values, ops.zeros_like(values))
+
+
+def lifted_pairs_loss(distance, positive, negative, margin=1.0):
+    """The original form: every positive pair against the negatives of both.
+
+    Args:
+        distance: Float tensor `(rows, columns)`, where the columns are the
+            rows of all replicas.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        margin: Float. Defaults to `1.0`.
+
+    Returns:
+        Tensor `(rows,)`, the same value in every entry: the mean of
+        `[J_ij]_+**2 / 2` over the positive pairs of all replicas, see
+        `LiftedStructure`.
+    """
+    of_row = log_sum_exp(margin - distance, negative)
+    any_negative = ops.any(negative, axis=1)
+    of_column = distribute.all_gather(of_row)
+    any_of_column = distribute.all_gather(ops.cast(any_negative, "int32")) > 0
+    positive = ops.logical_and(
+        positive, ops.logical_and(any_negative[:, None], any_of_column[None, :])
+    )
+    joint = ops.logaddexp(of_row[:, None], of_column[None, :]) + distance
+    return batch_mean(
+        masked_sum(0.5 * ops.square(ops.relu(joint)), positive),
+        count(positive, distance.dtype),
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class LiftedStructure(PairLoss):
+    """All positives and all negatives of a row, the hardest counting most.
+
+    `form="similarity"`, with cosines `s`:
+
+    `L_i = [1/a log sum_{P_i} exp(a (l - s_ij))`
+    `+ 1/b log sum_{N_i} exp(b s_ij)]_+`
+
+    `form="distance"` puts minus the Euclidean distance in place of `s`. Rows
+    without a positive or without a negative give zero and count in the mean.
+
+    `form="pairs"` is the original loss, the mean of `[J_ij]_+**2 / 2` over
+    all positive pairs with
+
+    `J_ij = log(sum_{N_i} exp(l - d_ik) + sum_{N_j} exp(l - d_jk)) + d_ij`.
+
+    It gives every row the same value, and has no scales and no mining.
+
+    Args:
+        form: `"similarity"`, `"distance"` or `"pairs"`. Defaults to
+            `"similarity"`.
+        margin: Float, `l`. Defaults to `0.5`.
+        positive_scale: Positive float, `a`. Defaults to `1.0`.
+        negative_scale: Positive float, `b`. Defaults to `1.0`.
+        hinge: Boolean, whether a row below zero counts as zero. Defaults to
+            `True`.
+        mining_margin: Float `e` or `None`. If given, a negative counts only
+            if `s_ij + e > min_{P_i} s` and a positive only if
+            `s_ij - e < max_{N_i} s`. Defaults to `None`.
+        normalize: Boolean, whether to divide embeddings by their length.
+            Defaults to `True`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"lifted_structure"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `form` is unknown, a number is out of range, or
+            `"pairs"` is given what it does not have.
+
+    Example:
+
+    ```python
+    # LiftedStructLoss() of tensorflow-addons.
+    loss = LiftedStructure(form="pairs", margin=1.0, normalize=False)
+    ```
+
+    Reference:
+        Oh Song et al., "Deep Metric Learning via Lifted Structured Feature
+        Embedding", 2016, equation 4; Hermans, Beyer and Leibe, "In Defense of
+        the Triplet Loss", 2017, equation 8.
+    """
+
+    def __init__(
+        self,
+        form="similarity",
+        margin=0.5,
+        positive_scale=1.0,
+        negative_scale=1.0,
+        hinge=True,
+        mining_margin=None,
+        normalize=True,
+        reduction="sum_over_batch_size",
+        name="lifted_structure",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        if form not in FORMS:
+            raise ValueError(
+                "`form` must be 'similarity', 'distance' or 'pairs'. "
+                f"Received: form={form!r}"
+            )
+        self.form = form
+        self.margin = finite_number("margin", margin)
+        self.positive_scale = positive_number("positive_scale", positive_scale)
+        self.negative_scale = positive_number("negative_scale", negative_scale)
+        self.hinge = hinge
+        if mining_margin is not None:
+            mining_margin = finite_number("mining_margin", mining_margin)
+        self.mining_margin = mining_margin
+        self.normalize = normalize
+        self.within_batch = form == "pairs"
+        if form == "pairs" and self._scales() != (1.0, 1.0, True, None):
+            raise ValueError(
+                "`form='pairs'` has no `positive_scale`, `negative_scale`, "
+                "`mining_margin` or `hinge=False`. Received: "
+                f"positive_scale={positive_scale}, negative_scale="
+                f"{negative_scale}, hinge={hinge}, mining_margin="
+                f"{mining_margin}"
+            )
+
+    def pair_loss(self, pairs):
+        if self.form == "pairs":
+            return lifted_pairs_loss(
+                distances(pairs), pairs.positive, pairs.negative, self.margin
+            )
+        similarity = (
+            similarities(pairs)
+            if self.form == "similarity"
+            else -distances(pairs)
+        )
+        return lifted_structure_loss(
+            similarity,
+            pairs.positive,
+            pairs.negative,
+            self.margin,
+            *self._scales(),
+        )
+
+    def _scales(self):
+        return (
+            self.positive_scale,
+            self.negative_scale,
+            self.hinge,
+            self.mining_margin,
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "form": self.form,
+                "margin": self.margin,
+                "positive_scale": self.positive_scale,
+                "negative_scale": self.negative_scale,
+                "hinge": self.hinge,
+                "mining_margin": self.mining_margin,
+                "normalize": self.normalize,
+            }
+        )
+        return config

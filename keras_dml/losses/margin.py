@@ -1,0 +1,166 @@
+"""Margin loss with distance-weighted sampling."""
+
+import keras
+from keras import ops
+
+from keras_dml.layers.unit_rows import unit_rows
+from keras_dml.losses.checks import finite_number, full_precision
+from keras_dml.losses.distance_weighted_sampling import (
+    distance_weighted_negatives,
+)
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.pairs import batch_mean, count, distances, masked_sum
+
+SAMPLINGS = ("distance_weighted", "all")
+
+
+def margin_loss(distance, positive, negative, boundary, margin=0.2, nu=0.0):
+    """Margin loss of the given pairs, see `Margin`.
+
+    Args:
+        distance: Float tensor `(rows, columns)`.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes
+            that count.
+        boundary: Float tensor `(rows,)`, `b` of the class of each row.
+        margin: Float. Defaults to `0.2`.
+        nu: Float, weight of the boundaries. Defaults to `0.0`.
+
+    Returns:
+        Tensor `(rows,)`, the same value in every entry: the mean over the
+        non-zero terms of all replicas.
+
+    Example:
+
+    >>> distance = np.array([[0.0, 1.25, 1.25]])
+    >>> positive = np.array([[False, True, False]])
+    >>> negative = np.array([[False, False, True]])
+    >>> boundary = np.array([1.25])
+    >>> float(margin_loss(distance, positive, negative, boundary)[0])
+    0.2
+    """
+    too_far = ops.relu(distance - boundary[:, None] + margin)
+    too_near = ops.relu(boundary[:, None] - distance + margin)
+    dtype = distance.dtype
+    active = count(ops.logical_and(positive, too_far > 0), dtype)
+    active += count(ops.logical_and(negative, too_near > 0), dtype)
+    totals = masked_sum(too_far, positive) + masked_sum(too_near, negative)
+    totals += nu * boundary * count(positive, dtype)
+    return batch_mean(totals, active)
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class Margin(PairLoss):
+    """Positives within, negatives beyond a boundary learned for each class.
+
+    `L = sum([d_ap - b + m]_+ + [b - d_an + m]_+ + nu b) / n`
+
+    with Euclidean distances `d` of unit embeddings, the boundary `b` of the
+    class of the anchor, and the number `n` of terms that are not zero; the
+    loss is zero if there is none. For each positive pair one negative of the
+    anchor is drawn, see `distance_weighted_negatives`.
+
+    The boundaries are weights, and the draw depends on the step, so `y_pred`
+    is the output of the layer `ClassBoundaries`: the embedding, its boundary
+    and the step. The loss normalizes the embedding. It is one number for the
+    whole batch, of all replicas. So every row has the same value, and sample
+    weights scale all of the loss.
+
+    Args:
+        margin: Float, `m`. Defaults to `0.2`.
+        nu: Float, `nu`; what is above zero draws boundaries down. Defaults to
+            `0.0`.
+        sampling: `"distance_weighted"`, or `"all"` for all negatives.
+            Defaults to `"distance_weighted"`.
+        nearest: Float, the distance below which all negatives are equally
+            likely. Defaults to `0.5`.
+        farthest: Float, the distance from which negatives are not drawn.
+            Defaults to `1.4`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"margin"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `sampling` is unknown or a number not finite.
+
+    Example:
+
+    ```python
+    boundaries = ClassBoundaries(num_classes=98, name="boundaries")
+    model = keras.Model(
+        {"image": image, "label": label}, boundaries([embedding, label])
+    )
+    model.compile("adam", loss=Margin())
+    ```
+
+    Reference:
+        Wu et al., "Sampling Matters in Deep Embedding Learning", 2017,
+        equations 3 to 6.
+    """
+
+    # The last two columns of `y_pred` must keep their values.
+    normalize = False
+
+    def __init__(
+        self,
+        margin=0.2,
+        nu=0.0,
+        sampling="distance_weighted",
+        nearest=0.5,
+        farthest=1.4,
+        reduction="sum_over_batch_size",
+        name="margin",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        if sampling not in SAMPLINGS:
+            raise ValueError(
+                "`sampling` must be 'distance_weighted' or 'all'. Received: "
+                f"sampling={sampling!r}"
+            )
+        self.margin = finite_number("margin", margin)
+        self.nu = finite_number("nu", nu)
+        self.sampling = sampling
+        self.nearest = finite_number("nearest", nearest)
+        self.farthest = finite_number("farthest", farthest)
+
+    def pair_loss(self, pairs):
+        boundary = pairs.embeddings[:, -2]
+        step = ops.max(pairs.embeddings[:, -1], initial=0)
+        pairs = pairs._replace(
+            embeddings=unit_rows(pairs.embeddings[:, :-2]),
+            references=unit_rows(pairs.references[:, :-2]),
+        )
+        distance = distances(pairs)
+        negative = pairs.negative
+        if self.sampling == "distance_weighted":
+            negative = distance_weighted_negatives(
+                distance,
+                pairs.positive,
+                negative,
+                pairs.embeddings.shape[1],
+                step,
+                pairs.first_row,
+                self.nearest,
+                self.farthest,
+            )
+        return margin_loss(
+            distance, pairs.positive, negative, boundary, self.margin, self.nu
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "margin": self.margin,
+                "nu": self.nu,
+                "sampling": self.sampling,
+                "nearest": self.nearest,
+                "farthest": self.farthest,
+            }
+        )
+        return config

@@ -1,0 +1,152 @@
+"""Multi-similarity loss, with and without its mining."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import (
+    finite_number,
+    full_precision,
+    positive_number,
+)
+from keras_dml.losses.log_sum_exp import log_one_plus_sum_exp
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.pairs import masked_max, masked_min, similarities
+
+
+def multi_similarity_loss(
+    similarity,
+    positive,
+    negative,
+    alpha=2.0,
+    beta=50.0,
+    base=0.5,
+    mining_margin=None,
+):
+    """Multi-similarity loss of every row, see `MultiSimilarity`.
+
+    Args:
+        similarity: Float tensor `(rows, columns)`, the cosines.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        alpha: Float, scale of the positives. Defaults to `2.0`.
+        beta: Float, scale of the negatives. Defaults to `50.0`.
+        base: Float, the similarity where a pair starts to count. Defaults to
+            `0.5`.
+        mining_margin: Float or `None`, see `MultiSimilarity`. Defaults to
+            `None`.
+
+    Returns:
+        Tensor `(rows,)` of the dtype of `similarity`, never negative.
+
+    Example:
+
+    >>> similarity = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> positive = np.array([[False, True], [True, False]])
+    >>> negative = np.zeros((2, 2), bool)
+    >>> float(multi_similarity_loss(similarity, positive, negative)[0])
+    0.34657359027997264
+    """
+    if mining_margin is not None:
+        hardest_negative = masked_max(similarity, negative)[:, None]
+        hardest_positive = masked_min(similarity, positive)[:, None]
+        positive = ops.logical_and(
+            positive, similarity - mining_margin < hardest_negative
+        )
+        negative = ops.logical_and(
+            negative, similarity + mining_margin > hardest_positive
+        )
+    excess = similarity - base
+    return (
+        log_one_plus_sum_exp(-alpha * excess, positive, axis=1) / alpha
+        + log_one_plus_sum_exp(beta * excess, negative, axis=1) / beta
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class MultiSimilarity(PairLoss):
+    """Soft hardest positive and soft hardest negative of every row.
+
+    `L_i = 1/a log(1 + sum_{j in P_i} exp(-a (s_ij - l)))`
+    `+ 1/b log(1 + sum_{j in N_i} exp(b (s_ij - l)))`
+
+    with the cosine `s_ij` of two rows, the other rows `P_i` of the class of
+    row `i`, the rows `N_i` of other classes, the scales `a` and `b`, and the
+    base `l`. With a mining margin `e`, a negative counts only if
+    `s_ij + e > min_{P_i} s`, and a positive only if `s_ij - e < max_{N_i} s`:
+    then both sums are empty or none is. A row without pairs gives zero and
+    counts in the mean.
+
+    Args:
+        alpha: Positive float, `a`. Defaults to `2.0`.
+        beta: Positive float, `b`. Defaults to `50.0`.
+        base: Float, `l`. Defaults to `0.5`.
+        mining_margin: Float, `e`, or `None` to use all pairs. The paper mines
+            with `0.1`. Defaults to `None`.
+        normalize: Boolean, whether to divide embeddings by their length.
+            Defaults to `True`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"multi_similarity"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `alpha` or `beta` is not positive, or another number is
+            not finite.
+
+    Example:
+
+    ```python
+    model.compile("adam", loss=MultiSimilarity(mining_margin=0.1))
+    ```
+
+    Reference:
+        Wang et al., "Multi-Similarity Loss with General Pair Weighting for
+        Deep Metric Learning", 2019, equations 8 to 10.
+    """
+
+    def __init__(
+        self,
+        alpha=2.0,
+        beta=50.0,
+        base=0.5,
+        mining_margin=None,
+        normalize=True,
+        reduction="sum_over_batch_size",
+        name="multi_similarity",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.alpha = positive_number("alpha", alpha)
+        self.beta = positive_number("beta", beta)
+        self.base = finite_number("base", base)
+        if mining_margin is not None:
+            mining_margin = finite_number("mining_margin", mining_margin)
+        self.mining_margin = mining_margin
+        self.normalize = normalize
+
+    def pair_loss(self, pairs):
+        return multi_similarity_loss(
+            similarities(pairs),
+            pairs.positive,
+            pairs.negative,
+            self.alpha,
+            self.beta,
+            self.base,
+            self.mining_margin,
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "alpha": self.alpha,
+                "beta": self.beta,
+                "base": self.base,
+                "mining_margin": self.mining_margin,
+                "normalize": self.normalize,
+            }
+        )
+        return config

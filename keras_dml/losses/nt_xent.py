@@ -1,0 +1,109 @@
+"""Normalized, temperature-scaled cross-entropy of pairs."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import full_precision, positive_number
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.pairs import (
+    batch_mean,
+    count,
+    log_sum_exp,
+    masked_sum,
+    similarities,
+)
+
+
+def nt_xent_loss(logits, positive, negative):
+    """Mean of `-log(exp(z_ip) / (exp(z_ip) + sum_{N_i} exp(z_ij)))`.
+
+    Args:
+        logits: Float tensor `(rows, columns)`, cosines by the temperature.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+
+    Returns:
+        Tensor `(rows,)`, the same value in every entry: the mean over the
+        positive pairs of all replicas. A pair whose row has no negative is
+        zero.
+
+    Example:
+
+    >>> logits = np.zeros((1, 3))
+    >>> positive = np.array([[False, True, False]])
+    >>> negative = np.array([[False, False, True]])
+    >>> float(nt_xent_loss(logits, positive, negative)[0])  # log(2)
+    0.6931471805599453
+    """
+    against = log_sum_exp(logits, negative)[:, None]
+    values = ops.softplus(against - logits)
+    selected = ops.logical_and(positive, ops.any(negative, axis=1)[:, None])
+    return batch_mean(
+        masked_sum(values, selected), count(positive, logits.dtype)
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class NTXent(PairLoss):
+    """Each positive pair against the negatives of its row.
+
+    `L = mean_{i, p} -log(e_ip / (e_ip + sum_{j in N_i} e_ij))`
+
+    with `e_ij = exp(s_ij / T)` and cosines `s`, over all positive pairs.
+    Unlike in `SupCon`, other positives of the row are not in the denominator;
+    with one positive for each row the two are equal.
+
+    The mean is over the batch of all replicas. So every row has the same
+    value, and sample weights scale all of the loss.
+
+    Args:
+        temperature: Positive float, `T`. Defaults to `0.1`.
+        normalize: Boolean, whether to divide embeddings by their length.
+            Defaults to `True`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"nt_xent"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `temperature` is not positive.
+
+    Example:
+
+    ```python
+    model.compile("adam", loss=NTXent(temperature=0.1))
+    ```
+
+    Reference:
+        Chen et al., "A Simple Framework for Contrastive Learning of Visual
+        Representations", 2020, equation 1.
+    """
+
+    def __init__(
+        self,
+        temperature=0.1,
+        normalize=True,
+        reduction="sum_over_batch_size",
+        name="nt_xent",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.temperature = positive_number("temperature", temperature)
+        self.normalize = normalize
+
+    def pair_loss(self, pairs):
+        return nt_xent_loss(
+            similarities(pairs) / self.temperature,
+            pairs.positive,
+            pairs.negative,
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {"temperature": self.temperature, "normalize": self.normalize}
+        )
+        return config

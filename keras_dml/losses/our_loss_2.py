@@ -1,0 +1,132 @@
+"""Rows to their proxies, proxies from proxies through the rows."""
+
+import keras
+from keras import ops
+
+from keras_dml import distribute
+from keras_dml.losses.checks import (
+    finite_number,
+    full_precision,
+    positive_number,
+)
+from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.our_loss_1 import our_loss_1
+from keras_dml.losses.proxy_repulsion import mutual_repulsion
+
+
+def our_loss_2(
+    labels, similarities, scale=32.0, margin=0.1, reduction_over_batch="sum"
+):
+    """`our_loss_1` plus the repulsion of proxies that are seen alike.
+
+    The similarity of two proxies is `sum_i s_ic s_ik`, over the rows of all
+    replicas.
+
+    Args:
+        labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
+        similarities: Float tensor `(batch, classes)` of cosines.
+        scale: Float, `a`. Defaults to `32.0`.
+        margin: Float, `d`. Defaults to `0.1`.
+        reduction_over_batch: `"sum"` or `"mean"`, of the products over the
+            rows. Defaults to `"sum"`.
+
+    Returns:
+        Tensor `(batch,)` of the dtype of `similarities`, the same value in
+        every entry.
+
+    Example:
+
+    >>> similarities = np.array([[0.1, 0.0]])
+    >>> value = our_loss_2(np.array([0]), similarities, margin=0.1)
+    >>> float(value[0])  # log(1 + 1) + log(1 + exp(3.2))
+    3.93310051...
+    """
+    similarities = ops.convert_to_tensor(similarities)
+    rows = distribute.all_gather(similarities)
+    if reduction_over_batch == "mean":
+        count = ops.cast(ops.shape(rows)[0], rows.dtype)
+        rows = rows * ops.rsqrt(count)
+    repulsion = mutual_repulsion(ops.transpose(rows), scale, margin)
+    return our_loss_1(labels, similarities, scale, margin) + repulsion
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class OurLoss2(LogitsLoss):
+    """OurLoss 2 of the thesis deck: proxies compared through the batch.
+
+    `L = 1/|C+| sum_{c in C+} log(1 + sum_{i: y_i = c} exp(-a (s_ic - d)))`
+    `+ 1/C sum_c log(1 + sum_{k != c} exp(a (sum_i s_ic s_ik + d)))`
+
+    with the cosine `s_ic` of row `i` and the proxy of class `c`, the scale
+    `a` and the margin `d`. It takes the output of `Proxies(metric="cosine")`
+    without `ScaledLogits`. Computed as written, the second term overflows
+    for embeddings that are not centred; here it is a log-sum-exp. It grows
+    with the size of the batch, unless `reduction_over_batch="mean"`.
+
+    Time grows with the square of the number of classes. As in `ProxyAnchor`,
+    every row has the value of the batch.
+
+    Args:
+        scale: Positive float, `a`. Defaults to `32.0`.
+        margin: Float, `d`. Defaults to `0.1`.
+        reduction_over_batch: `"sum"` or `"mean"`, of the products over the
+            rows. Defaults to `"sum"`, as in the deck.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"our_loss_2"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+
+    ```python
+    similarity = Proxies(num_classes=98, name="proxies")(embedding)
+    model = keras.Model(images, similarity)
+    model.compile("adam", loss=OurLoss2())
+    ```
+
+    Reference:
+        Psomas, "Metric Learning: a Deep Dive", OurLoss2.
+    """
+
+    scales_similarities = True
+
+    def __init__(
+        self,
+        scale=32.0,
+        margin=0.1,
+        reduction_over_batch="sum",
+        reduction="sum_over_batch_size",
+        name="our_loss_2",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        if reduction_over_batch not in ("sum", "mean"):
+            raise ValueError(
+                "`reduction_over_batch` must be 'sum' or 'mean'. Received: "
+                f"reduction_over_batch={reduction_over_batch!r}"
+            )
+        self.scale = positive_number("scale", scale)
+        self.margin = finite_number("margin", margin)
+        self.reduction_over_batch = reduction_over_batch
+
+    def logits_loss(self, labels, logits):
+        return our_loss_2(
+            labels, logits, self.scale, self.margin, self.reduction_over_batch
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "scale": self.scale,
+                "margin": self.margin,
+                "reduction_over_batch": self.reduction_over_batch,
+            }
+        )
+        return config

@@ -1,0 +1,166 @@
+"""Proxies as anchors of all rows of a batch."""
+
+import keras
+from keras import ops
+
+from keras_dml import distribute
+from keras_dml.losses.checks import (
+    finite_number,
+    full_precision,
+    positive_number,
+)
+from keras_dml.losses.log_sum_exp import log_one_plus_sum_exp
+from keras_dml.losses.logits_loss import LogitsLoss
+
+
+def proxy_anchor_loss(labels, similarities, scale=32.0, margin=0.1):
+    """Pulls the rows of a class to its proxy and pushes all others from it.
+
+    `L = attraction + repulsion`, see `attraction_to_proxies` and
+    `repulsion_from_proxies`. Both are soft maxima over the batch, of all
+    replicas together, so there is one value for a batch and not one for a
+    row.
+
+    Args:
+        labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
+        similarities: Float tensor `(batch, classes)`, cosines of rows and
+            proxies.
+        scale: Float, `alpha`. Defaults to `32.0`.
+        margin: Float, `delta`. Defaults to `0.1`.
+
+    Returns:
+        Tensor `(batch,)` of the dtype of `similarities`, the same value in
+        every entry.
+
+    Example:
+
+    >>> similarities = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> float(proxy_anchor_loss(np.array([0, 1]), similarities)[0])
+    3.239953330...
+    """
+    similarities = ops.convert_to_tensor(similarities)
+    own = ops.one_hot(labels, similarities.shape[-1], dtype="bool")
+    zero = ops.cast(0.0, similarities.dtype)
+    to_own = ops.sum(ops.where(own, similarities, zero), axis=1)
+    value = attraction_to_proxies(
+        labels, scale * (margin - to_own)
+    ) + repulsion_from_proxies(own, scale * (similarities + margin))
+    return ops.broadcast_to(value, ops.shape(to_own))
+
+
+def attraction_to_proxies(labels, exponents, weights=None):
+    """`1 / n sum_{c in batch} log(1 + sum_{i: y_i = c} exp(z_i))`.
+
+    `n` is the number of classes in the batch of all replicas; with `weights`
+    it is the sum over those classes of the mean weight of their rows.
+
+    Args:
+        labels: Integer tensor `(batch,)`.
+        exponents: Float tensor `(batch,)`, for each row and its own proxy.
+        weights: Float tensor `(batch,)`. Defaults to `None`, all `1`.
+
+    Returns:
+        Scalar tensor.
+    """
+    labels = distribute.all_gather(labels)
+    exponents = distribute.all_gather(exponents)
+    same = ops.equal(labels[:, None], labels[None, :])
+    # Each class appears once for each of its rows.
+    share = 1.0 / ops.sum(ops.cast(same, exponents.dtype), axis=1)
+    by_row = log_one_plus_sum_exp(exponents[None, :], same, axis=1)
+    if weights is None:
+        return ops.sum(by_row * share) / ops.sum(share)
+    weights = distribute.all_gather(weights)
+    return ops.sum(by_row * share) / ops.sum(weights * share)
+
+
+def repulsion_from_proxies(own, exponents, weights=None):
+    """`1 / classes sum_c log(1 + sum_{i: y_i != c} exp(z_ic))`.
+
+    With `weights` the divisor is the sum over the classes of the mean weight
+    of the rows of other classes, where there are any.
+
+    Args:
+        own: Boolean tensor `(batch, classes)`, `True` at the class of a row.
+        exponents: Float tensor `(batch, classes)`.
+        weights: Float tensor `(batch, classes)`. Defaults to `None`, all `1`.
+
+    Returns:
+        Scalar tensor.
+    """
+    others = ops.logical_not(own)
+    by_class = log_one_plus_sum_exp(exponents, others, axis=0, gather=True)
+    if weights is None:
+        return ops.mean(by_class)
+    others = ops.cast(others, weights.dtype)
+    sums = ops.stack([ops.sum(others * weights, 0), ops.sum(others, 0)])
+    weight, count = ops.unstack(
+        ops.sum(distribute.all_gather(sums[None]), axis=0)
+    )
+    divisor = ops.sum(weight / ops.maximum(count, 1.0))
+    return ops.sum(by_class) / ops.maximum(divisor, 1e-12)
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class ProxyAnchor(LogitsLoss):
+    """Proxy-Anchor: every proxy is an anchor of all rows of the batch.
+
+    `L = 1/|C+| sum_{c in C+} log(1 + sum_{i: y_i = c} exp(-a (s_ic - d)))`
+    `+ 1/|C| sum_c log(1 + sum_{i: y_i != c} exp(a (s_ic + d)))`
+
+    with the cosine `s_ic` of row `i` and the proxy of class `c`, the scale
+    `a`, the margin `d`, and the classes `C+` that are in the batch. It takes
+    the output of `Proxies(metric="cosine")` without `ScaledLogits`.
+
+    The loss compares all rows of the batch, under `tf.distribute` those of
+    all replicas. So every row has the same value, and sample weights scale
+    all of the loss instead of single rows.
+
+    Args:
+        scale: Positive float, `a`. Defaults to `32.0`.
+        margin: Float, `d`. Defaults to `0.1`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"proxy_anchor"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `scale` is not positive or `margin` not finite.
+
+    Example:
+
+    ```python
+    similarity = Proxies(num_classes=98, name="proxies")(embedding)
+    model = keras.Model(images, similarity)
+    model.compile("adam", loss=ProxyAnchor())
+    ```
+
+    Reference:
+        Kim et al., "Proxy Anchor Loss for Deep Metric Learning", 2020,
+        equation 4.
+    """
+
+    scales_similarities = True
+
+    def __init__(
+        self,
+        scale=32.0,
+        margin=0.1,
+        reduction="sum_over_batch_size",
+        name="proxy_anchor",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.scale = positive_number("scale", scale)
+        self.margin = finite_number("margin", margin)
+
+    def logits_loss(self, labels, logits):
+        return proxy_anchor_loss(labels, logits, self.scale, self.margin)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update({"scale": self.scale, "margin": self.margin})
+        return config

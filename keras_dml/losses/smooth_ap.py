@@ -1,0 +1,151 @@
+"""A differentiable average precision."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import full_precision, positive_number
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.pairs import batch_mean, count, similarities
+
+
+def smooth_ap_loss(similarity, positive, negative, temperature=0.01):
+    """One minus the smoothed average precision of every row.
+
+    Memory is that of a few matrices `(rows, columns)`; the time grows with
+    the largest number of positives of a row. Only first derivatives are
+    right.
+
+    Args:
+        similarity: Float tensor `(rows, columns)`.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        temperature: Float, `T` in `SmoothAP`. Defaults to `0.01`.
+
+    Returns:
+        Tensor `(rows,)` from 0 to 1; zero for a row without a positive.
+
+    Example:
+
+    >>> similarity = np.array([[0.5, 0.5]])  # the ranks 1 + 1/2
+    >>> first, second = np.array([[True, False]]), np.array([[False, True]])
+    >>> float(smooth_ap_loss(similarity, first, second)[0])  # 1 - 1 / 1.5
+    0.33333333333333337
+    """
+    fixed = ops.stop_gradient(ops.convert_to_tensor(similarity))
+    precision, slopes = _average_precision(
+        fixed, positive, negative, temperature
+    )
+    any_positive = ops.any(positive, axis=1)
+    values = ops.where(any_positive, 1.0 - precision, 0.0)
+    # Zero, with the derivative of the values.
+    return values - ops.sum(slopes * (similarity - fixed), axis=1)
+
+
+def _average_precision(similarity, positive, negative, temperature):
+    """The precision of every row and its derivatives by the similarities."""
+    dtype = similarity.dtype
+    positions = ops.arange(ops.shape(similarity)[1])
+    order = ops.argsort(ops.cast(ops.logical_not(positive), "int32"), axis=1)
+    number = ops.sum(ops.cast(positive, "int32"), axis=1)
+    share = 1.0 / ops.maximum(count(positive, dtype), 1.0)[:, None]
+    negative = ops.cast(negative, dtype)
+
+    def step(turn, state):
+        precision, slopes = state
+        column = ops.take(order, turn, axis=1)[:, None]
+        own = ops.take_along_axis(similarity, column, axis=1)
+        weight = ops.where((turn < number)[:, None], share, 0.0)
+        itself = ops.equal(positions[None, :], column)
+        others = ops.cast(ops.logical_and(positive, ~itself), dtype)
+        before = ops.sigmoid((similarity - own) / temperature)
+        rank = 1.0 + ops.sum(others * before, axis=1, keepdims=True)
+        all_ranks = rank + ops.sum(negative * before, axis=1, keepdims=True)
+        by_before = (
+            others * (all_ranks - rank) - negative * rank
+        ) / ops.square(all_ranks)
+        slope = weight * by_before * before * (1.0 - before) / temperature
+        total = ops.sum(slope, axis=1, keepdims=True)
+        return (
+            precision + (weight * rank / all_ranks)[:, 0],
+            slopes + slope - ops.where(itself, total, 0.0),
+        )
+
+    return ops.fori_loop(
+        0,
+        ops.max(number, initial=0),
+        step,
+        (ops.zeros_like(similarity[:, 0]), ops.zeros_like(similarity)),
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class SmoothAP(PairLoss):
+    """One minus the average precision, with sigmoids in place of ranks.
+
+    `AP_i = mean_{p in P_i} R_P / (R_P + R_N)` with
+
+    `R_P = 1 + sum_{j in P_i, j != p} sigmoid((s_ij - s_ip) / T)` and
+    `R_N = sum_{j in N_i} sigmoid((s_ij - s_ip) / T)`,
+
+    cosines `s`, and the other rows `P_i` of the class of row `i`. A row is
+    not among its own answers. Classes may differ in size.
+
+    The loss is the mean of `1 - AP_i` over the rows of all replicas that have
+    a positive. So every row has the same value, and sample weights scale all
+    of the loss.
+
+    Args:
+        temperature: Positive float, `T`. Defaults to `0.01`.
+        normalize: Boolean, whether to divide embeddings by their length.
+            Defaults to `True`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"smooth_ap"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `temperature` is not positive.
+
+    Example:
+
+    ```python
+    model.compile("adam", loss=SmoothAP(temperature=0.01))
+    ```
+
+    Reference:
+        Brown et al., "Smooth-AP: Smoothing the Path Towards Large-Scale Image
+        Retrieval", 2020, equation 7.
+    """
+
+    def __init__(
+        self,
+        temperature=0.01,
+        normalize=True,
+        reduction="sum_over_batch_size",
+        name="smooth_ap",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.temperature = positive_number("temperature", temperature)
+        self.normalize = normalize
+
+    def pair_loss(self, pairs):
+        values = smooth_ap_loss(
+            similarities(pairs),
+            pairs.positive,
+            pairs.negative,
+            self.temperature,
+        )
+        return batch_mean(
+            values, ops.cast(ops.any(pairs.positive, axis=1), values.dtype)
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {"temperature": self.temperature, "normalize": self.normalize}
+        )
+        return config

@@ -1,0 +1,120 @@
+"""Softmax over classes of several centres each."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import (
+    finite_number,
+    full_precision,
+    positive_number,
+)
+from keras_dml.losses.cos_face import cos_face_loss
+from keras_dml.losses.logits_loss import LogitsLoss
+
+
+def soft_triple_loss(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
+    """Cross-entropy of `scale * (s_c - margin [c = y])` for every row.
+
+    The similarity to a class is a weighted mean of those to its centres,
+    `s_c = sum_k softmax_k(gamma s_ck) s_ck`.
+
+    Args:
+        labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
+        similarities: Float tensor `(batch, classes, centres)`, or
+            `(batch, classes)` for one centre.
+        margin: Float, `delta`. Defaults to `0.01`.
+        scale: Float, `lambda`. Defaults to `20.0`.
+        gamma: Float, which multiplies. Defaults to `10.0`.
+
+    Returns:
+        Tensor `(batch,)` of the dtype of `similarities`, never negative.
+
+    Example:
+
+    >>> cosines = np.array([[[1.0, 1.0], [0.0, 0.0]]])
+    >>> loss = soft_triple_loss(np.array([0]), cosines, 0.0, scale=1.0)
+    >>> float(loss[0])  # log(1 + exp(-1))
+    0.31326168751822286
+    """
+    similarities = ops.convert_to_tensor(similarities)
+    if similarities.shape[-1] == 1 and len(similarities.shape) == 3:
+        similarities = similarities[:, :, 0]
+    if len(similarities.shape) == 3:
+        share = ops.softmax(gamma * similarities, axis=-1)
+        similarities = ops.sum(share * similarities, axis=-1)
+    return cos_face_loss(labels, similarities, margin, scale)
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class SoftTriple(LogitsLoss):
+    """SoftTriple: cross-entropy with several centres for each class.
+
+    `L = -log softmax(scale (s - margin y))_y` with the one-hot label `y` and
+    `s_c = sum_k softmax_k(gamma s_ck) s_ck`, the mean of the cosines `s_ck` to
+    the centres of class `c`, the nearer ones weighing more. It takes the
+    output of `Proxies(metric="cosine", centres=K)` without `ScaledLogits`.
+
+    The loss of the paper has another term on the centres alone: it is the
+    regularizer `CentreDistance` of `Proxies`.
+
+    Args:
+        margin: Float, `delta`. Defaults to `0.01`.
+        scale: Positive float, `lambda`. Defaults to `20.0`.
+        gamma: Positive float, by which the cosines of the centres are
+            multiplied before their softmax. The paper's and the authors' code
+            divide by its inverse, 0.1. Defaults to `10.0`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"soft_triple"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `scale` or `gamma` is not positive, or `margin` not
+            finite.
+
+    Example:
+
+    ```python
+    centres = Proxies(
+        98, centres=10, regularizer=CentreDistance(0.2), name="proxies"
+    )
+    model = keras.Model(images, centres(embedding))
+    model.compile("adam", loss=SoftTriple())
+    ```
+
+    Reference:
+        Qian et al., "SoftTriple Loss: Deep Metric Learning Without Triplet
+        Sampling", 2019, equations 5 and 6.
+    """
+
+    scales_similarities = True
+    takes_centres = True
+
+    def __init__(
+        self,
+        margin=0.01,
+        scale=20.0,
+        gamma=10.0,
+        reduction="sum_over_batch_size",
+        name="soft_triple",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.margin = finite_number("margin", margin)
+        self.scale = positive_number("scale", scale)
+        self.gamma = positive_number("gamma", gamma)
+
+    def logits_loss(self, labels, logits):
+        return soft_triple_loss(
+            labels, logits, self.margin, self.scale, self.gamma
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {"margin": self.margin, "scale": self.scale, "gamma": self.gamma}
+        )
+        return config

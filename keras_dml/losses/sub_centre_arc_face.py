@@ -1,0 +1,94 @@
+"""A margin on the angle to the nearest of several proxies of a class."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.arc_face import angle, arc_face_loss
+from keras_dml.losses.checks import full_precision, positive_number
+from keras_dml.losses.logits_loss import LogitsLoss
+
+
+def sub_centre_arc_face_loss(labels, similarities, margin=0.5, scale=64.0):
+    """`arc_face_loss` on the cosine to the nearest centre of each class.
+
+    Args:
+        labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
+        similarities: Float tensor `(batch, classes, centres)` of cosines, or
+            `(batch, classes)` for one centre.
+        margin: Float, in radians. Defaults to `0.5`.
+        scale: Float. Defaults to `64.0`.
+
+    Returns:
+        Tensor `(batch,)` of the dtype of `similarities`, never negative.
+
+    Example:
+
+    >>> cosines = np.array([[[0.2, 1.0], [0.0, -0.3]]])
+    >>> loss = sub_centre_arc_face_loss(np.array([0]), cosines, 0.0, scale=1.0)
+    >>> float(loss[0])  # log(1 + exp(-1))
+    0.31326168751822286
+    """
+    similarities = ops.convert_to_tensor(similarities)
+    if len(similarities.shape) == 3:
+        similarities = ops.max(similarities, axis=-1)
+    return arc_face_loss(labels, similarities, margin, scale)
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class SubCentreArcFace(LogitsLoss):
+    """Sub-centre ArcFace: ArcFace on the nearest centre of each class.
+
+    `L = ArcFace(max_k cos(theta_ck))` with the angles `theta_ck` of the row
+    and the centres of class `c`. Rows with a wrong label gather at a centre
+    of their own instead of pulling the others'. It takes the output of
+    `Proxies(metric="cosine", centres=K)` without `ScaledLogits`.
+
+    Args:
+        margin: Float, in radians, from 0 to below pi. Defaults to `0.5`.
+        scale: Positive float. Defaults to `64.0`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"sub_centre_arc_face"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `margin` is no angle below pi or `scale` not positive.
+
+    Example:
+
+    ```python
+    centres = Proxies(num_classes=98, centres=3, name="proxies")
+    model = keras.Model(images, centres(embedding))
+    model.compile("adam", loss=SubCentreArcFace())
+    ```
+
+    Reference:
+        Deng et al., "Sub-center ArcFace: Boosting Face Recognition by
+        Large-scale Noisy Web Faces", 2020, equation 5.
+    """
+
+    scales_similarities = True
+    takes_centres = True
+
+    def __init__(
+        self,
+        margin=0.5,
+        scale=64.0,
+        reduction="sum_over_batch_size",
+        name="sub_centre_arc_face",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.margin = angle("margin", margin)
+        self.scale = positive_number("scale", scale)
+
+    def logits_loss(self, labels, logits):
+        return sub_centre_arc_face_loss(labels, logits, self.margin, self.scale)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update({"margin": self.margin, "scale": self.scale})
+        return config

@@ -1,0 +1,108 @@
+"""Supervised contrastive loss."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import full_precision, positive_number
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.pairs import (
+    batch_mean,
+    count,
+    log_sum_exp,
+    masked_sum,
+    similarities,
+)
+
+
+def sup_con_loss(logits, positive, negative):
+    """`log sum_{P_i and N_i} exp(z_ij) - mean_{P_i} z_ij` for every row.
+
+    Args:
+        logits: Float tensor `(rows, columns)`, cosines by the temperature.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+
+    Returns:
+        Tensor `(rows,)` of the dtype of `logits`; zero for a row without a
+        positive.
+
+    Example:
+
+    >>> logits = np.zeros((1, 5))
+    >>> positive = np.array([[False, True, True, False, False]])
+    >>> negative = np.array([[False, False, False, True, True]])
+    >>> float(sup_con_loss(logits, positive, negative)[0])  # log(4)
+    1.3862943611198906
+    """
+    number = count(positive, logits.dtype)
+    own = masked_sum(logits, positive) / ops.maximum(
+        number, ops.ones_like(number)
+    )
+    values = log_sum_exp(logits, ops.logical_or(positive, negative)) - own
+    return ops.where(number > 0, values, ops.zeros_like(values))
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class SupCon(PairLoss):
+    """Supervised contrastive loss: each positive against all other rows.
+
+    `L = mean_i mean_{p in P_i} -log(e_ip / sum_{j != i} e_ij)`
+
+    with `e_ij = exp(s_ij / T)` and cosines `s`, over the rows `i` that have a
+    positive. With two views of every image as a class of their own it is
+    NT-Xent, the loss of SimCLR; `NTXent` is the other way to extend that to
+    several positives.
+
+    The mean is over the batch of all replicas. So every row has the same
+    value, and sample weights scale all of the loss.
+
+    Args:
+        temperature: Positive float, `T`. Defaults to `0.1`.
+        normalize: Boolean, whether to divide embeddings by their length.
+            Defaults to `True`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"sup_con"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `temperature` is not positive.
+
+    Example:
+
+    ```python
+    model.compile("adam", loss=SupCon(temperature=0.1))
+    ```
+
+    Reference:
+        Khosla et al., "Supervised Contrastive Learning", 2020, equation 2.
+    """
+
+    def __init__(
+        self,
+        temperature=0.1,
+        normalize=True,
+        reduction="sum_over_batch_size",
+        name="sup_con",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.temperature = positive_number("temperature", temperature)
+        self.normalize = normalize
+
+    def pair_loss(self, pairs):
+        logits = similarities(pairs) / self.temperature
+        values = sup_con_loss(logits, pairs.positive, pairs.negative)
+        return batch_mean(
+            values, ops.cast(ops.any(pairs.positive, axis=1), values.dtype)
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {"temperature": self.temperature, "normalize": self.normalize}
+        )
+        return config

@@ -1,0 +1,263 @@
+"""Triplet loss with the minings of the field."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import finite_number, full_precision
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.pairs import (
+    DISTANCES,
+    batch_mean,
+    distances,
+    masked_max,
+    masked_min,
+)
+from keras_dml.naming import nearest
+
+BY_PAIR = ("semi_hard", "facenet", "all_semi_hard")
+BY_ROW = ("hard", "easy")
+AVERAGES = ("non_zero", "all")
+
+
+def triplet_loss(
+    distance,
+    positive,
+    negative,
+    margin=0.1,
+    mining="semi_hard",
+    average="non_zero",
+    soft=False,
+):
+    """Mean of the mined triplets of a batch, see `Triplet`.
+
+    Memory is that of a few matrices `(rows, columns)`; the time grows with
+    the largest number of positives of a row.
+
+    Args:
+        distance: Float tensor `(rows, columns)`.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        margin: Float. Defaults to `0.1`.
+        mining: String, see `Triplet`. Defaults to `"semi_hard"`.
+        average: `"non_zero"` or `"all"`. Defaults to `"non_zero"`.
+        soft: Boolean, see `Triplet`. Defaults to `False`.
+
+    Returns:
+        Tensor `(rows,)`, the same value in every entry: the mean over the
+        batch of all replicas.
+
+    Example:
+
+    >>> distance = np.array([[0.0, 0.5, 0.25]])
+    >>> positive = np.array([[False, True, False]])
+    >>> negative = np.array([[False, False, True]])
+    >>> float(triplet_loss(distance, positive, negative, mining="hard")[0])
+    0.35
+    """
+    if mining in BY_ROW:
+        return _one_triplet_per_row(
+            distance, positive, negative, margin, mining, average, soft
+        )
+    weights, active, candidates = _mine(
+        ops.stop_gradient(distance), positive, negative, margin, mining
+    )
+    # The sum of `d_ap - d_an + margin` over the active triplets.
+    totals = ops.sum(weights * distance, axis=1) + margin * active
+    return batch_mean(totals, active if average == "non_zero" else candidates)
+
+
+def _one_triplet_per_row(
+    distance, positive, negative, margin, mining, average, soft
+):
+    valid = ops.logical_and(
+        ops.any(positive, axis=1), ops.any(negative, axis=1)
+    )
+    choose = masked_max if mining == "hard" else masked_min
+    excess = choose(distance, positive) - masked_min(distance, negative)
+    excess = ops.where(valid, excess, ops.zeros_like(excess))
+    values = ops.softplus(excess) if soft else ops.relu(excess + margin)
+    values = ops.where(valid, values, ops.zeros_like(values))
+    counted = values > 0 if average == "non_zero" else valid
+    return batch_mean(values, ops.cast(counted, values.dtype))
+
+
+def _mine(distance, positive, negative, margin, mining):
+    """Goes through the first, second, ... positive of all rows at once.
+
+    Returns:
+        How often the distance of every pair is added in the active triplets,
+        minus how often it is subtracted, `(rows, columns)`; the number of
+        active triplets of every row; and that of all triplets looked at.
+    """
+    dtype = distance.dtype
+    positions = ops.arange(ops.shape(distance)[1])
+    order = ops.argsort(ops.cast(ops.logical_not(positive), "int32"), axis=1)
+    number = ops.sum(ops.cast(positive, "int32"), axis=1)
+    number = ops.where(ops.any(negative, axis=1), number, 0)
+    farthest = ops.logical_and(
+        negative,
+        ops.equal(distance, masked_max(distance, negative)[:, None]),
+    )
+
+    def step(turn, state):
+        weights, active, candidates = state
+        column = ops.take(order, turn, axis=1)[:, None]
+        own = ops.take_along_axis(distance, column, axis=1)
+        there = (turn < number)[:, None]
+        chosen = ops.logical_and(negative, distance > own)
+        if mining == "all_semi_hard":
+            chosen = ops.logical_and(chosen, distance <= own + margin)
+        else:
+            nearest_farther = masked_min(distance, chosen)[:, None]
+            none_farther = ops.logical_not(ops.any(chosen, axis=1))[:, None]
+            chosen = ops.logical_and(
+                chosen, ops.equal(distance, nearest_farther)
+            )
+            if mining == "facenet":
+                fallback = ops.logical_and(farthest, none_farther)
+                chosen = ops.logical_or(chosen, fallback)
+            chosen = ops.logical_and(chosen, distance < own + margin)
+        chosen = ops.cast(ops.logical_and(chosen, there), dtype)
+        triplets = ops.sum(chosen, axis=1, keepdims=True)
+        if mining != "all_semi_hard":
+            # Equally far negatives share one triplet.
+            ties = ops.maximum(triplets, ops.ones_like(triplets))
+            chosen, triplets = chosen / ties, triplets / ties
+        added = ops.cast(ops.equal(positions[None, :], column), dtype)
+        return (
+            weights + triplets * added - chosen,
+            active + triplets[:, 0],
+            candidates + ops.cast(turn < number, dtype),
+        )
+
+    zeros = ops.zeros_like(distance[:, 0])
+    return ops.fori_loop(
+        0,
+        ops.max(number, initial=0),
+        step,
+        (ops.zeros_like(distance), zeros, zeros),
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class Triplet(PairLoss):
+    """An anchor nearer to a positive than to a negative, by a margin.
+
+    `L = mean [d_ap - d_an + m]_+` over triplets of an anchor `a`, a positive
+    `p` and a negative `n`. `mining` chooses the triplets:
+
+    - `"semi_hard"`: for each positive pair the nearest negative that is
+      farther than the positive. A pair without one has no triplet.
+    - `"facenet"`: the same, but a pair without one takes the farthest
+      negative of the anchor.
+    - `"all_semi_hard"`: all triplets with `0 < d_an - d_ap <= m`.
+    - `"hard"`: for each anchor its farthest positive and nearest negative.
+    - `"easy"`: for each anchor its nearest positive and nearest negative.
+
+    With the cosine distance `1 - s`, the term is `[s_an - s_ap + m]_+`. A row
+    without a positive or without a negative has no triplet. The loss is one
+    number for the whole batch, of all replicas. So every row has the same
+    value, and sample weights scale all of the loss.
+
+    Args:
+        margin: Float, `m`. Defaults to `0.1`.
+        mining: String. Defaults to `"semi_hard"`.
+        distance: `"cosine"`, `"euclidean"` or `"squared_euclidean"`. Defaults
+            to `"cosine"`.
+        average: `"non_zero"` for the mean over the triplets whose term is not
+            zero, or `"all"`, which includes positive pairs without a triplet.
+            Defaults to `"non_zero"`.
+        soft: Boolean, whether the term is `log(1 + exp(d_ap - d_an))`, for
+            `"hard"` and `"easy"` only. Defaults to `False`.
+        normalize: Boolean, whether to divide embeddings by their length.
+            Defaults to `True`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"triplet"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If a name is unknown, `margin` not finite, or `soft` does
+            not go with `mining`.
+
+    Example:
+
+    ```python
+    # TripletSemiHardLoss() and TripletHardLoss() of tensorflow-addons.
+    arguments = {"distance": "euclidean", "normalize": False, "average": "all"}
+    semi_hard = Triplet(margin=1.0, mining="facenet", **arguments)
+    hard = Triplet(margin=1.0, mining="hard", **arguments)
+    ```
+
+    Reference:
+        Schroff, Kalenichenko and Philbin, "FaceNet", 2015, equations 2 and 4;
+        Hermans, Beyer and Leibe, "In Defense of the Triplet Loss", 2017,
+        equation 5; Xuan, Stylianou and Pless, "Improved Embeddings with Easy
+        Positive Triplet Mining", 2020.
+    """
+
+    def __init__(
+        self,
+        margin=0.1,
+        mining="semi_hard",
+        distance="cosine",
+        average="non_zero",
+        soft=False,
+        normalize=True,
+        reduction="sum_over_batch_size",
+        name="triplet",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        _check_name("mining", mining, BY_PAIR + BY_ROW)
+        _check_name("distance", distance, DISTANCES)
+        _check_name("average", average, AVERAGES)
+        if soft and mining not in BY_ROW:
+            raise ValueError(
+                "`soft=True` needs `mining` 'hard' or 'easy': the other "
+                "minings choose triplets by the margin. Received: "
+                f"mining={mining!r}"
+            )
+        self.margin = finite_number("margin", margin)
+        self.mining = mining
+        self.distance = distance
+        self.average = average
+        self.soft = soft
+        self.normalize = normalize
+
+    def pair_loss(self, pairs):
+        return triplet_loss(
+            distances(pairs, self.distance),
+            pairs.positive,
+            pairs.negative,
+            self.margin,
+            self.mining,
+            self.average,
+            self.soft,
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {
+                "margin": self.margin,
+                "mining": self.mining,
+                "distance": self.distance,
+                "average": self.average,
+                "soft": self.soft,
+                "normalize": self.normalize,
+            }
+        )
+        return config
+
+
+def _check_name(argument, value, known):
+    if value not in known:
+        raise ValueError(
+            f"`{argument}` must be one of {', '.join(map(repr, known))}. "
+            f"Received: {argument}={value!r}. "
+            f"Did you mean {nearest(str(value), known)}?"
+        )

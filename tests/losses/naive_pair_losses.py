@@ -1,0 +1,209 @@
+"""The pair losses from their formulas: one pair at a time, in float64.
+
+Each takes the boolean matrices of positive and negative pairs, and the
+embeddings, and gives the loss of the batch.
+"""
+
+import math
+
+import numpy as np
+
+
+def unit(x):
+    lengths = np.linalg.norm(x, axis=1, keepdims=True)
+    return x / np.where(lengths > 0, lengths, 1.0)
+
+
+def masks(labels):
+    same = labels[:, None] == labels[None, :]
+    itself = np.eye(len(labels), dtype=bool)
+    return same & ~itself, ~same & ~itself
+
+
+def columns(mask, i):
+    return [int(j) for j in np.flatnonzero(mask[i])]
+
+
+def mean(values):
+    return sum(values) / len(values) if values else 0.0
+
+
+def multi_similarity(positive, negative, x, mining=None):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        p = [x[i] @ x[j] for j in columns(positive, i)]
+        n = [x[i] @ x[j] for j in columns(negative, i)]
+        if mining is not None:
+            lowest, highest = min(p, default=np.inf), max(n, default=-np.inf)
+            p = [s for s in p if s - mining < highest]
+            n = [s for s in n if s + mining > lowest]
+        values.append(
+            math.log(1 + sum(math.exp(-2 * (s - 0.5)) for s in p)) / 2
+            + math.log(1 + sum(math.exp(50 * (s - 0.5)) for s in n)) / 50
+        )
+    return mean(values)
+
+
+def contrastive(positive, negative, x, form="similarity", power=1):
+    x, p, n = unit(x), [], []
+    for i in range(len(x)):
+        for j in range(len(x)):
+            s, d = x[i] @ x[j], np.linalg.norm(x[i] - x[j])
+            far, near = (1 - s, s - 0.5) if form == "similarity" else (d, 1 - d)
+            p += [far**power] if positive[i, j] and far > 0 else []
+            n += [near**power] if negative[i, j] and near > 0 else []
+    return mean(p) + mean(n)
+
+
+def distance_of(metric, a, b):
+    if metric == "cosine":
+        return 1 - a @ b
+    squared = np.sum((a - b) ** 2)
+    return squared if metric == "squared_euclidean" else math.sqrt(squared)
+
+
+def triplet(
+    positive,
+    negative,
+    x,
+    margin=0.1,
+    mining="semi_hard",
+    distance="cosine",
+    average="non_zero",
+    soft=False,
+    normalize=True,
+):
+    x, values = unit(x) if normalize else x, []
+    for a in range(len(x)):
+        p = [distance_of(distance, x[a], x[j]) for j in columns(positive, a)]
+        n = [distance_of(distance, x[a], x[j]) for j in columns(negative, a)]
+        if not p or not n:
+            continue
+        if mining in ("hard", "easy"):
+            excess = (max(p) if mining == "hard" else min(p)) - min(n)
+            values.append(
+                math.log(1 + math.exp(excess))
+                if soft
+                else max(0.0, excess + margin)
+            )
+            continue
+        for d in p:
+            farther = [e for e in n if e > d]
+            if mining == "all_semi_hard":
+                values += [d - e + margin for e in farther if e <= d + margin]
+            elif farther:
+                values.append(max(0.0, d - min(farther) + margin))
+            elif mining == "facenet":
+                values.append(max(0.0, d - max(n) + margin))
+            else:
+                values.append(0.0)
+    if average == "non_zero":
+        values = [v for v in values if v > 0]
+    return mean(values)
+
+
+def n_pair(positive, negative, x, l2=0.02):
+    rows = range(len(x))
+    turn = [sum(bool(positive[j, i]) for j in range(i)) for i in rows]
+    candidates = [j for j in rows if turn[j] == 1]
+    values = []
+    for i in rows:
+        own = [j for j in candidates if positive[i, j]]
+        if turn[i] == 0 and own:
+            total = sum(math.exp(x[i] @ x[j]) for j in candidates)
+            values.append(math.log(total) - mean([x[i] @ x[j] for j in own]))
+    return mean(values) + l2 * mean([row @ row for row in x])
+
+
+def lifted_structure(
+    positive,
+    negative,
+    x,
+    form="similarity",
+    margin=0.5,
+    positive_scale=1.0,
+    negative_scale=1.0,
+    hinge=True,
+    mining_margin=None,
+    normalize=True,
+):
+    x, values = unit(x) if normalize else x, []
+
+    def distance(i, j):
+        return distance_of("euclidean", x[i], x[j])
+
+    for i in range(len(x)):
+        p, n = columns(positive, i), columns(negative, i)
+        if form == "pairs":
+            for j in p:
+                against = [distance(i, k) for k in n]
+                against += [distance(j, k) for k in columns(negative, j)]
+                if n and columns(negative, j):
+                    total = sum(math.exp(margin - d) for d in against)
+                    joint = math.log(total) + distance(i, j)
+                    values.append(max(0.0, joint) ** 2 / 2)
+            continue
+        if form == "similarity":
+            p, n = ([x[i] @ x[j] for j in side] for side in (p, n))
+        else:
+            p, n = ([-distance(i, j) for j in side] for side in (p, n))
+        if p and n and mining_margin is not None:
+            lowest, highest = min(p), max(n)
+            p = [s for s in p if s - mining_margin < highest]
+            n = [s for s in n if s + mining_margin > lowest]
+        if not p or not n:
+            values.append(0.0)
+            continue
+        near = sum(math.exp(positive_scale * (margin - s)) for s in p)
+        far = sum(math.exp(negative_scale * s) for s in n)
+        value = math.log(near) / positive_scale + math.log(far) / negative_scale
+        values.append(max(0.0, value) if hinge else value)
+    return mean(values)
+
+
+def sup_con(positive, negative, x, temperature=0.1):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        p = [math.exp(x[i] @ x[j] / temperature) for j in columns(positive, i)]
+        n = [math.exp(x[i] @ x[j] / temperature) for j in columns(negative, i)]
+        if p:
+            values.append(mean([-math.log(e / sum(p + n)) for e in p]))
+    return mean(values)
+
+
+def nt_xent(positive, negative, x, temperature=0.1):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        p = [math.exp(x[i] @ x[j] / temperature) for j in columns(positive, i)]
+        n = [math.exp(x[i] @ x[j] / temperature) for j in columns(negative, i)]
+        values += [-math.log(e / (e + sum(n))) for e in p if n]
+    return mean(values)
+
+
+def smooth_ap(positive, negative, x, temperature=0.01):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        p, n, total = columns(positive, i), columns(negative, i), 0.0
+        for k in p:
+            others = [(x[i] @ (x[j] - x[k])) / temperature for j in p if j != k]
+            against = [(x[i] @ (x[j] - x[k])) / temperature for j in n]
+            rank = 1 + sum(1 / (1 + math.exp(-z)) for z in others)
+            total += rank / (
+                rank + sum(1 / (1 + math.exp(-z)) for z in against)
+            )
+        if p:
+            values.append(1 - total / len(p))
+    return mean(values)
+
+
+def circle(positive, negative, x, gamma=80.0, margin=0.4):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        p = [max(0.0, 1 - x[i] @ x[j]) for j in columns(positive, i)]
+        n = [max(0.0, 1 - x[i] @ x[j]) for j in columns(negative, i)]
+        pull = [gamma * (margin + d) * (d - margin) for d in p]
+        push = [gamma * max(0, 1 + margin - d) * (1 - margin - d) for d in n]
+        if p and n:
+            z = np.logaddexp.reduce(pull) + np.logaddexp.reduce(push)
+            values.append(np.logaddexp(0.0, z))
+    return mean([v for v in values if v > 0])

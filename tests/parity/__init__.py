@@ -1,0 +1,1 @@
+"""Numbers of other libraries, and what ours make of the same input."""

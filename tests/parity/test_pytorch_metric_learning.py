@@ -1,0 +1,127 @@
+"""Ours against the numbers of pytorch-metric-learning 2.9.0."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_dml import losses
+from keras_dml.layers import unit_rows
+from keras_dml.losses.pairs import Pairs, distances
+from tests.parity.batches import batches, load
+
+KEPT = load(Path(__file__).parent, "pytorch_metric_learning.npz")
+
+# All of theirs, too, normalize by themselves.
+OURS = {
+    "contrastive": (losses.Contrastive, {"form": "euclidean"}),
+    "contrastive_cosine": (losses.Contrastive, {}),
+    "multi_similarity": (losses.MultiSimilarity, {}),
+    "multi_similarity_mined": (losses.MultiSimilarity, {"mining_margin": 0.1}),
+    "triplet_semi_hard": (
+        losses.Triplet,
+        {"margin": 0.2, "mining": "all_semi_hard", "distance": "euclidean"},
+    ),
+    "triplet_hard": (
+        losses.Triplet,
+        {"margin": 0.2, "mining": "hard", "distance": "euclidean"},
+    ),
+    "triplet_easy": (
+        losses.Triplet,
+        {"margin": 0.2, "mining": "easy", "distance": "euclidean"},
+    ),
+    "lifted_structure": (
+        losses.LiftedStructure,
+        {"form": "pairs", "margin": 1.0},
+    ),
+    "generalized_lifted_structure": (
+        losses.LiftedStructure,
+        {"form": "distance", "margin": 1.0},
+    ),
+    "n_pairs": (losses.NPair, {"l2": 0.0, "normalize": True}),
+    "nt_xent": (losses.NTXent, {}),
+    "sup_con": (losses.SupCon, {}),
+}
+
+
+def margin(labels, x):
+    """Theirs takes triplets; one pair in two triplets would count twice."""
+    rows = unit_rows(x)
+    positive = labels[:, None] == labels[None, :]
+    positive &= ~np.eye(len(labels), dtype=bool)
+    negative = np.zeros_like(positive)
+    for row, label in enumerate(labels):
+        others = np.flatnonzero(labels != label)[: positive[row].sum()]
+        negative[row, others] = True
+    boundary = ops.full((len(labels),), 1.2, dtype="float64")
+    return ops.mean(
+        losses.margin_loss(
+            distances(Pairs(rows, rows, positive, negative)),
+            positive,
+            negative,
+            boundary,
+        )
+    )
+
+
+def smooth_ap(labels, x):
+    """Theirs counts the row itself as the first of its answers."""
+    rows = unit_rows(x)
+    same = labels[:, None] == labels[None, :]
+    similarity = ops.matmul(rows, ops.transpose(rows))
+    return ops.mean(losses.smooth_ap_loss(similarity, same, ~same, 0.1))
+
+
+def ours(name):
+    if name in OURS:
+        cls, arguments = OURS[name]
+        return cls(**arguments, dtype="float64")
+    return {"margin": margin, "smooth_ap": smooth_ap}[name]
+
+
+def value_and_gradient(loss, labels, x):
+    x = tf.Variable(x)
+    with tf.GradientTape() as tape:
+        value = loss(labels, x)
+    return value, tape.gradient(value, x)
+
+
+@pytest.mark.parametrize(
+    "batch, name",
+    [(b, n) for b, kept in KEPT.items() for n in kept if n != "circle"],
+)
+def test_values_and_gradients(batch, name):
+    labels, x = batches()[batch]
+    value, gradient = value_and_gradient(ours(name), labels, x)
+    wanted = KEPT[batch][name]
+    np.testing.assert_allclose(value, wanted["value"], rtol=1e-5)
+    largest = abs(wanted["gradient"]).max()
+    assert largest > 1e-4
+    np.testing.assert_allclose(
+        gradient, wanted["gradient"], atol=1e-5 * largest
+    )
+
+
+@pytest.mark.parametrize("batch", KEPT)
+def test_circle_has_their_value_and_another_gradient(batch):
+    """Theirs takes the weights of the pairs as constants; Keras does not.
+
+    Ours is the loss of Keras over all replicas, so its gradient is that of
+    the value.
+    """
+    labels, x = batches()[batch]
+    value, gradient = value_and_gradient(
+        losses.Circle(dtype="float64"), labels, x
+    )
+    wanted = KEPT[batch]["circle"]
+    np.testing.assert_allclose(value, wanted["value"], rtol=1e-5)
+    largest = abs(wanted["gradient"]).max()
+    assert abs(gradient.numpy() - wanted["gradient"]).max() > 0.01 * largest
+
+
+def test_self_retrieval_flatters_their_smooth_ap():
+    labels, x = batches()["square"]
+    own = losses.SmoothAP(temperature=0.1)(labels, x)
+    assert own > KEPT["square"]["smooth_ap"]["value"]
