@@ -3,13 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test lint bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/keras-dml fit digits --output runs/demo --resume
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
