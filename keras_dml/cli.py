@@ -9,13 +9,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from keras_dml.errors import RunError, UsageError
+from keras_dml.printing import print_gain, print_rows, say
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -26,8 +25,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-output = Console()
-
 Source = Annotated[
     str,
     typer.Argument(
@@ -103,8 +100,8 @@ def fit(
     from keras_dml import train
 
     metrics = train.fit(config, folder, resume=resume)
-    _print_gain(metrics)
-    output.print(f"Run folder: {folder}", highlight=False)
+    print_gain(metrics)
+    say(f"Run folder: {folder}")
 
 
 @app.command()
@@ -136,12 +133,10 @@ def evaluate(
     if as_json:
         print(json.dumps(result.metrics))
         return
-    table = Table(title=f"{result.num_queries:,} queries")
-    table.add_column("metric")
-    table.add_column("value", justify="right")
-    for name, value in result.metrics.items():
-        table.add_row(name, f"{value:.4f}")
-    output.print(table)
+    print_rows(
+        f"{result.num_queries:,} queries",
+        [{"metric": k, "value": v} for k, v in result.metrics.items()],
+    )
 
 
 @app.command()
@@ -169,7 +164,7 @@ def export(
         data_dir=data_dir,
         force=force,
     )
-    _print_rows("Exported", rows)
+    print_rows("Exported", rows)
 
 
 @app.command()
@@ -185,20 +180,20 @@ def prepare(
 
     report = check(dataset, data_dir, download=download)
     for count, value in report.counts.items():
-        _say(f"{count.replace('_', ' ')}: {value:,}")
+        say(f"{count.replace('_', ' ')}: {value:,}")
     for archive, state in report.archives.items():
-        _say(f"{archive}: {state}")
+        say(f"{archive}: {state}")
     if report.complete:
-        _say(f"{report.name} is complete. Train on it with")
-        _say(f"keras-dml fit {report.name} --data-dir {data_dir}")
+        say(f"{report.name} is complete. Train on it with")
+        say(f"keras-dml fit {report.name} --data-dir {data_dir}")
         return
-    _say(report.problem)
+    say(report.problem)
     for file in report.missing:
         size = f"{file.size:,} bytes" if file.size else "size not published"
         checksum = file.sha256 or file.md5 or "no published checksum"
-        _say(f"{file.name} ({size}, {checksum})\n  {file.url}")
+        say(f"{file.name} ({size}, {checksum})\n  {file.url}")
     for sentence in report.advice:
-        _say(sentence)
+        say(sentence)
     raise typer.Exit(2)
 
 
@@ -208,7 +203,7 @@ def recipes() -> None:
     from keras_dml.config import load_recipe, recipe_names
 
     loaded = [load_recipe(name) for name in recipe_names()]
-    _print_rows(
+    print_rows(
         "Recipes",
         [
             {
@@ -228,7 +223,7 @@ def datasets() -> None:
     from keras_dml.config import dataset_facts, known_datasets
 
     known = [dataset_facts(name) for name in known_datasets()]
-    _print_rows(
+    print_rows(
         "Data sets",
         [
             {
@@ -249,7 +244,7 @@ def backbones() -> None:
     """List the backbones."""
     from keras_dml.models import BACKBONES
 
-    _print_rows(
+    print_rows(
         "Backbones",
         [
             {
@@ -287,10 +282,6 @@ def _fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _say(sentence: str) -> None:
-    output.print(sentence, highlight=False, markup=False, soft_wrap=True)
-
-
 def _default_output(source: str, recipe: str, seed: int) -> Path:
     """`runs/<source>-<recipe>-<seed>`, with names that a path may hold."""
     place = Path(source)
@@ -308,43 +299,3 @@ def _ranks(text: str) -> list[int]:
             f"1,2,4,8. Received: {text!r}"
         )
     return [int(part) for part in ranks]
-
-
-def _print_gain(metrics: dict[str, Any]) -> None:
-    """What training bought, over the features it started from."""
-    kind = "classes seen in training" if metrics["seen"] else "unseen classes"
-    table = Table(
-        title=f"{metrics['dataset']}, {metrics['recipe']}: retrieval of "
-        f"{metrics['num_queries']:,} images of {metrics['test_classes']} {kind}"
-    )
-    table.add_column("metric")
-    start_from = metrics["pretrained_features"]
-    for column in (start_from, "untrained head", "trained", "gain"):
-        table.add_column(column, justify="right")
-    for name, after in metrics["after"].items():
-        start, before = (
-            metrics[part][name] for part in ("pretrained", "before")
-        )
-        table.add_row(
-            name,
-            f"{start:.4f}",
-            f"{before:.4f}",
-            f"{after:.4f}",
-            f"{after - start:+.4f}",
-        )
-    output.print(table)
-    if metrics["partial"]:
-        output.print("The data set is incomplete: these numbers are partial.")
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def _print_rows(title: str, rows: list[dict[str, Any]]) -> None:
-    table = Table(title=title)
-    for column in rows[0]:
-        table.add_column(column)
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row.values()))
-    output.print(table)

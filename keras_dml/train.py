@@ -26,12 +26,8 @@ from keras_dml.run.data import (
 from keras_dml.run.exporting import export_compared
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import embed, evaluate, measure, raw_pixels
-from keras_dml.run.phases import (
-    Models,
-    StageTrainer,
-    build_models,
-    check_stages,
-)
+from keras_dml.run.models import Models, build_models
+from keras_dml.run.phases import StageTrainer, check_stages
 from keras_dml.run.results import run_metrics
 from keras_dml.run.state import RunState
 

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -13,9 +12,6 @@ from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.models import (
-    build_embedder,
-    build_trainer,
-    scales_similarities,
     uses_boundaries,
     uses_proxies,
     uses_sample_awareness,
@@ -31,43 +27,10 @@ from keras_dml.run.data import (
     train_batches,
 )
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.models import Models
 from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunRecorder
 from keras_dml.run.state import RunState
-
-
-@dataclass(frozen=True)
-class Models:
-    """The embedder, and the trainer that shares its layers."""
-
-    embedder: keras.Model
-    trainer: keras.Model
-
-
-def build_models(config: RunConfig, num_classes: int) -> Models:
-    """Builds fresh models; the same seed gives the same weights."""
-    # Automatic names must not depend on what was built before: a resumed run
-    # looks its variables up by name.
-    keras.utils.clear_session(free_memory=False)
-    keras.utils.set_random_seed(config.seed)
-    embedder = build_embedder(
-        config.model,
-        config.data.image_shape,
-        normalize=config.evaluation.normalize,
-    )
-    loss = config.loss[0].name
-    return Models(
-        embedder,
-        build_trainer(
-            embedder,
-            config.model,
-            num_classes,
-            proxies=uses_proxies(loss),
-            boundaries=uses_boundaries(loss),
-            scaled=not scales_similarities(loss),
-            sample_aware=uses_sample_awareness(loss),
-        ),
-    )
 
 
 def check_stages(config: RunConfig, train: Manifest) -> None:

@@ -1,0 +1,49 @@
+"""The models of a run, built from its configuration."""
+
+from dataclasses import dataclass
+
+import keras
+
+from keras_dml.config import RunConfig
+from keras_dml.models import (
+    build_embedder,
+    build_trainer,
+    scales_similarities,
+    uses_boundaries,
+    uses_proxies,
+    uses_sample_awareness,
+)
+
+
+@dataclass(frozen=True)
+class Models:
+    """The embedder, and the trainer that shares its layers."""
+
+    embedder: keras.Model
+    trainer: keras.Model
+
+
+def build_models(config: RunConfig, num_classes: int) -> Models:
+    """Builds fresh models; the same seed gives the same weights."""
+    # Automatic names must not depend on what was built before: a resumed run
+    # looks its variables up by name.
+    keras.utils.clear_session(free_memory=False)
+    keras.utils.set_random_seed(config.seed)
+    embedder = build_embedder(
+        config.model,
+        config.data.image_shape,
+        normalize=config.evaluation.normalize,
+    )
+    loss = config.loss[0].name
+    return Models(
+        embedder,
+        build_trainer(
+            embedder,
+            config.model,
+            num_classes,
+            proxies=uses_proxies(loss),
+            boundaries=uses_boundaries(loss),
+            scaled=not scales_similarities(loss),
+            sample_aware=uses_sample_awareness(loss),
+        ),
+    )
