@@ -36,7 +36,7 @@ def proxy_anchor_loss(labels, similarities, scale=32.0, margin=0.1):
 
     >>> similarities = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> float(proxy_anchor_loss(np.array([0, 1]), similarities)[0])
-    3.239953330...
+    3.2399533331627413
     """
     similarities = ops.convert_to_tensor(similarities)
     own = ops.one_hot(labels, similarities.shape[-1], dtype="bool")
