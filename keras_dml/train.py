@@ -75,11 +75,10 @@ def fit(
         data = load_run_data(config)
     config = settle(config, data)
     check_stages(config, data.train)
-    with strategy.scope():
-        run = _Run(config, data, folder)
-        folder.create(config)
-        with logging_to(folder.log):
-            return run.run()
+    run = _Run(config, data, folder, strategy)
+    folder.create(config)
+    with logging_to(folder.log):
+        return run.run()
 
 
 def evaluate_run(
@@ -210,11 +209,16 @@ class _Run:
     """
 
     def __init__(
-        self, config: RunConfig, data: RunData, folder: RunFolder
+        self,
+        config: RunConfig,
+        data: RunData,
+        folder: RunFolder,
+        strategy: Any,
     ) -> None:
         self.config = config
         self.data = data
         self.folder = folder
+        self.strategy = strategy
         self.state = RunState()
         if folder.last_checkpoint.is_file():
             saved = load_checkpoint(folder.last_checkpoint).state
@@ -237,7 +241,12 @@ class _Run:
         return stage_data(self.data.train, stage, self.config)
 
     def _build(self, data: StageData) -> Models:
-        return build_models(self.config, data.fit.num_classes)
+        # Automatic names must not depend on what was built before: a resumed
+        # run looks its variables up by name. Inside a strategy's scope this
+        # would break the scope.
+        keras.utils.clear_session(free_memory=False)
+        with self.strategy.scope():
+            return build_models(self.config, data.fit.num_classes)
 
     def _run_stage(self) -> None:
         data = self._stage_data()
@@ -247,14 +256,15 @@ class _Run:
             self._measure_baselines()
         if self.state.phase == 0 and self.state.epoch == 0:
             self._assign_class_means(data.fit)
-        StageTrainer(
-            self.config,
-            self.config.stages[self.state.stage],
-            data,
-            self.models,
-            self.folder,
-            self.state,
-        ).run()
+        with self.strategy.scope():
+            StageTrainer(
+                self.config,
+                self.config.stages[self.state.stage],
+                data,
+                self.models,
+                self.folder,
+                self.state,
+            ).run()
 
     def _measure_baselines(self) -> None:
         """What the run has to beat: raw features, and the untrained head."""
@@ -285,12 +295,14 @@ class _Run:
 
     def _finish(self) -> dict[str, Any]:
         """Measures, saves and exports; `metrics.json` comes last."""
-        after = measure(self.models.embedder, self.data.test, self.config)
         with replacing(self.folder.embedder) as temporary:
             self.models.embedder.save(temporary)
+        # The file is what users get; it also belongs to no strategy.
+        embedder = load_embedder(self.folder.embedder)
+        after = measure(embedder, self.data.test, self.config)
         metrics = run_metrics(self.config, self.data, self.state, after)
         export_compared(
-            self.models.embedder,
+            embedder,
             self.data.test,
             self.config,
             metrics,

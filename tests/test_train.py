@@ -248,3 +248,28 @@ def test_a_replay_names_an_earlier_stage(tmp_path):
     config = settings("stages=[{replay: search, phases: [{epochs: 1}]}]")
     with pytest.raises(UsageError, match="no earlier stage"):
         train.fit(config, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_two_devices_start_where_one_does_and_learn(tmp_path):
+    """The command line's way to try a strategy without accelerators."""
+    results = []
+    for devices in ("none", "mirrored --devices cpu:2"):
+        folder = tmp_path / devices.split()[0]
+        command = (
+            f"fit digits --strategy {devices} --output {folder} "
+            "--set=sampling.steps_per_epoch=10 --set=model.dim=16 "
+            "--set=stages.0.phases.0.epochs=2"
+        )
+        script = (
+            "import sys; from keras_dml.cli import main; "
+            "sys.argv = ['keras-dml', *sys.argv[1:]]; main()"
+        )
+        subprocess.run(
+            [sys.executable, "-c", script, *command.split()], check=True
+        )
+        results.append(json.loads((folder / "metrics.json").read_text()))
+    one, two = results
+    assert two["before"] == pytest.approx(one["before"], abs=1e-6)
+    for result in results:
+        assert result["after"]["map@r"] > result["before"]["map@r"] + 0.1

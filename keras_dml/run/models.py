@@ -25,9 +25,6 @@ class Models:
 
 def build_models(config: RunConfig, num_classes: int) -> Models:
     """Builds fresh models; the same seed gives the same weights."""
-    # Automatic names must not depend on what was built before: a resumed run
-    # looks its variables up by name.
-    keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(config.seed)
     embedder = build_embedder(
         config.model,
