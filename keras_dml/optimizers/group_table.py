@@ -21,7 +21,8 @@ class OptimizerGroup(NamedTuple):
         parameters: Number of their entries.
         optimizer: Class of the optimizer.
         learning_rate: The current learning rate.
-        schedule: `"constant"`, or the class of the schedule.
+        schedule: `"constant"`, or the class of the schedule, with the rate
+            after its warm-up if it has one.
         clip: Kind and limit of gradient clipping, or `"none"`.
         decay: Kind and factor of weight decay, or `"none"`.
     """
@@ -98,7 +99,9 @@ def _schedule(optimizer):
     if not follows_schedule(optimizer):
         return "constant"
     config = optimizer.get_config()["learning_rate"]
-    return config.get("class_name", "function")
+    name = config.get("class_name", "function")
+    peak = config.get("config", {}).get("warmup_target")
+    return name if peak is None else f"{name} by way of {peak:g}"
 
 
 def _clip(optimizer):

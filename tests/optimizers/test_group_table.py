@@ -56,3 +56,11 @@ def test_wrapped_and_plain_optimizers(variables):
     assert group_table(wrapped, variables) == group_table(inner, variables)
     (row,) = group_table(keras.optimizers.SGD(0.5, clipnorm=2.0), variables)
     assert row.parameters == 61 and row.clip == "norm 2"
+
+
+def test_the_rate_after_the_warm_up_is_shown(variables):
+    schedule = keras.optimizers.schedules.CosineDecay(
+        1e-4, 100, warmup_target=1e-2, warmup_steps=10
+    )
+    (row,) = group_table(keras.optimizers.SGD(schedule), variables)
+    assert row.schedule == "CosineDecay by way of 0.01"
