@@ -15,6 +15,7 @@ from keras_dml.evaluation import RetrievalResult
 from keras_dml.files import replacing
 from keras_dml.models import load_embedder, pooled_features
 from keras_dml.run.checkpoint import load_checkpoint
+from keras_dml.run.compiling import check_replicas
 from keras_dml.run.data import (
     RunData,
     StageData,
@@ -162,6 +163,7 @@ def _check_replicas(config: RunConfig, replicas: int) -> None:
             f"`sampling.batch_size` must divide by the {replicas} devices. "
             f"Received: {config.sampling.batch_size}."
         )
+    check_replicas(config.loss, replicas)
 
 
 def warn_about_section(config: RunConfig) -> None:

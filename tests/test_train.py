@@ -244,6 +244,23 @@ def test_a_phase_that_follows_validation_needs_it(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_memory_in_a_recipe_and_a_batch_without_positives(tmp_path):
+    config = settings(
+        "stages=[{phases: [{epochs: 2}]}]",
+        "sampling.kind=random",
+        "sampling.batch_size=3",
+        "loss.0.memory={size: 30, warm_up_steps: 2}",
+        recipe="contrastive",
+    )
+    metrics = train.fit(config, tmp_path / "run")
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert log.count("no positive pair") == 1
+    last = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.npz")
+    filled = last.paths["model"].index("memory/filled")
+    assert last.values["model"][filled] == 30
+    assert 0 < metrics["after"]["map@r"] < 1
+
+
 def test_a_replay_names_an_earlier_stage(tmp_path):
     config = settings("stages=[{replay: search, phases: [{epochs: 1}]}]")
     with pytest.raises(UsageError, match="no earlier stage"):

@@ -1,6 +1,5 @@
 """Batches from which nothing can be learned."""
 
-import logging
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,8 +9,6 @@ import numpy as np
 from keras import ops
 
 from keras_dml.errors import UsageError
-
-logger = logging.getLogger(__name__)
 
 
 class BatchCheck(keras.callbacks.Callback):
@@ -23,12 +20,14 @@ class BatchCheck(keras.callbacks.Callback):
     of range is an error.
 
     Args:
-        labels: Function of the epoch that returns the labels of its batches,
-            integer arrays `(batch,)`.
+        labels: Function of the epoch that returns the labels of its batches:
+            integer arrays `(batch,)`, or matrices `(batch, batch)` that are
+            nonzero where two rows belong together.
         num_classes: Integer, labels run from 0 to one less. Defaults to
             `None`: the range is not checked.
         positives: Boolean, whether every batch should hold a positive pair.
             Proxy losses need none. Defaults to `True`.
+        warn: Function of a message. Defaults to `warnings.warn`.
 
     Raises:
         UsageError: At the start of an epoch with labels out of range.
@@ -48,19 +47,24 @@ class BatchCheck(keras.callbacks.Callback):
         labels: Callable[[int], Iterable[Any]],
         num_classes: int | None = None,
         positives: bool = True,
+        warn: Callable[[str], Any] = warnings.warn,
     ) -> None:
         super().__init__()
         self.labels = labels
         self.num_classes = num_classes
         self.positives = positives
+        self.warn = warn
         self._warned = False
 
     def on_epoch_begin(self, epoch, logs=None):
         if self.num_classes is None and (self._warned or not self.positives):
             return
         for number, batch in enumerate(self.labels(epoch)):
-            labels = np.asarray(ops.convert_to_numpy(batch)).reshape(-1)
-            self._check_range(labels, epoch, number)
+            labels = np.asarray(ops.convert_to_numpy(batch))
+            if labels.ndim == 2 and labels.shape[1] == 1:
+                labels = labels[:, 0]
+            if labels.ndim == 1:
+                self._check_range(labels, epoch, number)
             if self.positives and not self._warned:
                 self._check_positives(labels, epoch, number)
 
@@ -76,13 +80,20 @@ class BatchCheck(keras.callbacks.Callback):
             )
 
     def _check_positives(self, labels, epoch, number):
-        if len(np.unique(labels)) < len(labels):
+        if _has_positive_pair(labels):
             return
         self._warned = True
-        message = (
-            f"Batch {number} of epoch {epoch} holds {len(labels)} rows of as "
-            "many classes and no positive pair: a pair loss learns nothing "
-            "from it. Sample several images of each class."
+        self.warn(
+            f"Batch {number} of epoch {epoch} holds {len(labels)} rows and no "
+            "positive pair: a pair loss learns nothing from it. Sample "
+            "several images of each class, in a recipe with `sampling: {kind: "
+            "balanced, images: 4}`, or with "
+            "`keras_dml.data.sampling.balanced_batches`."
         )
-        logger.warning(message)
-        warnings.warn(message, stacklevel=2)
+
+
+def _has_positive_pair(labels):
+    if labels.ndim == 1:
+        return len(np.unique(labels)) < len(labels)
+    others = np.eye(*labels.shape) == 0
+    return bool((labels[others] != 0).any())

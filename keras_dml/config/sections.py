@@ -106,15 +106,29 @@ class ModelConfig(Section):
     proxies: ProxiesConfig = ProxiesConfig()
     scale: Positive = 16.0
     logits_bias: bool = False
+    boundary: Positive = 1.2
     policy: Literal["float32", "mixed_float16", "mixed_bfloat16"] = "float32"
 
 
+class MemoryConfig(Section):
+    """Embeddings of past batches, with which a batch is compared too."""
+
+    size: Count
+    weight: Positive = 1.0
+    warm_up_steps: Annotated[int, Field(ge=0)] = 1000
+
+
 class LossConfig(Section):
-    """One term of the training loss."""
+    """One term of the training loss.
+
+    `takes` is for a loss of another package, given by its path.
+    """
 
     name: str
     weight: float = 1.0
     arguments: dict[str, Any] = {}
+    takes: str | None = None
+    memory: MemoryConfig | None = None
 
 
 class GroupConfig(Section):

@@ -29,7 +29,7 @@ from keras_dml.losses.proxy_isa import ProxyISA, proxy_isa_loss
 from keras_dml.losses.proxy_nca import ProxyNCA, proxy_nca_loss
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
 from keras_dml.losses.proxy_repulsion import ProxyRepulsion
-from keras_dml.losses.registry import LOSSES, get
+from keras_dml.losses.registry import INPUTS, LOSSES, get, input_of
 from keras_dml.losses.smooth_ap import SmoothAP, smooth_ap_loss
 from keras_dml.losses.soft_triple import SoftTriple, soft_triple_loss
 from keras_dml.losses.softmax import Softmax, softmax_cross_entropy
@@ -43,6 +43,7 @@ from keras_dml.losses.weighted_sum import WeightedSum
 from keras_dml.losses.with_memory import WithMemory
 
 __all__ = [
+    "INPUTS",
     "LOSSES",
     "ArcFace",
     "Circle",
@@ -77,6 +78,7 @@ __all__ = [
     "cos_face_loss",
     "distance_weighted_negatives",
     "get",
+    "input_of",
     "lifted_pairs_loss",
     "lifted_structure_loss",
     "margin_loss",

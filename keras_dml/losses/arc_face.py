@@ -125,7 +125,7 @@ class ArcFace(LogitsLoss):
         Recognition", 2019, equation 3.
     """
 
-    scales_similarities = True
+    takes = "similarities"
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ class CosFace(LogitsLoss):
         Recognition", 2018, equation 4.
     """
 
-    scales_similarities = True
+    takes = "similarities"
 
     def __init__(
         self,

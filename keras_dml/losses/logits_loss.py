@@ -29,8 +29,8 @@ class LogitsLoss(keras.losses.Loss, abc.ABC):
             logits.
     """
 
-    # Whether `y_pred` are similarities, which the loss scales by itself.
-    scales_similarities = False
+    # See `keras_dml.losses.INPUTS`.
+    takes = "logits"
     # Whether `y_pred` may be `(batch, classes, centres)`.
     takes_centres = False
 

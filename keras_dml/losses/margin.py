@@ -103,6 +103,8 @@ class Margin(PairLoss):
     # The last two columns of `y_pred` must keep their values.
     normalize = False
 
+    takes = "embeddings_and_boundaries"
+
     def __init__(
         self,
         margin=0.2,

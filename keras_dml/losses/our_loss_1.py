@@ -76,7 +76,7 @@ class OurLoss1(LogitsLoss):
         Psomas, "Metric Learning: a Deep Dive", OurLoss1.
     """
 
-    scales_similarities = True
+    takes = "similarities"
 
     def __init__(
         self,

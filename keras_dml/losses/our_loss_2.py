@@ -92,7 +92,7 @@ class OurLoss2(LogitsLoss):
         Psomas, "Metric Learning: a Deep Dive", OurLoss2.
     """
 
-    scales_similarities = True
+    takes = "similarities"
 
     def __init__(
         self,

@@ -36,6 +36,8 @@ class PairLoss(keras.losses.Loss, abc.ABC):
             embeddings.
     """
 
+    # See `keras_dml.losses.INPUTS`.
+    takes = "embeddings"
     normalize = True
     # Whether the columns must be the rows of the batch, and no memory.
     within_batch = False

@@ -141,7 +141,7 @@ class ProxyAnchor(LogitsLoss):
         equation 4.
     """
 
-    scales_similarities = True
+    takes = "similarities"
 
     def __init__(
         self,

@@ -104,7 +104,7 @@ class ProxyISA(LogitsLoss):
         2022, equation 13.
     """
 
-    scales_similarities = True
+    takes = "weighted_similarities"
     # In place of centres there are cosines and weights.
     takes_centres = True
 

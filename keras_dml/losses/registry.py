@@ -1,5 +1,6 @@
 """Losses by name."""
 
+import importlib
 import inspect
 
 import keras
@@ -54,12 +55,24 @@ LOSSES: dict[str, type[keras.losses.Loss]] = {
     "triplet": Triplet,
 }
 
+# What a loss may take as `y_pred`, the attribute `takes` of its class.
+INPUTS = {
+    "logits": "of every class, scaled by the layer `ScaledLogits`",
+    "similarities": "of rows and proxies, which the loss scales by itself",
+    "weighted_similarities": "the output of `SampleAwareProxies`",
+    "embeddings": "which the loss normalizes if it wants to",
+    "unit_embeddings": "of length 1, for a loss that does not normalize",
+    "embeddings_and_boundaries": "the output of `ClassBoundaries`",
+}
+
 
 def get(name: str, **arguments) -> keras.losses.Loss:
     """Makes a loss by its name.
 
     Args:
-        name: The snake_case name of a loss class, a key of `LOSSES`.
+        name: The snake_case name of a loss class, a key of `LOSSES`, or the
+            path of any other subclass of `keras.losses.Loss`, such as
+            `"keras.losses.Circle"` or `"my_package.losses.MyLoss"`.
         **arguments: Arguments of the loss.
 
     Returns:
@@ -73,12 +86,8 @@ def get(name: str, **arguments) -> keras.losses.Loss:
     >>> get("proxy_nca").name
     'proxy_nca'
     """
-    if name not in LOSSES:
-        raise UsageError(
-            f"Unknown loss {name!r}. Did you mean {nearest(name, LOSSES)}? "
-            f"There are: {', '.join(LOSSES)}. Received: name={name!r}"
-        )
-    known = list(inspect.signature(LOSSES[name]).parameters)
+    loss = _class_of(name)
+    known = list(inspect.signature(loss).parameters)
     for argument in arguments:
         if argument not in known:
             raise UsageError(
@@ -87,4 +96,64 @@ def get(name: str, **arguments) -> keras.losses.Loss:
                 f"{', '.join(known)}. Received: {argument}="
                 f"{arguments[argument]!r}"
             )
-    return LOSSES[name](**arguments)
+    return loss(**arguments)
+
+
+def input_of(name: str, takes: str | None = None) -> str:
+    """What a loss takes as `y_pred`.
+
+    Args:
+        name: As for `get`.
+        takes: A key of `INPUTS`, for a loss of another package, which does
+            not say it by itself. Defaults to `None`.
+
+    Returns:
+        A key of `INPUTS`.
+
+    Raises:
+        UsageError: If the name is unknown, or what the loss takes.
+
+    Example:
+
+    >>> input_of("proxy_anchor")
+    'similarities'
+    """
+    known = getattr(_class_of(name), "takes", None)
+    if known is not None and takes in (None, known):
+        return known
+    if known is not None:
+        raise UsageError(
+            f"The loss {name!r} takes {known}, whatever `takes` says. "
+            f"Received: takes={takes!r}. Leave it out."
+        )
+    if takes not in INPUTS:
+        choices = "; ".join(f"`{key}`, {text}" for key, text in INPUTS.items())
+        raise UsageError(
+            f"`takes` must say what the loss {name!r} takes: {choices}. "
+            f"Received: takes={takes!r}"
+        )
+    return takes
+
+
+def _class_of(name: str) -> type[keras.losses.Loss]:
+    if name in LOSSES:
+        return LOSSES[name]
+    module, dot, attribute = name.rpartition(".")
+    if not dot:
+        raise UsageError(
+            f"Unknown loss {name!r}. Did you mean {nearest(name, LOSSES)}? "
+            f"There are: {', '.join(LOSSES)}. Received: name={name!r}"
+        )
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"The loss {name!r} cannot be imported: {error}. Give the path of "
+            "a class, such as `keras.losses.Circle`."
+        ) from error
+    if not (inspect.isclass(found) and issubclass(found, keras.losses.Loss)):
+        raise UsageError(
+            f"{name!r} must be a subclass of `keras.losses.Loss`. "
+            f"Received: {found!r}"
+        )
+    return found

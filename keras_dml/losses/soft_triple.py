@@ -88,7 +88,7 @@ class SoftTriple(LogitsLoss):
         Sampling", 2019, equations 5 and 6.
     """
 
-    scales_similarities = True
+    takes = "similarities"
     takes_centres = True
 
     def __init__(

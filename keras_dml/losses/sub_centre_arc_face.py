@@ -68,7 +68,7 @@ class SubCentreArcFace(LogitsLoss):
         Large-scale Noisy Web Faces", 2020, equation 5.
     """
 
-    scales_similarities = True
+    takes = "similarities"
     takes_centres = True
 
     def __init__(

@@ -6,18 +6,11 @@ from keras_dml.models.backbones import (
     get_backbone,
     list_backbones,
 )
-from keras_dml.models.build import (
-    build_embedder,
-    build_trainer,
-    pooled_features,
-    scales_similarities,
-    uses_boundaries,
-    uses_proxies,
-    uses_sample_awareness,
-)
+from keras_dml.models.embedder import build_embedder, pooled_features
 from keras_dml.models.loading import load_embedder
 from keras_dml.models.precision import float32_clone
 from keras_dml.models.small_cnn import small_cnn
+from keras_dml.models.trainer import build_trainer
 
 __all__ = [
     "BACKBONES",
@@ -29,9 +22,5 @@ __all__ = [
     "list_backbones",
     "load_embedder",
     "pooled_features",
-    "scales_similarities",
     "small_cnn",
-    "uses_boundaries",
-    "uses_proxies",
-    "uses_sample_awareness",
 ]

@@ -5,6 +5,7 @@ import keras
 from keras_dml import losses
 from keras_dml.config import GroupConfig, LossConfig, OptimizerConfig
 from keras_dml.errors import UsageError
+from keras_dml.layers import CrossBatchMemory
 from keras_dml.optimizers import PerVariable, TorchAdam
 
 _OPTIMIZERS = {
@@ -15,6 +16,9 @@ _OPTIMIZERS = {
     "torch_adam": TorchAdam,
 }
 
+# Losses that take these compare the rows of a batch with each other.
+PAIR_INPUTS = ("embeddings", "unit_embeddings", "embeddings_and_boundaries")
+
 HEAD_RULE = "head/.*"
 PROXIES_RULE = "(proxies|logits|boundaries)/.*"
 
@@ -23,9 +27,69 @@ def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
     """The loss of a run: one term, or a weighted sum of several."""
     built = [_build_term(term) for term in terms]
     weights = [term.weight for term in terms]
+    if terms[0].memory is not None:
+        return losses.WithMemory(built[0])
     if weights == [1.0]:
         return built[0]
     return losses.WeightedSum(built, weights)
+
+
+def loss_input(terms: list[LossConfig]) -> str:
+    """What all terms of the loss take, a key of `keras_dml.losses.INPUTS`.
+
+    Raises:
+        UsageError: If they do not take the same.
+    """
+    takes = {
+        term.name: losses.input_of(term.name, term.takes) for term in terms
+    }
+    if len(set(takes.values())) > 1:
+        listed = ", ".join(f"{name!r} {one}" for name, one in takes.items())
+        raise UsageError(
+            "The terms of `loss` must take the same input. Received: "
+            f"{listed}. Choose losses of one kind."
+        )
+    return next(iter(takes.values()))
+
+
+def build_memory(terms: list[LossConfig]) -> CrossBatchMemory | None:
+    """The memory that the loss asks for, if it does.
+
+    Raises:
+        UsageError: If the loss has several terms, or cannot use a memory.
+    """
+    if all(term.memory is None for term in terms):
+        return None
+    if len(terms) > 1 or terms[0].weight != 1.0:
+        raise UsageError(
+            "`memory` needs a `loss` of one term of weight 1. Received: "
+            f"{len(terms)} terms"
+        )
+    memory = terms[0].memory
+    assert memory is not None
+    try:
+        return CrossBatchMemory(
+            _build_term(terms[0]), **memory.model_dump(), name="memory"
+        )
+    except ValueError as error:
+        raise UsageError(f"`loss.0.memory`: {error}") from error
+
+
+def check_replicas(terms: list[LossConfig], replicas: int) -> None:
+    """Refuses losses of other packages that see one replica's pairs alone.
+
+    Raises:
+        UsageError: If there is one, and more than one replica.
+    """
+    for term in terms:
+        known = term.name in losses.LOSSES
+        if replicas > 1 and not known and loss_input([term]) in PAIR_INPUTS:
+            raise UsageError(
+                f"The loss {term.name!r} compares the rows of each device "
+                "only with each other, so that it would depend on their "
+                f"number. Received: {replicas} devices. Use a loss of "
+                "keras_dml, or `--strategy none`."
+            )
 
 
 def build_optimizer(
@@ -33,7 +97,7 @@ def build_optimizer(
     *,
     epochs: int,
     steps_per_epoch: int,
-    has_proxies: bool,
+    takes: str,
     learning_rate_factor: float = 1.0,
 ) -> PerVariable:
     """One optimizer each for backbone, head and proxies.
@@ -42,7 +106,7 @@ def build_optimizer(
         config: The settings of the three groups.
         epochs: Length of the phase, which a cosine schedule spans.
         steps_per_epoch: Number of batches in an epoch.
-        has_proxies: Whether the trainer has proxies or boundaries of classes.
+        takes: What the loss takes, see `keras_dml.losses.INPUTS`.
         learning_rate_factor: Multiplies every rate. Defaults to `1.0`.
     """
 
@@ -52,7 +116,7 @@ def build_optimizer(
         )
 
     rules = {HEAD_RULE: build("head", config.head)}
-    if has_proxies:
+    if takes not in ("embeddings", "unit_embeddings"):
         rules[PROXIES_RULE] = build("proxies", config.proxies)
     return PerVariable(
         build("backbone", config.backbone), rules, name="per_variable"

@@ -5,14 +5,8 @@ from dataclasses import dataclass
 import keras
 
 from keras_dml.config import RunConfig
-from keras_dml.models import (
-    build_embedder,
-    build_trainer,
-    scales_similarities,
-    uses_boundaries,
-    uses_proxies,
-    uses_sample_awareness,
-)
+from keras_dml.models import build_embedder, build_trainer
+from keras_dml.run.compiling import build_memory, loss_input
 
 
 @dataclass(frozen=True)
@@ -31,16 +25,13 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         config.data.image_shape,
         normalize=config.evaluation.normalize,
     )
-    loss = config.loss[0].name
     return Models(
         embedder,
         build_trainer(
             embedder,
             config.model,
             num_classes,
-            proxies=uses_proxies(loss),
-            boundaries=uses_boundaries(loss),
-            scaled=not scales_similarities(loss),
-            sample_aware=uses_sample_awareness(loss),
+            takes=loss_input(config.loss),
+            memory=build_memory(config.loss),
         ),
     )

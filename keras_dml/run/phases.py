@@ -11,14 +11,14 @@ from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
-from keras_dml.models import (
-    uses_boundaries,
-    uses_proxies,
-    uses_sample_awareness,
-)
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
-from keras_dml.run.compiling import build_loss, build_optimizer
+from keras_dml.run.compiling import (
+    build_loss,
+    build_memory,
+    build_optimizer,
+    loss_input,
+)
 from keras_dml.run.data import (
     StageData,
     evaluation_batches,
@@ -28,6 +28,7 @@ from keras_dml.run.data import (
 )
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.models import Models
+from keras_dml.run.phase_callbacks import phase_callbacks
 from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunRecorder
 from keras_dml.run.state import RunState
@@ -41,6 +42,8 @@ def check_stages(config: RunConfig, train: Manifest) -> None:
             metric without validation classes, or a replayed stage is none.
     """
     build_loss(config.loss)
+    loss_input(config.loss)
+    build_memory(config.loss)
     earlier: list[str] = []
     for stage in config.stages:
         data = stage_data(train, stage, config)
@@ -127,15 +130,15 @@ class StageTrainer:
                 self.config.optimizer,
                 epochs=epochs,
                 steps_per_epoch=self.steps,
-                has_proxies=uses_proxies(self.config.loss[0].name)
-                or uses_boundaries(self.config.loss[0].name),
+                takes=loss_input(self.config.loss),
                 learning_rate_factor=phase.lr_factor,
             ),
             loss=build_loss(self.config.loss),
         )
         trainer.optimizer.build(trainer.trainable_variables)
         self._log_table(phase)
-        stateful, listed = self._callbacks(phase, epochs)
+        listed = self._callbacks(phase, epochs)
+        stateful = [one for one in listed if hasattr(one, "get_state")]
         if state.epoch > 0:
             last = load_checkpoint(self.folder.last_checkpoint)
             last.restore("optimizer", trainer.optimizer.variables)
@@ -179,55 +182,23 @@ class StageTrainer:
             record["drops"] = plateau["drops"]
         self.state.next_phase()
 
-    def _callbacks(self, phase: PhaseConfig, epochs: int):
-        """The phase's callbacks: those with a state to save, and all."""
-        listed: list[Any] = [callbacks.TerminateOnNonFiniteLoss()]
-        if uses_sample_awareness(self.config.loss[0].name):
-            listed.append(callbacks.CountEpochs())
-        if phase.heat is not None:
-            listed.append(_heat_callback(phase))
-        if self.data.validation is not None:
-            listed.append(
-                callbacks.RetrievalEvaluation(
-                    self.models.embedder,
-                    evaluation_batches(self.data.validation, self.config).map(
-                        lambda inputs, label: (inputs["image"], label)
-                    ),
-                    k=(1,),
-                    normalize=self.config.evaluation.normalize,
-                    every=min(self.config.evaluation.every, epochs),
-                )
-            )
-        if phase.plateau is not None:
-            listed.append(
-                callbacks.ReduceLROnPlateau(
-                    monitor=self.monitor,
-                    mode="max",
-                    **phase.plateau.model_dump(),
-                )
-            )
-        if self._replayed.get("drops"):
-            listed.append(
-                callbacks.LearningRateDrops(
-                    self._replayed["drops"],
-                    author_off_by_one=self.stage.drops_one_epoch_late,
-                )
-            )
-        if phase.stop_patience is not None:
-            listed.append(
-                callbacks.EarlyStopping(
-                    monitor=self.monitor,
-                    mode="max",
-                    patience=phase.stop_patience,
-                )
-            )
-        listed.append(
+    def _callbacks(self, phase: PhaseConfig, epochs: int) -> list[Any]:
+        before = self._epochs_before()
+        return [
+            *phase_callbacks(
+                self.config,
+                phase,
+                self.data,
+                self.models,
+                batches=lambda epoch: self.sampler(before + epoch),
+                epochs=epochs,
+                drops=self._replayed.get("drops", []),
+                drops_one_epoch_late=self.stage.drops_one_epoch_late,
+            ),
             keras.callbacks.TensorBoard(
                 self.folder.tensorboard, write_graph=False
-            )
-        )
-        stateful = [one for one in listed if hasattr(one, "get_state")]
-        return stateful, listed
+            ),
+        ]
 
     def _freeze(self, phase: PhaseConfig) -> None:
         backbone = self.models.trainer.get_layer("backbone")
@@ -264,19 +235,3 @@ class StageTrainer:
 
 def _cells(row: OptimizerGroup) -> list[str]:
     return [f"{v:.6g}" if isinstance(v, float) else str(v) for v in row]
-
-
-def _heat_callback(phase: PhaseConfig):
-    heat = phase.heat
-    assert heat is not None
-    if heat.every is not None:
-        return callbacks.GradualHeatUp(
-            every=heat.every,
-            scale_factor=heat.scale_factor,
-            learning_rate_factor=heat.lr_factor,
-        )
-    return callbacks.HeatUp(
-        epoch=heat.epoch,
-        scale=heat.scale,
-        learning_rate_factor=heat.lr_factor,
-    )

@@ -32,14 +32,39 @@ def test_every_recipe_resolves_for_every_source(name, source):
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_every_preset_resolves(name):
-    recipe = load_recipe(name)
-    for preset in recipe.presets:
-        changed = resolve(f"{name}:{preset}", "cub200")
-        assert changed != resolve(name, "cub200").model_copy(
-            update={"recipe": changed.recipe}
-        )
+def test_every_preset_resolves_and_changes_something(name):
+    for preset in load_recipe(name).presets:
         assert resolve(f"{name}:{preset}", "omniglot").section == "default"
+        # Where the recipe itself is the deck's, its preset names that.
+        assert preset == "deck" or any(
+            resolve(f"{name}:{preset}", source)
+            != resolve(name, source).model_copy(
+                update={"recipe": f"{name}:{preset}"}
+            )
+            for source in ("cub200", "omniglot")
+        )
+
+
+DECK = [
+    "contrastive",
+    "triplet",
+    "lifted",
+    "n_pair",
+    "proxynca",
+    "margin",
+    "arcface",
+    "multi_similarity",
+    "soft_triple",
+    "proxy_anchor",
+]
+
+
+@pytest.mark.parametrize("name", DECK)
+def test_the_decks_losses_come_as_printed_as_in_its_code_and_otherwise(name):
+    presets = load_recipe(name).presets
+    assert "deck" in presets
+    assert "code" in presets
+    assert {"authors", "paper", "reimplementation"} & set(presets)
 
 
 @pytest.mark.parametrize("name", recipe_names())

@@ -1,3 +1,4 @@
+import keras
 import pytest
 
 from keras_dml import losses
@@ -23,3 +24,53 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 def test_an_unknown_argument_is_refused_with_the_nearest():
     with pytest.raises(UsageError, match="'reductio'.*mean 'reduction'"):
         losses.get("softmax", reductio="sum")
+
+
+def test_losses_of_other_packages_are_found_by_their_path():
+    loss = losses.get("keras.losses.Circle", gamma=64.0)
+    assert type(loss) is keras.losses.Circle
+    assert loss.gamma == 64.0
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("keras.losses.Cirkle", "cannot be imported.*Cirkle"),
+        ("no_such_package.Loss", "cannot be imported.*no_such_package"),
+        ("keras.layers.Dense", "subclass of `keras.losses.Loss`"),
+    ],
+)
+def test_paths_that_name_no_loss_are_refused(name, message):
+    with pytest.raises(UsageError, match=message):
+        losses.get(name)
+
+
+@pytest.mark.parametrize("name", losses.LOSSES)
+def test_every_loss_says_what_it_takes(name):
+    assert losses.input_of(name) in losses.INPUTS
+
+
+@pytest.mark.parametrize(
+    "name, takes",
+    [
+        ("normalized_softmax", "logits"),
+        ("proxy_anchor", "similarities"),
+        ("proxy_isa", "weighted_similarities"),
+        ("triplet", "embeddings"),
+        ("margin", "embeddings_and_boundaries"),
+    ],
+)
+def test_input_of(name, takes):
+    assert losses.input_of(name) == takes
+
+
+def test_a_loss_of_another_package_must_be_told_what_it_takes():
+    name = "keras.losses.Circle"
+    assert losses.input_of(name, "unit_embeddings") == "unit_embeddings"
+    with pytest.raises(UsageError, match="`takes` must say.*unit_embeddings"):
+        losses.input_of(name)
+
+
+def test_ours_cannot_be_told_otherwise():
+    with pytest.raises(UsageError, match="takes logits.*takes='embeddings'"):
+        losses.input_of("softmax", "embeddings")

@@ -1,0 +1,101 @@
+"""The callbacks of a phase, from its section of the configuration."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_dml import callbacks
+from keras_dml.config import PhaseConfig, RunConfig
+from keras_dml.console import logger
+from keras_dml.run.compiling import PAIR_INPUTS, loss_input
+from keras_dml.run.data import StageData, evaluation_batches
+from keras_dml.run.models import Models
+
+
+def phase_callbacks(
+    config: RunConfig,
+    phase: PhaseConfig,
+    data: StageData,
+    models: Models,
+    *,
+    batches: Callable[[int], Iterable[np.ndarray]],
+    epochs: int,
+    drops: Sequence[int],
+    drops_one_epoch_late: bool,
+) -> list[Any]:
+    """What a phase asks for, in the order in which it must run.
+
+    Args:
+        config: The settled configuration.
+        phase: The phase's section of it.
+        data: What is trained and validated.
+        models: The embedder and the trainer.
+        batches: The rows of each batch of an epoch of the phase.
+        epochs: Length of the phase.
+        drops: Epochs of an earlier stage that lowered the rates.
+        drops_one_epoch_late: Whether they are repeated one epoch later.
+    """
+    monitor = f"val_{config.evaluation.monitor}"
+    takes = loss_input(config.loss)
+    listed: list[Any] = [callbacks.TerminateOnNonFiniteLoss()]
+    if takes in PAIR_INPUTS:
+        listed.append(
+            callbacks.BatchCheck(
+                lambda epoch: (
+                    data.fit.labels[rows] for rows in batches(epoch)
+                ),
+                warn=logger.warning,
+            )
+        )
+    if takes == "weighted_similarities":
+        listed.append(callbacks.CountEpochs())
+    if phase.heat is not None:
+        listed.append(_heat_callback(phase))
+    if data.validation is not None:
+        listed.append(
+            callbacks.RetrievalEvaluation(
+                models.embedder,
+                evaluation_batches(data.validation, config).map(
+                    lambda inputs, label: (inputs["image"], label)
+                ),
+                k=(1,),
+                normalize=config.evaluation.normalize,
+                every=min(config.evaluation.every, epochs),
+            )
+        )
+    if phase.plateau is not None:
+        listed.append(
+            callbacks.ReduceLROnPlateau(
+                monitor=monitor, mode="max", **phase.plateau.model_dump()
+            )
+        )
+    if drops:
+        listed.append(
+            callbacks.LearningRateDrops(
+                drops, author_off_by_one=drops_one_epoch_late
+            )
+        )
+    if phase.stop_patience is not None:
+        listed.append(
+            callbacks.EarlyStopping(
+                monitor=monitor, mode="max", patience=phase.stop_patience
+            )
+        )
+    return listed
+
+
+def _heat_callback(phase: PhaseConfig):
+    heat = phase.heat
+    assert heat is not None
+    if heat.every is not None:
+        return callbacks.GradualHeatUp(
+            every=heat.every,
+            scale_factor=heat.scale_factor,
+            learning_rate_factor=heat.lr_factor,
+        )
+    return callbacks.HeatUp(
+        epoch=heat.epoch,
+        scale=heat.scale,
+        learning_rate_factor=heat.lr_factor,
+    )

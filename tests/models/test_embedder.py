@@ -1,0 +1,172 @@
+"""The embedder."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_dml.config import ModelConfig
+from keras_dml.errors import UsageError
+from keras_dml.models import (
+    BACKBONES,
+    build_embedder,
+    float32_clone,
+    pooled_features,
+)
+from tests.conformance import to_numpy
+
+RNG = np.random.default_rng(0)
+SHAPE = (16, 16, 1)
+IMAGES = RNG.uniform(0, 255, (6, *SHAPE)).astype("float32")
+
+
+def config(**changes):
+    return ModelConfig(**{"backbone": "small_cnn", "dim": 5, **changes})
+
+
+def names(model):
+    return [layer.name for layer in model.layers]
+
+
+def test_layers_of_the_embedder():
+    embedder = build_embedder(config(), SHAPE)
+    assert names(embedder) == [
+        "image",
+        "preprocessing",
+        "backbone",
+        "pooling",
+        "head",
+        "unit",
+    ]
+    assert embedder.output_shape == (None, 5)
+    assert "unit" not in names(build_embedder(config(), SHAPE, normalize=False))
+
+
+def test_rows_have_length_one_unless_evaluation_is_raw():
+    lengths = np.linalg.norm(
+        to_numpy(build_embedder(config(), SHAPE)(IMAGES)), axis=1
+    )
+    np.testing.assert_allclose(lengths, 1, rtol=1e-5)
+    raw = to_numpy(build_embedder(config(), SHAPE, normalize=False)(IMAGES))
+    assert np.abs(np.linalg.norm(raw, axis=1) - 1).max() > 0.01
+
+
+def test_uint8_and_float_images_agree():
+    embedder = build_embedder(config(), SHAPE)
+    pixels = IMAGES.astype("uint8")
+    np.testing.assert_array_equal(
+        embedder.predict(pixels, verbose=0),
+        embedder.predict(pixels.astype("float32"), verbose=0),
+    )
+
+
+def pool(features, kind, k):
+    flat = features.reshape(len(features), -1, features.shape[-1])
+    if kind == "average_plus_max":
+        return flat.mean(axis=1) + flat.max(axis=1)
+    count = {"average": flat.shape[1], "max": 1, "k_max": k}[kind]
+    return np.sort(flat, axis=1)[:, -count:].mean(axis=1)
+
+
+@pytest.mark.parametrize(
+    "pooling", ["average", "max", "k_max", "average_plus_max"]
+)
+def test_pooling(pooling):
+    embedder = build_embedder(config(pooling=pooling, k=2), SHAPE)
+    preprocessed = embedder.get_layer("preprocessing")(IMAGES)
+    features = to_numpy(embedder.get_layer("backbone")(preprocessed))
+    np.testing.assert_allclose(
+        to_numpy(pooled_features(embedder)(IMAGES)),
+        pool(features, pooling, 2),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("layer_norm", [True, False])
+@pytest.mark.parametrize("normalization", ["none", "l2", "batch_norm"])
+@pytest.mark.parametrize("kernel", ["uniform_fan_in", "scaled_fan_in"])
+def test_head(layer_norm, normalization, kernel):
+    embedder = build_embedder(
+        config(
+            layer_norm=layer_norm,
+            normalization=normalization,
+            kernel_initializer=kernel,
+        ),
+        SHAPE,
+    )
+    weights = {w.name: to_numpy(w) for w in embedder.get_layer("head").weights}
+    assert weights["kernel"].shape == (128, 5)
+    assert ("bias" in weights) == (normalization != "batch_norm")
+    if "bias" in weights:
+        assert np.any(weights["bias"]) == (kernel == "uniform_fan_in")
+
+
+@pytest.mark.parametrize("half", ["mixed_float16", "mixed_bfloat16"])
+def test_black_and_saturated_images_are_finite(half):
+    embedder = build_embedder(config(policy=half, pooling="average"), SHAPE)
+    for value in (0, 255):
+        assert np.isfinite(
+            to_numpy(embedder(np.full_like(IMAGES, value)))
+        ).all()
+
+
+def test_float32_clone():
+    mixed = build_embedder(config(policy="mixed_bfloat16"), SHAPE)
+    clone = float32_clone(mixed)
+    assert names(clone) == names(mixed)
+    assert all(
+        layer.compute_dtype == "float32"
+        for layer in clone._flatten_layers(include_self=False)
+    )
+    for first, second in zip(clone.weights, mixed.weights, strict=True):
+        np.testing.assert_array_equal(to_numpy(first), to_numpy(second))
+    np.testing.assert_allclose(
+        to_numpy(clone(IMAGES)), to_numpy(mixed(IMAGES)), atol=0.05
+    )
+    assert float32_clone(clone) is clone
+
+
+def test_a_policy_set_elsewhere_does_not_matter(policy):
+    embedder = build_embedder(config(), SHAPE)
+    assert embedder.get_layer("backbone").compute_dtype == "float32"
+    assert keras.config.dtype_policy().name == policy
+
+
+def test_small_images_are_refused():
+    with pytest.raises(UsageError, match=r"'inception_v3' needs.*least 75"):
+        build_embedder(config(backbone="inception_v3"), (64, 64, 3))
+
+
+def test_two_channels_are_refused():
+    with pytest.raises(UsageError, match=r"1 or 3 channels.*\(16, 16, 2\)"):
+        build_embedder(config(), (16, 16, 2))
+
+
+def test_k_above_the_positions_is_refused():
+    embedder = build_embedder(config(), SHAPE)
+    height, width = embedder.get_layer("backbone").output_shape[1:3]
+    most = height * width
+    build_embedder(config(pooling="k_max", k=most), SHAPE)
+    with pytest.raises(UsageError, match=f"must be at most {most}, the number"):
+        build_embedder(config(pooling="k_max", k=most + 1), SHAPE)
+
+
+def test_unknown_backbone_is_refused():
+    with pytest.raises(UsageError, match="Nearest: 'mobilenet_v2'"):
+        build_embedder(config(backbone="mobilnet_v2"), SHAPE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BACKBONES)
+def test_every_backbone_saves_and_loads(name, tmp_path):
+    """Grey images for every second one, where they are repeated to RGB."""
+    backbone = BACKBONES[name]
+    channels = 1 + 2 * (list(BACKBONES).index(name) % 2)
+    size = max(backbone.min_image_size, 32)
+    shape = (size, size, channels)
+    embedder = build_embedder(config(backbone=name, weights="none"), shape)
+    images = RNG.uniform(0, 255, (2, *shape)).astype("float32")
+    expected = to_numpy(embedder(images))
+    embedder.save(tmp_path / "embedder.keras")
+    loaded = keras.saving.load_model(tmp_path / "embedder.keras")
+    np.testing.assert_allclose(to_numpy(loaded(images)), expected, atol=1e-6)

@@ -1,0 +1,219 @@
+"""The trainer: what each kind of loss takes."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_dml import layers, losses
+from keras_dml.config import ModelConfig, ProxiesConfig
+from keras_dml.errors import UsageError
+from keras_dml.models import build_embedder, build_trainer
+from tests.conformance import to_numpy
+
+RNG = np.random.default_rng(0)
+SHAPE = (16, 16, 1)
+IMAGES = RNG.uniform(0, 255, (6, *SHAPE)).astype("float32")
+LABELS = np.arange(6, dtype="int32") % 3
+INPUTS = {"image": IMAGES, "label": LABELS}
+
+
+def config(**changes):
+    return ModelConfig(**{"backbone": "small_cnn", "dim": 5, **changes})
+
+
+def crossentropy():
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def names(model):
+    return [layer.name for layer in model.layers]
+
+
+def trainer_of(takes, memory=None, **changes):
+    settings = config(**changes)
+    return build_trainer(
+        build_embedder(settings, SHAPE), settings, 3, takes, memory
+    )
+
+
+@pytest.mark.parametrize(
+    "takes, shape, layer",
+    [
+        ("logits", (6, 3), "logits"),
+        ("similarities", (6, 3), "proxies"),
+        ("embeddings", (6, 5), "head"),
+        ("unit_embeddings", (6, 5), "unit"),
+        ("embeddings_and_boundaries", (6, 7), "boundaries"),
+    ],
+)
+def test_last_layer_for_each_input(takes, shape, layer):
+    trainer = trainer_of(takes)
+    output = to_numpy(trainer(INPUTS))
+    assert output.shape == shape
+    assert trainer.output_shape == (None, *shape[1:])
+    assert names(trainer)[-1] == layer
+
+
+def test_similarities_are_not_scaled():
+    assert np.abs(to_numpy(trainer_of("similarities")(INPUTS))).max() <= 1.001
+
+
+def test_unit_embeddings_have_length_one():
+    output = to_numpy(trainer_of("unit_embeddings")(INPUTS))
+    np.testing.assert_allclose(np.linalg.norm(output, axis=1), 1, rtol=1e-5)
+
+
+def test_boundaries_start_where_the_configuration_says():
+    output = to_numpy(
+        trainer_of("embeddings_and_boundaries", boundary=0.7)(INPUTS)
+    )
+    np.testing.assert_allclose(output[:, -2], 0.7, rtol=1e-6)
+
+
+def test_a_memory_appends_its_column_and_remembers():
+    memory = layers.CrossBatchMemory(
+        losses.Contrastive(), size=12, warm_up_steps=0, name="memory"
+    )
+    trainer = trainer_of("embeddings", memory)
+    assert trainer.output_shape == (None, 6)
+    trainer.compile("sgd", losses.WithMemory(losses.Contrastive()))
+    trainer.fit(INPUTS, LABELS, batch_size=6, shuffle=False, verbose=0)
+    assert int(memory.filled) == 6
+
+
+def test_a_memory_without_embeddings_is_refused():
+    memory = layers.CrossBatchMemory(losses.Contrastive(), size=12)
+    with pytest.raises(UsageError, match="takes='logits'"):
+        trainer_of("logits", memory)
+
+
+def test_an_unknown_input_is_refused():
+    with pytest.raises(UsageError, match="one of logits, .*takes='distances'"):
+        trainer_of("distances")
+
+
+def test_proxy_isa_gets_sample_aware_proxies():
+    trainer = trainer_of(
+        "weighted_similarities",
+        proxies=ProxiesConfig(sample_aware={"memory_size": 9, "tau": 2.0}),
+    )
+    assert trainer.get_layer("proxies").tau == 2.0
+    trained = {v.path for v in trainer.trainable_variables}
+    assert "proxies/similarity/proxies" in trained
+
+
+def test_trainer_trains_the_embedder():
+    embedder = build_embedder(config(), SHAPE)
+    before = embedder.predict(IMAGES, verbose=0)
+    trainer = build_trainer(embedder, config(), num_classes=3)
+    assert {"head", "proxies", "label", "logits"} < set(names(trainer))
+    assert "unit" not in names(trainer)
+    trainer.compile("adam", crossentropy())
+    trainer.fit({"image": IMAGES, "label": LABELS}, LABELS, verbose=0)
+    assert not np.allclose(embedder.predict(IMAGES, verbose=0), before)
+
+
+def test_logits_are_scaled_cosines():
+    settings = config(scale=7.0)
+    embedder = build_embedder(settings, SHAPE)
+    trainer = build_trainer(embedder, settings, num_classes=3)
+    proxies = to_numpy(trainer.get_layer("proxies").proxies)
+    proxies /= np.linalg.norm(proxies, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        to_numpy(trainer({"image": IMAGES, "label": LABELS})),
+        7 * to_numpy(embedder(IMAGES)) @ proxies.T,
+        atol=1e-4,
+    )
+
+
+def test_trainer_follows_the_configuration():
+    settings = config(
+        proxies=ProxiesConfig(
+            metric="dot", centres=2, unit=False, initializer="normal"
+        ),
+    )
+    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 3)
+    proxies = trainer.get_layer("proxies")
+    assert trainer.output_shape == (None, 3, 2)
+    assert "logits" not in names(trainer)
+    assert (proxies.metric, proxies.unit_proxies) == ("dot", False)
+    assert proxies.initializer.stddev == 1.0
+    biased = config(logits_bias=True)
+    trainer = build_trainer(build_embedder(biased, SHAPE), biased, 3)
+    assert trainer.get_layer("logits").use_bias
+
+
+def test_groups_are_found_by_path():
+    settings = config(logits_bias=True)
+    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 3)
+    heads = {v.path.split("/")[0] for v in trainer.trainable_variables}
+    assert {"head", "proxies", "logits"} < heads
+
+
+def test_same_seed_same_weights():
+    weights = []
+    for _ in range(2):
+        keras.utils.set_random_seed(3)
+        embedder = build_embedder(config(), SHAPE)
+        trainer = build_trainer(embedder, config(), 3)
+        weights.append([to_numpy(w) for w in trainer.weights])
+    for first, second in zip(*weights, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("half", ["mixed_float16", "mixed_bfloat16"])
+def test_only_the_backbone_is_in_half_precision(half):
+    settings = config(policy=half)
+    embedder = build_embedder(settings, SHAPE)
+    trainer = build_trainer(embedder, settings, 3)
+    assert keras.config.dtype_policy().name == "float32"
+    halves = {
+        layer.name
+        for layer in trainer.layers
+        if layer.compute_dtype != "float32"
+    }
+    assert halves == {"backbone"}
+    assert all(w.dtype == "float32" for w in trainer.weights)
+    for model in (embedder, trainer):
+        assert model.output.dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "name, cls, centres",
+    [
+        ("centre_distance", layers.CentreDistance, 2),
+        ("proxy_repulsion", losses.ProxyRepulsion, 1),
+    ],
+)
+def test_regularizer_of_the_proxies(name, cls, centres):
+    settings = config(proxies=ProxiesConfig(regularizer=name, centres=centres))
+    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 3)
+    assert type(trainer.get_layer("proxies").regularizer) is cls
+    assert len(trainer.losses) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"memory": 9}, "sample_aware`: .*'memory'"),
+        ({"volume": 0.5}, "sample_aware`: `volume` must be above 1"),
+    ],
+)
+def test_arguments_of_sample_aware_proxies_are_checked(arguments, message):
+    settings = config(proxies=ProxiesConfig(sample_aware=arguments))
+    embedder = build_embedder(settings, SHAPE)
+    with pytest.raises(UsageError, match=message):
+        build_trainer(embedder, settings, 3, takes="weighted_similarities")
+
+
+@pytest.mark.parametrize(
+    ("policy", "scaled"), [("mixed_float16", True), ("mixed_bfloat16", False)]
+)
+def test_keras_scales_the_loss_of_a_float16_trainer_only(policy, scaled):
+    config = ModelConfig(backbone="small_cnn", policy=policy, dim=8)
+    trainer = build_trainer(build_embedder(config, (16, 16, 1)), config, 4)
+    trainer.compile("sgd", "sparse_categorical_crossentropy")
+    assert trainer.output.dtype == "float32"
+    assert scaled == isinstance(
+        trainer.optimizer, keras.optimizers.LossScaleOptimizer
+    )

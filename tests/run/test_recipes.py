@@ -1,0 +1,57 @@
+"""Every recipe's network, loss and optimizers go together."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_dml.config import load_recipe, recipe_names, resolve
+from keras_dml.run.compiling import build_loss, build_optimizer, loss_input
+from keras_dml.run.models import build_models
+
+VARIANTS = [
+    variant
+    for name in recipe_names()
+    for variant in (
+        name,
+        *(f"{name}:{preset}" for preset in load_recipe(name).presets),
+    )
+]
+SMALL = {
+    "data": {"image_size": 8, "channels": 1},
+    "model": {"backbone": "small_cnn", "dim": 16, "weights": "none", "k": 1},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_step_changes_every_trained_weight(variant):
+    config = resolve(variant, "omniglot", flags=SMALL)
+    labels = np.arange(16, dtype="int32") // 4
+    rng = np.random.default_rng(0)
+    images = rng.uniform(0, 255, (16, 8, 8, 1)).astype("float32")
+    trainer = build_models(config, num_classes=5).trainer
+    trainer.compile(
+        build_optimizer(
+            config.optimizer,
+            epochs=1,
+            steps_per_epoch=2,
+            takes=loss_input(config.loss),
+        ),
+        build_loss(config.loss),
+        run_eagerly=True,
+    )
+    before = [np.array(v.numpy()) for v in trainer.trainable_variables]
+    inputs = {"image": images, "label": labels}
+    losses = [float(trainer.train_on_batch(inputs, labels)) for _ in range(2)]
+    assert np.isfinite(losses).all()
+    same = {
+        variable.path
+        for variable, value in zip(
+            trainer.trainable_variables, before, strict=True
+        )
+        if np.array_equal(np.array(variable.numpy()), value)
+    }
+    frozen = config.optimizer.proxies.lr == 0
+    untrained = ("boundaries/", "proxies/")
+    assert all(frozen and path.startswith(untrained) for path in same)
+    assert all(np.isfinite(v.numpy()).all() for v in trainer.variables)
+    keras.utils.clear_session()
