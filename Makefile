@@ -2,6 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Of PyTorch pip takes the build with GPU libraries, 2.6 GB, where it is told of
+# no other; it runs without a GPU too. Without `backends` the tests of the other
+# backends are skipped.
+EXTRAS ?= test,bench,scann,backends,browser
 
 .PHONY: demo test lint bench clean
 
@@ -31,5 +35,5 @@ $(VENV)/.installed: $(VENV)/bin/python setup.py
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/bin/python setup.py
-	$(BIN)/python -m pip install --quiet --editable ".[test,bench,docs]"
+	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]"
 	touch $@ $(VENV)/.installed

@@ -31,7 +31,10 @@ setup(
         "keras_dml.export": "export",
         "keras_dml.configs": "configs",
     },
-    package_data={"keras_dml.configs": ["recipes/*.yaml", "datasets/*.yaml"]},
+    package_data={
+        "keras_dml.configs": ["recipes/*.yaml", "datasets/*.yaml"],
+        "keras_dml.report": ["templates/*"],
+    },
     install_requires=[
         "tensorflow~=2.20.0",
         "keras>=3.15,<3.17",
@@ -46,6 +49,10 @@ setup(
         "pyyaml>=6.0",
         "typer>=0.12",
         "rich>=13.7",
+        "jinja2>=3.1",
+        "markupsafe>=2.1",
+        "matplotlib>=3.9",
+        "threadpoolctl>=3.1",
     ],
     extras_require={
         "scann": ["scann[tf]==1.4.2; sys_platform == 'linux'"],
@@ -57,7 +64,11 @@ setup(
             "types-PyYAML",
         ],
         "bench": ["psutil>=5.9"],
-        "docs": ["matplotlib>=3.9"],
+        # Chromium as a Python package, to open the report as users do; later
+        # versions come without it.
+        "browser": ["PySide6-Addons>=6.8,<6.11"],
+        # The other backends of Keras, to compare their numbers.
+        "backends": ["jax==0.10.2", "torch==2.13.0"],
     },
     entry_points={"console_scripts": ["keras-dml=keras_dml.cli:main"]},
     classifiers=[

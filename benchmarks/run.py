@@ -1,9 +1,10 @@
 """Runs the benchmarks that `make bench` stands for, one after the other.
 
-Each compares two things side by side in one process and prints their ratio:
-absolute times say more about the machine than about the code.
+Each compares two things side by side and prints their ratio: absolute times
+say more about the machine than about the code.
 """
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +15,23 @@ BENCHMARKS = [
     ["overhead.py"],
     ["input_pipeline.py"],
     ["exact_evaluation.py"],
+    ["loss_speed.py"],
 ]
 
 
 def main() -> int:
     """The number of benchmarks that failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--peer-python",
+        metavar="PATH",
+        help="the Python of loss_speed.py's peer, see there",
+    )
+    peer = parser.parse_args().peer_python
     failed = 0
     for name, *arguments in BENCHMARKS:
+        if peer and name == "loss_speed.py":
+            arguments += ["--peer-python", peer]
         print(f"\n== {name} {' '.join(arguments)}", flush=True)
         done = subprocess.run([sys.executable, FOLDER / name, *arguments])
         failed += done.returncode != 0

@@ -3,6 +3,7 @@
 Run as a script it prints the numbers as JSON, for `test_backends.py`.
 """
 
+import functools
 import json
 
 import keras
@@ -13,77 +14,267 @@ from keras_dml import evaluation, layers, losses
 from keras_dml.callbacks import LearningRate
 from keras_dml.optimizers import PerVariable, TorchAdam
 
-LABELS = np.array([0, 2, 1, 0], "int32")
+CLASSES = 4
+# One class has three rows, one a single row.
+LABELS = np.array([0, 2, 1, 0, 1, 3, 0, 2], "int32")
+RNG = np.random.default_rng(0)
+IMAGES = RNG.standard_normal((4, 3, 3, 5)).astype("float32")
+FEATURES = RNG.standard_normal((8, 6)).astype("float32")
+COSINES = RNG.uniform(-0.9, 0.9, (8, CLASSES, 3)).astype("float32")
+
+# What the losses take, by the name that `losses.input_of` gives it.
+PREDICTIONS = {
+    "logits": 9.0 * COSINES[:, :, 0],
+    "similarities": COSINES[:, :, 0],
+    "embeddings": FEATURES,
+    "embeddings_and_boundaries": np.concatenate(
+        # The last column is the step, which seeds the draw of negatives.
+        [FEATURES, np.full((8, 1), 1.2), np.full((8, 1), 3.0)],
+        axis=1,
+    ).astype("float32"),
+}
 
 
-def numbers() -> dict[str, list]:
-    """Results of fixed inputs and weights, by name."""
-    rng = np.random.default_rng(0)
-    images = rng.standard_normal((4, 3, 3, 5)).astype("float32")
-    features = rng.standard_normal((4, 6)).astype("float32")
-    found = {
-        "k_max": layers.GlobalKMaxPooling2D(3)(images),
-        "average_plus_max": layers.GlobalAveragePlusMaxPooling2D()(images),
-        "zero": layers.unit_rows(0 * features),
+def layer_cases() -> dict:
+    """Layers with weights that are not those of the start, and inputs."""
+    cases = {
+        "k_max": (layers.GlobalKMaxPooling2D(3), IMAGES),
+        "average_plus_max": (layers.GlobalAveragePlusMaxPooling2D(), IMAGES),
+        "batch_norm": (layers.FrozenStatisticsBatchNormalization(), FEATURES),
+        "logits": (layers.ScaledLogits(9.0, use_bias=True), FEATURES),
+        "boundaries": (layers.ClassBoundaries(CLASSES), [FEATURES, LABELS]),
+        "memory": (
+            layers.CrossBatchMemory(losses.Contrastive(), 16),
+            [FEATURES, LABELS],
+        ),
     }
+    for mode in layers.image_preprocessing.MODES:
+        layer = layers.ImagePreprocessing(mode)
+        cases[f"preprocessing_{mode}"] = (layer, 60.0 * IMAGES[..., :3])
     for normalization in (None, "l2", "batch_norm"):
-        head = layers.EmbeddingHead(5, normalization=normalization)
-        found[f"head_{normalization}"] = with_weights(head, features, rng)
-    frozen = layers.FrozenStatisticsBatchNormalization()
-    found["batch_norm"] = with_weights(frozen, features, rng)
+        layer = layers.EmbeddingHead(5, normalization=normalization)
+        cases[f"head_{normalization}"] = (layer, FEATURES)
     for metric in layers.proxies.METRICS:
-        proxies = layers.Proxies(3, metric, centres=2)
-        found[metric] = with_weights(proxies, features, rng)
-    logits = layers.ScaledLogits(9.0, use_bias=True)
-    scores = with_weights(logits, features[:, :3], rng)
-    for name in losses.LOSSES:
-        found[name] = losses.get(name, reduction="none")(LABELS, scores)
+        layer = layers.Proxies(CLASSES, metric, centres=2)
+        cases[f"proxies_{metric}"] = (layer, FEATURES)
+    rng = np.random.default_rng(1)
+    for layer, inputs in cases.values():
+        several = isinstance(inputs, list)
+        layer.build([x.shape for x in inputs] if several else inputs.shape)
+        for weight in layer.weights:
+            if weight.dtype == "float32":
+                weight.assign(abs(rng.standard_normal(weight.shape)))
+    return cases
+
+
+def loss_cases() -> dict:
+    """Losses, and predictions that they take."""
+    cases = {
+        name: (losses.get(name), PREDICTIONS[losses.input_of(name)])
+        for name in losses.LOSSES
+        # The others take the output of `SampleAwareProxies`: see the models.
+        if losses.input_of(name) in PREDICTIONS
+    }
+    for name in ("soft_triple", "sub_centre_arc_face"):
+        cases[f"{name}_of_centres"] = (losses.get(name), COSINES)
+    for mining in ("all_semi_hard", "facenet", "hard", "easy"):
+        loss = losses.Triplet(mining=mining, margin=0.5, distance="euclidean")
+        cases[f"triplet_{mining}"] = (loss, FEATURES)
+    for form in ("pairs", "distance"):
+        loss = losses.LiftedStructure(form=form)
+        cases[f"lifted_structure_{form}"] = (loss, FEATURES)
+    cases["contrastive_euclidean"] = (
+        losses.Contrastive(form="euclidean", power=2.0),
+        FEATURES,
+    )
+    cases["multi_similarity_mined"] = (
+        losses.MultiSimilarity(mining_margin=0.1),
+        FEATURES,
+    )
+    cases["margin_of_all"] = (
+        losses.Margin(sampling="all"),
+        PREDICTIONS["embeddings_and_boundaries"],
+    )
+    cases["weighted_sum"] = (
+        losses.WeightedSum([losses.Contrastive(), losses.NPair()], [1.0, 2.0]),
+        FEATURES,
+    )
+    cases["with_memory"] = (losses.WithMemory(losses.NTXent()), FEATURES)
+    return cases
+
+
+def regularizer_cases() -> dict:
+    """Regularizers, and weights that they take."""
+    proxies = np.random.default_rng(2).standard_normal((CLASSES, 3, 6))
+    proxies = proxies.astype("float32")
     return {
-        name: np.asarray(ops.convert_to_numpy(value)).tolist()
-        for name, value in found.items()
+        "centre_distance": (layers.CentreDistance(0.5), proxies),
+        "proxy_repulsion": (losses.ProxyRepulsion(8.0), proxies[:, 0]),
     }
 
 
-def with_weights(layer, inputs, rng):
-    layer.build(inputs.shape)
-    layer.set_weights(
-        [abs(rng.standard_normal(w.shape)) for w in layer.get_weights()]
-    )
-    return layer(inputs)
+def sum_of_squares(layer, labels, x):
+    """A scalar that depends on every output of a layer."""
+    return ops.sum(ops.square(layer([x, *labels] if labels else x)))
 
 
-def trained() -> dict[str, list]:
-    """Weights after three steps of two groups, with labels and rates."""
-    x = keras.Input((6,))
-    h = layers.EmbeddingHead(5, name="head")(x)
-    h = layers.Proxies(3, name="proxies")(h)
-    model = keras.Model(x, layers.ScaledLogits(9.0, name="logits")(h))
-    rng = np.random.default_rng(1)
-    model.set_weights(
-        [
-            np.asarray(9.0)
-            if variable.path == "logits/scale"
-            else rng.standard_normal(variable.shape)
-            for variable in model.weights
-        ]
-    )
-    optimizer = PerVariable(
+def values_and_gradients(cases) -> dict:
+    """Scalars and their gradients, by the means of the backend.
+
+    Args:
+        cases: For each name a function of an array, and the array.
+    """
+    inputs = {name: ops.convert_to_tensor(x) for name, (_, x) in cases.items()}
+    if keras.backend.backend() == "jax":
+        import jax
+
+        functions = {
+            name: jax.value_and_grad(function)
+            for name, (function, _) in cases.items()
+        }
+        # Together they compile in a third of the time.
+        return jax.jit(
+            lambda inputs: {
+                name: functions[name](inputs[name]) for name in inputs
+            }
+        )(inputs)
+    found = {}
+    for name, (function, _) in cases.items():
+        x = inputs[name]
+        if keras.backend.backend() == "torch":
+            x.requires_grad_()
+            value = function(x)
+            value.backward()
+            found[name] = (value, x.grad)
+        else:
+            import tensorflow as tf
+
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                value = function(x)
+            found[name] = (value, tape.gradient(value, x))
+    return found
+
+
+def computed() -> dict[str, list]:
+    """Outputs, values and gradients of fixed inputs and weights, by name."""
+    found = {"zero rows": layers.unit_rows(0 * FEATURES)}
+    cases = {}
+    for name, (layer, inputs) in layer_cases().items():
+        found[f"layer {name}"] = layer(inputs)
+        x, *labels = inputs if isinstance(inputs, list) else [inputs]
+        squares = functools.partial(sum_of_squares, layer, labels)
+        cases[f"layer {name}"] = (squares, x)
+    for name, (loss, y_pred) in loss_cases().items():
+        cases[f"loss {name}"] = (functools.partial(loss, LABELS), y_pred)
+    for name, (regularizer, weights) in regularizer_cases().items():
+        cases[f"regularizer {name}"] = (regularizer, weights)
+    for name, (value, gradient) in values_and_gradients(cases).items():
+        found[f"value of {name}"] = value
+        found[f"gradient of {name}"] = gradient
+    return {name: as_list(value) for name, value in found.items()}
+
+
+def as_list(tensor) -> list:
+    """The numbers of a tensor, with all digits."""
+    return np.asarray(ops.convert_to_numpy(ops.stop_gradient(tensor))).tolist()
+
+
+def model_cases() -> dict:
+    """Compiled models, one for each way in which losses meet layers."""
+    x = keras.Input((6,), name="image")
+    label = keras.Input((), dtype="int32", name="label")
+
+    def head():
+        return layers.EmbeddingHead(5, name="head")(x)
+
+    def proxies(**arguments):
+        return layers.Proxies(CLASSES, name="proxies", **arguments)(head())
+
+    def compiled(output, loss, optimizer=None):
+        model = keras.Model({"image": x, "label": label}, output)
+        model.compile(optimizer or keras.optimizers.SGD(0.05), loss)
+        return model
+
+    several = PerVariable(
         TorchAdam(0.01, epsilon=1.0, l2=0.1),
         {"proxies/.*": keras.optimizers.SGD(0.5)},
     )
-    model.compile(optimizer, losses.ProxyNCAPlusPlus())
-    features = rng.standard_normal((12, 6)).astype("float32")
-    model.fit(
-        features,
-        np.tile(LABELS, 3),
-        batch_size=4,
-        shuffle=False,
-        verbose=0,
+    centres = {"centres": 3, "regularizer": layers.CentreDistance(0.5)}
+    memory = layers.CrossBatchMemory(
+        losses.MultiSimilarity(), size=12, warm_up_steps=1, name="memory"
     )
-    LearningRate(model.optimizer).multiply(0.5)
-    assert evaluation.retrieval_metrics(features, np.tile(LABELS, 3))
-    return {v.path: np.asarray(v.numpy()).tolist() for v in model.weights}
+    boundaries = layers.ClassBoundaries(CLASSES, name="boundaries")
+
+    def sample_aware(loss):
+        informed = layers.SampleAwareProxies(
+            CLASSES,
+            scale=8.0,
+            memory_size=12,
+            volume=5.0,
+            memory_epoch=0,
+            filter_epoch=0,
+            name="proxies",
+        )
+        return compiled(informed([head(), label]), loss)
+
+    return {
+        "proxy_nca_plus_plus": compiled(
+            layers.ScaledLogits(9.0, name="logits")(proxies()),
+            losses.ProxyNCAPlusPlus(),
+            several,
+        ),
+        "soft_triple": compiled(proxies(**centres), losses.SoftTriple()),
+        "our_loss_1": compiled(
+            proxies(regularizer=losses.ProxyRepulsion(8.0)),
+            losses.OurLoss1(8.0),
+        ),
+        "proxy_isa": sample_aware(losses.ProxyISA()),
+        "proxy_nca_isa": sample_aware(losses.ProxyNCAISA()),
+        "triplet": compiled(head(), losses.Triplet(margin=0.5)),
+        "margin": compiled(boundaries([head(), label]), losses.Margin(nu=0.1)),
+        "with_memory": compiled(
+            memory([head(), label]), losses.WithMemory(losses.Contrastive())
+        ),
+    }
+
+
+def covered() -> set:
+    """The classes of all layers, losses and regularizers here."""
+    found = {type(layer) for layer, _ in layer_cases().values()}
+    found |= {type(loss) for loss, _ in loss_cases().values()}
+    found |= {
+        type(regularizer) for regularizer, _ in regularizer_cases().values()
+    }
+    for model in model_cases().values():
+        found |= {type(layer) for layer in model.layers} | {type(model.loss)}
+    return {cls for cls in found if cls.__module__.startswith("keras_dml")}
+
+
+def trained() -> dict[str, list]:
+    """All weights of each model after three steps, and the loss of each."""
+    found = {}
+    rows = np.random.default_rng(3).standard_normal((24, 6)).astype("float32")
+    labels = np.tile(LABELS, 3)
+    for name, model in model_cases().items():
+        rng = np.random.default_rng(4)
+        for weight in model.trainable_weights:
+            if "boundaries" not in weight.path:
+                weight.assign(rng.standard_normal(weight.shape))
+        history = model.fit(
+            {"image": rows, "label": labels},
+            labels,
+            batch_size=8,
+            shuffle=False,
+            verbose=0,
+        )
+        LearningRate(model.optimizer).multiply(0.5)
+        found[f"{name}: loss"] = history.history["loss"]
+        for weight in model.weights:
+            found[f"{name}: {weight.path}"] = as_list(weight.value)
+    assert evaluation.retrieval_metrics(rows, labels)
+    return found
 
 
 if __name__ == "__main__":
-    print(json.dumps({"numbers": numbers(), "trained": trained()}))
+    print(json.dumps({"computed": computed(), "trained": trained()}))

@@ -4,14 +4,17 @@ A process has one Keras backend, so each test starts one.
 """
 
 import importlib.util
+import inspect
 import json
 import os
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 
+from keras_dml import layers, losses
 from tests import backend_numbers
 from tests.conftest import ROOT
 
@@ -57,7 +60,12 @@ def installed(backend):
 def run(code, backend):
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
-        env={**os.environ, "KERAS_BACKEND": backend},
+        # JAX compiles what is run once: the less it optimizes the better.
+        env={
+            **os.environ,
+            "KERAS_BACKEND": backend,
+            "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        },
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -65,20 +73,58 @@ def run(code, backend):
     )
 
 
+@pytest.fixture(scope="module")
+def tensorflow_numbers():
+    return {
+        "computed": backend_numbers.computed(),
+        "trained": backend_numbers.trained(),
+    }
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["jax", "torch"])
-def test_numbers_are_those_of_tensorflow(backend):
+def test_numbers_are_those_of_tensorflow(backend, tensorflow_numbers):
     if not installed(backend):
         pytest.skip(f"The backend {backend} is not installed.")
     done = run(RUN_NUMBERS, backend)
     assert done.returncode == 0, done.stderr
     actual = json.loads(done.stdout)
-    for part in ("numbers", "trained"):
-        expected = getattr(backend_numbers, part)()
+    for part, expected in tensorflow_numbers.items():
         assert actual[part].keys() == expected.keys()
         for name, value in expected.items():
             np.testing.assert_allclose(
                 actual[part][name], value, 1e-4, 1e-5, err_msg=name
             )
+
+
+def test_every_layer_and_loss_is_among_the_numbers():
+    public = {
+        value
+        for package in (layers, losses)
+        for value in vars(package).values()
+        if inspect.isclass(value)
+        and issubclass(
+            value,
+            (
+                keras.layers.Layer,
+                keras.losses.Loss,
+                keras.regularizers.Regularizer,
+            ),
+        )
+        and not inspect.isabstract(value)
+    }
+    assert backend_numbers.covered() == public
+
+
+@pytest.mark.slow
+def test_no_number_is_trivial(tensorflow_numbers):
+    """What is zero on one backend is zero on all of them."""
+    zero = {
+        name
+        for name, value in tensorflow_numbers["computed"].items()
+        if not np.any(value)
+    }
+    assert zero == {"zero rows"}
 
 
 def test_nothing_but_keras_imports_tensorflow():

@@ -1,5 +1,6 @@
 """The migration page names losses and arguments that exist."""
 
+import json
 import re
 
 import keras
@@ -8,11 +9,20 @@ import pytest
 from keras_dml import layers, losses, optimizers
 from tests.conftest import ROOT
 
-ROWS = [
-    line.split(" | ")
-    for line in (ROOT / "docs/migrating.md").read_text().splitlines()
-    if line.startswith("| `")
-]
+PAGE = (ROOT / "docs/migrating.md").read_text()
+PEERS = json.loads((ROOT / "tests/parity/peer_losses.json").read_text())
+
+
+def rows(text):
+    """The rows of the tables of a text, without their header."""
+    return [
+        line.strip("| ").split(" | ")
+        for line in text.splitlines()
+        if line.startswith("| `")
+    ]
+
+
+ROWS = rows(PAGE)
 CALLS = sorted(
     {
         code
@@ -25,9 +35,19 @@ CALLS = sorted(
 )
 
 
+def section(peer):
+    """The part of the page on a library, such as "tensorflow-addons 0.23.0"."""
+    name, version = peer.split()
+    titles = {"tensorflow-similarity": "TensorFlow Similarity"}
+    title = titles.get(name, name) + " " + version.rsplit(".", 1)[0]
+    _, found, rest = PAGE.partition(f"\n## {title}\n")
+    assert found, f"The page has no section {title!r}."
+    return rest.split("\n## ")[0]
+
+
 def test_the_page_has_calls():
-    assert len(ROWS) > 30
-    assert len(CALLS) > 25
+    assert len(ROWS) > 60
+    assert len(CALLS) > 40
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -41,18 +61,28 @@ def test_every_call_can_be_made(call):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "TripletSemiHardLoss",
-        "TripletHardLoss",
-        "ContrastiveLoss",
-        "NpairsLoss",
-        "NpairsMultilabelLoss",
-        "LiftedStructLoss",
-    ],
+    "peer, name", [(peer, name) for peer in PEERS for name in PEERS[peer]]
 )
-def test_every_loss_of_tensorflow_addons_has_a_row(name):
-    assert any(f"`{name}(" in row[0] for row in ROWS)
+def test_every_name_that_a_library_exports_has_a_row(peer, name):
+    named = [
+        row for row in rows(section(peer)) if re.search(rf"`{name}\b", row[0])
+    ]
+    assert len(named) == 1, f"{name} has {len(named)} rows"
+    (row,) = named
+    assert len(row) == 3
+    assert all(cell.strip() for cell in row)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][1:30])
+def test_every_row_names_one_of_ours_or_says_that_there_is_none(row):
+    ours = {
+        name
+        for package in (losses, layers)
+        for name in package.__all__
+        if re.search(rf"`{name}\b", row[1])
+    }
+    assert ours or row[1] == "none"
+    assert not row[1].startswith("none;") or "nearest" in row[1]
 
 
 def test_the_optimizer_it_names_exists():

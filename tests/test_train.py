@@ -86,6 +86,10 @@ def test_history_has_a_row_per_epoch_and_shows_the_heating(finished):
         rows = list(csv.DictReader(file))
     assert [row["epoch"] for row in rows] == ["0", "1", "2", "3"]
     assert {row["stage"] for row in rows} == {"main"}
+    temperatures = [float(row["temperature"]) for row in rows]
+    np.testing.assert_allclose(temperatures, [1 / 16, 1 / 16, 1 / 4, 1 / 4])
+    rates = [float(row["learning_rate_proxies"]) for row in rows]
+    np.testing.assert_allclose(rates, [1e-3, 1e-3, 1e-4, 1e-4])
 
 
 def test_log_shows_the_optimizer_of_each_group(finished):

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_dml.layers.labelled_rows import check_labelled_rows
+
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ClassBoundaries(keras.layers.Layer):
@@ -58,6 +60,7 @@ class ClassBoundaries(keras.layers.Layer):
         self.initial = float(initial)
 
     def build(self, input_shape):
+        check_labelled_rows(input_shape, self.name)
         self.boundaries = self.add_weight(
             shape=(self.num_classes,),
             initializer=keras.initializers.Constant(self.initial),

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
+from keras_dml.layers.labelled_rows import check_labelled_rows
 from keras_dml.layers.unit_rows import unit_rows
 
 
@@ -85,6 +86,8 @@ class CrossBatchMemory(keras.layers.Layer):
         self.warm_up_steps = warm_up_steps
 
     def build(self, input_shape):
+        check_labelled_rows(input_shape, self.name)
+
         def add(name, shape, dtype):
             return self.add_weight(
                 shape=shape,
@@ -125,7 +128,9 @@ class CrossBatchMemory(keras.layers.Layer):
         valid = ops.less(ops.arange(self.size), self.filled)[None, :]
         return Pairs(
             rows,
-            ops.stop_gradient(ops.convert_to_tensor(self.memory)),
+            # A copy: PyTorch writes the batch into the memory in place, before
+            # it goes backward.
+            ops.stop_gradient(ops.copy(self.memory)),
             ops.logical_and(same, valid),
             ops.logical_and(ops.logical_not(same), valid),
             distribute.replica_index() * ops.shape(rows)[0],
@@ -141,10 +146,11 @@ class CrossBatchMemory(keras.layers.Layer):
             ops.convert_to_tensor(variable)
             for variable in (self.memory, self.labels, self.position)
         )
-        number = ops.cast(ops.shape(rows)[0], "int32")
-        places = ((position + ops.arange(number)) % self.size)[:, None]
+        number = ops.shape(rows)[0]
+        order = ops.arange(number, dtype="int32")
+        places = ((position + order) % self.size)[:, None]
         begun = ops.greater_equal(self.step, self.warm_up_steps)
-        number = ops.where(begun, number, 0)
+        number = ops.where(begun, ops.cast(number, "int32"), 0)
         new_memory = ops.scatter_update(memory, places, rows)
         new_labels = ops.scatter_update(old_labels, places, labels)
         self.memory.assign(ops.where(begun, new_memory, memory))

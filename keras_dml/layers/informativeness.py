@@ -4,7 +4,7 @@ import math
 
 from keras import ops
 
-DECAYS = ("sigma", "lower_bound", "reciprocal", "none")
+DECAYS = ("sigma", "lower_bound", "reciprocal")
 
 
 def effective_number(count, volume: float):
@@ -52,7 +52,7 @@ def positive_weight(similarity, learned, outlier, decay):
     return decay + ops.cast(informative, decay.dtype)
 
 
-def negative_weight(similarity, outlier, effective):
-    """`1 / max(1, E)` below `outlier`, else `1`: equation 16."""
-    small = 1.0 / ops.maximum(effective, 1.0)
-    return ops.where(similarity < outlier, small, ops.ones_like(small))
+def negative_weight(similarity, outlier, effective, scale: float = 1.0):
+    """`1 / max(1, E)` below `outlier`, else `1`: equation 16, times `scale`."""
+    small = scale / ops.maximum(effective, 1.0)
+    return ops.where(similarity < outlier, small, ops.full_like(small, scale))

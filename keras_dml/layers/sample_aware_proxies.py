@@ -5,14 +5,22 @@ from keras import ops
 
 from keras_dml import distribute
 from keras_dml.layers import informativeness
+from keras_dml.layers.class_memory import ClassMemory
+from keras_dml.layers.labelled_rows import check_labelled_rows
 from keras_dml.layers.proxies import Proxies
 from keras_dml.layers.unit_rows import unit_rows
+from keras_dml.layers.weighted_exponents import entries, join_exponents
+from keras_dml.naming import nearest
 from keras_dml.rows import add_rows, read_rows, write_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class SampleAwareProxies(keras.layers.Layer):
-    """Cosines to proxies and the weight of each, the head of Proxy-ISA.
+    """Weighted exponents of rows and proxies, the head of Proxy-ISA.
+
+    With the cosine `s` of a row and a proxy and the weight `w` of the pair,
+    the exponent is `w a (s + d)`, and `w a (d - s)` for a row and its own
+    proxy.
 
     A class `c` has seen `n` rows, which count as an effective number `E`. Its
     learned similarity `S` is `hardness` times the mean cosine of its proxy and
@@ -20,32 +28,37 @@ class SampleAwareProxies(keras.layers.Layer):
     length `eta` below `S` are informative, those below `S - eta` are outliers:
 
     - the weight of a row and its own proxy is `1 + sigma` for informative
-      rows and `sigma` for others, and 1 until outliers are filtered;
+      rows and `sigma` for others, and 1 until epoch `filter_epoch`;
     - the weight of a row and another proxy is `1 / max(1, E)` below
       `S - eta`, and 1 above.
 
-    Outliers enter neither the memory nor `n`. The memory starts with epoch
-    `memory_epoch` and the filter with `filter_epoch`; the callback
-    `CountEpochs` counts them, and without it neither starts. See
-    `informativeness` for the formulas.
+    From `filter_epoch` on, outliers enter neither the memory nor `n`. The
+    memory starts with epoch `memory_epoch`. The callback `CountEpochs` counts
+    epochs, and without it neither starts. See `informativeness` for the
+    formulas.
 
-    All state is in non-trainable weights, saved with the model: the memory, a
-    ring of `memory_size` rows, and sums over its classes that are updated by
-    what enters and leaves. Under `tf.distribute` every replica remembers the
-    rows of all.
+    All state is in non-trainable weights, saved with the model. Under
+    `tf.distribute` every replica remembers the rows of all.
 
     Args:
         num_classes: Integer, the number of classes.
+        scale: Positive float, `a`. Defaults to `32.0`.
+        margin: Float, `d`. Defaults to `0.1`.
         memory_size: Integer, `T`. Defaults to `55_000`.
         volume: Float above 1, the largest effective number `V`. Defaults to
             `100.0`.
         hardness: Float, `h`. Defaults to `0.15`.
         sensitivity: Float, `k`. Defaults to `0.9`.
-        margin: Float, lambda of the search length. Defaults to `0.1`.
+        search_margin: Float, lambda of the search length. Defaults to `0.1`.
         tau: Float, when `sigma` decays. Defaults to `1.5`.
-        decay: What stands for `sigma`: `"sigma"`, `"lower_bound"` (`v`),
-            `"reciprocal"` (`1 / E`, at most 1) or `"none"` (all positive
-            weights are 1). Defaults to `"sigma"`.
+        decay: What stands for `sigma`: `"sigma"`, `"lower_bound"` (`v`) or
+            `"reciprocal"` (`1 / E`, at most 1). Defaults to `"sigma"`.
+        positive_weights: Boolean, whether a row and its own proxy have a
+            weight other than 1. Defaults to `True`.
+        negative_weights: Boolean, whether a row and other proxies have.
+            Defaults to `True`.
+        filter_outliers: Boolean, whether outliers stay out of the memory and
+            of `n`. Defaults to `True`.
         memory_epoch: Integer, counted from 0. Defaults to `2`.
         filter_epoch: Integer, counted from 0. Defaults to `3`.
         initializer: See `Proxies`. Defaults to `"he_fan_out"`.
@@ -56,8 +69,10 @@ class SampleAwareProxies(keras.layers.Layer):
         values from 0 to `num_classes - 1`.
 
     Output shape:
-        Float32 tensor `(batch, 2, num_classes)`: cosines, then weights, which
-        have no gradient. `ProxyISA` takes it.
+        Float32 tensor `(batch, 1, num_classes + 3)`, which `ProxyISA` and
+        `ProxyNCAISA` take: the exponents of the other proxies, with `-inf` in
+        the column of the own one; that of the own one; its weight; and the
+        sum over the classes of the mean weight of the rows of other classes.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -80,13 +95,18 @@ class SampleAwareProxies(keras.layers.Layer):
     def __init__(
         self,
         num_classes,
+        scale=32.0,
+        margin=0.1,
         memory_size=55_000,
         volume=100.0,
         hardness=0.15,
         sensitivity=0.9,
-        margin=0.1,
+        search_margin=0.1,
         tau=1.5,
         decay="sigma",
+        positive_weights=True,
+        negative_weights=True,
+        filter_outliers=True,
         memory_epoch=2,
         filter_epoch=3,
         initializer="he_fan_out",
@@ -94,54 +114,40 @@ class SampleAwareProxies(keras.layers.Layer):
     ):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        if not isinstance(memory_size, int) or memory_size < 1:
-            raise ValueError(
-                "`memory_size` must be a positive integer. "
-                f"Received: memory_size={memory_size!r}"
-            )
-        if not volume > 1:
-            raise ValueError(
-                f"`volume` must be above 1. Received: volume={volume!r}"
-            )
-        if decay not in informativeness.DECAYS:
-            raise ValueError(
-                "`decay` must be one of "
-                f"{', '.join(map(repr, informativeness.DECAYS))}. "
-                f"Received: decay={decay!r}"
-            )
-        if filter_epoch < memory_epoch:
-            raise ValueError(
-                "`filter_epoch` must not be before `memory_epoch`: outliers "
-                "are found through the memory. Received: "
-                f"memory_epoch={memory_epoch}, filter_epoch={filter_epoch}"
-            )
+        _check_arguments(
+            scale, memory_size, volume, decay, memory_epoch, filter_epoch
+        )
         self.similarity = Proxies(
             num_classes, initializer=initializer, name="similarity"
         )
+        self.memory = ClassMemory(
+            num_classes, memory_size, dtype="float32", name="memory"
+        )
         self.num_classes = num_classes
+        self.scale = float(scale)
+        self.margin = float(margin)
         self.memory_size = memory_size
         self.volume = float(volume)
         self.hardness = float(hardness)
         self.sensitivity = float(sensitivity)
-        self.margin = float(margin)
+        self.search_margin = float(search_margin)
         self.tau = float(tau)
         self.decay = decay
+        self.positive_weights = positive_weights
+        self.negative_weights = negative_weights
+        self.filter_outliers = filter_outliers
         self.memory_epoch = memory_epoch
         self.filter_epoch = filter_epoch
 
     def build(self, input_shape):
-        dim = input_shape[0][-1]
+        check_labelled_rows(input_shape, self.name)
         self.similarity.build(input_shape[0])
+        self.memory.build(input_shape[0])
         state = {
             # Name: shape, first value, dtype.
             "epochs": ((), 0, "int32"),
             "seen": ((self.num_classes,), 0, "float32"),
             "learned": ((self.num_classes,), 1, "float32"),
-            "memory": ((self.memory_size, dim), 0, "float32"),
-            "memory_labels": ((self.memory_size,), -1, "int32"),
-            "position": ((), 0, "int32"),
-            "class_sums": ((self.num_classes, dim), 0, "float32"),
-            "class_counts": ((self.num_classes,), 0, "float32"),
         }
         for name, (shape, value, dtype) in state.items():
             weight = self.add_weight(
@@ -161,115 +167,149 @@ class SampleAwareProxies(keras.layers.Layer):
         labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
         similarity = self.similarity(embeddings)
         fixed = ops.stop_gradient(similarity)
-        own = ops.one_hot(labels, self.num_classes, dtype="bool")
-        to_own = ops.sum(ops.where(own, fixed, 0.0), axis=1)
+        to_own = entries(fixed, labels)
         effective = informativeness.effective_number(self.seen, self.volume)
         outlier = self.learned - informativeness.search_length(
-            self.learned, effective, self.sensitivity, self.margin
+            self.learned, effective, self.sensitivity, self.search_margin
         )
-        filtering = self.epochs >= self.filter_epoch
-        outlier_of_own = ops.take(outlier, labels)
-        positive = informativeness.positive_weight(
+        clean = to_own >= ops.take(outlier, labels)
+        own_weights = self._own_weights(to_own, labels, outlier, effective)
+        factors = self._factors(fixed, outlier, effective)
+        weight_of_others = self._weight_of_others(factors, labels)
+        if training:
+            self._remember(ops.stop_gradient(embeddings), labels, clean)
+        return join_exponents(
+            similarity,
+            labels,
+            factors,
+            self.scale * own_weights,
+            self.margin,
+            own_weights,
+            weight_of_others,
+        )
+
+    def _own_weights(self, to_own, labels, outlier, effective):
+        """The weight of every row and its own proxy."""
+        if not self.positive_weights:
+            return ops.ones_like(to_own)
+        effective = ops.take(effective, labels)
+        if self.decay == "reciprocal":
+            decay = 1.0 / ops.maximum(effective, 1.0)
+        elif self.decay == "lower_bound":
+            decay = informativeness.lower_bound(effective)
+        else:
+            decay = informativeness.sigma(effective, self.volume, self.tau)
+        weights = informativeness.positive_weight(
             to_own,
             ops.take(self.learned, labels),
-            outlier_of_own,
-            self._decay(ops.take(effective, labels)),
+            ops.take(outlier, labels),
+            decay,
         )
-        if self.decay == "none":
-            positive = ops.ones_like(positive)
-        positive = ops.where(filtering, positive, ops.ones_like(positive))
-        negative = informativeness.negative_weight(fixed, outlier, effective)
-        weights = ops.where(own, positive[:, None], negative)
-        if training:
-            clean = ops.logical_or(
-                to_own >= outlier_of_own, ops.logical_not(filtering)
-            )
-            self._remember(ops.stop_gradient(embeddings), labels, clean)
-        return ops.stack([similarity, ops.stop_gradient(weights)], axis=1)
+        begun = self.epochs >= self.filter_epoch
+        return ops.where(begun, weights, ops.ones_like(weights))
 
-    def _decay(self, effective):
-        if self.decay == "reciprocal":
-            return 1.0 / ops.maximum(effective, 1.0)
-        if self.decay == "lower_bound":
-            return informativeness.lower_bound(effective)
-        return informativeness.sigma(effective, self.volume, self.tau)
+    def _factors(self, similarity, outlier, effective):
+        """`scale` times the weights of rows and other proxies."""
+        if not self.negative_weights:
+            return ops.full_like(similarity, self.scale)
+        return informativeness.negative_weight(
+            similarity, outlier, effective, self.scale
+        )
+
+    def _weight_of_others(self, factors, labels):
+        """Sum over the classes of the mean weight of other classes' rows."""
+        own = ops.stack(
+            [entries(factors, labels), ops.ones_like(factors[:, 0])], axis=1
+        )
+        own = ops.segment_sum(own, labels, self.num_classes)
+        sums = ops.sum(factors, axis=0) - own[:, 0]
+        counts = ops.cast(ops.shape(labels)[0], sums.dtype) - own[:, 1]
+        totals = distribute.all_gather(ops.stack([sums, counts])[None])
+        sums, counts = ops.unstack(ops.sum(totals, axis=0))
+        means = sums / ops.maximum(counts, 1.0) / self.scale
+        return ops.sum(ops.where(counts > 0, means, ops.zeros_like(means)))
 
     def _remember(self, embeddings, labels, clean):
         rows = distribute.all_gather(unit_rows(embeddings))
         labels = distribute.all_gather(labels)
         clean = distribute.all_gather(ops.cast(clean, "int32")) > 0
+        filters = ops.logical_and(
+            self.filter_outliers, self.epochs >= self.filter_epoch
+        )
+        kept = ops.logical_or(clean, ops.logical_not(filters))
+        add_rows(self.seen, labels, ops.cast(kept, "float32"))
         remembers = self.epochs >= self.memory_epoch
-        add_rows(self.seen, labels, ops.cast(clean, "float32"))
-        self._enqueue(rows, labels, ops.logical_and(clean, remembers))
-        counts = read_rows(self.class_counts, labels)
-        means = read_rows(self.class_sums, labels)
-        means = means / ops.maximum(counts, 1.0)[:, None]
+        self.memory.enqueue(rows, labels, ops.logical_and(kept, remembers))
+        means, counts = self.memory.means(labels)
         proxies = unit_rows(ops.take(self.similarity.proxies, labels, axis=0))
         average = ops.sum(ops.stop_gradient(proxies) * means, axis=1)
-        known = ops.logical_and(counts > 0, remembers)
         write_rows(
             self.learned,
             labels,
             ops.where(
-                known,
+                ops.logical_and(counts > 0, remembers),
                 self.hardness * average,
                 read_rows(self.learned, labels),
             ),
         )
-
-    def _enqueue(self, rows, labels, kept):
-        """Writes the kept rows to the ring, over the oldest ones."""
-        # The last rows of a batch that is larger than the ring.
-        rows, labels, kept = (
-            x[-self.memory_size :] for x in (rows, labels, kept)
-        )
-        batch = ops.arange(ops.shape(labels)[0], dtype="int32")
-        # Kept rows come first, so that they take neighbouring places; the
-        # others' places keep what they hold.
-        order = ops.argsort(ops.where(kept, batch, batch + self.memory_size))
-        rows, labels, kept = (
-            ops.take(x, order, axis=0) for x in (rows, labels, kept)
-        )
-        places = ops.mod(self.position + batch, self.memory_size)
-        old_rows = read_rows(self.memory, places)
-        old_labels = read_rows(self.memory_labels, places)
-        entering = ops.cast(kept, "float32")
-        leaving = ops.cast(ops.logical_and(kept, old_labels >= 0), "float32")
-        classes = ops.concatenate([labels, ops.maximum(old_labels, 0)])
-        signs = ops.concatenate([entering, -leaving])
-        changes = ops.concatenate([rows, old_rows]) * signs[:, None]
-        add_rows(self.class_sums, classes, changes)
-        add_rows(self.class_counts, classes, signs)
-        write_rows(
-            self.memory, places, ops.where(kept[:, None], rows, old_rows)
-        )
-        write_rows(
-            self.memory_labels, places, ops.where(kept, labels, old_labels)
-        )
-        moved = ops.sum(ops.cast(kept, "int32"))
-        self.position.assign(ops.mod(self.position + moved, self.memory_size))
 
     def assign_class_means(self, embeddings, labels) -> None:
         """Sets the proxies to class means, see `Proxies`."""
         self.similarity.assign_class_means(embeddings, labels)
 
     def compute_output_shape(self, input_shape):
-        return (input_shape[0][0], 2, self.num_classes)
+        return (input_shape[0][0], 1, self.num_classes + 3)
 
     def get_config(self):
         config = super().get_config()
         for name in (
             "num_classes",
+            "scale",
+            "margin",
             "memory_size",
             "volume",
             "hardness",
             "sensitivity",
-            "margin",
+            "search_margin",
             "tau",
             "decay",
+            "positive_weights",
+            "negative_weights",
+            "filter_outliers",
             "memory_epoch",
             "filter_epoch",
         ):
             config[name] = getattr(self, name)
         config["initializer"] = self.similarity.get_config()["initializer"]
         return config
+
+
+def _check_arguments(
+    scale, memory_size, volume, decay, memory_epoch, filter_epoch
+):
+    if not scale > 0:
+        raise ValueError(
+            f"`scale` must be a positive number. Received: scale={scale!r}"
+        )
+    if not isinstance(memory_size, int) or memory_size < 1:
+        raise ValueError(
+            "`memory_size` must be a positive integer. "
+            f"Received: memory_size={memory_size!r}"
+        )
+    if not volume > 1:
+        raise ValueError(
+            f"`volume` must be above 1. Received: volume={volume!r}"
+        )
+    if decay not in informativeness.DECAYS:
+        raise ValueError(
+            "`decay` must be one of "
+            f"{', '.join(map(repr, informativeness.DECAYS))}. "
+            f"Received: decay={decay!r}. "
+            f"Did you mean {nearest(str(decay), informativeness.DECAYS)}?"
+        )
+    if filter_epoch < memory_epoch:
+        raise ValueError(
+            "`filter_epoch` must not be before `memory_epoch`: outliers "
+            "are found through the memory. Received: "
+            f"memory_epoch={memory_epoch}, filter_epoch={filter_epoch}"
+        )

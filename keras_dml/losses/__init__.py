@@ -19,6 +19,7 @@ from keras_dml.losses.multi_similarity import (
     multi_similarity_loss,
 )
 from keras_dml.losses.n_pair import NPair, n_pair_loss
+from keras_dml.losses.nca import NCA, nca_loss
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
 from keras_dml.losses.nt_xent import NTXent, nt_xent_loss
 from keras_dml.losses.our_loss_1 import OurLoss1
@@ -27,6 +28,7 @@ from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.losses.proxy_anchor import ProxyAnchor, proxy_anchor_loss
 from keras_dml.losses.proxy_isa import ProxyISA, proxy_isa_loss
 from keras_dml.losses.proxy_nca import ProxyNCA, proxy_nca_loss
+from keras_dml.losses.proxy_nca_isa import ProxyNCAISA, proxy_nca_isa_loss
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
 from keras_dml.losses.proxy_repulsion import ProxyRepulsion
 from keras_dml.losses.registry import INPUTS, LOSSES, get, input_of
@@ -45,6 +47,7 @@ from keras_dml.losses.with_memory import WithMemory
 __all__ = [
     "INPUTS",
     "LOSSES",
+    "NCA",
     "ArcFace",
     "Circle",
     "Contrastive",
@@ -62,6 +65,7 @@ __all__ = [
     "ProxyAnchor",
     "ProxyISA",
     "ProxyNCA",
+    "ProxyNCAISA",
     "ProxyNCAPlusPlus",
     "ProxyRepulsion",
     "SmoothAP",
@@ -84,9 +88,11 @@ __all__ = [
     "margin_loss",
     "multi_similarity_loss",
     "n_pair_loss",
+    "nca_loss",
     "nt_xent_loss",
     "proxy_anchor_loss",
     "proxy_isa_loss",
+    "proxy_nca_isa_loss",
     "proxy_nca_loss",
     "smooth_ap_loss",
     "soft_triple_loss",

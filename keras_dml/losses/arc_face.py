@@ -11,7 +11,7 @@ from keras_dml.losses.checks import (
     positive_number,
 )
 from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.losses.softmax import softmax_cross_entropy
+from keras_dml.losses.softmax import margin_cross_entropy
 
 
 def arc_face_loss(
@@ -40,15 +40,12 @@ def arc_face_loss(
     >>> float(loss[0])  # log(1 + exp(-1))
     0.31326168751822286
     """
-    similarities = ops.convert_to_tensor(similarities)
-    own = ops.one_hot(labels, similarities.shape[-1], dtype="bool")
-    zero = ops.cast(0.0, similarities.dtype)
-    cosine = ops.sum(ops.where(own, similarities, zero), axis=-1)
-    shifted = cosine_of_larger_angle(cosine, margin)
-    if straight_through:
-        shifted = cosine + ops.stop_gradient(shifted - cosine)
-    logits = scale * ops.where(own, shifted[:, None], similarities)
-    return softmax_cross_entropy(labels, logits)
+
+    def own_of(cosine):
+        slope = 1.0 if straight_through else _slope(cosine, margin)
+        return scale * cosine_of_larger_angle(cosine, margin), scale * slope
+
+    return margin_cross_entropy(labels, similarities, scale, own_of)
 
 
 def cosine_of_larger_angle(cosine, margin: float):
@@ -65,13 +62,27 @@ def cosine_of_larger_angle(cosine, margin: float):
     Returns:
         Tensor of the shape and dtype of `cosine`.
     """
-    sine = ops.sqrt(ops.maximum(1.0 - ops.square(cosine), 1e-6))
-    shifted = cosine * math.cos(margin) - sine * math.sin(margin)
+    shifted = cosine * math.cos(margin) - _sine(cosine) * math.sin(margin)
     return ops.where(
         cosine > -math.cos(margin),
         shifted,
         cosine - margin * math.sin(margin),
     )
+
+
+def _slope(cosine, margin):
+    """The derivative of `cosine_of_larger_angle`."""
+    sine = _sine(cosine)
+    of_sine = ops.where(sine > 1e-3, -cosine / sine, ops.zeros_like(cosine))
+    return ops.where(
+        cosine > -math.cos(margin),
+        math.cos(margin) - of_sine * math.sin(margin),
+        ops.ones_like(cosine),
+    )
+
+
+def _sine(cosine):
+    return ops.sqrt(ops.maximum(1.0 - ops.square(cosine), 1e-6))
 
 
 def angle(name: str, value) -> float:

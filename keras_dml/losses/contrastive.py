@@ -53,11 +53,11 @@ def contrastive_loss(too_far, too_near, positive, negative, power=1.0):
 def _mean_of_active(excess, mask, power):
     # Above zero by more than rounding: duplicates must not count by chance.
     mask = ops.logical_and(mask, excess > rounding(excess))
-    # A power below two has no finite gradient at zero.
-    excess = ops.where(mask, excess, ops.ones_like(excess))
-    return batch_mean(
-        masked_sum(ops.power(excess, power), mask), count(mask, excess.dtype)
-    )
+    if power != 1.0:
+        # A power below two has no finite gradient at zero.
+        excess = ops.where(mask, excess, ops.ones_like(excess))
+        excess = ops.power(excess, power)
+    return batch_mean(masked_sum(excess, mask), count(mask, excess.dtype))
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

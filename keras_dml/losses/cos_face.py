@@ -9,7 +9,7 @@ from keras_dml.losses.checks import (
     positive_number,
 )
 from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.losses.softmax import softmax_cross_entropy
+from keras_dml.losses.softmax import margin_cross_entropy
 
 
 def cos_face_loss(labels, similarities, margin=0.35, scale=64.0):
@@ -30,10 +30,12 @@ def cos_face_loss(labels, similarities, margin=0.35, scale=64.0):
     >>> float(loss[0])  # log(1 + exp(-1))
     0.31326168751822286
     """
-    similarities = ops.convert_to_tensor(similarities)
-    own = ops.one_hot(labels, similarities.shape[-1], dtype="bool")
-    logits = scale * ops.where(own, similarities - margin, similarities)
-    return softmax_cross_entropy(labels, logits)
+
+    def own_of(similarity):
+        slope = ops.cast(scale, similarity.dtype)
+        return scale * (similarity - margin), slope
+
+    return margin_cross_entropy(labels, similarities, scale, own_of)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

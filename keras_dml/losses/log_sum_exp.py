@@ -1,11 +1,11 @@
-"""Soft maxima with a floor at zero, over the rows of all replicas."""
+"""Soft maxima with a floor at zero."""
 
 from keras import ops
 
-from keras_dml import distribute
+from keras_dml.layers.custom_gradient import custom_gradient
 
 
-def log_one_plus_sum_exp(exponents, mask, axis: int, gather: bool = False):
+def log_one_plus_sum_exp(exponents, mask, axis: int):
     """`log(1 + sum_i exp(z_i))` over the entries `z` that `mask` selects.
 
     It is the soft form of `max(0, max_i z_i)`: zero where nothing is selected,
@@ -15,9 +15,6 @@ def log_one_plus_sum_exp(exponents, mask, axis: int, gather: bool = False):
         exponents: Float tensor.
         mask: Boolean tensor that broadcasts to the shape of `exponents`.
         axis: Integer, the axis to sum over.
-        gather: Boolean, whether the sum includes the rows of the other
-            replicas; needs `axis=0`. Every replica sends two numbers for each
-            entry of the result. Defaults to `False`.
 
     Returns:
         Tensor without the axis, of the dtype of `exponents`.
@@ -29,14 +26,23 @@ def log_one_plus_sum_exp(exponents, mask, axis: int, gather: bool = False):
     >>> ops.convert_to_numpy(log_one_plus_sum_exp(z, mask, axis=1))
     array([1000.,    0.])
     """
-    nothing = ops.cast(float("-inf"), exponents.dtype)
-    exponents = ops.where(mask, exponents, nothing)
-    largest = ops.stop_gradient(ops.max(exponents, axis=axis, keepdims=True))
-    if gather:
-        largest = ops.max(distribute.all_gather(largest), axis=0, keepdims=True)
-    largest = ops.maximum(largest, 0.0)
-    total = ops.sum(ops.exp(exponents - largest), axis=axis, keepdims=True)
-    if gather:
-        total = ops.sum(distribute.all_gather(total), axis=0, keepdims=True)
-    largest, total = (ops.squeeze(x, axis=axis) for x in (largest, total))
-    return largest + ops.log1p(ops.expm1(-largest) + total)
+
+    @custom_gradient
+    def soft_maximum(exponents):
+        nothing = ops.cast(float("-inf"), exponents.dtype)
+        exponents = ops.where(mask, exponents, nothing)
+        largest = ops.max(exponents, axis=axis, keepdims=True)
+        largest = ops.maximum(largest, 0.0)
+        exponentials = ops.exp(exponents - largest)
+        total = ops.sum(exponentials, axis=axis, keepdims=True)
+
+        def gradient(upstream):
+            share = ops.expand_dims(upstream, axis) / (
+                ops.exp(-largest) + total
+            )
+            return exponentials * share
+
+        result = largest + ops.log1p(ops.expm1(-largest) + total)
+        return ops.squeeze(result, axis=axis), gradient
+
+    return soft_maximum(ops.convert_to_tensor(exponents))

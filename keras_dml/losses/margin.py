@@ -133,10 +133,11 @@ class Margin(PairLoss):
     def pair_loss(self, pairs):
         boundary = pairs.embeddings[:, -2]
         step = ops.max(pairs.embeddings[:, -1], initial=0)
-        pairs = pairs._replace(
-            embeddings=unit_rows(pairs.embeddings[:, :-2]),
-            references=unit_rows(pairs.references[:, :-2]),
-        )
+        embeddings = unit_rows(pairs.embeddings[:, :-2])
+        references = embeddings
+        if pairs.references is not pairs.embeddings:
+            references = unit_rows(pairs.references[:, :-2])
+        pairs = pairs._replace(embeddings=embeddings, references=references)
         distance = distances(pairs)
         negative = pairs.negative
         if self.sampling == "distance_weighted":

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_dml import distribute
+from keras_dml.layers.custom_gradient import custom_gradient
 
 DISTANCES = ("cosine", "euclidean", "squared_euclidean")
 
@@ -32,7 +33,19 @@ class Pairs(NamedTuple):
 
 def similarities(pairs: Pairs):
     """Inner products `(rows, columns)`; cosines if the rows have length 1."""
+    if pairs.references is pairs.embeddings:
+        return _products_with_themselves(pairs.embeddings)
     return ops.matmul(pairs.embeddings, ops.transpose(pairs.references))
+
+
+@custom_gradient
+def _products_with_themselves(x):
+    """`x x^T`; one product makes the gradient, where two factors make two."""
+
+    def gradient(upstream):
+        return ops.matmul(upstream + ops.transpose(upstream), x)
+
+    return ops.matmul(x, ops.transpose(x)), gradient
 
 
 def distances(pairs: Pairs, metric: str = "euclidean"):

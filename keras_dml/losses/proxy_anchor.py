@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
+from keras_dml.layers.custom_gradient import custom_gradient
 from keras_dml.losses.checks import (
     finite_number,
     full_precision,
@@ -16,10 +17,9 @@ from keras_dml.losses.logits_loss import LogitsLoss
 def proxy_anchor_loss(labels, similarities, scale=32.0, margin=0.1):
     """Pulls the rows of a class to its proxy and pushes all others from it.
 
-    `L = attraction + repulsion`, see `attraction_to_proxies` and
-    `repulsion_from_proxies`. Both are soft maxima over the batch, of all
-    replicas together, so there is one value for a batch and not one for a
-    row.
+    `L = attraction + repulsion`, the two sums of `ProxyAnchor`. Both are of
+    soft maxima over the batch, of all replicas together, so there is one
+    value for a batch and not one for a row.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -39,13 +39,12 @@ def proxy_anchor_loss(labels, similarities, scale=32.0, margin=0.1):
     3.2399533331627413
     """
     similarities = ops.convert_to_tensor(similarities)
-    own = ops.one_hot(labels, similarities.shape[-1], dtype="bool")
-    zero = ops.cast(0.0, similarities.dtype)
-    to_own = ops.sum(ops.where(own, similarities, zero), axis=1)
-    value = attraction_to_proxies(
-        labels, scale * (margin - to_own)
-    ) + repulsion_from_proxies(own, scale * (similarities + margin))
-    return ops.broadcast_to(value, ops.shape(to_own))
+    classes = similarities.shape[1]
+    result = _soft_maxima_and_own(labels, scale, margin)(similarities)
+    to_own = result[classes:]
+    attraction = attraction_to_proxies(labels, scale * (margin - to_own))
+    repulsion = ops.mean(result[:classes])
+    return ops.broadcast_to(attraction + repulsion, ops.shape(to_own))
 
 
 def attraction_to_proxies(labels, exponents, weights=None):
@@ -67,38 +66,54 @@ def attraction_to_proxies(labels, exponents, weights=None):
     same = ops.equal(labels[:, None], labels[None, :])
     # Each class appears once for each of its rows.
     share = 1.0 / ops.sum(ops.cast(same, exponents.dtype), axis=1)
-    by_row = log_one_plus_sum_exp(exponents[None, :], same, axis=1)
+    by_row = log_one_plus_sum_exp(
+        ops.broadcast_to(exponents[None, :], ops.shape(same)), same, axis=1
+    )
     if weights is None:
         return ops.sum(by_row * share) / ops.sum(share)
     weights = distribute.all_gather(weights)
     return ops.sum(by_row * share) / ops.sum(weights * share)
 
 
-def repulsion_from_proxies(own, exponents, weights=None):
-    """`1 / classes sum_c log(1 + sum_{i: y_i != c} exp(z_ic))`.
+def _soft_maxima_and_own(labels, scale, margin):
+    """`log(1 + sum_{i: y_i != c} exp(a (s_ic + d)))` of every class `c`, then
+    the own similarity of every row.
 
-    With `weights` the divisor is the sum over the classes of the mean weight
-    of the rows of other classes, where there are any.
-
-    Args:
-        own: Boolean tensor `(batch, classes)`, `True` at the class of a row.
-        exponents: Float tensor `(batch, classes)`.
-        weights: Float tensor `(batch, classes)`. Defaults to `None`, all `1`.
-
-    Returns:
-        Scalar tensor.
+    The sums are over the rows of all replicas. One function makes both, so
+    that their gradient takes one pass over the similarities.
     """
-    others = ops.logical_not(own)
-    by_class = log_one_plus_sum_exp(exponents, others, axis=0, gather=True)
-    if weights is None:
-        return ops.mean(by_class)
-    others = ops.cast(others, weights.dtype)
-    sums = ops.stack([ops.sum(others * weights, 0), ops.sum(others, 0)])
-    weight, count = ops.unstack(
-        ops.sum(distribute.all_gather(sums[None]), axis=0)
-    )
-    divisor = ops.sum(weight / ops.maximum(count, 1.0))
-    return ops.sum(by_class) / ops.maximum(divisor, 1e-12)
+    labels = ops.cast(labels, "int32")
+    places = ops.stack([ops.arange(ops.shape(labels)[0]), labels], axis=1)
+
+    @custom_gradient
+    def both(similarities):
+        classes = similarities.shape[1]
+        own = ops.take_along_axis(similarities, labels[:, None], axis=1)[:, 0]
+        exponents = ops.scatter_update(
+            scale * (similarities + margin),
+            places,
+            ops.full_like(own, float("-inf")),
+        )
+        largest = _over_replicas(ops.max, ops.max(exponents, axis=0))
+        largest = ops.maximum(largest, 0.0)
+        exponentials = ops.exp(exponents - largest)
+        total = _over_replicas(ops.sum, ops.sum(exponentials, axis=0))
+        soft_maxima = largest + ops.log1p(ops.expm1(-largest) + total)
+
+        def gradient(upstream):
+            of_maxima = _over_replicas(ops.sum, upstream[:classes])
+            factor = scale * of_maxima / (ops.exp(-largest) + total)
+            return ops.scatter_update(
+                exponentials * factor, places, upstream[classes:]
+            )
+
+        return ops.concatenate([soft_maxima, own]), gradient
+
+    return both
+
+
+def _over_replicas(reduce, x):
+    return reduce(distribute.all_gather(x[None]), axis=0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

@@ -3,63 +3,74 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
+from keras_dml import distribute
+from keras_dml.layers.custom_gradient import custom_gradient
+from keras_dml.layers.weighted_exponents import split_exponents
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.losses.proxy_anchor import (
-    attraction_to_proxies,
-    proxy_anchor_loss,
-    repulsion_from_proxies,
-)
+from keras_dml.losses.proxy_anchor import attraction_to_proxies
 
 
-def proxy_isa_loss(labels, similarities, scale=32.0, margin=0.1):
+def proxy_isa_loss(labels, exponents):
     """`proxy_anchor_loss` with the weight of a pair inside its exponent.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
-        similarities: Float tensor `(batch, 2, classes)`, cosines and weights,
-            or `(batch, classes)`, cosines of weight 1.
-        scale: Float, `alpha`. Defaults to `32.0`.
-        margin: Float, `delta`. Defaults to `0.1`.
+        exponents: Float tensor `(batch, 1, classes + 3)`, the output of
+            `SampleAwareProxies`.
 
     Returns:
-        Tensor `(batch,)` of the dtype of `similarities`, the same value in
-        every entry.
+        Tensor `(batch,)` of the dtype of `exponents`, the same value in every
+        entry.
 
     Raises:
-        ValueError: If the second axis of three is not 2.
+        ValueError: If `exponents` has another shape.
 
     Example:
 
-    >>> cosines, weights = np.eye(2), np.full((2, 2), 0.5)
-    >>> similarities = np.stack([cosines, weights], axis=1)
-    >>> float(proxy_isa_loss(np.array([0, 1]), similarities)[0])
-    3.5678...
+    >>> exponents = np.array([[[-np.inf, 3.0, -20.0, 1.0, 2.0]]])
+    >>> float(proxy_isa_loss(np.array([0]), exponents)[0])  # softplus(3) / 2
+    1.5242936778480247
     """
-    similarities = ops.convert_to_tensor(similarities)
-    if len(similarities.shape) == 2:
-        return proxy_anchor_loss(labels, similarities, scale, margin)
-    if similarities.shape[1] != 2:
-        raise ValueError(
-            "`similarities` must be cosines and weights of shape (batch, 2, "
-            "classes), the output of `SampleAwareProxies`. Received: shape "
-            f"{tuple(similarities.shape)}"
-        )
-    cosines, weights = similarities[:, 0], similarities[:, 1]
-    own = ops.one_hot(labels, cosines.shape[-1], dtype="bool")
-    zero = ops.cast(0.0, cosines.dtype)
-    to_own = ops.sum(ops.where(own, cosines, zero), axis=1)
-    weights_of_own = ops.sum(ops.where(own, weights, zero), axis=1)
-    value = attraction_to_proxies(
-        labels, weights_of_own * scale * (margin - to_own), weights_of_own
-    ) + repulsion_from_proxies(
-        own, weights * scale * (cosines + margin), weights
-    )
-    return ops.broadcast_to(value, ops.shape(to_own))
+    parts = split_exponents(ops.convert_to_tensor(exponents), "proxy_isa")
+    by_class, own = _soft_maxima_and_own(parts.columns, parts.num_classes)
+    attraction = attraction_to_proxies(labels, own, parts.own_weights)
+    repulsion = ops.sum(by_class) / ops.maximum(parts.weight_of_others, 1e-12)
+    return ops.broadcast_to(attraction + repulsion, ops.shape(labels))
+
+
+def _soft_maxima_and_own(columns, num_classes):
+    """`log(1 + sum_i exp(z_ic))` of every class, and each row's own exponent.
+
+    The sum is over the rows of all replicas. One function makes both, so that
+    one pass over the matrix makes their gradient.
+    """
+    rows = ops.arange(ops.shape(columns)[0], dtype="int32")
+    own = ops.stack([rows, ops.full_like(rows, num_classes)], axis=1)
+    width = columns.shape[1]
+
+    @custom_gradient
+    def both(columns):
+        largest = _over_replicas(ops.max, ops.max(columns, axis=0))
+        largest = ops.maximum(largest, 0.0)
+        exponentials = ops.exp(columns - largest)
+        total = _over_replicas(ops.sum, ops.sum(exponentials, axis=0))
+        soft_maxima = largest + ops.log1p(ops.expm1(-largest) + total)
+
+        def gradient(upstream):
+            upstream, to_own = upstream[:width], upstream[width:]
+            upstream = _over_replicas(ops.sum, upstream)
+            shares = upstream / (ops.exp(-largest) + total)
+            return ops.scatter_update(exponentials * shares, own, to_own)
+
+        return ops.concatenate([soft_maxima, columns[:, num_classes]]), gradient
+
+    result = both(columns)
+    return result[:num_classes], result[width:]
+
+
+def _over_replicas(reduce, x):
+    return reduce(distribute.all_gather(x[None]), axis=0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -75,12 +86,10 @@ class ProxyISA(LogitsLoss):
     over all classes of the mean weight of the other rows. With all weights 1
     it is `ProxyAnchor`, and as there every row has the value of the batch.
 
-    The loss has no state: it takes the output `(batch, 2, classes)` of
-    `SampleAwareProxies`, which makes the weights.
+    The loss has no state and no argument: it takes the output of
+    `SampleAwareProxies`, which makes the weighted exponents.
 
     Args:
-        scale: Positive float, `a`. Defaults to `32.0`.
-        margin: Float, `d`. Defaults to `0.1`.
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
         name: String. Defaults to `"proxy_isa"`.
@@ -88,7 +97,7 @@ class ProxyISA(LogitsLoss):
             `None`, which means `keras.config.floatx()`.
 
     Raises:
-        ValueError: If `scale` is not positive or `margin` not finite.
+        ValueError: If `y_pred` is not the output of `SampleAwareProxies`.
 
     Example:
 
@@ -105,27 +114,14 @@ class ProxyISA(LogitsLoss):
     """
 
     takes = "weighted_similarities"
-    # In place of centres there are cosines and weights.
     takes_centres = True
 
     def __init__(
-        self,
-        scale=32.0,
-        margin=0.1,
-        reduction="sum_over_batch_size",
-        name="proxy_isa",
-        dtype=None,
+        self, reduction="sum_over_batch_size", name="proxy_isa", dtype=None
     ):
         super().__init__(
             name=name, reduction=reduction, dtype=full_precision(dtype)
         )
-        self.scale = positive_number("scale", scale)
-        self.margin = finite_number("margin", margin)
 
     def logits_loss(self, labels, logits):
-        return proxy_isa_loss(labels, logits, self.scale, self.margin)
-
-    def get_config(self):
-        config = super().get_config()
-        config.update({"scale": self.scale, "margin": self.margin})
-        return config
+        return proxy_isa_loss(labels, logits)

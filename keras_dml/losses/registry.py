@@ -14,6 +14,7 @@ from keras_dml.losses.lifted_structure import LiftedStructure
 from keras_dml.losses.margin import Margin
 from keras_dml.losses.multi_similarity import MultiSimilarity
 from keras_dml.losses.n_pair import NPair
+from keras_dml.losses.nca import NCA
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
 from keras_dml.losses.nt_xent import NTXent
 from keras_dml.losses.our_loss_1 import OurLoss1
@@ -21,6 +22,7 @@ from keras_dml.losses.our_loss_2 import OurLoss2
 from keras_dml.losses.proxy_anchor import ProxyAnchor
 from keras_dml.losses.proxy_isa import ProxyISA
 from keras_dml.losses.proxy_nca import ProxyNCA
+from keras_dml.losses.proxy_nca_isa import ProxyNCAISA
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
 from keras_dml.losses.smooth_ap import SmoothAP
 from keras_dml.losses.soft_triple import SoftTriple
@@ -39,6 +41,7 @@ LOSSES: dict[str, type[keras.losses.Loss]] = {
     "margin": Margin,
     "multi_similarity": MultiSimilarity,
     "n_pair": NPair,
+    "nca": NCA,
     "normalized_softmax": NormalizedSoftmax,
     "nt_xent": NTXent,
     "our_loss_1": OurLoss1,
@@ -46,6 +49,7 @@ LOSSES: dict[str, type[keras.losses.Loss]] = {
     "proxy_anchor": ProxyAnchor,
     "proxy_isa": ProxyISA,
     "proxy_nca": ProxyNCA,
+    "proxy_nca_isa": ProxyNCAISA,
     "proxy_nca_plus_plus": ProxyNCAPlusPlus,
     "smooth_ap": SmoothAP,
     "soft_triple": SoftTriple,

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_dml.layers.custom_gradient import custom_gradient
 from keras_dml.losses.checks import (
     finite_number,
     full_precision,
@@ -40,9 +41,34 @@ def soft_triple_loss(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
     if similarities.shape[-1] == 1 and len(similarities.shape) == 3:
         similarities = similarities[:, :, 0]
     if len(similarities.shape) == 3:
-        share = ops.softmax(gamma * similarities, axis=-1)
-        similarities = ops.sum(share * similarities, axis=-1)
+        similarities = _means_of_centres(gamma)(similarities)
     return cos_face_loss(labels, similarities, margin, scale)
+
+
+def _means_of_centres(gamma):
+    """`sum_k softmax_k(gamma s_k) s_k` over the last axis.
+
+    The gradient is `softmax_k(gamma s_k) (1 + gamma (s_k - mean))`, which
+    takes a third of the passes that it takes through the softmax.
+    """
+
+    @custom_gradient
+    def means(similarities):
+        logits = gamma * similarities
+        largest = ops.max(logits, axis=-1, keepdims=True)
+        exponentials = ops.exp(logits - largest)
+        total = ops.sum(exponentials, axis=-1)
+        mean = ops.sum(exponentials * similarities, axis=-1) / total
+
+        def gradient(upstream):
+            share = upstream / total
+            constant = (share * (1.0 - gamma * mean))[:, :, None]
+            factor = (share * gamma)[:, :, None]
+            return exponentials * (constant + factor * similarities)
+
+        return mean, gradient
+
+    return means
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

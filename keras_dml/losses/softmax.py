@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_dml.layers.custom_gradient import custom_gradient
+from keras_dml.layers.sums import row_sums
 from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
 
@@ -22,7 +24,55 @@ def softmax_cross_entropy(labels, logits):
     >>> float(softmax_cross_entropy(np.array([0]), np.zeros((1, 4)))[0])
     1.3862943611198906
     """
-    return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    return _cross_entropy(labels)(ops.convert_to_tensor(logits))
+
+
+def margin_cross_entropy(labels, similarities, scale, own_of):
+    """`softmax_cross_entropy` of `scale * s_c`, and of `own_of(s_y)` for `y`.
+
+    Args:
+        labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
+        similarities: Float tensor `(batch, classes)`.
+        scale: Float.
+        own_of: Function of the own similarities `(batch,)`, that returns the
+            own logits and their derivatives.
+
+    Returns:
+        Tensor `(batch,)` of the dtype of `similarities`, never negative.
+    """
+    similarities = ops.convert_to_tensor(similarities)
+    return _cross_entropy(labels, scale, own_of)(similarities)
+
+
+def _cross_entropy(labels, scale=None, own_of=None):
+    """The loss with its gradient, in as few passes over all classes."""
+    labels = ops.cast(labels, "int32")
+    places = ops.stack([ops.arange(ops.shape(labels)[0]), labels], axis=1)
+
+    @custom_gradient
+    def cross_entropy(logits):
+        own = ops.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+        slope = None
+        if own_of is not None:
+            own, slope = own_of(own)
+            logits = ops.scatter_update(scale * logits, places, own)
+        largest = ops.max(logits, axis=1)
+        exponentials = ops.exp(logits - largest[:, None])
+        total = row_sums(exponentials)
+
+        def gradient(upstream):
+            share = ops.exp(own - largest) / total
+            of_own = (share - 1.0) * upstream
+            factor = upstream / total
+            if own_of is not None:
+                of_own, factor = slope * of_own, scale * factor
+            return ops.scatter_update(
+                exponentials * factor[:, None], places, of_own
+            )
+
+        return ops.log(total) + (largest - own), gradient
+
+    return cross_entropy
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

@@ -56,6 +56,12 @@ class WithMemory(keras.losses.Loss):
         return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true, y_pred):
+        if len(y_pred.shape) != 2:
+            raise ValueError(
+                f"`y_pred` of the loss {self.name!r} must be the output of "
+                "`CrossBatchMemory`, of shape (batch, dim + 1). Received: "
+                f"y_pred.shape={tuple(y_pred.shape)}"
+            )
         return self.loss.call(y_true, y_pred[:, :-1]) + y_pred[:, -1]
 
     def get_config(self):

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+from keras import ops
 
+from keras_dml.callbacks.learning_rate import LearningRate
+from keras_dml.layers import ScaledLogits
 from keras_dml.run.checkpoint import save_checkpoint
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.state import RunState
@@ -68,6 +71,8 @@ class RunRecorder(keras.callbacks.Callback):
                 **self.labels,
                 "epoch": epoch,
                 **logs,
+                **LearningRate(self.model.optimizer).values(),
+                **_temperature(self.model),
                 "seconds": round(seconds, 2),
             }
         )
@@ -94,3 +99,10 @@ class RunRecorder(keras.callbacks.Callback):
                 self.folder.best_checkpoint,
                 {"model": self.model.variables},
             )
+
+
+def _temperature(model: keras.Model) -> dict[str, float]:
+    layers = [x for x in model.layers if isinstance(x, ScaledLogits)]
+    if not layers:
+        return {}
+    return {"temperature": 1.0 / float(ops.convert_to_numpy(layers[0].scale))}

@@ -98,7 +98,6 @@ def test_gradients_are_finite_with_every_loss(loss):
 
 
 def test_roundtrip():
-    roundtrip(losses.WithMemory(losses.Triplet(margin=0.3)))
     roundtrip(
         layers.CrossBatchMemory(
             losses.Triplet(margin=0.3), 8, weight=0.1, warm_up_steps=3
@@ -178,15 +177,3 @@ def test_a_batch_must_fit():
     layer = layers.CrossBatchMemory(losses.Triplet(), 3)
     with pytest.raises(ValueError, match="size=3 and 4 rows"):
         layer([*BATCHES[0]], training=True)
-
-
-def test_with_memory_adds_the_column_to_the_loss_of_the_batch():
-    x, labels = BATCHES[0]
-    column = np.arange(4, dtype="float32")
-    loss = losses.WithMemory(losses.MultiSimilarity(), reduction="none")
-    alone = losses.MultiSimilarity(reduction="none")(labels, x)
-    np.testing.assert_allclose(
-        loss(labels, np.c_[x, column]), alone + column, rtol=1e-6
-    )
-    with pytest.raises(ValueError, match="'with_memory'.*integer"):
-        loss(labels.astype("float32"), np.c_[x, column])

@@ -180,6 +180,19 @@ def nt_xent(positive, negative, x, temperature=0.1):
     return mean(values)
 
 
+def nca(positive, negative, x, temperature=1.0, normalize=True):
+    x, values = unit(x) if normalize else x, []
+    for i in range(len(x)):
+        p, n = (
+            [-np.sum((x[i] - x[j]) ** 2) / temperature for j in side]
+            for side in (columns(positive, i), columns(negative, i))
+        )
+        if p:
+            every = np.logaddexp.reduce(p + n)
+            values.append(every - np.logaddexp.reduce(p))
+    return mean(values)
+
+
 def smooth_ap(positive, negative, x, temperature=0.01):
     x, values = unit(x), []
     for i in range(len(x)):

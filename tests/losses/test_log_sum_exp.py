@@ -36,31 +36,3 @@ def test_large_and_small_exponents():
     np.testing.assert_allclose(
         tape.gradient(value, z), [[1, 0, np.exp(-20.0), 0.5]], rtol=1e-6
     )
-
-
-def test_gathering_joins_the_replicas(strategy):
-    z = np.random.default_rng(2).standard_normal((6, 3)).astype("float32")
-    mask = np.array([[True, False, True]] * 3 + [[True, True, False]] * 3)
-
-    @tf.function
-    def step():
-        index = tf.distribute.get_replica_context().replica_id_in_sync_group
-        part = tf.reshape(z, (2, 3, 3))[index]
-        with tf.GradientTape() as tape:
-            tape.watch(part)
-            value = log_one_plus_sum_exp(
-                part, tf.reshape(mask, (2, 3, 3))[index], axis=0, gather=True
-            )
-        return value, tape.gradient(value, part)
-
-    whole = tf.constant(z)
-    with tf.GradientTape() as tape:
-        tape.watch(whole)
-        expected = log_one_plus_sum_exp(whole, mask, axis=0)
-    gradient = tape.gradient(expected, whole)
-    values, parts = strategy.run(step)
-    for value in strategy.experimental_local_results(values):
-        np.testing.assert_allclose(value, expected, rtol=1e-6)
-    actual = np.concatenate(strategy.experimental_local_results(parts))
-    # Both replicas hold the same value, so its gradient counts twice.
-    np.testing.assert_allclose(actual, 2 * gradient, rtol=1e-5)

@@ -276,8 +276,8 @@ def train(cls):
     h = layers.ScaledLogits(9.0, use_bias=True, name="logits")(h)
     model = keras.Model(x, h)
     model.compile(keras.optimizers.SGD(0.1), cls())
-    data = np.random.default_rng(1).standard_normal((48, 6)).astype("float32")
-    labels = (np.arange(48) % 4).astype("int32")
+    data = np.random.default_rng(1).standard_normal((80, 6)).astype("float32")
+    labels = (np.arange(80) % 4).astype("int32")
     batches = tf.data.Dataset.from_tensor_slices((data, labels)).batch(16)
     history = model.fit(batches, epochs=1, verbose=0, shuffle=False)
     return history.history["loss"], model.get_weights()
@@ -285,7 +285,7 @@ def train(cls):
 
 @pytest.mark.parametrize("cls", ALL)
 def test_replicas_do_not_change_training(cls, strategy):
-    """Three steps on one device and on two replicas."""
+    """Five steps on one device and on two replicas."""
     expected_loss, expected = train(cls)
     with strategy.scope():
         actual_loss, actual = train(cls)

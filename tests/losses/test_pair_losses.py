@@ -74,6 +74,12 @@ CASES["smooth_ap"] = (
     functools.partial(naive.smooth_ap, temperature=0.1),
 )
 CASES["circle"] = (losses.Circle, {}, naive.circle)
+for arguments in ({"temperature": 0.5}, {"normalize": False}):
+    CASES["nca_" + "_".join(map(str, arguments.values()))] = (
+        losses.NCA,
+        arguments,
+        functools.partial(naive.nca, **arguments),
+    )
 CASES["nt_xent"] = (losses.NTXent, {}, naive.nt_xent)
 EACH = pytest.mark.parametrize("case", CASES)
 
@@ -259,13 +265,13 @@ def test_half_precision_is_refused(case, dtype):
 
 
 def train(case):
-    """Three steps; both replicas hold one row of every class."""
+    """Five steps; both replicas hold one row of every class."""
     keras.utils.set_random_seed(0)
     x = keras.Input((6,))
     model = keras.Model(x, layers.EmbeddingHead(5, name="head")(x))
     model.compile(keras.optimizers.SGD(0.05), make(case))
-    data = np.random.default_rng(1).standard_normal((24, 6)).astype("float32")
-    labels = np.tile([0, 1, 2, 3, 0, 1, 2, 3], 3).astype("int32")
+    data = np.random.default_rng(1).standard_normal((40, 6)).astype("float32")
+    labels = np.tile([0, 1, 2, 3, 0, 1, 2, 3], 5).astype("int32")
     batches = tf.data.Dataset.from_tensor_slices((data, labels)).batch(8)
     history = model.fit(batches, epochs=1, verbose=0, shuffle=False)
     return history.history["loss"], model.get_weights()
@@ -343,6 +349,7 @@ def test_float_labels_are_refused_in_fit():
         (losses.SupCon, {"temperature": 0.0}, "`temperature`.*positive"),
         (losses.SmoothAP, {"temperature": 0}, "`temperature`.*positive"),
         (losses.Circle, {"gamma": 0}, "`gamma`.*positive"),
+        (losses.NCA, {"temperature": 0}, "`temperature`.*positive"),
         (losses.NTXent, {"temperature": -1}, "`temperature`.*positive"),
     ],
 )

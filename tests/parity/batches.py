@@ -21,7 +21,26 @@ def batches():
             rng.permutation(np.arange(16) % 4),
             rng.standard_normal((16, 3)),
         ),
+        "uneven": (
+            np.array([1, 0, 2, 0, 3, 0, 1, 0, 2, 1, 0, 3]),
+            rng.standard_normal((12, 4)),
+        ),
     }
+
+
+CLASSES = 6
+
+
+def proxies(dim, centres=1):
+    """Weights `(classes * centres, dim)`; no row is of the last two classes."""
+    rng = np.random.default_rng(21)
+    return rng.standard_normal((CLASSES * centres, dim))
+
+
+def indicators(labels):
+    """Rows of several labels: their class, and one of three others."""
+    others = np.arange(len(labels)) % 3
+    return np.concatenate([np.eye(4)[labels], np.eye(3)[others]], axis=1)
 
 
 def load(folder, name):

@@ -1,4 +1,4 @@
-"""Writes `pytorch_metric_learning.npz`: values and gradients of its losses.
+"""Writes three `pytorch_metric_learning*.npz`: values and gradients.
 
 Run in an environment with `torch==2.13.0` and
 `pytorch-metric-learning==2.9.0`:
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from batches import batches
-from pytorch_metric_learning import distances, losses, miners
+from batches import CLASSES, batches, proxies
+from pytorch_metric_learning import distances, losses, miners, regularizers
 
 
 def some_triplets(labels):
@@ -28,7 +28,14 @@ def some_triplets(labels):
     return tuple(torch.tensor(column) for column in zip(*triplets, strict=True))
 
 
-def named_losses():
+def two_views(rows, classes, chosen):
+    """The first half of the rows are the second views of the others."""
+    loss = losses.SelfSupervisedLoss(losses.NTXentLoss(temperature=0.1))
+    half = len(rows) // 2
+    return loss(rows[:half], rows[half:])
+
+
+def pair_losses():
     """Pairs of a loss and a miner, by name."""
     cosine = distances.CosineSimilarity()
     return {
@@ -67,30 +74,141 @@ def named_losses():
         "sup_con": (losses.SupConLoss(temperature=0.1), None),
         "smooth_ap": (losses.SmoothAPLoss(temperature=0.1), None),
         "circle": (losses.CircleLoss(), None),
+        "nca": (losses.NCALoss(softmax_scale=3.0), None),
+        "threshold_consistent": (losses.ThresholdConsistentMarginLoss(), None),
+        "tuplet_of_no_margin": (
+            losses.TupletMarginLoss(margin=0, scale=10),
+            None,
+        ),
+        "multiple": (
+            losses.MultipleLosses(
+                [losses.SupConLoss(), losses.MultiSimilarityLoss()],
+                weights=[0.5, 2.0],
+            ),
+            None,
+        ),
+        "two_views": (two_views, None),
     }
+
+
+def proxy_losses(dim):
+    """Losses that own proxies, by name."""
+    sizes = {"num_classes": CLASSES, "embedding_size": dim}
+    centres = regularizers.SparseCentersRegularizer(CLASSES, 3)
+    return {
+        "proxy_anchor": losses.ProxyAnchorLoss(**sizes),
+        "proxy_nca": losses.ProxyNCALoss(**sizes),
+        "proxy_nca_scaled": losses.ProxyNCALoss(**sizes, softmax_scale=9.0),
+        "normalized_softmax": losses.NormalizedSoftmaxLoss(**sizes),
+        "arc_face": losses.ArcFaceLoss(**sizes),
+        # Most rows lie farther than 60 degrees from their proxy.
+        "arc_face_wide": losses.ArcFaceLoss(**sizes, margin=120.0, scale=8.0),
+        "cos_face": losses.CosFaceLoss(**sizes),
+        "sub_center_arc_face": losses.SubCenterArcFaceLoss(
+            **sizes, sub_centers=3
+        ),
+        "soft_triple": losses.SoftTripleLoss(**sizes, centers_per_class=3),
+        "soft_triple_regularized": losses.SoftTripleLoss(
+            **sizes,
+            centers_per_class=3,
+            weight_regularizer=centres,
+            weight_reg_weight=0.2,
+        ),
+    }
+
+
+def memory_losses():
+    """Losses that take a memory, by name."""
+    return {
+        "contrastive": losses.ContrastiveLoss(),
+        "multi_similarity": losses.MultiSimilarityLoss(),
+        "nt_xent": losses.NTXentLoss(temperature=0.1),
+        "sup_con": losses.SupConLoss(temperature=0.1),
+    }
+
+
+def with_gradients(value, **inputs):
+    """The value and the gradient by each of the inputs, as arrays."""
+    found = torch.autograd.grad(value, list(inputs.values()))
+    return {"value": value.detach().numpy()} | {
+        name: gradient.numpy()
+        for name, gradient in zip(inputs, found, strict=True)
+    }
+
+
+def of_pairs(batch, labels, x):
+    """Results of the losses on pairs."""
+    for name, (loss, miner) in pair_losses().items():
+        rows = torch.tensor(x, requires_grad=True)
+        classes = torch.tensor(labels)
+        # It takes rows sorted by class, and mistakes the number of classes
+        # for the size of a class: both must be equal.
+        if name == "smooth_ap" and batch != "square":
+            continue
+        if miner == "triplets":
+            chosen = some_triplets(labels)
+        else:
+            chosen = miner(rows, classes) if miner else None
+        yield name, with_gradients(loss(rows, classes, chosen), gradient=rows)
+
+
+def of_proxies(batch, labels, x):
+    """Results of the losses that own proxies."""
+    for name, loss in proxy_losses(x.shape[1]).items():
+        ((parameter, weights),) = loss.named_parameters()
+        centres = weights.numel() // (CLASSES * x.shape[1])
+        weights.data = torch.tensor(proxies(x.shape[1], centres))
+        if parameter != "proxies":
+            weights.data = weights.data.T.contiguous()
+        rows = torch.tensor(x, requires_grad=True)
+        value = loss(rows, torch.tensor(labels))
+        yield name, with_gradients(value, gradient=rows, proxies=weights)
+
+
+def of_memory(batch, labels, x):
+    """Four steps of four rows; the memory holds six.
+
+    `before` compares with the rows of earlier batches alone, `with` with
+    these and the batch itself, as their loss does by default.
+    """
+    if batch != "shuffled":
+        return
+    for name, loss in memory_losses().items():
+        for kind in ("before", "with"):
+            memory = losses.CrossBatchMemory(loss, x.shape[1], memory_size=6)
+            for step in range(1 if kind == "before" else 0, 4):
+                now, past = (slice(4 * s, 4 * s + 4) for s in (step, step - 1))
+                rows = torch.tensor(x[now], requires_grad=True)
+                classes = torch.tensor(labels[now])
+                if kind == "with":
+                    value = memory(rows, classes)
+                else:
+                    value = memory(
+                        torch.cat([rows, torch.tensor(x[past])]),
+                        torch.cat([classes, torch.tensor(labels[past])]),
+                        enqueue_mask=torch.arange(8) >= 4,
+                    )
+                yield (
+                    f"{name}-{kind}-{step}",
+                    with_gradients(value, gradient=rows),
+                )
 
 
 def main():
     torch.set_default_dtype(torch.float64)
-    arrays = {}
-    for batch, (labels, x) in batches().items():
-        for name, (loss, miner) in named_losses().items():
-            # It takes rows sorted by class, and mistakes the number of classes
-            # for the size of a class: both must be equal.
-            if name == "smooth_ap" and batch != "square":
-                continue
-            rows = torch.tensor(x, requires_grad=True)
-            classes = torch.tensor(labels)
-            if miner == "triplets":
-                chosen = some_triplets(labels)
-            else:
-                chosen = miner(rows, classes) if miner else None
-            value = loss(rows, classes, chosen)
-            (gradient,) = torch.autograd.grad(value, rows)
-            arrays[f"{batch}/{name}/value"] = value.detach().numpy()
-            arrays[f"{batch}/{name}/gradient"] = gradient.numpy()
-    path = Path(__file__).with_name("pytorch_metric_learning.npz")
-    np.savez_compressed(path, **arrays)
+    folder = Path(__file__).parent
+    for kind, function in (
+        ("", of_pairs),
+        ("_proxies", of_proxies),
+        ("_memory", of_memory),
+    ):
+        arrays = {}
+        for batch, (labels, x) in batches().items():
+            for name, results in function(batch, labels, x):
+                for what, array in results.items():
+                    arrays[f"{batch}/{name}/{what}"] = array
+        path = folder / f"pytorch_metric_learning{kind}.npz"
+        np.savez_compressed(path, **arrays)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 import tensorflow_addons as tfa
-from batches import batches
+import tensorflow_results
+from batches import indicators
 
 METRICS = {"euclidean": "L2", "squared": "squared-L2", "cosine": "angular"}
 
@@ -31,19 +32,29 @@ def contrastive(labels, x):
     )
 
 
+def products(x):
+    """A matrix of similarities that is not symmetric."""
+    return tf.matmul(x, x[:, ::-1], transpose_b=True)
+
+
 def losses():
     """Functions of labels and embeddings, by name."""
     named = {
         "contrastive": contrastive,
         "lifted_struct": tfa.losses.lifted_struct_loss,
-        "npairs": lambda labels, x: tfa.losses.npairs_loss(
-            labels, tf.matmul(x, x[:, ::-1], transpose_b=True)
-        ),
-        "triplet_hard_soft": lambda labels, x: tfa.losses.triplet_hard_loss(
-            labels, x, soft=True
+        "npairs": lambda labels, x: tfa.losses.npairs_loss(labels, products(x)),
+        "npairs_multilabel": lambda labels, x: (
+            tfa.losses.npairs_multilabel_loss(
+                indicators(labels.numpy()), products(x)
+            )
         ),
     }
     for name, metric in METRICS.items():
+        named[f"triplet_hard_soft_{name}"] = lambda labels, x, metric=metric: (
+            tfa.losses.triplet_hard_loss(
+                labels, x, soft=True, distance_metric=metric
+            )
+        )
         for margin in (0.3, 1.0):
             arguments = {"margin": margin, "distance_metric": metric}
             for kind in ("semihard", "hard"):
@@ -56,22 +67,9 @@ def losses():
     return named
 
 
-def main():
-    arrays = {}
-    for batch, (labels, x) in batches().items():
-        unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-        for name, loss in losses().items():
-            # Masks of tensorflow-addons are float32: so is all of it.
-            rows = tf.constant(unit if name == "contrastive" else x, "float32")
-            with tf.GradientTape() as tape:
-                tape.watch(rows)
-                value = loss(tf.constant(labels), rows)
-            arrays[f"{batch}/{name}/value"] = value.numpy()
-            gradient = tf.convert_to_tensor(tape.gradient(value, rows))
-            arrays[f"{batch}/{name}/gradient"] = gradient.numpy()
-    path = Path(__file__).with_name("tensorflow_addons.npz")
-    np.savez_compressed(path, **arrays)
-
-
 if __name__ == "__main__":
-    main()
+    tensorflow_results.write(
+        Path(__file__).with_name("tensorflow_addons.npz"),
+        losses(),
+        unit=lambda name: name == "contrastive",
+    )

@@ -43,6 +43,9 @@ OURS = {
     "n_pairs": (losses.NPair, {"l2": 0.0, "normalize": True}),
     "nt_xent": (losses.NTXent, {}),
     "sup_con": (losses.SupCon, {}),
+    "nca": (losses.NCA, {"temperature": 1 / 3}),
+    "threshold_consistent": (losses.Contrastive, {"positive_margin": 0.9}),
+    "tuplet_of_no_margin": (losses.NTXent, {}),
 }
 
 
@@ -74,11 +77,27 @@ def smooth_ap(labels, x):
     return ops.mean(losses.smooth_ap_loss(similarity, same, ~same, 0.1))
 
 
+def two_views(labels, x):
+    """Two views of an image are two rows of one class."""
+    views = np.tile(np.arange(len(labels) // 2), 2)
+    return losses.NTXent(dtype="float64")(views, x)
+
+
 def ours(name):
+    if name == "multiple":
+        return losses.WeightedSum(
+            [losses.SupCon(), losses.MultiSimilarity()],
+            weights=[0.5, 2.0],
+            dtype="float64",
+        )
     if name in OURS:
         cls, arguments = OURS[name]
         return cls(**arguments, dtype="float64")
-    return {"margin": margin, "smooth_ap": smooth_ap}[name]
+    return {
+        "margin": margin,
+        "smooth_ap": smooth_ap,
+        "two_views": two_views,
+    }[name]
 
 
 def value_and_gradient(loss, labels, x):

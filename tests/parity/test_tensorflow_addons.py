@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_dml import losses
-from tests.parity.batches import batches, load
+from tests.parity.batches import batches, indicators, load
 
 KEPT = load(Path(__file__).parent, "tensorflow_addons.npz")
 METRICS = {
@@ -18,27 +18,36 @@ METRICS = {
 }
 
 
+def products(x):
+    return ops.matmul(x, ops.transpose(ops.flip(x, axis=1)))
+
+
 def npairs(labels, x):
-    logits = ops.matmul(x, ops.transpose(ops.flip(x, axis=1)))
     same = labels[:, None] == labels[None, :]
-    return ops.mean(losses.n_pair_loss(logits, same))
+    return ops.mean(losses.n_pair_loss(products(x), same))
+
+
+def npairs_multilabel(labels, x):
+    """Theirs weights a target by the number of labels that it shares.
+
+    In ours all rows that share one weigh the same. The difference is that of
+    the two means over the targets.
+    """
+    shared = indicators(labels) @ indicators(labels).T
+    logits, weights = products(x), shared / shared.sum(axis=1, keepdims=True)
+    even = (shared > 0) / (shared > 0).sum(axis=1, keepdims=True)
+    difference = ops.sum((even - weights) * logits, axis=1)
+    return ops.mean(losses.n_pair_loss(logits, shared > 0) + difference)
 
 
 def triplet(name):
-    if name == "triplet_hard_soft":
-        # `margin` has no part in the soft form.
-        return losses.Triplet(
-            mining="hard",
-            soft=True,
-            distance="euclidean",
-            average="all",
-            normalize=False,
-            dtype="float64",
-        )
-    _, kind, metric, margin = name.split("_")
+    kind, metric, margin = name.removeprefix("triplet_").split("_")
+    if kind == "hard" and margin in METRICS:
+        metric, margin = margin, "0"  # which has no part in the soft form
     return losses.Triplet(
         margin=float(margin),
         mining={"semihard": "facenet", "hard": "hard"}[kind],
+        soft="soft" in name,
         distance=METRICS[metric],
         average="all",
         # Their angular distance normalizes, the other two do not.
@@ -58,6 +67,8 @@ def ours(name):
         return losses.LiftedStructure(
             form="pairs", margin=1.0, normalize=False, dtype="float64"
         )
+    if name == "npairs_multilabel":
+        return npairs_multilabel
     return npairs if name == "npairs" else triplet(name)
 
 

@@ -1,0 +1,289 @@
+"""Losses, forward and backward, against pytorch-metric-learning's.
+
+Run `python benchmarks/loss_speed.py --peer-python PATH` with the Python of an
+environment that has `torch==2.13.0` and `pytorch-metric-learning==2.9.0`;
+without it there are our times and those of the bare products only. Gradients
+are those of the embeddings and, where there are any, of the proxies.
+
+Both sides are processes of their own on the same cores, with the same inputs,
+and must find the same loss and gradients. They take turns, and one waits while
+the other runs, so that other work on the machine meets both. A time is the
+median over the rounds of the fastest call of a round: the fastest call is the
+least disturbed one, and the median does not hang on a lucky round.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from peers.sides import Side
+
+MODES = ("xla", "plain", "floor", "peer")
+DIM = 512
+ROWS_OF_CLASS = 4
+# Instead of the target: this many times the bare products.
+FLOOR_LIMIT = 1.3
+PROCESSORS = Path("/proc/stat")
+# Of one processor, what else may go on in a measurement with `--quiet`.
+QUIET = 0.2
+
+
+class Case(NamedTuple):
+    """What is timed, and how many times faster than the peer it should be."""
+
+    rows: int
+    classes: int = 0
+    centres: int = 1
+    target: float = 2.0
+    # What of loss and gradients the peer does not compute the same.
+    differs: bool = False
+
+
+CASES = {
+    "proxy_anchor": Case(180, 11_318, target=3.0),
+    "proxy_nca_plus_plus": Case(180, 11_318, target=3.0),
+    "normalized_softmax": Case(180, 11_318, target=3.0),
+    "soft_triple": Case(180, 1_000, centres=10),
+    "arc_face": Case(180, 11_318),
+    "multi_similarity": Case(512, target=3.0),
+    "contrastive": Case(512),
+    "contrastive_euclidean": Case(512),
+    "triplet": Case(512),
+    # Theirs draws other negatives.
+    "margin_sampled": Case(512, differs=True),
+    # Theirs counts a pair once for each triplet it is in.
+    "margin_all": Case(512, differs=True),
+    "lifted_structure": Case(128, target=50.0),
+}
+
+
+def make_arrays(cases, seed=0):
+    """Embeddings near those of their class, labels and proxies, by name."""
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for name, case in cases.items():
+        present = case.rows // ROWS_OF_CLASS
+        labels = np.arange(present)
+        if case.classes:
+            labels = rng.permutation(case.classes)[:present]
+            shape = (case.classes * case.centres, DIM)
+            proxies = rng.standard_normal(shape, "float32") / 8
+            arrays[f"{name}/proxies"] = proxies
+        x = np.repeat(rng.standard_normal((present, DIM)), ROWS_OF_CLASS, 0)
+        x += 1.5 * rng.standard_normal(x.shape)
+        arrays[f"{name}/x"] = x.astype("float32")
+        arrays[f"{name}/labels"] = np.repeat(labels, ROWS_OF_CLASS)
+    return arrays
+
+
+@contextlib.contextmanager
+def both_sides(arrays, arguments, **environment):
+    """The process that answers for each mode."""
+    options = (arrays, arguments.threads)
+    with contextlib.ExitStack() as stack:
+        ours = stack.enter_context(
+            Side(
+                sys.executable,
+                "loss_speed_keras_dml.py",
+                *options,
+                **environment,
+            )
+        )
+        sides = dict.fromkeys(MODES[:-1], ours)
+        if arguments.peer_python:
+            sides["peer"] = stack.enter_context(
+                Side(
+                    arguments.peer_python,
+                    "loss_speed_torch.py",
+                    *options,
+                    **environment,
+                )
+            )
+        yield sides
+
+
+def check(name, case, sides):
+    """Loss and gradients of all sides must be the same."""
+    found = {
+        mode: side.ask("check", name, mode)
+        for mode, side in sides.items()
+        if mode != "floor" and not (mode == "peer" and case.differs)
+    }
+    for mode, numbers in found.items():
+        np.testing.assert_allclose(
+            numbers, found["xla"], rtol=1e-4, err_msg=f"{name}: {mode}, xla"
+        )
+
+
+def fastest_call(name, mode, side, arguments):
+    """Seconds of the fastest of several calls."""
+    while True:
+        # Threads of the other side may still wait for more work.
+        time.sleep(0.02)
+        if arguments.quiet:
+            start = clocks()
+            time.sleep(0.2)
+            if others(start) > QUIET:
+                time.sleep(1.0)
+                continue
+        start = clocks()
+        times = side.ask("time", name, mode, seconds=arguments.seconds)
+        wall, processor = zip(*times, strict=True)
+        if not arguments.quiet or others(start, sum(processor)) <= QUIET:
+            return min((processor if arguments.processor_time else wall)[1:])
+
+
+def clocks():
+    """Wall seconds, and those of the processors; Linux only."""
+    if not PROCESSORS.exists():
+        return time.perf_counter(), 0.0
+    fields = PROCESSORS.read_text().split(maxsplit=8)[1:8]
+    user, nice, system, _, _, *interrupts = map(int, fields)
+    ticks = user + nice + system + sum(interrupts)
+    return time.perf_counter(), ticks / os.sysconf("SC_CLK_TCK")
+
+
+def others(start, own=0.0):
+    """How many processors did other work since then, on average."""
+    elapsed, busy = np.subtract(clocks(), start)
+    return (busy - own) / elapsed
+
+
+def measure_times(name, case, sides, arguments):
+    """Milliseconds by mode, wall and processor, and what follows."""
+    check(name, case, sides)
+    fastest = {mode: [] for mode in sides}
+    for _ in range(arguments.rounds):
+        for mode, side in sides.items():
+            fastest[mode].append(fastest_call(name, mode, side, arguments))
+    row = {"loss": name, **case._asdict(), "dim": DIM}
+    for mode, times in fastest.items():
+        row[f"{mode}_ms"] = 1e3 * statistics.median(times)
+    for mode in ("xla", "plain"):
+        over_floor = row[f"{mode}_ms"] / row["floor_ms"]
+        row[f"{mode}_over_floor"] = over_floor
+        row[f"{mode}_met"] = bool(over_floor <= FLOOR_LIMIT)
+        if "peer" in sides:
+            speedup = row["peer_ms"] / row[f"{mode}_ms"]
+            row[f"{mode}_speedup"] = speedup
+            row[f"{mode}_met"] |= bool(speedup >= case.target)
+    return row
+
+
+def measure_memory(name, case, sides):
+    """Bytes that a step holds at most beyond its inputs, by mode."""
+    row = {"loss": name, **case._asdict(), "dim": DIM}
+    for mode, side in sides.items():
+        row[f"{mode}_bytes"] = side.ask("memory", name, mode)
+    columns = case.classes * case.centres or case.rows
+    row["matrix_bytes"] = 4 * case.rows * columns
+    row["proxies_bytes"] = 4 * DIM * case.classes * case.centres
+    return row
+
+
+def print_times(rows):
+    print(
+        f"{'loss':22}{'XLA':>8}{'plain':>8}{'floor':>8}{'peer':>9}"
+        f"{'peer/XLA':>10}{'/plain':>8}{'XLA/floor':>11}{'plain/':>8}"
+        f"{'target':>8}  met (XLA, plain)"
+    )
+    for row in rows:
+        speedups = [row.get(f"{m}_speedup", np.nan) for m in ("xla", "plain")]
+        print(
+            f"{row['loss']:22}{row['xla_ms']:8.2f}{row['plain_ms']:8.2f}"
+            f"{row['floor_ms']:8.2f}{row.get('peer_ms', np.nan):9.2f}"
+            f"{speedups[0]:10.2f}{speedups[1]:8.2f}"
+            f"{row['xla_over_floor']:11.2f}{row['plain_over_floor']:8.2f}"
+            f"{row['target']:8.0f}  "
+            f"{'yes' if row['xla_met'] else 'no'}, "
+            f"{'yes' if row['plain_met'] else 'no'}"
+        )
+
+
+def print_memory(rows):
+    print(
+        f"{'MiB':22}{'XLA':>9}{'plain':>9}{'peer':>9}"
+        f"{'one matrix':>12}{'proxies':>9}"
+    )
+    for row in rows:
+        sizes = [
+            (row.get(f"{name}_bytes") or np.nan) / 2**20
+            for name in ("xla", "plain", "peer", "matrix", "proxies")
+        ]
+        print(
+            f"{row['loss']:22}{sizes[0]:9.1f}{sizes[1]:9.1f}{sizes[2]:9.1f}"
+            f"{sizes[3]:12.1f}{sizes[4]:9.1f}"
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--peer-python", metavar="PATH")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=CASES)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument(
+        "--seconds", type=float, default=0.5, help="of calls in a round"
+    )
+    parser.add_argument(
+        "--quiet",
+        action="store_true",
+        help="wait until nothing else runs on the machine; Linux only",
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="compare seconds of the processors, of all threads together: for "
+        "a machine that does other work too",
+    )
+    parser.add_argument(
+        "--memory",
+        action="store_true",
+        help="measure the peak memory of a step instead; Linux only",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="try it out on small inputs"
+    )
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    cases = {name: CASES[name] for name in arguments.only}
+    if arguments.quick:
+        cases = {
+            name: case._replace(rows=24, classes=50 * (case.classes > 0))
+            for name, case in cases.items()
+        }
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "arrays.npz")
+        np.savez(path, **make_arrays(cases))
+        environment = {}
+        if arguments.memory:
+            # Freed memory must leave the process to be seen taken again.
+            environment["MALLOC_MMAP_THRESHOLD_"] = "65536"
+        if arguments.processor_time:
+            # Threads of torch that wait for each other shall not count.
+            environment["OMP_WAIT_POLICY"] = "PASSIVE"
+        with both_sides(path, arguments, **environment) as sides:
+            rows = [
+                measure_memory(name, case, sides)
+                if arguments.memory
+                else measure_times(name, case, sides, arguments)
+                for name, case in cases.items()
+            ]
+    if arguments.json:
+        print(json.dumps(rows))
+    elif arguments.memory:
+        print_memory(rows)
+    else:
+        print_times(rows)
+
+
+if __name__ == "__main__":
+    main()

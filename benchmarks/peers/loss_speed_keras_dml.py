@@ -1,0 +1,116 @@
+"""Our side of `loss_speed.py`, and the bare products that are its floor."""
+
+import os
+
+import keras
+import tensorflow as tf
+from sides import serve
+
+from keras_dml import losses
+from keras_dml.layers import ClassBoundaries, Proxies, ScaledLogits
+
+# The loss, the arguments of its proxies, and the scale of its logits.
+PROXY_LOSSES = {
+    "proxy_anchor": (losses.ProxyAnchor(), {}, None),
+    "proxy_nca_plus_plus": (
+        losses.ProxyNCAPlusPlus(),
+        {"metric": "neg_squared_euclidean"},
+        9.0,
+    ),
+    "normalized_softmax": (losses.NormalizedSoftmax(), {}, 20.0),
+    "arc_face": (losses.ArcFace(), {}, None),
+    "soft_triple": (losses.SoftTriple(), {"centres": 10}, None),
+}
+
+PAIR_LOSSES = {
+    "multi_similarity": losses.MultiSimilarity(),
+    "contrastive": losses.Contrastive(),
+    "contrastive_euclidean": losses.Contrastive(form="euclidean"),
+    "triplet": losses.Triplet(
+        margin=0.2, mining="all_semi_hard", distance="euclidean"
+    ),
+    "margin_sampled": losses.Margin(),
+    "margin_all": losses.Margin(sampling="all"),
+    "lifted_structure": losses.LiftedStructure(form="pairs", margin=1.0),
+}
+
+
+def proxy_model(case, proxies):
+    """The loss of embeddings, and the weights before it."""
+    loss, options, scale = PROXY_LOSSES[case]
+    rows, dim = proxies.shape
+    layer = Proxies(rows // options.get("centres", 1), **options)
+    layer.build((None, dim))
+    layer.proxies.assign(proxies.reshape(layer.proxies.shape))
+    scaled = ScaledLogits(scale) if scale else lambda similarity: similarity
+    return lambda x, labels: loss(labels, scaled(layer(x))), [
+        layer.proxies.value
+    ]
+
+
+def pair_model(case, labels):
+    """The loss of embeddings, and no weights."""
+    loss = PAIR_LOSSES[case]
+    if not isinstance(loss, losses.Margin):
+        return lambda x, labels: loss(labels, x), []
+    # The peer does not learn its boundary either.
+    layer = ClassBoundaries(int(labels.max()) + 1)
+    return lambda x, labels: loss(labels, layer([x, labels], training=True)), []
+
+
+def make_step(case, mode, arrays):
+    x = tf.constant(arrays[f"{case}/x"])
+    if mode == "floor":
+        return floor(case, x, arrays)
+    labels = arrays[f"{case}/labels"]
+    if case in PROXY_LOSSES:
+        model, weights = proxy_model(case, arrays[f"{case}/proxies"])
+    else:
+        model, weights = pair_model(case, labels)
+    labels = tf.constant(labels)
+
+    @tf.function(jit_compile=mode == "xla")
+    def step(x, labels):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = model(x, labels)
+        return value, *tape.gradient(value, [x, *weights])
+
+    return lambda: step(x, labels)
+
+
+def floor(case, x, arrays):
+    """The products that no way to the loss and its gradients is without."""
+    columns = arrays[f"{case}/proxies"] if case in PROXY_LOSSES else x
+    columns = tf.constant(columns)
+    gradient = tf.random.uniform((len(x), len(columns)))
+
+    @tf.function
+    def products(x, columns, gradient):
+        both = (
+            tf.matmul(x, columns, transpose_b=True),
+            tf.matmul(gradient, columns),
+        )
+        if case in PAIR_LOSSES:
+            return both
+        return *both, tf.matmul(gradient, x, transpose_a=True)
+
+    return lambda: products(x, columns, gradient)
+
+
+def peak_growth(step):
+    """From TensorFlow's own count of its tensors, inside of XLA too."""
+    tf.config.experimental.reset_memory_stats("CPU:0")
+    before = tf.config.experimental.get_memory_info("CPU:0")["current"]
+    step()
+    return tf.config.experimental.get_memory_info("CPU:0")["peak"] - before
+
+
+if __name__ == "__main__":
+    # It warns of functions made anew, one a case.
+    tf.get_logger().setLevel("ERROR")
+    threads = int(os.environ["OMP_NUM_THREADS"])
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    keras.utils.set_random_seed(0)
+    serve(make_step, peak_growth)

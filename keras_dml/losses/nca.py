@@ -1,0 +1,105 @@
+"""Neighbourhood component analysis on the rows of a batch."""
+
+import keras
+from keras import ops
+
+from keras_dml.losses.checks import full_precision, positive_number
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.pairs import batch_mean, distances, log_sum_exp
+
+
+def nca_loss(logits, positive, negative):
+    """`log sum_{j != i} exp(z_ij) - log sum_{P_i} exp(z_ij)` for every row.
+
+    Args:
+        logits: Float tensor `(rows, columns)`, minus squared distances by the
+            temperature.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+
+    Returns:
+        Tensor `(rows,)` of the dtype of `logits`, not below zero; zero for a
+        row without a positive.
+
+    Example:
+
+    >>> logits = np.zeros((1, 4))
+    >>> positive = np.array([[False, True, False, False]])
+    >>> negative = np.array([[False, False, True, True]])
+    >>> float(nca_loss(logits, positive, negative)[0])  # log(3)
+    1.0986122886681098
+    """
+    every = log_sum_exp(logits, ops.logical_or(positive, negative))
+    # The sums round apart where all pairs are positive.
+    values = ops.relu(every - log_sum_exp(logits, positive))
+    return ops.where(ops.any(positive, axis=1), values, ops.zeros_like(values))
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class NCA(PairLoss):
+    """NCA: a row should draw its neighbour from its own class.
+
+    `L = mean_i -log sum_{j in P_i} p_ij`,
+    `p_ij = exp(-|x_i - x_j|**2 / T) / sum_{k != i} exp(-|x_i - x_k|**2 / T)`
+
+    over the rows `i` that have a positive; the others count neither in the sum
+    nor in the number. It is the second objective of the paper, the logarithm
+    of the probability that the neighbour is right. With one positive for each
+    row it is `SupCon` of half the temperature.
+
+    The mean is over the batch of all replicas. So every row has the same
+    value, and sample weights scale all of the loss.
+
+    Args:
+        temperature: Positive float, `T`. Defaults to `1.0`.
+        normalize: Boolean, whether to divide embeddings by their length; the
+            paper does not. Defaults to `True`.
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"nca"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `temperature` is not positive.
+
+    Example:
+
+    ```python
+    model.compile("adam", loss=NCA(temperature=0.1))
+    ```
+
+    Reference:
+        Goldberger et al., "Neighbourhood Components Analysis", 2004, equations
+        1 and 6.
+    """
+
+    def __init__(
+        self,
+        temperature=1.0,
+        normalize=True,
+        reduction="sum_over_batch_size",
+        name="nca",
+        dtype=None,
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+        self.temperature = positive_number("temperature", temperature)
+        self.normalize = normalize
+
+    def pair_loss(self, pairs):
+        squared = distances(pairs, "squared_euclidean")
+        values = nca_loss(
+            -squared / self.temperature, pairs.positive, pairs.negative
+        )
+        return batch_mean(
+            values, ops.cast(ops.any(pairs.positive, axis=1), values.dtype)
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            {"temperature": self.temperature, "normalize": self.normalize}
+        )
+        return config

@@ -1,0 +1,96 @@
+"""ProxyNCA with a weight for every pair of row and proxy."""
+
+import keras
+from keras import ops
+
+from keras_dml.layers.weighted_exponents import split_exponents
+from keras_dml.losses.checks import full_precision
+from keras_dml.losses.logits_loss import LogitsLoss
+
+
+def proxy_nca_isa_loss(labels, exponents):
+    """`proxy_nca_loss` of logits that are multiplied by weights.
+
+    Args:
+        labels: Integer tensor `(batch,)`; the exponents know which column is
+            a row's own.
+        exponents: Float tensor `(batch, 1, classes + 3)`, the output of
+            `SampleAwareProxies` of at least two classes.
+
+    Returns:
+        Tensor `(batch,)` of the dtype of `exponents`.
+
+    Raises:
+        ValueError: If `exponents` has another shape, or there is one class.
+
+    Example:
+
+    >>> exponents = np.array([[[-np.inf, 0.0, 0.0, -6.0, 0.5, 2.0]]])
+    >>> float(proxy_nca_isa_loss(np.array([0]), exponents)[0])  # log(2) - 6
+    -5.306852819440055
+    """
+    del labels
+    parts = split_exponents(ops.convert_to_tensor(exponents), "proxy_nca_isa")
+    if parts.num_classes < 2:
+        raise ValueError(
+            "`SampleAwareProxies` must have at least two classes: without a "
+            "negative there is nothing to compare with. Received: "
+            f"{parts.num_classes}"
+        )
+    others = parts.columns[:, : parts.num_classes]
+    return ops.logsumexp(others, axis=1) + parts.own
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class ProxyNCAISA(LogitsLoss):
+    """ProxyNCA that weighs every pair of row and proxy as Proxy-ISA does.
+
+    `L = -w_iy a s_iy + log sum_{c != y} exp(w_ic a s_ic)`
+
+    with the cosine `s_ic` of row `i` and the proxy of class `c`, the weight
+    `w_ic` of the pair and the scale `a`. It takes the output of
+    `SampleAwareProxies(scale=12.0, margin=0.0)`; a margin `d` adds
+    `d (w_iy + w_ic)` to the exponents. With all weights 1 it is `ProxyNCA` of
+    cosines times `a`.
+
+    The paper shows one curve of it and gives no formula: as in its loss, the
+    weights are inside the exponents and have no gradient. Scale, cosines and
+    the excluded positive are those of the ProxyNCA in the authors' code,
+    which has no weights there.
+
+    Args:
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `"proxy_nca_isa"`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`.
+
+    Raises:
+        ValueError: If `y_pred` is not the output of `SampleAwareProxies`.
+
+    Example:
+
+    ```python
+    head = SampleAwareProxies(98, scale=12.0, margin=0.0, name="proxies")
+    model = keras.Model([images, labels], head([embedding, labels]))
+    model.compile("adam", loss=ProxyNCAISA())
+    model.fit([x, y], y, epochs=20, callbacks=[CountEpochs()])
+    ```
+
+    Reference:
+        Li et al., "Informative Sample-Aware Proxy for Deep Metric Learning",
+        2022, section E.2 and figure 11b.
+    """
+
+    takes = "weighted_similarities"
+    takes_centres = True
+
+    def __init__(
+        self, reduction="sum_over_batch_size", name="proxy_nca_isa", dtype=None
+    ):
+        super().__init__(
+            name=name, reduction=reduction, dtype=full_precision(dtype)
+        )
+
+    def logits_loss(self, labels, logits):
+        return proxy_nca_isa_loss(labels, logits)

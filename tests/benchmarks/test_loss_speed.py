@@ -1,0 +1,23 @@
+"""The benchmark of the losses runs, on small inputs and without the peer."""
+
+import json
+import subprocess
+import sys
+
+from tests.conftest import ROOT
+
+CASES = ("proxy_anchor", "multi_similarity")
+
+
+def test_times_and_memory():
+    script = ROOT / "benchmarks" / "loss_speed.py"
+    command = [sys.executable, script, "--quick", "--json", "--only", *CASES]
+    times, memory = (
+        json.loads(subprocess.check_output([*command, *options], text=True))
+        for options in (["--rounds", "1", "--seconds", "0"], ["--memory"])
+    )
+    assert [row["loss"] for row in times] == list(CASES)
+    for row in times:
+        assert min(row["xla_ms"], row["plain_ms"], row["floor_ms"]) > 0
+        assert "peer_ms" not in row
+    assert [row["loss"] for row in memory] == list(CASES)

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_dml import losses
+from tests.conformance import numerical_gradient, roundtrip
+from tests.losses import naive_pair_losses as naive
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((6, 4))
+COLUMN = RNG.uniform(0.0, 2.0, (6, 1))
+Y_PRED = np.concatenate([X, COLUMN], axis=1)
+LABELS = np.array([0, 1, 1, 0, 2, 0], "int32")
+
+
+def test_against_loops():
+    loss = losses.WithMemory(losses.MultiSimilarity(), dtype="float64")
+    wanted = naive.multi_similarity(*naive.masks(LABELS), X) + COLUMN.mean()
+    np.testing.assert_allclose(loss(LABELS, Y_PRED), wanted, rtol=1e-10)
+
+
+def test_adds_the_column_to_the_loss_of_every_row():
+    x = Y_PRED.astype("float32")
+    loss = losses.WithMemory(losses.MultiSimilarity(), reduction="none")
+    alone = losses.MultiSimilarity(reduction="none")(LABELS, x[:, :-1])
+    np.testing.assert_allclose(loss(LABELS, x), alone + x[:, -1], rtol=1e-6)
+
+
+def test_gradient_against_differences():
+    loss = losses.WithMemory(losses.SupCon(), dtype="float64")
+    y_pred = tf.Variable(Y_PRED)
+    with tf.GradientTape() as tape:
+        value = loss(LABELS, y_pred)
+    difference = numerical_gradient(
+        lambda y: float(loss(LABELS, y)), Y_PRED, 1e-6
+    )
+    gradient = tape.gradient(value, y_pred)
+    np.testing.assert_allclose(gradient, difference, atol=1e-7)
+    np.testing.assert_allclose(gradient[:, -1], 1 / 6)
+
+
+def test_sample_weights_weigh_both_terms():
+    weights = np.array([1.0, 0.0, 2.0, 0.0, 0.0, 1.0], "float32")
+    loss = losses.WithMemory(losses.MultiSimilarity())
+    by_row = losses.WithMemory(losses.MultiSimilarity(), reduction="none")
+    np.testing.assert_allclose(
+        loss(LABELS, Y_PRED, sample_weight=weights),
+        np.mean(weights * by_row(LABELS, Y_PRED)),
+        rtol=1e-6,
+    )
+
+
+def test_a_matrix_of_pairs_may_stand_for_the_labels():
+    loss = losses.WithMemory(losses.Contrastive())
+    same = LABELS[:, None] == LABELS[None, :]
+    np.testing.assert_array_equal(loss(same, Y_PRED), loss(LABELS, Y_PRED))
+
+
+def test_roundtrip():
+    loss = losses.WithMemory(losses.Triplet(margin=0.3), reduction="sum")
+    assert roundtrip(loss).loss.margin == 0.3
+
+
+@pytest.mark.parametrize(
+    "labels, y_pred, message",
+    [
+        (LABELS.astype("float32"), Y_PRED, "'with_memory'.*integer"),
+        (np.eye(4, dtype="int32")[LABELS], Y_PRED, "one-hot.*argmax"),
+        (LABELS[:5], Y_PRED, r"same number of rows.*\(5,\)"),
+        (LABELS, Y_PRED[:, :, None], r"`y_pred`.*Received: .*\(6, ., 1\)"),
+    ],
+)
+def test_refused_input(labels, y_pred, message):
+    with pytest.raises(ValueError, match=message):
+        losses.WithMemory(losses.Contrastive())(labels, y_pred)

@@ -1,0 +1,73 @@
+"""A run with Proxy-ISA: its epochs are counted, its memory is resumed."""
+
+import numpy as np
+import pytest
+
+from keras_dml import callbacks, train
+from keras_dml.config import resolve
+from keras_dml.run.checkpoint import load_checkpoint
+
+
+class StoppedError(Exception):
+    """What ends a run in the middle."""
+
+
+def settings():
+    constant = [
+        f"optimizer.{group}.schedule=constant"
+        for group in ("backbone", "head", "proxies")
+    ]
+    return resolve(
+        "proxy_isa",
+        "digits",
+        flags={"model": {"backbone": "small_cnn", "dim": 16}},
+        overrides=[
+            "stages=[{phases: [{name: first, epochs: 1}, "
+            "{name: second, epochs: 3}]}]",
+            *constant,
+            "sampling.steps_per_epoch=4",
+            "model.proxies.sample_aware.memory_size=100",
+            "model.proxies.sample_aware.memory_epoch=1",
+            "model.proxies.sample_aware.filter_epoch=2",
+        ],
+    )
+
+
+def last_checkpoint(folder):
+    return load_checkpoint(folder / "checkpoints" / "last.npz")
+
+
+def test_stopped_and_resumed_ends_with_the_same_weights(tmp_path, monkeypatch):
+    """Stopped in its fourth epoch, with memory and filter on."""
+    train.fit(settings(), tmp_path / "whole")
+    expected = last_checkpoint(tmp_path / "whole")
+
+    def stop_in_epoch_3(self, batch, logs=None):
+        if int(self._layers()[0].epochs.numpy()) == 3 and batch == 2:
+            raise StoppedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            callbacks.CountEpochs, "on_train_batch_end", stop_in_epoch_3
+        )
+        with pytest.raises(StoppedError):
+            train.fit(settings(), tmp_path / "part")
+    assert not (tmp_path / "part" / "metrics.json").exists()
+    train.fit(settings(), tmp_path / "part", resume=True)
+    actual = last_checkpoint(tmp_path / "part")
+
+    for group in ("model", "optimizer"):
+        assert actual.paths[group] == expected.paths[group]
+        for path, a, b in zip(
+            actual.paths[group],
+            actual.values[group],
+            expected.values[group],
+            strict=True,
+        ):
+            np.testing.assert_array_equal(a, b, err_msg=path)
+    values = dict(
+        zip(actual.paths["model"], actual.values["model"], strict=True)
+    )
+    assert values["proxies/epochs"] == 4
+    assert np.all(values["proxies/memory/labels"] >= 0)
+    assert np.any(values["proxies/learned"] < 1)
