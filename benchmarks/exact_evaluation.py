@@ -1,9 +1,10 @@
 """Exact retrieval metrics against the bare matrix product they rest on.
 
 Run `python benchmarks/exact_evaluation.py --rows 60502 --classes 11316` for
-the size of Stanford Online Products' test set. Both times come from one run
-on the same cores. On a machine that does other work too, the ratio of the
-processor times says more than that of the wall times.
+the size of Stanford Online Products' test set. The metrics run once alone, for
+the memory they take. Then they and the bare product take turns in one process
+on the same cores, block of queries by block of queries, so that other work on
+the machine meets both alike.
 """
 
 import argparse
@@ -11,12 +12,11 @@ import json
 import resource
 import sys
 import time
+from unittest import mock
 
 import numpy as np
 
 from keras_dml.evaluation import ExactIndex, evaluate_retrieval
-
-BLOCK_BYTES = 2**28
 
 
 def make_embeddings(rows, dim, classes, noise, seed):
@@ -32,32 +32,52 @@ def make_embeddings(rows, dim, classes, noise, seed):
     return embeddings, labels
 
 
-def timed(function, *arguments):
-    """Returns wall seconds, processor seconds and the result of a call."""
-    wall, processor = time.perf_counter(), time.process_time()
-    result = function(*arguments)
-    return (
-        time.perf_counter() - wall,
-        time.process_time() - processor,
-        result,
-    )
+class Clock:
+    """Wall and processor seconds between `start` and `stop`, added up."""
 
+    def __init__(self):
+        self.wall = self.processor = 0.0
 
-def product(embeddings, block_rows):
-    """The whole product, `block_rows` queries at a time."""
-    block_rows = min(block_rows, len(embeddings))
-    buffer = np.empty((block_rows, len(embeddings)), np.float32)
-    for start in range(0, len(embeddings), block_rows):
-        block = embeddings[start : start + block_rows]
-        np.matmul(block, embeddings.T, out=buffer[: len(block)])
+    def start(self):
+        self._wall, self._processor = time.perf_counter(), time.process_time()
+
+    def stop(self):
+        self.wall += time.perf_counter() - self._wall
+        self.processor += time.process_time() - self._processor
 
 
 def metrics(embeddings, labels, k):
     return evaluate_retrieval(embeddings, labels, k=k).metrics
 
 
-def search(embeddings, k):
-    return ExactIndex().build(embeddings).search(embeddings, k)
+def take_turns(embeddings, labels, k):
+    """Clocks of the metrics and of the product of the same blocks."""
+    whole, bare = Clock(), Clock()
+    blocks = ExactIndex.positive_rank_blocks
+    buffer = None
+
+    def with_products(index, queries, *arguments):
+        nonlocal buffer
+        start = 0
+        for ranks in blocks(index, queries, *arguments):
+            whole.stop()
+            block = embeddings[start : start + ranks.num_queries]
+            if buffer is None:
+                buffer = np.empty((len(block), len(embeddings)), np.float32)
+                # Its pages are there before the clock runs.
+                buffer.fill(0)
+            bare.start()
+            np.matmul(block, embeddings.T, out=buffer[: len(block)])
+            bare.stop()
+            start += len(block)
+            whole.start()
+            yield ranks
+
+    with mock.patch.object(ExactIndex, "positive_rank_blocks", with_products):
+        whole.start()
+        metrics(embeddings, labels, k)
+        whole.stop()
+    return whole, bare
 
 
 def peak_memory():
@@ -74,39 +94,29 @@ def measure(arguments):
         arguments.noise,
         arguments.seed,
     )
-    block_rows = max(1, BLOCK_BYTES // (4 * arguments.rows))
     peak_before = peak_memory()
-    runs = []
-    for _ in range(arguments.repeats):
-        bare = timed(product, embeddings, block_rows)
-        whole = timed(metrics, embeddings, labels, arguments.k)
-        runs.append((bare, whole))
-    runs.sort(key=lambda run: run[1][0] / run[0][0])
-    bare, whole = runs[len(runs) // 2]
-    report = {
+    values = metrics(embeddings, labels, arguments.k)
+    peak = peak_memory()
+    turns = [
+        take_turns(embeddings, labels, arguments.k)
+        for _ in range(arguments.repeats)
+    ]
+    turns.sort(key=lambda turn: turn[0].wall / turn[1].wall)
+    whole, bare = turns[len(turns) // 2]
+    return {
         "rows": arguments.rows,
         "dim": arguments.dim,
         "classes": arguments.classes,
-        "product_seconds": bare[0],
-        "product_cpu_seconds": bare[1],
-        "metrics_seconds": whole[0],
-        "metrics_cpu_seconds": whole[1],
-        "ratio": whole[0] / bare[0],
-        "cpu_ratio": whole[1] / bare[1],
+        "product_seconds": bare.wall,
+        "product_cpu_seconds": bare.processor,
+        "metrics_seconds": whole.wall,
+        "metrics_cpu_seconds": whole.processor,
+        "ratio": whole.wall / bare.wall,
+        "cpu_ratio": whole.processor / bare.processor,
         "peak_memory_before": peak_before,
-        "peak_memory": peak_memory(),
-        **whole[2],
+        "peak_memory": peak,
+        **values,
     }
-    if arguments.whole:
-        report["whole_product_seconds"] = timed(
-            product, embeddings, arguments.rows
-        )[0]
-    if arguments.search:
-        report["search_k"] = arguments.search
-        report["search_seconds"] = timed(search, embeddings, arguments.search)[
-            0
-        ]
-    return report
 
 
 def main():
@@ -116,14 +126,8 @@ def main():
     parser.add_argument("--classes", type=int, default=4_000)
     parser.add_argument("--noise", type=float, default=2.5)
     parser.add_argument("--k", type=int, nargs="+", default=[1, 10, 100, 1000])
-    parser.add_argument("--search", type=int, default=0, metavar="K")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--whole",
-        action="store_true",
-        help="time the product in one piece too; needs 4 * rows^2 bytes",
-    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     report = measure(arguments)

@@ -10,8 +10,9 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig, load_recipe
 from keras_dml.console import logger, logging_to
 from keras_dml.data.manifest import Manifest
+from keras_dml.embeddings import Measured, evaluate_embeddings
+from keras_dml.embeddings.evaluate import check_choices
 from keras_dml.errors import UsageError
-from keras_dml.evaluation import RetrievalResult
 from keras_dml.files import replacing
 from keras_dml.models import load_embedder, pooled_features
 from keras_dml.run.checkpoint import load_checkpoint
@@ -31,6 +32,7 @@ from keras_dml.run.models import Models, build_models
 from keras_dml.run.phases import StageTrainer, check_stages
 from keras_dml.run.results import run_metrics
 from keras_dml.run.state import RunState
+from keras_dml.run.trained_run import TrainedRun, with_data
 
 
 def fit(
@@ -88,9 +90,16 @@ def evaluate_run(
     source: str | None = None,
     data_dir: str | Path | None = None,
     k: Sequence[int] | None = None,
+    index: str = "exact",
     clustering: bool = False,
-) -> RetrievalResult:
+    intervals: bool = False,
+    per_class: bool = False,
+    rerank: str = "none",
+) -> Measured:
     """Measures the embedder of a finished run.
+
+    Embeddings are kept in the run folder and taken from there as long as
+    weights and images stay the same.
 
     Args:
         run: The run folder.
@@ -98,19 +107,37 @@ def evaluate_run(
             measured. Defaults to `None`, the run's own.
         data_dir: Where the data are. Defaults to `None`, where they were.
         k: Ranks of Recall@K. Defaults to `None`, those of the run.
+        index: `"exact"`, or `"scann"` to measure it beside exact search.
+            Defaults to `"exact"`.
         clustering: Whether to cluster as well. Defaults to `False`.
+        intervals: Whether to add 95 % intervals. Defaults to `False`.
+        per_class: Whether to add a table of classes. Defaults to `False`.
+        rerank: `"none"`, `"query_expansion"` or `"k_reciprocal"`. Defaults to
+            `"none"`.
+
+    Returns:
+        `Measured`: the metrics, and what was asked for beside them.
     """
-    folder = RunFolder.open(run)
-    folder.read_metrics()
-    config = _with_data(folder.load_config(), source, data_dir)
-    changes: dict[str, Any] = {"clustering": clustering}
-    if k is not None:
-        changes["k"] = list(k)
-    config = config.model_copy(
-        update={"evaluation": config.evaluation.model_copy(update=changes)}
+    check_choices(index, rerank)
+    trained = TrainedRun(run, data_dir if source is None else None)
+    settings = trained.config.evaluation
+    test = trained.part("test", source, data_dir)
+    assert test is not None
+    return evaluate_embeddings(
+        test.embeddings,
+        k=tuple(k or settings.k),
+        normalize=settings.normalize,
+        index=index,
+        clustering=clustering,
+        cluster_arguments={
+            "init": settings.kmeans_init,
+            "num_starts": settings.kmeans_starts,
+        },
+        intervals=intervals,
+        per_class=per_class,
+        rerank=rerank,
+        seed=trained.config.seed,
     )
-    data = load_run_data(config)
-    return measure(load_embedder(folder.embedder), data.test, config)
 
 
 def export_run(
@@ -137,7 +164,7 @@ def export_run(
     """
     folder = RunFolder.open(run)
     metrics = folder.read_metrics()
-    config = _with_data(folder.load_config(), None, data_dir)
+    config = with_data(folder.load_config(), None, data_dir)
     data = load_run_data(config)
     return export_compared(
         load_embedder(folder.embedder),
@@ -182,25 +209,6 @@ def warn_about_section(config: RunConfig) -> None:
             config.model.backbone,
             config.recipe.partition(":")[0],
         )
-
-
-def _with_data(
-    config: RunConfig, source: str | None, data_dir: str | Path | None
-) -> RunConfig:
-    """The configuration with other data, whose classes are split anew."""
-    changes: dict[str, Any] = {}
-    if source is not None:
-        changes = {
-            "source": source,
-            "data_dir": None,
-            "train_classes": None,
-            "test_classes": None,
-        }
-    if data_dir is not None:
-        changes["data_dir"] = str(data_dir)
-    return config.model_copy(
-        update={"data": config.data.model_copy(update=changes)}
-    )
 
 
 class _Run:

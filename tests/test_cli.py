@@ -5,13 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from keras_dml import train
 from keras_dml.errors import RunError
+from tests.cli.refusals import refused
 from tests.commands import run_command
+from tests.images import image_folder
 
 QUICK = [
     "--set=stages.0.phases.0.epochs=1",
@@ -30,29 +30,6 @@ def command(capsys, monkeypatch):
         return run_command(capsys, monkeypatch, *arguments)
 
     return call
-
-
-def image_folder(root, classes=4, images=6, size=32):
-    """A folder of class folders whose classes differ by colour."""
-    rng = np.random.default_rng(0)
-    for label in range(classes):
-        folder = root / f"class_{label}"
-        folder.mkdir(parents=True)
-        colour = rng.integers(0, 256, 3)
-        for number in range(images):
-            noise = rng.integers(-30, 30, (size, size, 3))
-            pixels = np.clip(colour + noise, 0, 255).astype(np.uint8)
-            Image.fromarray(pixels).save(folder / f"{number}.jpg")
-    return root
-
-
-def refused(outcome, *parts, code=2):
-    """A refusal is short, names the problem, and shows no traceback."""
-    assert outcome.code == code, outcome
-    assert "Traceback" not in outcome.err
-    assert len(outcome.err.strip().splitlines()) <= 3
-    for part in parts:
-        assert part in outcome.err
 
 
 def test_help_answers_without_loading_keras():
@@ -198,12 +175,12 @@ def test_many_unreadable_images(command, tmp_path, monkeypatch):
 
 def test_few_unreadable_images_are_skipped_and_counted(command, tmp_path):
     images = image_folder(tmp_path / "images", classes=4, images=30)
-    (images / "class_3" / "7.jpg").write_bytes(b"not a photo")
+    (images / "class_3" / "07.jpg").write_bytes(b"not a photo")
     run = tmp_path / "run"
     outcome = command(
         "fit", images, "--backbone", "small_cnn", "--output", run, *QUICK
     )
     assert outcome.code == 0, outcome.err
-    assert "7.jpg" in outcome.err
+    assert "07.jpg" in outcome.err
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["skipped_images"] == 1

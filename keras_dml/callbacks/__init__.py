@@ -6,6 +6,7 @@ from keras_dml.callbacks.count_epochs import CountEpochs
 from keras_dml.callbacks.early_stopping import (
     EarlyStopping,
 )
+from keras_dml.callbacks.embedding_health import EmbeddingHealth
 from keras_dml.callbacks.gradual_heat_up import GradualHeatUp
 from keras_dml.callbacks.heat_up import HeatUp
 from keras_dml.callbacks.learning_rate import LearningRate
@@ -27,6 +28,7 @@ __all__ = [
     "ReduceLROnPlateau",
     "CountEpochs",
     "EarlyStopping",
+    "EmbeddingHealth",
     "RetrievalEvaluation",
     "TerminateOnNonFiniteLoss",
     "refresh_bn",

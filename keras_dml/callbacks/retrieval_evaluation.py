@@ -36,6 +36,9 @@ class RetrievalEvaluation(keras.callbacks.Callback):
 
     Attributes:
         metrics: Dict, the latest results without prefix.
+        embeddings: Array `(rows, dim)`, the latest ones of `data`, or `None`
+            before any; `EmbeddingHealth` looks at them.
+        labels: Array `(rows,)`, theirs.
 
     Raises:
         ValueError: If an argument is out of range or the data can be read
@@ -95,6 +98,8 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         self.seed = seed
         self.batch_size = batch_size
         self.metrics: dict[str, float] = {}
+        self.embeddings: np.ndarray | None = None
+        self.labels: np.ndarray | None = None
 
     def on_epoch_end(self, epoch, logs=None):
         if (epoch + 1) % self.every:
@@ -119,6 +124,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
             clustering=self.clustering,
             seed=self.seed,
         )
+        self.embeddings, self.labels = queries, labels
         return {name: float(value) for name, value in metrics.items()}
 
 

@@ -1,13 +1,42 @@
-"""Retrieval metrics, exact search and clustering, in numpy alone."""
+"""Search, retrieval metrics, thresholds, re-ranking and clustering.
 
-from keras_dml.evaluation.clustering import (
-    cluster,
-    normalized_mutual_information,
+Numpy, SciPy and scikit-learn alone; ScaNN where `ScannIndex` is built. Nothing
+here knows of models.
+"""
+
+from keras_dml.evaluation.ann_recall import (
+    IndexEvaluation,
+    ann_recall_at_k,
+    evaluate_index,
 )
+from keras_dml.evaluation.bootstrap import (
+    Difference,
+    Interval,
+    bootstrap_intervals,
+    paired_bootstrap,
+)
+from keras_dml.evaluation.clustering import cluster
 from keras_dml.evaluation.exact_index import ExactIndex
+from keras_dml.evaluation.health import (
+    collapse_warning,
+    effective_dim,
+    embedding_health,
+    embedding_spectrum,
+    mean_similarities,
+    participation_ratio,
+    proxy_occupancy,
+)
+from keras_dml.evaluation.identification import (
+    IdentificationRates,
+    identification_rates,
+)
 from keras_dml.evaluation.index import Index
+from keras_dml.evaluation.indexes import load_index, make_index
+from keras_dml.evaluation.k_reciprocal import KReciprocal, k_reciprocal
+from keras_dml.evaluation.metric_names import metric_function
 from keras_dml.evaluation.metrics import (
     average_precision,
+    map_at_k,
     map_at_r,
     mean_over_queries,
     precision_at_k,
@@ -15,25 +44,75 @@ from keras_dml.evaluation.metrics import (
     recall_at_k,
     reciprocal_rank,
 )
+from keras_dml.evaluation.mutual_information import (
+    adjusted_mutual_information,
+    normalized_mutual_information,
+)
+from keras_dml.evaluation.open_set import (
+    Threshold,
+    calibrate_threshold,
+    calibrate_thresholds,
+)
+from keras_dml.evaluation.per_class import ClassTable, class_table
 from keras_dml.evaluation.positive_ranks import PositiveRanks, ranks_from_ids
+from keras_dml.evaluation.query_expansion import (
+    AlphaQueryExpansion,
+    expand_queries,
+)
+from keras_dml.evaluation.reranking import Reranking
 from keras_dml.evaluation.retrieval import (
-    RetrievalResult,
+    evaluate_lists,
     evaluate_retrieval,
     retrieval_metrics,
 )
+from keras_dml.evaluation.retrieval_result import RetrievalResult
+from keras_dml.evaluation.scann_index import ScannIndex
 
 __all__ = [
+    "AlphaQueryExpansion",
+    "ClassTable",
+    "Difference",
     "ExactIndex",
+    "IdentificationRates",
     "Index",
+    "IndexEvaluation",
+    "Interval",
+    "KReciprocal",
     "PositiveRanks",
+    "Reranking",
     "RetrievalResult",
+    "ScannIndex",
+    "Threshold",
+    "adjusted_mutual_information",
+    "ann_recall_at_k",
     "average_precision",
+    "bootstrap_intervals",
+    "calibrate_threshold",
+    "calibrate_thresholds",
+    "class_table",
     "cluster",
+    "collapse_warning",
+    "effective_dim",
+    "embedding_health",
+    "embedding_spectrum",
+    "evaluate_index",
+    "evaluate_lists",
     "evaluate_retrieval",
+    "expand_queries",
+    "identification_rates",
+    "k_reciprocal",
+    "load_index",
+    "make_index",
+    "map_at_k",
     "map_at_r",
     "mean_over_queries",
+    "mean_similarities",
+    "metric_function",
     "normalized_mutual_information",
+    "paired_bootstrap",
+    "participation_ratio",
     "precision_at_k",
+    "proxy_occupancy",
     "r_precision",
     "ranks_from_ids",
     "recall_at_k",

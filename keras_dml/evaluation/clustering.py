@@ -1,4 +1,4 @@
-"""How well clusters of the embeddings agree with the classes."""
+"""Clusters of the embeddings."""
 
 import warnings
 from typing import Any
@@ -7,8 +7,6 @@ import numpy as np
 
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.validation import as_counts, as_embeddings
-
-AVERAGES = ("arithmetic", "geometric")
 
 
 def cluster(
@@ -66,36 +64,3 @@ def cluster(
         warnings.simplefilter("ignore", ConvergenceWarning)
         # Threads add in any order; in float64 that moves no point.
         return means.fit_predict(rows.astype(np.float64)).astype(np.int64)
-
-
-def normalized_mutual_information(
-    labels: Any, clusters: Any, average: str = "arithmetic"
-) -> float:
-    """Mutual information of classes and clusters over their mean entropy.
-
-    `I(labels; clusters) / mean(H(labels), H(clusters))`.
-
-    Args:
-        labels: 1D array `(rows,)` of classes.
-        clusters: 1D array `(rows,)` of clusters.
-        average: `"arithmetic"` or `"geometric"`, which is never smaller.
-            Papers before 2019 report the geometric one, the default of
-            scikit-learn in those days. Defaults to `"arithmetic"`.
-
-    Returns:
-        Float in [0, 1].
-
-    Raises:
-        UsageError: If `average` is unknown.
-    """
-    from sklearn.metrics import normalized_mutual_info_score
-
-    if average not in AVERAGES:
-        raise UsageError(
-            f"`average` must be one of {AVERAGES}. "
-            f"Received: average={average!r}. Choose one of them."
-        )
-    score = normalized_mutual_info_score(
-        labels, clusters, average_method=average
-    )
-    return float(np.clip(score, 0.0, 1.0))

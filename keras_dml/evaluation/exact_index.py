@@ -1,8 +1,7 @@
 """Exact search by blocks of the matrix product."""
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from typing import Any, Self, final
 
 import numpy as np
@@ -10,21 +9,18 @@ import numpy as np
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import storage
 from keras_dml.evaluation.duplicates import duplicate_rows
+from keras_dml.evaluation.id_table import IdTable
 from keras_dml.evaluation.index import Index
-from keras_dml.evaluation.positive_ranks import PositiveRanks, rows_of_ids
+from keras_dml.evaluation.positive_ranks import PositiveRanks
 from keras_dml.evaluation.ranking import nearest, ranks_of
-from keras_dml.evaluation.spaces import METRICS, Space
+from keras_dml.evaluation.relevance import Relevance
+from keras_dml.evaluation.row_threads import map_rows
+from keras_dml.evaluation.spaces import Space, check_metric
 from keras_dml.evaluation.validation import (
     as_counts,
     as_embeddings,
     as_ids,
-    as_labels,
-    check_same_kind,
 )
-
-# Below so many scores starting threads costs more than it brings.
-MIN_SCORES_FOR_THREADS = 2**20
-ROWS_PER_TASK = 32
 
 
 @final
@@ -59,11 +55,7 @@ class ExactIndex(Index):
         block_bytes: int = 2**28,
         weights_hash: str | None = None,
     ) -> None:
-        if metric not in METRICS:
-            raise UsageError(
-                f"`metric` must be one of {METRICS}. "
-                f"Received: metric={metric!r}. Choose one of them."
-            )
+        check_metric(metric)
         if block_bytes < 1:
             raise UsageError(
                 "`block_bytes` must be positive. "
@@ -81,19 +73,35 @@ class ExactIndex(Index):
     @property
     def ids(self) -> np.ndarray:
         self._built_space()
-        ids = np.empty_like(self._ids)
-        ids[self._order] = self._ids
-        return ids
+        return self._table.given
 
     def build(self, embeddings: Any, ids: Any = None) -> Self:
         rows = as_embeddings(embeddings)
-        ids = as_ids(ids, len(rows), "ids")
-        order = np.argsort(ids, kind="stable")
-        rows_of_ids(ids[order], ids[:0])
-        if (order[1:] < order[:-1]).any():
-            rows = rows[order]
+        table = IdTable.of(ids, len(rows))
         space = Space.fit(rows, self.metric)
-        self._set(space, space.transform(rows), ids[order], order)
+        self._set(space, space.transform(rows), table)
+        return self
+
+    def add(self, embeddings: Any, ids: Any) -> Self:
+        """Takes more references in; it costs a pass over all of them.
+
+        The arguments are those of `Index.add`.
+        """
+        space = self._built_space()
+        rows = as_embeddings(embeddings, dim=self._rows.shape[1])
+        table = self._table.extended(ids, len(rows))
+        rows = np.concatenate([self._rows, space.transform(rows)])
+        self._set(space, rows, table)
+        return self
+
+    def remove(self, ids: Any) -> Self:
+        """Takes references out; it costs a pass over all that are left.
+
+        The arguments are those of `Index.remove`.
+        """
+        space = self._built_space()
+        kept = self._table.without(ids)
+        self._set(space, self._rows[kept], self._table.take(kept))
         return self
 
     def search(
@@ -103,12 +111,12 @@ class ExactIndex(Index):
         queries = as_embeddings(queries, "queries", self._rows.shape[1])
         own = self._rows_of(exclude_ids, len(queries), "exclude_ids")
         k = min(as_counts(k)[0], len(self._rows))
-        ids = np.empty((len(queries), k), self._ids.dtype)
+        ids = np.empty((len(queries), k), self._table.ids.dtype)
         scores = np.empty((len(queries), k), np.float32)
         for start, block, transformed in self._score_blocks(queries, own):
-            columns = np.stack(_map_rows(lambda row: nearest(row, k), block))
+            columns = np.stack(map_rows(lambda row: nearest(row, k), block))
             stop = start + len(block)
-            ids[start:stop] = self._ids[columns]
+            ids[start:stop] = self._table.ids[columns]
             raw = np.take_along_axis(block, columns, axis=1)
             scores[start:stop] = space.public_scores(raw, transformed)
         return ids, scores
@@ -125,9 +133,11 @@ class ExactIndex(Index):
 
         Args:
             queries: Array `(num_queries, dim)`.
-            query_labels: 1D array `(num_queries,)` of integers or strings.
-            reference_labels: 1D array `(num_references,)`, in the order that
-                `build` received.
+            query_labels: 1D array `(num_queries,)` of integers or strings, or
+                several labels for each query: a boolean matrix
+                `(num_queries, classes)` or a list of sets.
+            reference_labels: The labels of the references, in the same form
+                and in the order of `ids`.
             query_ids: 1D array `(num_queries,)`; the reference with the id of
                 a query is the query itself and takes no rank. Defaults to
                 `None`: nothing is left out.
@@ -163,23 +173,22 @@ class ExactIndex(Index):
         self._built_space()
         queries = as_embeddings(queries, "queries", self._rows.shape[1])
         own = self._rows_of(query_ids, len(queries), "query_ids")
-        labels = as_labels(query_labels, len(queries), "query_labels")
-        gallery = as_labels(
-            reference_labels, len(self._rows), "reference_labels"
-        )[self._order]
-        check_same_kind(labels, gallery, "query_labels", "reference_labels")
+        relevance = Relevance.of(
+            query_labels, len(queries), reference_labels, len(self._rows)
+        ).take(self._table.order)
         if max_rank is not None:
             (max_rank,) = as_counts(max_rank, "max_rank")
-        by_label = np.argsort(gallery, kind="stable")
-        starts = np.searchsorted(gallery[by_label], labels, "left")
-        stops = np.searchsorted(gallery[by_label], labels, "right")
         for start, block, _ in self._score_blocks(queries, own):
             columns = []
             for query in range(start, start + len(block)):
-                same_label = by_label[starts[query] : stops[query]]
-                columns.append(same_label[same_label != own[query]])
-            ranks = _map_rows(ranks_of, block, columns)
+                positives = relevance.rows(query)
+                columns.append(positives[positives != own[query]])
+            ranks = map_rows(ranks_of, block, columns)
             yield _gather(ranks, len(self._rows), max_rank)
+
+    def to_exact(self) -> "ExactIndex":
+        """The index itself."""
+        return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to an `.npz` file, whole or not at all.
@@ -191,8 +200,8 @@ class ExactIndex(Index):
         storage.write_npz(
             path,
             embeddings=self._rows,
-            ids=self._ids,
-            order=self._order,
+            ids=self._table.ids,
+            order=self._table.order,
             offset=space.offset,
             metric=self.metric,
             weights_hash=self.weights_hash or "",
@@ -210,20 +219,18 @@ class ExactIndex(Index):
         storage.check_weights_hash(path, stored, weights_hash)
         index = cls(str(arrays["metric"]), weights_hash=stored)
         rows = as_embeddings(arrays["embeddings"])
-        ids = as_ids(arrays["ids"], len(rows), "ids")
-        space = Space(index.metric, arrays["offset"])
-        index._set(space, rows, ids, arrays["order"])
+        table = IdTable(
+            as_ids(arrays["ids"], len(rows), "ids"), arrays["order"]
+        )
+        index._set(Space(index.metric, arrays["offset"]), rows, table)
         return index
 
-    def _set(
-        self,
-        space: Space,
-        rows: np.ndarray,
-        ids: np.ndarray,
-        order: np.ndarray,
-    ) -> None:
-        self._space, self._rows = space, rows
-        self._ids, self._order = ids, order
+    def _set(self, space: Space, rows: np.ndarray, table: IdTable) -> None:
+        """Takes rows and their ids, and sorts both by id."""
+        order = np.argsort(table.ids, kind="stable")
+        if (order[1:] < order[:-1]).any():
+            rows, table = rows[order], table.take(order)
+        self._space, self._rows, self._table = space, rows, table
         self._biases = space.biases(rows)
         self._duplicates, self._originals = duplicate_rows(rows)
 
@@ -238,8 +245,7 @@ class ExactIndex(Index):
     def _rows_of(self, ids: Any, num_queries: int, name: str) -> np.ndarray:
         if ids is None:
             return np.full(num_queries, -1)
-        wanted = as_ids(ids, num_queries, name)
-        return rows_of_ids(self._ids, wanted)
+        return self._table.rows_of(ids, num_queries, name)
 
     def _score_blocks(
         self, queries: np.ndarray, own: np.ndarray
@@ -261,21 +267,6 @@ class ExactIndex(Index):
             excluded = np.flatnonzero(own_rows >= 0)
             scores[excluded, own_rows[excluded]] = -np.inf
             yield start, scores, block
-
-
-def _map_rows(function: Callable, *sequences: Any) -> list:
-    """Maps over rows in threads: numpy lets them run while it works."""
-    scores = sequences[0]
-    if scores.size < MIN_SCORES_FOR_THREADS:
-        return list(map(function, *sequences))
-
-    def run(start: int) -> list:
-        stop = start + ROWS_PER_TASK
-        return list(map(function, *(rows[start:stop] for rows in sequences)))
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        parts = pool.map(run, range(0, len(scores), ROWS_PER_TASK))
-        return [result for part in parts for result in part]
 
 
 def _gather(

@@ -10,8 +10,8 @@ import numpy as np
 class Index(abc.ABC):
     """Finds the references nearest to a query.
 
-    References go in with `build`, queries are answered by `search`. A larger
-    score is nearer in every index.
+    References go in with `build` and come and go with `add` and `remove`;
+    `search` answers queries. A larger score is nearer in every index.
     """
 
     @property
@@ -38,6 +38,38 @@ class Index(abc.ABC):
         """
 
     @abc.abstractmethod
+    def add(self, embeddings: Any, ids: Any) -> Self:
+        """Takes more references in, beside those that are there.
+
+        Args:
+            embeddings: Array `(num_added, dim)`.
+            ids: 1D array `(num_added,)` of ids that the index does not have.
+
+        Returns:
+            The index itself.
+
+        Raises:
+            UsageError: If an id is there already, or the index cannot take
+                references in; the index is then as before.
+        """
+
+    @abc.abstractmethod
+    def remove(self, ids: Any) -> Self:
+        """Takes references out.
+
+        Args:
+            ids: 1D array of ids that the index has. At least one reference
+                must be left.
+
+        Returns:
+            The index itself.
+
+        Raises:
+            UsageError: If an id is unknown, nothing would be left, or the
+                index cannot take references out; the index is then as before.
+        """
+
+    @abc.abstractmethod
     def search(
         self, queries: Any, k: int, exclude_ids: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -57,8 +89,12 @@ class Index(abc.ABC):
         """
 
     @abc.abstractmethod
+    def to_exact(self) -> "Index":
+        """An exact index of the same references, to measure this one by."""
+
+    @abc.abstractmethod
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to a file, whole or not at all."""
+        """Writes the index, whole or not at all."""
 
     @classmethod
     @abc.abstractmethod

@@ -104,6 +104,38 @@ def map_at_r(positive_ranks: PositiveRanks) -> np.ndarray:
     return _hide_lone(positive_ranks, total / np.maximum(counts, 1))
 
 
+def map_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
+    """Average precision over the `k` nearest; its mean is MAP@K.
+
+    `1/min(R, k) * sum over ranks[i] <= k of (i / ranks[i])`. The sum has at
+    most `min(R, k)` terms of at most 1, so a perfect list of any length
+    scores 1. Others divide by `R` or by the number of positives found, and
+    get smaller or larger values.
+
+    Args:
+        positive_ranks: `PositiveRanks`.
+        k: Integer, how many references are looked at.
+
+    Returns:
+        Float64 array `(num_queries,)`, NaN where lone.
+
+    Example:
+
+    Three positives at ranks 1, 3 and 5, of which the two nearest references
+    show one: MAP@2 is `(1/1) / 2`.
+
+    >>> map_at_k(PositiveRanks([1, 3, 5], [0, 3], 6), k=2)
+    array([0.5])
+    """
+    (k,) = as_counts(k)
+    _require(positive_ranks, k, "map_at_k")
+    precision = _precision_at_positives(positive_ranks)
+    within = positive_ranks.ranks <= k
+    total = _sum_by_query(positive_ranks, np.where(within, precision, 0.0))
+    most = np.clip(np.asarray(positive_ranks.num_positives), 1, k)
+    return _hide_lone(positive_ranks, total / most)
+
+
 def average_precision(positive_ranks: PositiveRanks) -> np.ndarray:
     """Precision at each positive, averaged over all of them.
 

@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.validation import (
-    as_ids,
-    as_labels,
-    check_same_kind,
-)
+from keras_dml.evaluation.id_table import IdTable
+from keras_dml.evaluation.relevance import Relevance
 
 
 @dataclasses.dataclass(frozen=True)
 class PositiveRanks:
-    """At which ranks each query finds the references of its own class.
+    """At which ranks each query finds its positives.
 
+    Positives are the references that share its label, or one of its labels.
     The ranks of query `i` are `ranks[offsets[i]:offsets[i + 1]]`. A query
     without any positive is lone: its slice is empty and the metrics leave it
     out.
@@ -118,9 +116,11 @@ def ranks_from_ids(
     Args:
         neighbour_ids: 2D array `(num_queries, k)` of reference ids, nearest
             first, as `Index.search` returns them.
-        query_labels: 1D array `(num_queries,)` of integers or strings.
+        query_labels: 1D array `(num_queries,)` of integers or strings, or
+            several labels for each query: a boolean matrix
+            `(num_queries, classes)` or a list of sets.
         reference_ids: 1D array `(num_references,)` of integers or strings.
-        reference_labels: 1D array `(num_references,)`, the class of each id.
+        reference_labels: The labels of each id, in the same form.
         query_ids: 1D array `(num_queries,)`, or `None` when no query is in
             the gallery. Defaults to `None`.
 
@@ -146,14 +146,11 @@ def ranks_from_ids(
         )
     num_queries, length = neighbours.shape
     num_references = len(np.asarray(reference_ids))
-    ids = as_ids(reference_ids, num_references, "reference_ids")
-    gallery = as_labels(reference_labels, num_references, "reference_labels")
-    labels = as_labels(query_labels, num_queries, "query_labels")
-    check_same_kind(labels, gallery, "query_labels", "reference_labels")
-    order = np.argsort(ids, kind="stable")
-    found = rows_of_ids(
-        ids[order], as_ids(neighbours.ravel(), neighbours.size, "neighbour_ids")
+    table = IdTable.of(reference_ids, num_references)
+    relevance = Relevance.of(
+        query_labels, num_queries, reference_labels, num_references
     )
+    found = table.rows_of(neighbours.ravel(), neighbours.size, "neighbour_ids")
     if (found < 0).any():
         unknown = neighbours.ravel()[np.argmin(found)]
         raise UsageError(
@@ -162,11 +159,10 @@ def ranks_from_ids(
         )
     own = np.full(num_queries, -1)
     if query_ids is not None:
-        wanted = as_ids(query_ids, num_queries, "query_ids")
-        own = rows_of_ids(ids[order], wanted)
+        own = table.rows_of(query_ids, num_queries, "query_ids")
     found = found.reshape(neighbours.shape)
     is_own = found == own[:, None]
-    positive = (gallery[order][found] == labels[:, None]) & ~is_own
+    positive = relevance.among(found) & ~is_own
     ranks = np.cumsum(~is_own, axis=1)
     complete = length == num_references
     shortest = length - int(is_own.any())
@@ -176,31 +172,6 @@ def ranks_from_ids(
         ranks=ranks[positive],
         offsets=np.concatenate([[0], np.cumsum(positive.sum(axis=1))]),
         num_references=num_references,
-        num_positives=count_positives(labels, gallery[order], own),
+        num_positives=relevance.counts(own),
         max_rank=None if complete else shortest,
     )
-
-
-def rows_of_ids(sorted_ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Row of each wanted id among sorted unique ids, -1 where it is absent."""
-    check_same_kind(wanted, sorted_ids, "query_ids", "reference_ids")
-    if len(sorted_ids) > 1 and (sorted_ids[1:] == sorted_ids[:-1]).any():
-        repeated = sorted_ids[:-1][sorted_ids[1:] == sorted_ids[:-1]][0]
-        raise UsageError(
-            "`reference_ids` must be unique. "
-            f"Received: {repeated!r} more than once. Give each row its own id."
-        )
-    rows = np.searchsorted(sorted_ids, wanted)
-    rows = np.minimum(rows, len(sorted_ids) - 1)
-    return np.where(sorted_ids[rows] == wanted, rows, -1)
-
-
-def count_positives(
-    query_labels: np.ndarray, reference_labels: np.ndarray, own: np.ndarray
-) -> np.ndarray:
-    """How many references share the label of each query, itself left out."""
-    ordered = np.sort(reference_labels)
-    counts = np.searchsorted(ordered, query_labels, "right")
-    counts = counts - np.searchsorted(ordered, query_labels, "left")
-    own_label = reference_labels[np.maximum(own, 0)]
-    return counts - ((own >= 0) & (own_label == query_labels))

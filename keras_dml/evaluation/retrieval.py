@@ -7,46 +7,23 @@ from typing import Any
 import numpy as np
 
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.clustering import (
-    cluster,
+from keras_dml.evaluation.clustering import cluster
+from keras_dml.evaluation.exact_index import ExactIndex
+from keras_dml.evaluation.labels import is_multi_label
+from keras_dml.evaluation.metric_names import metric_function, values_by_query
+from keras_dml.evaluation.mutual_information import (
+    AVERAGES,
+    adjusted_mutual_information,
     normalized_mutual_information,
 )
-from keras_dml.evaluation.exact_index import ExactIndex
-from keras_dml.evaluation.metrics import (
-    map_at_r,
-    mean_over_queries,
-    r_precision,
-    recall_at_k,
-    reciprocal_rank,
-)
-from keras_dml.evaluation.positive_ranks import PositiveRanks
+from keras_dml.evaluation.positive_ranks import ranks_from_ids
+from keras_dml.evaluation.reranking import Reranking
+from keras_dml.evaluation.retrieval_inputs import RetrievalInputs
+from keras_dml.evaluation.retrieval_result import RetrievalResult
 from keras_dml.evaluation.spaces import Space
-from keras_dml.evaluation.validation import (
-    as_counts,
-    as_embeddings,
-    as_ids,
-    as_labels,
-)
+from keras_dml.evaluation.validation import as_counts
 
-
-@dataclasses.dataclass(frozen=True)
-class RetrievalResult:
-    """What `evaluate_retrieval` measured.
-
-    Args:
-        metrics: Dict of names such as `"recall@1"` to means in [0, 1].
-        per_query: Dict of the retrieval metrics to float64 arrays
-            `(num_queries,)`, NaN for lone queries.
-        num_queries: Integer, lone queries included.
-        num_references: Integer, the size of the gallery.
-        num_lone: Integer, queries without a positive, which no mean includes.
-    """
-
-    metrics: dict[str, float]
-    per_query: dict[str, np.ndarray]
-    num_queries: int
-    num_references: int
-    num_lone: int
+UNITS = ("queries", "classes")
 
 
 def evaluate_retrieval(
@@ -62,6 +39,10 @@ def evaluate_retrieval(
     clustering: bool = False,
     cluster_arguments: Mapping[str, Any] | None = None,
     seed: int = 0,
+    extra_metrics: Iterable[str] = (),
+    per_class: bool = False,
+    intervals: str | None = None,
+    reranking: Reranking | None = None,
 ) -> RetrievalResult:
     """Measures how well queries find the references of their class.
 
@@ -71,25 +52,37 @@ def evaluate_retrieval(
 
     Args:
         query_embeddings: Array `(num_queries, dim)` of real numbers.
-        query_labels: 1D array `(num_queries,)` of integers or strings.
+        query_labels: 1D array `(num_queries,)` of integers or strings; or
+            several labels for each query, as a 0-1 matrix
+            `(num_queries, classes)` or a list of sets. References that share
+            a label are positives.
         reference_embeddings: Array `(num_references, dim)` or `None` to
             search the queries. Defaults to `None`.
-        reference_labels: 1D array `(num_references,)`. Defaults to `None`.
+        reference_labels: Labels of the references. Defaults to `None`.
         query_ids: 1D array `(num_queries,)` of unique integers or strings.
             Defaults to `None`: positions.
         reference_ids: 1D array `(num_references,)`. Defaults to `None`.
         k: Integer or several, of Recall@K. Defaults to `(1, 2, 4, 8)`.
         normalize: Boolean, whether to compare by cosine, or by the Euclidean
             distance of the raw embeddings. Defaults to `True`.
-        clustering: Boolean, whether to cluster the queries and add NMI.
-            Defaults to `False`.
+        clustering: Boolean, whether to cluster the queries and add NMI and
+            AMI. Defaults to `False`.
         cluster_arguments: Dict of arguments for `cluster`, such as
             `{"init": "k-means++", "num_starts": 10}`. Defaults to `None`.
-        seed: Integer, of the clustering. Defaults to `0`.
+        seed: Integer, of the clustering and the bootstrap. Defaults to `0`.
+        extra_metrics: Strings, more metrics that `metric_function` knows,
+            such as `"map@10"` or `"precision@5"`. Defaults to `()`.
+        per_class: Boolean, whether to add a table of classes, and the value
+            of the worst class as `..._worst_class`. Defaults to `False`.
+        intervals: `"queries"` or `"classes"`, what to draw anew for 95 %
+            intervals, or `None` for none. Defaults to `None`.
+        reranking: `AlphaQueryExpansion` or `KReciprocal`, to measure what it
+            makes of the same embeddings, or `None`. Defaults to `None`.
 
     Returns:
         `RetrievalResult` with the metrics `recall@K`, `r_precision`, `map@r`,
-        `mrr`, and `nmi` and `nmi_geometric` when clustering.
+        `mrr`, and when clustering `nmi`, `nmi_geometric`, `ami` and
+        `ami_geometric`.
 
     Raises:
         UsageError: If arrays do not match, hold NaN, or no query has a
@@ -101,31 +94,34 @@ def evaluate_retrieval(
     >>> evaluate_retrieval(embeddings, [0, 0, 1, 1]).metrics["recall@1"]
     1.0
     """
-    ks = as_counts(k)
-    _check_references(
-        reference_embeddings, reference_labels, query_ids, reference_ids
+    names = _names(as_counts(k), extra_metrics)
+    _check_intervals(intervals)
+    inputs = RetrievalInputs.of(
+        query_embeddings,
+        query_labels,
+        reference_embeddings,
+        reference_labels,
+        query_ids,
+        reference_ids,
+        normalize,
     )
-    queries = as_embeddings(query_embeddings, "query_embeddings")
-    labels = as_labels(query_labels, len(queries), "query_labels")
-    if reference_embeddings is None:
-        references, gallery = queries, labels
-        query_ids = as_ids(query_ids, len(queries), "query_ids")
-        reference_ids = query_ids
-    else:
-        _check_not_itself(query_embeddings, reference_embeddings, query_ids)
-        references, gallery = reference_embeddings, reference_labels
-    metric = "cosine" if normalize else "euclidean"
-    references = as_embeddings(
-        references, "reference_embeddings", queries.shape[1]
-    )
-    index = ExactIndex(metric).build(references, reference_ids)
-    blocks = index.positive_rank_blocks(queries, labels, gallery, query_ids)
-    result = _summarize(_values_by_query(blocks, ks), len(references))
+    if clustering and is_multi_label(query_labels):
+        raise UsageError(
+            "`clustering` needs one label for each image. Received: several. "
+            "Leave it out."
+        )
+    result = _measure(inputs, names, None)
+    if reranking is not None:
+        reranked = _measure(inputs, names, reranking)
+        result = dataclasses.replace(result, reranked=reranked)
+    if per_class:
+        result = result.with_classes(inputs.labels)
+    if intervals:
+        classes = inputs.labels if intervals == "classes" else None
+        result = result.with_intervals(classes, seed=seed)
     if clustering:
         arguments = {"seed": seed, **(cluster_arguments or {})}
-        result.metrics.update(
-            _clustering_metrics(queries, labels, metric, arguments)
-        )
+        result.metrics.update(_clustering_metrics(inputs, arguments))
     return result
 
 
@@ -142,6 +138,8 @@ def retrieval_metrics(
     clustering: bool = False,
     cluster_arguments: Mapping[str, Any] | None = None,
     seed: int = 0,
+    extra_metrics: Iterable[str] = (),
+    per_class: bool = False,
 ) -> dict[str, float]:
     """The metrics of `evaluate_retrieval`, which has the same arguments.
 
@@ -166,82 +164,112 @@ def retrieval_metrics(
         clustering=clustering,
         cluster_arguments=cluster_arguments,
         seed=seed,
+        extra_metrics=extra_metrics,
+        per_class=per_class,
     ).metrics
 
 
-def _values_by_query(
-    blocks: Iterable[PositiveRanks], ks: tuple[int, ...]
-) -> dict[str, np.ndarray]:
-    parts: dict[str, list[np.ndarray]] = {}
-    for ranks in blocks:
-        values = {f"recall@{k}": recall_at_k(ranks, k) for k in ks}
-        values["r_precision"] = r_precision(ranks)
-        values["map@r"] = map_at_r(ranks)
-        values["mrr"] = reciprocal_rank(ranks)
-        for name, part in values.items():
-            parts.setdefault(name, []).append(part)
-    return {name: np.concatenate(part) for name, part in parts.items()}
-
-
-def _summarize(
-    per_query: dict[str, np.ndarray], num_references: int
+def evaluate_lists(
+    neighbour_ids: Any,
+    query_labels: Any,
+    reference_ids: Any,
+    reference_labels: Any,
+    query_ids: Any = None,
+    metrics: Iterable[str] = ("recall@1", "r_precision", "map@r"),
 ) -> RetrievalResult:
-    return RetrievalResult(
-        metrics={
-            name: mean_over_queries(values)
-            for name, values in per_query.items()
-        },
-        per_query=per_query,
-        num_queries=len(per_query["mrr"]),
-        num_references=num_references,
-        num_lone=int(np.isnan(per_query["mrr"]).sum()),
+    """Measures lists of neighbours, of any index or re-ranking.
+
+    Args:
+        neighbour_ids: 2D array `(num_queries, k)` of reference ids, nearest
+            first, as `Index.search` returns them.
+        query_labels: Labels of the queries, as for `evaluate_retrieval`.
+        reference_ids: 1D array `(num_references,)`.
+        reference_labels: Labels of the references.
+        query_ids: 1D array `(num_queries,)`; a query passes over its own id.
+            Defaults to `None`.
+        metrics: Strings that `metric_function` knows. Defaults to
+            `("recall@1", "r_precision", "map@r")`.
+
+    Returns:
+        `RetrievalResult`.
+
+    Raises:
+        UsageError: If arrays do not match, or a metric needs longer lists:
+            `r_precision` and `map@r` as long as the largest class, `mrr` and
+            `map` the whole gallery.
+
+    Example:
+
+    >>> lists = [[7, 5], [5, 7]]
+    >>> result = evaluate_lists(
+    ...     lists, [0, 1], [5, 7], [0, 1], metrics=["recall@1"]
+    ... )
+    >>> result.metrics["recall@1"]
+    0.0
+    """
+    ranks = ranks_from_ids(
+        neighbour_ids, query_labels, reference_ids, reference_labels, query_ids
+    )
+    return RetrievalResult.of(
+        values_by_query([ranks], metrics), ranks.num_references
     )
 
 
+def _names(ks: tuple[int, ...], extra: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(extra, str):
+        raise UsageError(
+            "`extra_metrics` must be several names. "
+            f"Received: extra_metrics={extra!r}. Put it in a list."
+        )
+    recalls = [f"recall@{k}" for k in ks]
+    names = (*recalls, "r_precision", "map@r", "mrr", *extra)
+    for name in names:
+        metric_function(name)
+    return tuple(dict.fromkeys(names))
+
+
+def _check_intervals(intervals: str | None) -> None:
+    if intervals is not None and intervals not in UNITS:
+        raise UsageError(
+            f"`intervals` must be one of {UNITS}, or None. "
+            f"Received: intervals={intervals!r}. Choose what is drawn anew."
+        )
+
+
+def _measure(
+    inputs: RetrievalInputs,
+    names: tuple[str, ...],
+    reranking: Reranking | None,
+) -> RetrievalResult:
+    if reranking is None:
+        index = ExactIndex(inputs.metric).build(
+            inputs.references, inputs.reference_ids
+        )
+        blocks = index.positive_rank_blocks(
+            inputs.queries,
+            inputs.labels,
+            inputs.reference_labels,
+            inputs.query_ids,
+        )
+    else:
+        blocks = reranking.positive_rank_blocks(inputs)
+    per_query = values_by_query(blocks, names)
+    return RetrievalResult.of(per_query, len(inputs.references))
+
+
 def _clustering_metrics(
-    embeddings: np.ndarray,
-    labels: np.ndarray,
-    metric: str,
-    arguments: Mapping[str, Any],
+    inputs: RetrievalInputs, arguments: Mapping[str, Any]
 ) -> dict[str, float]:
-    rows = Space.fit(embeddings, metric).transform(embeddings)
+    space = Space.fit(inputs.queries, inputs.metric)
+    rows, labels = space.transform(inputs.queries), inputs.labels
     clusters = cluster(rows, len(np.unique(labels)), **arguments)
-    return {
-        "nmi": normalized_mutual_information(labels, clusters),
-        "nmi_geometric": normalized_mutual_information(
-            labels, clusters, "geometric"
-        ),
-    }
-
-
-def _check_references(
-    embeddings: Any, labels: Any, query_ids: Any, reference_ids: Any
-) -> None:
-    if (embeddings is None) != (labels is None):
-        raise UsageError(
-            "`reference_embeddings` and `reference_labels` must be given "
-            "together. Received: one of them. Give both, or neither to "
-            "search the queries."
+    metrics = {}
+    for average in AVERAGES:
+        suffix = "" if average == "arithmetic" else f"_{average}"
+        metrics[f"nmi{suffix}"] = normalized_mutual_information(
+            labels, clusters, average
         )
-    if embeddings is None and reference_ids is not None:
-        raise UsageError(
-            "`reference_ids` needs `reference_embeddings`. Received: "
-            "`reference_ids` alone. Name the queries by `query_ids`."
+        metrics[f"ami{suffix}"] = adjusted_mutual_information(
+            labels, clusters, average
         )
-    if embeddings is not None and (query_ids is None) != (
-        reference_ids is None
-    ):
-        raise UsageError(
-            "`query_ids` and `reference_ids` must be given together when "
-            "there are references. Received: one of them. Give both, or "
-            "neither when no query is in the gallery."
-        )
-
-
-def _check_not_itself(queries: Any, references: Any, query_ids: Any) -> None:
-    if references is queries and query_ids is None:
-        raise UsageError(
-            "`reference_embeddings` must not be the `query_embeddings` "
-            "themselves, or each query finds itself. Received: one array as "
-            "both. Leave the references out, or give ids."
-        )
+    return metrics

@@ -9,6 +9,8 @@ from keras_dml.errors import UsageError
 
 METRICS = ("cosine", "euclidean", "dot")
 
+ROWS_PER_BLOCK = 4096
+
 
 @dataclasses.dataclass(frozen=True)
 class Space:
@@ -44,7 +46,7 @@ class Space:
         if self.metric == "cosine":
             norms = np.sqrt(squares, out=squares)
             norms[norms == 0] = 1.0
-            return (rows / norms[:, None]).astype(np.float32, copy=False)
+            return _divide(rows, norms)
         if squares.max() > np.finfo(np.float32).max / 4:
             raise UsageError(
                 f"Embeddings are too large to be compared by {self.metric!r} "
@@ -73,6 +75,24 @@ class Space:
             return scores
         squares = np.einsum("ij,ij->i", queries, queries)
         return np.minimum(2 * scores - squares[:, None], 0.0)
+
+
+def check_metric(metric: str) -> None:
+    """Refuses what is no metric."""
+    if metric not in METRICS:
+        raise UsageError(
+            f"`metric` must be one of {METRICS}. "
+            f"Received: metric={metric!r}. Choose one of them."
+        )
+
+
+def _divide(rows: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """Quotients in float64, rounded to float32 a few rows at a time."""
+    quotients = np.empty(rows.shape, np.float32)
+    for start in range(0, len(rows), ROWS_PER_BLOCK):
+        block = slice(start, start + ROWS_PER_BLOCK)
+        quotients[block] = rows[block] / norms[block, None]
+    return quotients
 
 
 def _coarse_centre(rows: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Exports a run's embedder, compared on some of its test images."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,89 @@ import numpy as np
 from keras_dml.config import RunConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
-from keras_dml.export import export_embedder
-from keras_dml.run.data import evaluation_batches
+from keras_dml.errors import RunError, UsageError
+from keras_dml.export import Gallery, export_embedder
+from keras_dml.models import load_embedder
+from keras_dml.run.data import evaluation_batches, load_run_data
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.hashing import weights_hash
+from keras_dml.run.trained_run import with_data
 
 COMPARED_IMAGES = 500
+CALIBRATION_IMAGES = 200
+
+
+def export_run(
+    run: str | Path,
+    formats: Sequence[str],
+    *,
+    quantize: Sequence[str] = ("none",),
+    dynamic_batch: bool = False,
+    with_gallery: bool = False,
+    max_drop: float | None = None,
+    output: str | Path | None = None,
+    data_dir: str | Path | None = None,
+    force: bool = False,
+) -> list[dict[str, Any]]:
+    """Exports the embedder of a finished run and checks each artefact.
+
+    Args:
+        run: The run folder.
+        formats: Any of `saved_model`, `litert` and `onnx`.
+        quantize: Quantizations of LiteRT: any of `none`, `float16`,
+            `dynamic_range` and `int8`, which is calibrated on images that
+            the run was trained on. Defaults to `("none",)`.
+        dynamic_batch: Whether LiteRT takes any number of images at once.
+            Defaults to `False`.
+        with_gallery: Whether the test references go beside LiteRT, to search
+            on the device. Defaults to `False`.
+        max_drop: The largest drop of R@1 or MAP@R that is allowed; an
+            artefact that drops more is kept under `.rejected`. Defaults to
+            `None`: any is allowed.
+        output: Folder of the artefacts. Defaults to `None`, `RUN/export`.
+        data_dir: Where the data are. Defaults to `None`, where they were.
+        force: Whether to replace a folder that is not an export. Defaults to
+            `False`.
+
+    Returns:
+        One row per artefact: sizes, cosines, retrieval and times beside the
+        embedder's own.
+
+    Raises:
+        UsageError: There is no finished run, or the arguments do not go
+            together.
+        RunError: The run's files do not belong together or change meanwhile,
+            a format cannot express the model, or an artefact was rejected.
+
+    Example:
+
+    ```python
+    export_run("runs/digits", ["litert"], quantize=["int8"], max_drop=0.01)
+    ```
+    """
+    folder = RunFolder.open(run)
+    metrics = folder.read_metrics()
+    check = unchanged_files(folder)
+    config = with_data(folder.load_config(), None, data_dir)
+    embedder = load_embedder(folder.embedder)
+    check_embedder(embedder, config, metrics)
+    data = load_run_data(config)
+    return export_compared(
+        embedder,
+        data.test,
+        config,
+        metrics,
+        formats,
+        Path(output) if output else folder.export,
+        force,
+        train=data.train,
+        quantize=quantize,
+        dynamic_batch=dynamic_batch,
+        with_gallery=with_gallery,
+        max_drop=max_drop,
+        compared_images=2 * COMPARED_IMAGES,
+        check=check,
+    )
 
 
 def export_compared(
@@ -24,36 +104,67 @@ def export_compared(
     formats: Sequence[str],
     output: Path,
     force: bool = False,
+    *,
+    train: Manifest | None = None,
+    quantize: Sequence[str] = ("none",),
+    dynamic_batch: bool = False,
+    with_gallery: bool = False,
+    max_drop: float | None = None,
+    compared_images: int = COMPARED_IMAGES,
+    check: Callable[[], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Exports an embedder and logs how each artefact compares with it.
 
     Args:
         embedder: The trained embedder.
-        test: Test images; the first classes of about 500 images are compared.
+        test: Test images; the first classes of about `compared_images` images
+            are compared.
         config: The settled configuration.
         metrics: The run's results, for the manifests of the artefacts.
-        formats: Any of `saved_model` and `litert`.
+        formats: Any of `saved_model`, `litert` and `onnx`.
         output: Folder of the artefacts.
         force: Whether to replace folders that are not exports.
+        train: Training images, to calibrate int8. Defaults to `None`.
+        quantize: See `export_run`.
+        dynamic_batch: See `export_run`.
+        with_gallery: See `export_run`.
+        max_drop: See `export_run`.
+        compared_images: About how many images to compare. Defaults to `500`.
+        check: Called before anything is put in place. Defaults to `None`.
 
     Returns:
         One row per artefact, the embedder's own first.
+
+    Raises:
+        UsageError: The arguments do not go together.
+        RunError: A format cannot express the model, or an artefact was
+            rejected.
     """
-    compared = _first_classes(test)
-    batches = evaluation_batches(compared, config)
+    compared = _first_classes(test, compared_images)
+    facts = {
+        key: metrics[key]
+        for key in ("dataset", "recipe", "backbone", "seed", "after")
+    }
+    calibration = None
+    if train is not None:
+        facts["labels"] = list(train.class_names)
+        calibration = _calibration(train, config)
     rows = export_embedder(
         embedder,
         formats,
         output,
-        np.concatenate([inputs["image"] for inputs, _ in batches]),
+        np.concatenate(list(_images(compared, config))),
         compared.labels,
+        quantize=quantize,
+        dynamic_batch=dynamic_batch,
+        calibration=calibration,
+        gallery=_gallery(test, config) if with_gallery else None,
+        max_drop=max_drop,
         resize=config.augmentation.resize,
         squash=config.augmentation.squash,
-        metadata={
-            key: metrics[key]
-            for key in ("dataset", "recipe", "backbone", "seed", "after")
-        },
+        metadata=facts,
         force=force,
+        check=check,
     )
     cells = [list(rows[0]), *([_cell(v) for v in row.values()] for row in rows)]
     logger.info(
@@ -65,10 +176,114 @@ def export_compared(
     return rows
 
 
-def _first_classes(manifest: Manifest) -> Manifest:
+def check_embedder(
+    embedder: keras.Model, config: RunConfig, metrics: Mapping[str, Any]
+) -> None:
+    """Refuses an embedder that is not the one the run has made.
+
+    Args:
+        embedder: What `embedder.keras` holds.
+        config: The run's configuration.
+        metrics: The run's results; the hash of the weights is compared where
+            they have one.
+
+    Raises:
+        RunError: Shapes or weights differ.
+    """
+    expected = (tuple(config.data.image_shape), config.model.dim)
+    found = (tuple(embedder.input_shape[1:]), embedder.output_shape[-1])
+    if expected != found:
+        raise RunError(
+            "`embedder.keras` is not of this run: it embeds images of shape "
+            f"{found[0]} in {found[1]} dimensions; the run's `config.yaml` "
+            f"says {expected[0]} and {expected[1]}. Restore the file, or "
+            "train the run again."
+        )
+    recorded = metrics.get("weights_hash")
+    if recorded is not None and recorded != weights_hash(embedder):
+        raise RunError(
+            "`embedder.keras` has other weights than those that "
+            "`metrics.json` was measured with. Restore the file, or train the "
+            "run again."
+        )
+
+
+def unchanged_files(folder: RunFolder) -> Callable[[], None]:
+    """Notes a run's files now; the function returned refuses if they differ.
+
+    Args:
+        folder: The run.
+
+    Returns:
+        Function that raises a `RunError` when a file has changed.
+    """
+    files = (folder.config, folder.metrics, folder.embedder)
+    before = [_digest(file) for file in files]
+
+    def check():
+        changed = [
+            file.name
+            for file, digest in zip(files, before, strict=True)
+            if _digest(file) != digest
+        ]
+        if changed:
+            raise RunError(
+                f"{', '.join(changed)} changed in {folder.path} while it was "
+                "exported. Nothing was written. Export again when nothing "
+                "else writes to the run."
+            )
+
+    return check
+
+
+def _digest(file: Path) -> str | None:
+    try:
+        with open(file, "rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _images(manifest: Manifest, config: RunConfig) -> Iterator[np.ndarray]:
+    for inputs, _ in evaluation_batches(manifest, config):
+        yield np.asarray(inputs["image"])
+
+
+def _calibration(train: Manifest, config: RunConfig) -> Iterator[np.ndarray]:
+    """Some training images, in uint8 as a client gives them."""
+    generator = np.random.default_rng(config.seed)
+    rows = generator.permutation(len(train))[:CALIBRATION_IMAGES]
+    for batch in _images(train.select(rows), config):
+        yield from np.rint(batch).astype("uint8")
+
+
+class _ReferenceBatches:
+    """Batches of images that can be gone through again."""
+
+    def __init__(self, manifest: Manifest, config: RunConfig) -> None:
+        self._manifest = manifest
+        self._config = config
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return _images(self._manifest, self._config)
+
+
+def _gallery(test: Manifest, config: RunConfig) -> Gallery:
+    """The test images that queries are answered with."""
+    references = test.select(test.role != "query")
+    if not len(references):
+        raise UsageError("The test set has no references for a gallery.")
+    return Gallery(
+        _ReferenceBatches(references, config),
+        labels=[references.class_names[row] for row in references.labels],
+        ids=references.ids.tolist(),
+    )
+
+
+def _first_classes(manifest: Manifest, count: int) -> Manifest:
     """Whole classes, so that images keep their positives."""
     counts = np.cumsum(np.bincount(manifest.labels))
-    last = min(np.searchsorted(counts, COMPARED_IMAGES), len(counts) - 1)
+    last = min(np.searchsorted(counts, count), len(counts) - 1)
     return manifest.select(manifest.labels <= last)
 
 

@@ -24,11 +24,17 @@ def neighbours(queries, references, ids, query_ids, metric):
     return lists
 
 
-def metrics(lists, query_labels, reference_labels, k):
-    """Means over the queries that have a positive, and how many have none."""
+def metrics(lists, query_labels, reference_labels, k, shares=False):
+    """Means over the queries that have a positive, and how many have none.
+
+    Labels are equal in positives, or `shares` an element.
+    """
     totals, lone = {}, 0
     for label, row in zip(query_labels, lists, strict=True):
-        hits = [reference_labels[j] == label for j in row]
+        if shares:
+            hits = [bool(reference_labels[j] & label) for j in row]
+        else:
+            hits = [reference_labels[j] == label for j in row]
         count = sum(hits)
         if count == 0:
             lone += 1

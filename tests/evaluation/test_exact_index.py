@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from keras_dml.errors import UsageError
-from keras_dml.evaluation import ExactIndex, Index
-from keras_dml.evaluation import exact_index as exact_index_module
+from keras_dml.evaluation import ExactIndex, Index, row_threads
 from tests.evaluation import naive
 
 METRICS = ("cosine", "euclidean", "dot")
@@ -80,7 +79,7 @@ def test_duplicates_tie_whatever_the_blocks(metric, block_rows, rows, dim):
 @pytest.mark.parametrize("classes", [2, 90])
 def test_blocks_and_threads_do_not_change_ranks(classes, threads, monkeypatch):
     if threads:
-        monkeypatch.setattr(exact_index_module, "MIN_SCORES_FOR_THREADS", 1)
+        monkeypatch.setattr(row_threads, "MIN_SCORES_FOR_THREADS", 1)
     embeddings, labels = make(300), np.arange(300) % classes
     ids = np.arange(300)
     small = ExactIndex(block_bytes=4 * 300 * 70).build(embeddings)
@@ -195,6 +194,44 @@ def test_build_replaces_and_returns_the_index():
     assert index.build(make(3)) is index
     index.build(make(4), list("dcba"))
     np.testing.assert_array_equal(index.ids, list("dcba"))
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_adding_and_removing_equal_building(metric):
+    embeddings, queries = make(40), make(9, seed=1)
+    embeddings[30:33] = embeddings[3]
+    labels = np.arange(40) % 4
+    ids = np.random.default_rng(2).permutation(100)[:40]
+    kept = np.delete(np.arange(40), [0, 12, 39])
+    index = ExactIndex(metric).build(embeddings[:25], ids[:25])
+    index.remove(ids[[12]]).add(embeddings[25:], ids[25:])
+    index.remove(ids[[39, 0]])
+    whole = ExactIndex(metric).build(embeddings[kept], ids[kept])
+    np.testing.assert_array_equal(index.ids, ids[kept])
+    for a, b in zip(
+        index.search(queries, 37), whole.search(queries, 37), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(
+        index.positive_ranks(queries, labels[:9], labels[kept]).ranks,
+        whole.positive_ranks(queries, labels[:9], labels[kept]).ranks,
+    )
+
+
+def test_several_labels_for_each_image():
+    embeddings = make(30)
+    labels = [{i % 3, 3 + i % 4} for i in range(30)]
+    index = ExactIndex().build(embeddings, np.arange(30)[::-1])
+    ranks = index.positive_ranks(embeddings[:5], labels[:5], labels)
+    neighbours, _ = index.search(embeddings[:5], 30)
+    for query in range(5):
+        slots = slice(*ranks.offsets[query : query + 2])
+        expected = [
+            rank
+            for rank, found in enumerate(neighbours[query], 1)
+            if labels[query] & labels[29 - found]
+        ]
+        np.testing.assert_array_equal(ranks.ranks[slots], expected)
 
 
 def test_refuses_use_before_build():

@@ -6,6 +6,7 @@ from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
     PositiveRanks,
     average_precision,
+    map_at_k,
     map_at_r,
     mean_over_queries,
     precision_at_k,
@@ -29,6 +30,10 @@ RANKS = PositiveRanks([1, 3, 5, 4], [0, 3, 3, 4], num_references=6)
         (recall_at_k(RANKS, 4), [1.0, np.nan, 1.0]),
         (recall_at_k(RANKS, 100), [1.0, np.nan, 1.0]),
         (precision_at_k(RANKS, 3), [2 / 3, np.nan, 0.0]),
+        (map_at_k(RANKS, 1), [1.0, np.nan, 0.0]),
+        (map_at_k(RANKS, 2), [1 / 2, np.nan, 0.0]),
+        (map_at_k(RANKS, 4), [(1 + 2 / 3) / 3, np.nan, 1 / 4]),
+        (map_at_k(RANKS, 100), [(1 + 2 / 3 + 3 / 5) / 3, np.nan, 1 / 4]),
     ],
 )
 def test_worked_example(values, by_hand):
@@ -67,6 +72,8 @@ def test_identities(seed):
     assert (np.diff(recall, axis=0) >= 0).all() and recall[-1].all()
     assert (map_at_r(ranks) <= r_precision(ranks))[found].all()
     assert (map_at_r(ranks) <= average_precision(ranks))[found].all()
+    np.testing.assert_array_equal(map_at_k(ranks, 25), average_precision(ranks))
+    np.testing.assert_array_equal(map_at_k(ranks, 1), recall_at_k(ranks, 1))
 
 
 def test_blocks_of_queries_change_no_bit():
@@ -94,6 +101,7 @@ def test_cut_ranks_give_what_they_can():
     cut = PositiveRanks([1, 3], [0, 2], 50, num_positives=[3], max_rank=4)
     assert map_at_r(cut) == pytest.approx([(1 + 2 / 3) / 3])
     assert recall_at_k(cut, 4) == [1.0]
+    assert map_at_k(cut, 2) == [1 / 2]
 
 
 @pytest.mark.parametrize(
@@ -105,6 +113,7 @@ def test_cut_ranks_give_what_they_can():
         reciprocal_rank,
         lambda ranks: recall_at_k(ranks, 3),
         lambda ranks: precision_at_k(ranks, 3),
+        lambda ranks: map_at_k(ranks, 3),
     ],
 )
 def test_ranks_cut_too_early_are_refused(metric):

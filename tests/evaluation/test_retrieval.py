@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from keras_dml.errors import UsageError
-from keras_dml.evaluation import evaluate_retrieval, retrieval_metrics
+from keras_dml.evaluation import (
+    ExactIndex,
+    evaluate_lists,
+    evaluate_retrieval,
+    retrieval_metrics,
+)
 from tests.evaluation import naive
 
 K = (1, 2, 8, 1000)
@@ -128,6 +133,123 @@ def test_lone_queries_are_counted_and_left_out():
     )
 
 
+def test_extra_metrics_against_loops():
+    embeddings, labels = clustered(40)
+    lists = naive.neighbours(
+        embeddings, embeddings, np.arange(40), np.arange(40), "cosine"
+    )
+    names = ("map@3", "precision@5", "map", "recall@16")
+    metrics = retrieval_metrics(embeddings, labels, k=1, extra_metrics=names)
+    found = {name: [] for name in names}
+    for label, row in zip(labels, lists, strict=True):
+        hits = [labels[j] == label for j in row]
+        precisions = [sum(hits[: i + 1]) / (i + 1) for i in range(len(hits))]
+        count = sum(hits)
+        found["map@3"].append(
+            sum(precisions[i] for i in range(3) if hits[i]) / min(count, 3)
+        )
+        found["precision@5"].append(sum(hits[:5]) / 5)
+        found["map"].append(
+            sum(p for p, hit in zip(precisions, hits, strict=True) if hit)
+            / count
+        )
+        found["recall@16"].append(any(hits[:16]))
+    for name in names:
+        assert metrics[name] == pytest.approx(np.mean(found[name]), abs=1e-12)
+
+
+def test_map_at_the_size_of_every_class_is_map_at_r():
+    embeddings, _ = clustered(40)
+    labels = np.arange(40) % 8
+    metrics = retrieval_metrics(embeddings, labels, extra_metrics=["map@4"])
+    assert metrics["map@4"] == metrics["map@r"]
+
+
+def test_one_class_is_always_found():
+    embeddings, _ = clustered(30)
+    result = evaluate_retrieval(embeddings, np.zeros(30, int), per_class=True)
+    assert set(result.metrics.values()) == {1.0}
+    assert result.per_class.worst("map@r") == (0, 1.0)
+
+
+def test_several_labels_as_matrix_and_as_sets_against_loops():
+    embeddings, _ = clustered(40)
+    matrix = np.random.default_rng(5).random((40, 6)) < 0.25
+    matrix[7] = False
+    sets = [set(np.flatnonzero(row)) for row in matrix]
+    lists = naive.neighbours(
+        embeddings, embeddings, np.arange(40), np.arange(40), "cosine"
+    )
+    expected, lone = naive.metrics(lists, sets, sets, K, shares=True)
+    for labels in (matrix, matrix.astype("uint8"), sets, np.array(sets)):
+        result = evaluate_retrieval(embeddings, labels, k=K)
+        assert result.metrics == pytest.approx(expected, abs=1e-12)
+        assert result.num_lone == lone >= 1
+
+
+def test_several_labels_in_a_gallery():
+    references, _ = clustered(30)
+    queries, _ = clustered(17, seed=1)
+    generator = np.random.default_rng(5)
+    gallery = [set(generator.choice(list("abcdef"), 2)) for _ in range(30)]
+    labels = [set(generator.choice(list("abcdefg"), 2)) for _ in range(17)]
+    lists = naive.neighbours(queries, references, range(30), None, "cosine")
+    expected, lone = naive.metrics(lists, labels, gallery, K, shares=True)
+    result = evaluate_retrieval(queries, labels, references, gallery, k=K)
+    assert result.metrics == pytest.approx(expected, abs=1e-12)
+    assert result.num_lone == lone
+
+
+def test_sets_of_one_label_equal_single_labels():
+    embeddings, labels = clustered(40)
+    sets = [{label} for label in labels.tolist()]
+    single = evaluate_retrieval(embeddings, labels, per_class=True)
+    several = evaluate_retrieval(embeddings, sets, per_class=True)
+    assert several.metrics == pytest.approx(single.metrics, abs=1e-15)
+
+
+def test_intervals_of_queries_and_of_classes():
+    embeddings, labels = clustered(200, classes=20)
+    by_query = evaluate_retrieval(embeddings, labels, intervals="queries")
+    by_class = evaluate_retrieval(embeddings, labels, intervals="classes")
+    for result, unit in ((by_query, "queries"), (by_class, "classes")):
+        assert set(result.intervals) == set(result.metrics)
+        for name, interval in result.intervals.items():
+            assert interval.low < interval.value < interval.high
+            assert interval.value == pytest.approx(result.metrics[name])
+            assert interval.unit == unit
+    again = evaluate_retrieval(embeddings, labels, intervals="classes")
+    assert again.intervals == by_class.intervals
+    assert by_query.metrics == by_class.metrics
+    assert evaluate_retrieval(embeddings, labels).intervals == {}
+
+
+def test_the_worst_class_is_among_the_metrics_when_asked():
+    embeddings, labels = clustered(60)
+    result = evaluate_retrieval(embeddings, labels, per_class=True)
+    for name, values in result.per_query.items():
+        means = [values[labels == label].mean() for label in range(5)]
+        worst = result.metrics[f"{name}_worst_class"]
+        assert worst == pytest.approx(min(means))
+        assert result.per_class.worst(name) == (np.argmin(means), worst)
+    assert evaluate_retrieval(embeddings, labels).per_class is None
+
+
+def test_lists_of_an_index_give_the_same_metrics():
+    embeddings, labels = clustered(60)
+    ids = np.arange(60)
+    index = ExactIndex().build(embeddings, ids)
+    lists, _ = index.search(embeddings, 30, exclude_ids=ids)
+    listed = evaluate_lists(
+        lists, labels, ids, labels, ids, ["recall@8", "map@r", "r_precision"]
+    )
+    whole = retrieval_metrics(embeddings, labels)
+    for name, value in listed.metrics.items():
+        assert value == whole[name]
+    with pytest.raises(UsageError, match="`reciprocal_rank` needs"):
+        evaluate_lists(lists, labels, ids, labels, ids, ["mrr"])
+
+
 def test_string_labels_equal_integer_labels():
     embeddings, labels = clustered(30)
     named = [f"class {label}" for label in labels]
@@ -145,7 +267,7 @@ def test_non_contiguous_embeddings():
     )
 
 
-def test_clustering_adds_nmi_in_both_averages():
+def test_clustering_adds_nmi_and_ami_in_both_averages():
     embeddings, labels = clustered(60)
     metrics = retrieval_metrics(
         embeddings,
@@ -154,6 +276,8 @@ def test_clustering_adds_nmi_in_both_averages():
         cluster_arguments={"init": "k-means++", "num_starts": 3},
     )
     assert 0.1 < metrics["nmi"] <= metrics["nmi_geometric"] < 0.9
+    assert 0.1 < metrics["ami"] <= metrics["ami_geometric"]
+    assert metrics["ami"] < metrics["nmi"]
     assert metrics == retrieval_metrics(
         embeddings,
         labels,
@@ -162,11 +286,10 @@ def test_clustering_adds_nmi_in_both_averages():
     )
 
 
-def test_both_functions_have_one_signature():
-    assert (
-        inspect.signature(retrieval_metrics).parameters
-        == inspect.signature(evaluate_retrieval).parameters
-    )
+def test_both_functions_share_what_changes_the_metrics():
+    whole = dict(inspect.signature(evaluate_retrieval).parameters)
+    del whole["intervals"], whole["reranking"]
+    assert dict(inspect.signature(retrieval_metrics).parameters) == whole
 
 
 @pytest.mark.parametrize(
@@ -194,14 +317,44 @@ def test_refuses(arguments, message):
     [
         ({"k": 0}, "`k` must be a positive integer"),
         ({"k": (1, 2.5)}, "`k` must be a positive integer"),
-        ({"query_ids": [1, 1, 2]}, "`reference_ids` must be unique"),
+        ({"query_ids": [1, 1, 2]}, "must be unique. Received: .*1"),
         ({"query_ids": [1, 2]}, r"`query_ids` must have the shape `\(3,\)`"),
         ({"reference_ids": [1, 2, 3]}, "needs `reference_embeddings`"),
+        ({"extra_metrics": "map@10"}, "must be several names"),
+        ({"extra_metrics": ["map@0"]}, "A metric must be one of"),
+        ({"extra_metrics": ["ndcg@5"]}, "Received: 'ndcg@5'"),
+        ({"intervals": "images"}, "`intervals` must be one of"),
     ],
 )
 def test_refuses_arguments(arguments, message):
     with pytest.raises(UsageError, match=message):
-        retrieval_metrics(np.ones((3, 2)), [0, 0, 0], **arguments)
+        evaluate_retrieval(np.ones((3, 2)), [0, 0, 0], **arguments)
+
+
+@pytest.mark.parametrize(
+    "labels, gallery, message",
+    [
+        ([{0}, {1}], None, "`query_labels` must have one row or set for each"),
+        ([[0, 2]] * 3, None, "nothing but 0 and 1"),
+        ([[0.0, 1.0]] * 3, None, "nothing but 0 and 1"),
+        ([{0.5}] * 3, None, "`query_labels` must hold integers or strings"),
+        ([{0}, 1, {2}], None, "`query_labels`"),
+        (np.eye(3, dtype=int), np.eye(4, dtype=int), "must have one form"),
+        (np.eye(3, dtype=int), [{0}] * 4, "must have one form"),
+        ([{"a"}] * 3, [{0}] * 4, "both be integers or both strings"),
+        ([{0}, {1}, set()], None, "needs a query with a positive"),
+        ([set()] * 3, None, "needs a query with a positive"),
+    ],
+)
+def test_refuses_labels(labels, gallery, message):
+    references = None if gallery is None else np.ones((4, 2))
+    with pytest.raises(UsageError, match=message):
+        evaluate_retrieval(np.ones((3, 2)), labels, references, gallery)
+
+
+def test_refuses_clusters_of_several_labels():
+    with pytest.raises(UsageError, match="needs one label for each"):
+        evaluate_retrieval(np.ones((2, 2)), [{0}, {0}], clustering=True)
 
 
 def test_refuses_ids_on_one_side_alone():
@@ -222,6 +375,13 @@ def test_refuses_values_that_are_not_finite_and_names_the_row(value):
     embeddings[3:, 1] = value
     with pytest.raises(UsageError, match=r"2 row\(s\).* first is row 3"):
         retrieval_metrics(embeddings, [0] * 5)
+
+
+def test_refuses_references_that_are_not_finite():
+    references = np.ones((5, 2), "float16")
+    references[2, 0] = np.nan
+    with pytest.raises(UsageError, match="`reference_emb.* first is row 2"):
+        evaluate_retrieval(np.ones((3, 2)), [0] * 3, references, [0] * 5)
 
 
 def test_imports_without_tensorflow():

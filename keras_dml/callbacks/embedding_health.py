@@ -1,0 +1,119 @@
+"""Whether embeddings collapse while training."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_dml import evaluation
+from keras_dml.callbacks.retrieval_evaluation import RetrievalEvaluation
+
+CONSTANTS = {"class_dim"}
+
+
+class EmbeddingHealth(keras.callbacks.Callback):
+    """Writes the health of the embeddings into the logs.
+
+    It looks at the embeddings that a `RetrievalEvaluation` made in the same
+    epoch, which must stand before it in the list of callbacks, and adds
+    `val_effective_dim`, `val_similarity_gap`, ... to its entries; see
+    `evaluation.embedding_health`. When they are collapsed in two evaluations
+    in a row, by `evaluation.collapse_warning`, it warns, once in the life of
+    the callback. One evaluation alone may be that of a network which has
+    barely started.
+
+    Args:
+        retrieval: `RetrievalEvaluation`.
+        proxies: `Proxies` layer, or a function without arguments that
+            returns an array `(num_proxies, dim)`, for `proxy_occupancy`.
+            Defaults to `None`: not measured.
+        warn: Function of a message. Defaults to `warnings.warn`.
+
+    Attributes:
+        health: Dict, the latest results without prefix.
+
+    Raises:
+        ValueError: If `retrieval` is no `RetrievalEvaluation`, or stands
+            after this callback.
+
+    Example:
+
+    ```python
+    retrieval = RetrievalEvaluation(embedder, validation_batches)
+    health = EmbeddingHealth(retrieval, trainer.get_layer("proxies"))
+    trainer.fit(batches, epochs=20, callbacks=[retrieval, health])
+    ```
+    """
+
+    def __init__(
+        self,
+        retrieval: RetrievalEvaluation,
+        proxies: keras.layers.Layer | Callable[[], Any] | None = None,
+        warn: Callable[[str], Any] = warnings.warn,
+    ) -> None:
+        super().__init__()
+        if not isinstance(retrieval, RetrievalEvaluation):
+            raise ValueError(
+                "`retrieval` of `EmbeddingHealth` must be the "
+                "`RetrievalEvaluation` that embeds the images. "
+                f"Received: retrieval={retrieval!r}"
+            )
+        self.retrieval = retrieval
+        self.proxies = proxies
+        self.warn = warn
+        self.health: dict[str, float] = {}
+        self._was_collapsed = False
+        self._warned = False
+
+    def on_epoch_end(self, epoch, logs=None):
+        if (epoch + 1) % self.retrieval.every:
+            return
+        self.health = self.measure()
+        if logs is not None:
+            for name in self.health.keys() - CONSTANTS:
+                logs[self.retrieval.prefix + name] = self.health[name]
+        self._check(epoch)
+
+    def measure(self) -> dict[str, float]:
+        """The health of the latest embeddings, without the prefix."""
+        if self.retrieval.embeddings is None:
+            raise ValueError(
+                "`EmbeddingHealth` must stand after its `RetrievalEvaluation` "
+                "in the list of callbacks. Received: no embeddings yet"
+            )
+        return evaluation.embedding_health(
+            self.retrieval.embeddings,
+            self.retrieval.labels,
+            self._proxies(),
+            self.retrieval.normalize,
+        )
+
+    def _proxies(self) -> np.ndarray | None:
+        if self.proxies is None:
+            return None
+        values = self.proxies
+        if isinstance(values, keras.layers.Layer):
+            values = values.proxies
+        else:
+            values = values()
+        values = np.asarray(ops.convert_to_numpy(values))
+        # Several centres of a class are several proxies.
+        return values.reshape(-1, values.shape[-1])
+
+    def _check(self, epoch):
+        reason = evaluation.collapse_warning(
+            self.health, self.retrieval.normalize
+        )
+        again = self._was_collapsed and reason is not None
+        self._was_collapsed = reason is not None
+        if not again or self._warned:
+            return
+        self._warned = True
+        self.warn(
+            f"The embeddings have collapsed by epoch {epoch}. {reason} Lower "
+            "the learning rate, mine easier negatives, or look for a loss "
+            "that only pulls images together."
+        )

@@ -1,0 +1,166 @@
+"""Embeddings with the labels and ids of their images."""
+
+import dataclasses
+from typing import Any, Self
+
+import numpy as np
+
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.validation import as_embeddings, as_ids
+
+ROLES = ("", "query", "gallery")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EmbeddingSet:
+    """Embeddings row by row with what is known about their images.
+
+    Args:
+        embeddings: Array `(rows, dim)` of real numbers; stored as float32.
+        labels: 1D array `(rows,)` of integers or strings, or a 0-1 matrix
+            `(rows, classes)` where an image has several labels.
+        ids: 1D array `(rows,)` of unique integers or strings. Defaults to
+            `None`: positions.
+        role: 1D array `(rows,)` of `""`, `"query"` or `"gallery"`. Defaults
+            to `None`: every image is query and reference at once.
+        class_names: Sequence of strings that integer labels are positions in.
+            Defaults to `None`.
+        weights_hash: String, the hash of the weights that made the
+            embeddings. Defaults to `None`, unknown.
+
+    Raises:
+        UsageError: If lengths differ, a value is not finite, an id repeats,
+            a role is unknown, or only queries or only references are there.
+
+    Example:
+
+    >>> pets = EmbeddingSet([[1.0, 0.0], [0.9, 0.1]], ["cat", "cat"])
+    >>> len(pets)
+    2
+    """
+
+    embeddings: Any
+    labels: Any
+    ids: Any = None
+    role: Any = None
+    class_names: Any = None
+    weights_hash: str | None = None
+
+    def __post_init__(self) -> None:
+        rows = as_embeddings(self.embeddings)
+        labels = np.asarray(self.labels)
+        if labels.ndim not in (1, 2) or len(labels) != len(rows):
+            raise UsageError(
+                f"`labels` must have one row for each of the {len(rows)} "
+                f"embeddings. Received: shape={labels.shape}. Give each "
+                "embedding its class."
+            )
+        ids = as_ids(self.ids, len(rows), "ids")
+        unique, counts = np.unique(ids, return_counts=True)
+        if len(unique) < len(ids):
+            raise UsageError(
+                "`ids` must be unique, for a query is told from its "
+                f"references by id. Received: {unique[counts > 1][0]!r} more "
+                "than once. Give each image its own id."
+            )
+        names = self.class_names
+        values = {
+            "embeddings": rows,
+            "labels": labels,
+            "ids": ids,
+            "role": _roles(self.role, len(rows)),
+            "class_names": None if names is None else np.asarray(names, str),
+        }
+        for name, value in values.items():
+            # A frozen dataclass can only set its own fields this way.
+            object.__setattr__(self, name, value)
+        self._check_class_names()
+
+    def _check_class_names(self) -> None:
+        if self.class_names is None:
+            return
+        if self.labels.dtype.kind not in "iu":
+            raise UsageError(
+                "`labels` must be integers where `class_names` are given. "
+                f"Received: dtype={self.labels.dtype}. Leave the names out."
+            )
+        last = len(self.class_names) - 1
+        if self.labels.min() < 0 or self.labels.max() > last:
+            raise UsageError(
+                f"`labels` must be in 0..{last}, the rows of `class_names`. "
+                f"Received: {self.labels.min()}..{self.labels.max()}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def queries(self) -> np.ndarray:
+        """Rows that search."""
+        return np.flatnonzero(self.role != "gallery")
+
+    @property
+    def references(self) -> np.ndarray:
+        """Rows that are searched: the gallery, or all where there is none."""
+        gallery = np.flatnonzero(self.role == "gallery")
+        return gallery if len(gallery) else np.arange(len(self))
+
+    @property
+    def has_gallery(self) -> bool:
+        """Whether queries and references are different rows."""
+        return bool((self.role == "gallery").any())
+
+    @property
+    def names(self) -> np.ndarray:
+        """The class of each row in words; labels themselves without names."""
+        if self.class_names is None:
+            return self.labels.astype(str)
+        return self.class_names[self.labels]
+
+    def select(self, rows: Any) -> Self:
+        """Returns some of the rows.
+
+        Queries alone, or a gallery alone, lose their roles.
+
+        Args:
+            rows: Integer or Boolean array, or a slice.
+        """
+        chosen = {
+            field: getattr(self, field)[rows]
+            for field in ("embeddings", "labels", "ids", "role")
+        }
+        if _one_sided(chosen["role"]):
+            chosen["role"] = None
+        return dataclasses.replace(self, **chosen)
+
+
+def _roles(role: Any, num_rows: int) -> np.ndarray:
+    if role is None:
+        return np.full(num_rows, "", "<U7")
+    role = np.asarray(role)
+    if role.shape != (num_rows,) or role.dtype.kind != "U":
+        raise UsageError(
+            f"`role` must hold one string for each of the {num_rows} "
+            f"embeddings. Received: shape={role.shape}, dtype={role.dtype}."
+        )
+    unknown = sorted(set(role.tolist()) - set(ROLES))
+    if unknown:
+        raise UsageError(
+            "`role` must hold '', 'query' or 'gallery'. "
+            f"Received: {unknown[0]!r}. Rename it."
+        )
+    if _one_sided(role):
+        raise UsageError(
+            "`role` must name queries and a gallery, or neither. Received: "
+            f"{sorted(set(role.tolist()))}. Add what is missing, or leave "
+            "`role` out."
+        )
+    return role.astype("<U7")
+
+
+def _one_sided(role: np.ndarray) -> bool:
+    """Whether there are queries without a gallery, or nothing but one."""
+    gallery = role == "gallery"
+    return bool(
+        gallery.all() or ((role == "query").any() and not gallery.any())
+    )

@@ -1,0 +1,118 @@
+"""Metrics of every class, so that a mean hides none."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.labels import as_label_sets
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassTable:
+    """Means over the queries of each class.
+
+    Args:
+        labels: 1D array `(classes,)`, each class once.
+        num_queries: Int64 array `(classes,)`, lone queries included.
+        num_lone: Int64 array `(classes,)`, queries without a positive, which
+            no mean includes.
+        means: Dict of metrics to float64 arrays `(classes,)`, NaN for a class
+            whose queries are all lone.
+    """
+
+    labels: np.ndarray
+    num_queries: np.ndarray
+    num_lone: np.ndarray
+    means: dict[str, np.ndarray]
+
+    def sorted_by(self, metric: str) -> "ClassTable":
+        """The table with the worst class by a metric first, NaN last."""
+        order = np.argsort(self._means_of(metric), kind="stable")
+        return ClassTable(
+            self.labels[order],
+            self.num_queries[order],
+            self.num_lone[order],
+            {name: means[order] for name, means in self.means.items()},
+        )
+
+    def worst(self, metric: str) -> tuple[Any, float]:
+        """The class with the smallest mean, the first of equals, and it."""
+        means = self._means_of(metric)
+        if np.isnan(means).all():
+            raise UsageError(
+                "The worst class needs a class with a query that has a "
+                f"positive. Received: {len(means)} classes without one. Give "
+                "two images or more of some class."
+            )
+        row = int(np.nanargmin(means))
+        return self.labels[row].item(), float(means[row])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict a class of plain Python values, `None` in place of NaN."""
+        return [
+            {
+                "label": self.labels[row].item(),
+                "num_queries": int(self.num_queries[row]),
+                "num_lone": int(self.num_lone[row]),
+                **{
+                    name: None if np.isnan(means[row]) else float(means[row])
+                    for name, means in self.means.items()
+                },
+            }
+            for row in range(len(self.labels))
+        ]
+
+    def _means_of(self, metric: str) -> np.ndarray:
+        if metric not in self.means:
+            raise UsageError(
+                f"`metric` must be one of {sorted(self.means)}. "
+                f"Received: metric={metric!r}. Choose one of them."
+            )
+        return self.means[metric]
+
+
+def class_table(per_query: Mapping[str, np.ndarray], labels: Any) -> ClassTable:
+    """Averages metrics over the queries of each class.
+
+    Args:
+        per_query: Dict of metrics to float arrays `(num_queries,)`, NaN for
+            lone queries, such as `RetrievalResult.per_query`.
+        labels: Labels of the queries: 1D array, 0-1 matrix or list of sets. A
+            query with several labels counts in each of its classes.
+
+    Returns:
+        `ClassTable`, its classes in ascending order.
+
+    Raises:
+        UsageError: If labels and values do not match.
+
+    Example:
+
+    >>> table = class_table({"recall@1": np.array([1.0, 0.0, 1.0])}, [5, 7, 5])
+    >>> table.worst("recall@1")
+    (7, 0.0)
+    """
+    num_queries = len(next(iter(per_query.values())))
+    sets = as_label_sets(labels, num_queries, "labels")
+    names, codes = np.unique(sets.values, return_inverse=True)
+    owners = sets.owners
+
+    def count(rows: np.ndarray) -> np.ndarray:
+        return np.bincount(codes[rows], minlength=len(names))
+
+    means, lone = {}, np.ones(num_queries, bool)
+    for metric, values in per_query.items():
+        kept = ~np.isnan(values)
+        lone &= ~kept
+        totals = np.bincount(
+            codes, np.where(kept, values, 0.0)[owners], minlength=len(names)
+        )
+        counts = count(kept[owners])
+        means[metric] = np.where(
+            counts > 0, totals / np.maximum(counts, 1), np.nan
+        )
+    everything = np.ones(len(owners), bool)
+    return ClassTable(names, count(everything), count(lone[owners]), means)

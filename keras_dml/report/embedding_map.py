@@ -1,0 +1,145 @@
+"""All embeddings in two dimensions, with thumbnails of some images."""
+
+import colorsys
+import io
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from keras_dml.evaluation.spaces import Space
+from keras_dml.report.thumbnails import Thumbnails, data_uri
+
+MAX_IMAGES = 2000
+MIN_IMAGES = 10
+PERPLEXITY = 30.0
+CANVAS = 1200
+MARGIN = 40
+THUMBNAIL = 48
+FRAME = 3
+DOT = 4
+
+
+def choose_rows(labels: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Rows of whole classes, drawn at random, of about 2,000 images.
+
+    Whole classes show whether their images lie together. Of a class that
+    alone has more images some are drawn.
+
+    Args:
+        labels: Integer array `(rows,)`.
+        seed: Integer. Defaults to `0`.
+
+    Returns:
+        Int64 array of rows, in random order.
+    """
+    generator = np.random.default_rng(seed)
+    classes, codes, counts = np.unique(
+        labels, return_inverse=True, return_counts=True
+    )
+    drawn = generator.permutation(len(classes))
+    before = np.cumsum(counts[drawn]) - counts[drawn]
+    rows = np.flatnonzero(np.isin(codes, drawn[before < MAX_IMAGES]))
+    return generator.permutation(rows)[:MAX_IMAGES]
+
+
+def positions(
+    embeddings: np.ndarray, normalize: bool, seed: int = 0
+) -> np.ndarray:
+    """Places embeddings in the plane by t-SNE, near ones near each other.
+
+    Args:
+        embeddings: Float array `(rows, dim)` of at least 10 rows.
+        normalize: Whether they are compared by their direction.
+        seed: Integer. Defaults to `0`.
+
+    Returns:
+        Float array `(rows, 2)` in 0..1.
+
+    Reference:
+        van der Maaten and Hinton, "Visualizing Data using t-SNE", 2008.
+    """
+    # Imported late: loading it takes longer than most pages.
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    metric = "cosine" if normalize else "euclidean"
+    rows = Space.fit(embeddings, metric).transform(embeddings)
+    # Equal rows have no direction from each other; a little noise gives one.
+    noise = np.random.default_rng(seed).normal(size=rows.shape)
+    rows = rows + 1e-6 * max(float(rows.std()), 1e-6) * noise
+    model = TSNE(
+        init="pca" if rows.shape[1] > 1 else "random",
+        perplexity=min(PERPLEXITY, (len(rows) - 1) / 3),
+        random_state=seed,
+    )
+    # Its loops are so short that threads mostly wait for each other: on two
+    # busy cores one thread was 3 to 15 times as fast.
+    with threadpool_limits(1):
+        placed = model.fit_transform(rows.astype(np.float32))
+    low, high = placed.min(axis=0), placed.max(axis=0)
+    return (placed - low) / np.maximum(high - low, 1e-12)
+
+
+def draw_map(
+    places: np.ndarray,
+    labels: np.ndarray,
+    thumbnails: Thumbnails,
+    rows: np.ndarray,
+) -> str:
+    """Draws dots in the colours of classes, and thumbnails where they fit.
+
+    Args:
+        places: Float array `(rows, 2)` in 0..1.
+        labels: Integer array `(rows,)`, one colour each.
+        thumbnails: `Thumbnails` of all images.
+        rows: Integer array `(rows,)`, the rows of the images placed.
+
+    Returns:
+        The picture as a data URI.
+    """
+    colours = _colours(labels)
+    canvas = Image.new("RGB", (CANVAS, CANVAS), "white")
+    draw = ImageDraw.Draw(canvas)
+    spots = MARGIN + places * (CANVAS - 2 * MARGIN)
+    for (x, y), colour in zip(spots, colours, strict=True):
+        draw.ellipse((x - DOT, y - DOT, x + DOT, y + DOT), fill=colour)
+    shown = _apart(spots)
+    pictures = thumbnails.squares(rows[shown], THUMBNAIL)
+    half = THUMBNAIL // 2
+    for number, picture in zip(shown, pictures, strict=True):
+        x, y = (round(float(value)) - half for value in spots[number])
+        edge = (
+            x - FRAME,
+            y - FRAME,
+            x + THUMBNAIL + FRAME - 1,
+            y + THUMBNAIL + FRAME - 1,
+        )
+        draw.rectangle(edge, fill=colours[number])
+        canvas.paste(Image.fromarray(picture), (x, y))
+    buffer = io.BytesIO()
+    canvas.save(buffer, "JPEG", quality=82, optimize=True)
+    return data_uri(buffer.getvalue(), "image/jpeg")
+
+
+def _apart(spots: np.ndarray) -> np.ndarray:
+    """Spots whose thumbnails do not cover each other, first come first."""
+    least = THUMBNAIL + 2 * FRAME
+    chosen: list[int] = []
+    for number, spot in enumerate(spots):
+        if chosen:
+            gaps = np.abs(spots[chosen] - spot).max(axis=1)
+            if gaps.min() < least:
+                continue
+        chosen.append(number)
+    return np.array(chosen, np.int64)
+
+
+def _colours(labels: np.ndarray) -> list[tuple[int, int, int]]:
+    """A hue for each class; neighbours in number lie far apart in hue."""
+    colours = []
+    for label in labels.tolist():
+        hue = label * 0.618033988749895 % 1
+        value = 0.55 + 0.25 * (label % 3) / 2
+        red, green, blue = colorsys.hsv_to_rgb(hue, 0.85, value)
+        colours.append((int(255 * red), int(255 * green), int(255 * blue)))
+    return colours

@@ -1,0 +1,156 @@
+"""Queries of a page with the images that they find."""
+
+import dataclasses
+
+import numpy as np
+
+from keras_dml.embeddings import EmbeddingSet
+from keras_dml.embeddings.indexes import build_index
+from keras_dml.evaluation import RetrievalResult
+from keras_dml.report.thumbnails import Thumbnails
+
+NEIGHBOURS = 8
+TYPICAL = 12
+WORST = 12
+WORST_OF_A_CLASS = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """One image of the page.
+
+    Args:
+        uri: String, the image as a data URI.
+        label: String, its class.
+        id: String.
+        score: Float, its similarity to the query; `None` for the query.
+        right: Boolean, whether it is of the query's class; `None` for the
+            query.
+    """
+
+    uri: str
+    label: str
+    id: str
+    score: float | None = None
+    right: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class QueryRow:
+    """A query and what it finds, nearest first.
+
+    Args:
+        query: `Shown`.
+        found: List of `Shown`.
+        first_rank: Integer, the rank of the first image of its class; `None`
+            for a lone query.
+        map_at_r: Float, its value of MAP@R; `None` for a lone query.
+    """
+
+    query: Shown
+    found: list[Shown]
+    first_rank: int | None
+    map_at_r: float | None
+
+
+def typical_queries(
+    embeddings: EmbeddingSet, seed: int = 0, count: int = TYPICAL
+) -> np.ndarray:
+    """Queries drawn at random, of as many classes as there are.
+
+    Returns:
+        Int64 array of positions among `embeddings.queries`.
+    """
+    labels = embeddings.labels[embeddings.queries]
+    order = np.random.default_rng(seed).permutation(len(labels))
+    drawn: list[tuple[int, int, int]] = []
+    earlier = dict.fromkeys(labels.tolist(), 0)
+    for query in order.tolist():
+        drawn.append((earlier[labels[query]], len(drawn), query))
+        earlier[labels[query]] += 1
+    return np.array([query for _, _, query in sorted(drawn)[:count]], np.int64)
+
+
+def worst_queries(
+    embeddings: EmbeddingSet, result: RetrievalResult, count: int = WORST
+) -> np.ndarray:
+    """Queries with the lowest MAP@R, at most two of a class.
+
+    Of equal ones the first is the one that finds its class latest. Queries
+    that find all of their class first are never among them.
+
+    Returns:
+        Int64 array of positions among `embeddings.queries`.
+    """
+    labels = embeddings.labels[embeddings.queries]
+    values, first = result.per_query["map@r"], result.per_query["mrr"]
+    chosen: list[int] = []
+    earlier = dict.fromkeys(labels.tolist(), 0)
+    for query in np.lexsort((first, values)).tolist():
+        if not values[query] < 1 or len(chosen) == count:
+            break
+        if earlier[labels[query]] < WORST_OF_A_CLASS:
+            earlier[labels[query]] += 1
+            chosen.append(query)
+    return np.array(chosen, np.int64)
+
+
+def query_rows(
+    queries: np.ndarray,
+    embeddings: EmbeddingSet,
+    result: RetrievalResult,
+    thumbnails: Thumbnails,
+    normalize: bool,
+) -> list[QueryRow]:
+    """What some queries find among the references.
+
+    Args:
+        queries: Positions among `embeddings.queries`.
+        embeddings: `EmbeddingSet` of queries and references.
+        result: `RetrievalResult` of its queries.
+        thumbnails: `Thumbnails` of the same rows.
+        normalize: Whether embeddings are compared by their direction.
+    """
+    if not len(queries):
+        return []
+    rows = embeddings.queries[queries]
+    references = embeddings.references
+    index = build_index("exact", embeddings.select(references), normalize)
+    found, scores = index.search(
+        embeddings.embeddings[rows],
+        NEIGHBOURS,
+        exclude_ids=embeddings.ids[rows],
+    )
+    names = embeddings.names
+    row_of = {embeddings.ids[row]: row for row in references.tolist()}
+
+    def show(row, score=None, right=None) -> Shown:
+        return Shown(
+            thumbnails.uri(row),
+            str(names[row]),
+            str(embeddings.ids[row]),
+            score,
+            right,
+        )
+
+    answers = []
+    for query, row, ids, values in zip(
+        queries.tolist(), rows.tolist(), found, scores.tolist(), strict=True
+    ):
+        neighbours = []
+        for identity, score in zip(ids, values, strict=True):
+            if np.isfinite(score):
+                other = row_of[identity]
+                right = bool(embeddings.labels[other] == embeddings.labels[row])
+                neighbours.append(show(other, score, right))
+        reciprocal = result.per_query["mrr"][query]
+        lone = bool(np.isnan(reciprocal))
+        answers.append(
+            QueryRow(
+                show(row),
+                neighbours,
+                None if lone else round(1 / reciprocal),
+                None if lone else float(result.per_query["map@r"][query]),
+            )
+        )
+    return answers

@@ -1,0 +1,162 @@
+"""What each section of a page shows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_dml.embeddings import EmbeddingSet, evaluate_embeddings
+from keras_dml.errors import UsageError
+from keras_dml.evaluation import (
+    Threshold,
+    calibrate_threshold,
+    collapse_warning,
+    embedding_health,
+    embedding_spectrum,
+)
+from keras_dml.report import charts, classes, neighbours
+from keras_dml.report import embedding_map as maps
+from keras_dml.report.flags import flags
+from keras_dml.report.health import health_lines
+from keras_dml.report.similarities import similarity_shares
+from keras_dml.report.thumbnails import Thumbnails
+from keras_dml.report.training import training_curves
+from keras_dml.run.trained_run import TrainedRun
+
+HEADLINE = "map@r"
+FALSE_MATCH_RATES = (0.1, 0.01, 0.001)
+
+
+def result(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of results, the headline and the flags."""
+    rows = [
+        {
+            "name": name,
+            "pretrained": metrics["pretrained"][name],
+            "before": metrics["before"][name],
+            "after": after,
+            "gain": after - metrics["pretrained"][name],
+        }
+        for name, after in metrics["after"].items()
+    ]
+    (headline,) = (row for row in rows if row["name"] == HEADLINE)
+    selected_by = metrics["selected_by"]
+    return {
+        "results": rows,
+        "headline": headline,
+        "flags": flags(metrics),
+        "kept": selected_by
+        if selected_by == "last epoch"
+        else f"epoch with the best {selected_by}",
+    }
+
+
+def training(run: TrainedRun) -> dict[str, Any]:
+    """The curves of the training."""
+    epochs, curves = training_curves(
+        run.folder.history,
+        f"val_{run.config.evaluation.monitor}",
+        run.metrics["selected_by"].startswith("validation"),
+    )
+    return {"epochs": epochs, "curves": curves}
+
+
+def retrieval(
+    embeddings: EmbeddingSet, images: Thumbnails, normalize: bool, seed: int
+) -> dict[str, Any]:
+    """Queries with their nearest images, and the table of classes."""
+    exact = evaluate_embeddings(
+        embeddings, k=(1,), normalize=normalize, per_class=True
+    ).exact
+    assert exact.per_class is not None
+
+    def rows(queries: np.ndarray) -> list[neighbours.QueryRow]:
+        return neighbours.query_rows(
+            queries, embeddings, exact, images, normalize
+        )
+
+    table = classes.class_rows(exact.per_class, embeddings, normalize)
+    return {
+        "typical": rows(neighbours.typical_queries(embeddings, seed)),
+        "worst": rows(neighbours.worst_queries(embeddings, exact)),
+        "score_name": "the cosine"
+        if normalize
+        else "minus the squared distance",
+        "classes": table,
+        "class_metrics": classes.METRICS,
+        "hidden_classes": len(exact.per_class.labels) - len(table),
+    }
+
+
+def similarities(
+    embeddings: EmbeddingSet, normalize: bool, seed: int
+) -> dict[str, Any]:
+    """Histograms of pairs of one class and of different classes."""
+    edges, positive, negative = similarity_shares(embeddings, normalize, seed)
+    name = "cosine" if normalize else "minus the distance"
+    centres = (edges[1:] + edges[:-1]) / 2
+    return {
+        "similarities": {
+            "uri": charts.histograms(edges, positive, negative, name),
+            "alt": f"Histograms of the {name} of pairs of images: on average "
+            f"{positive @ centres:.3f} within a class, "
+            f"{negative @ centres:.3f} between classes.",
+        }
+    }
+
+
+def thresholds(run: TrainedRun) -> dict[str, Any]:
+    """Thresholds of the rates for which there are enough validation pairs."""
+    validation = run.part("validation")
+    found: list[Threshold] = []
+    for rate in FALSE_MATCH_RATES if validation is not None else ():
+        assert validation is not None
+        try:
+            found.append(
+                calibrate_threshold(
+                    validation.embeddings.embeddings,
+                    validation.embeddings.labels,
+                    fmr=rate,
+                    normalize=run.config.evaluation.normalize,
+                )
+            )
+        except UsageError:
+            break
+    return {"thresholds": found}
+
+
+def health(embeddings: EmbeddingSet, normalize: bool) -> dict[str, Any]:
+    """Whether the embeddings use their space."""
+    shares = embedding_spectrum(embeddings.embeddings, normalize)
+    numbers = embedding_health(
+        embeddings.embeddings, embeddings.labels, normalize=normalize
+    )
+    return {
+        "collapse": collapse_warning(numbers, normalize),
+        "health": health_lines(numbers, len(shares)),
+        "spectrum": {
+            "uri": charts.spectrum(shares),
+            "alt": "Share of the variance along each principal direction: "
+            f"{shares[0]:.1%} along the first of {len(shares)}.",
+        },
+    }
+
+
+def embedding_map(
+    embeddings: EmbeddingSet, images: Thumbnails, normalize: bool, seed: int
+) -> dict[str, Any]:
+    """The embeddings in two dimensions, if there are enough."""
+    if len(embeddings) < maps.MIN_IMAGES:
+        return {"map": None}
+    rows = maps.choose_rows(embeddings.labels, seed)
+    places = maps.positions(embeddings.embeddings[rows], normalize, seed)
+    uri = maps.draw_map(places, embeddings.labels[rows], images, rows)
+    return {
+        "map": {
+            "uri": uri,
+            "count": len(rows),
+            "num_classes": len(np.unique(embeddings.labels[rows])),
+            "alt": f"{len(rows)} test images as dots in the colours of their "
+            "classes, near ones near each other, with thumbnails.",
+        }
+    }

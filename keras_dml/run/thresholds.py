@@ -1,0 +1,133 @@
+"""Thresholds of a run: beyond which similarity nothing is near enough.
+
+They are calibrated on the classes that the run held out of its training to
+choose the epoch, and kept in `RUN/thresholds.json` with the hash of the
+weights.
+"""
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+
+from keras_dml.console import logger
+from keras_dml.embeddings import EmbeddingSet
+from keras_dml.errors import UsageError
+from keras_dml.evaluation import Threshold, calibrate_threshold
+from keras_dml.evaluation.identification import best_scores
+from keras_dml.evaluation.relevance import Relevance
+from keras_dml.files import write_text
+from keras_dml.run.trained_run import TrainedRun
+
+FILE = "thresholds.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class RunThreshold:
+    """A threshold, and what it does on the validation classes of a run.
+
+    Args:
+        threshold: `Threshold` over the scores of an index.
+        wrong_answers: Float, the share of validation images that would be
+            given an image of another class if their own were missing.
+        num_images: Integer, how many images were validated on.
+        num_classes: Integer, how many classes they have.
+    """
+
+    threshold: Threshold
+    wrong_answers: float
+    num_images: int
+    num_classes: int
+
+
+def threshold_of(
+    run: TrainedRun, max_false_match_rate: float, decision: str = "pairs"
+) -> RunThreshold:
+    """The threshold of a run for a false-match rate, from its file if there.
+
+    Args:
+        run: The run.
+        max_false_match_rate: Float in (0, 1).
+        decision: `"pairs"`, the rate is a share of the pairs of different
+            classes, or `"nearest"`, of the images that are searched. Defaults
+            to `"pairs"`.
+
+    Returns:
+        `RunThreshold`.
+
+    Raises:
+        UsageError: If the run has no validation classes, or they have too
+            few images for such a rate.
+    """
+    stored = _read(run)
+    key = f"{decision} {max_false_match_rate:g}"
+    if key not in stored["thresholds"]:
+        found = _calibrate(run, max_false_match_rate, decision)
+        stored["thresholds"][key] = dataclasses.asdict(found)
+        path = run.folder.path / FILE
+        write_text(path, json.dumps(stored, indent=2) + "\n")
+    return _from_dict(stored["thresholds"][key])
+
+
+def validation_embeddings(run: TrainedRun) -> EmbeddingSet:
+    """Embeddings of the classes that a run held out of its training.
+
+    Raises:
+        UsageError: If it held none out.
+    """
+    validation = run.part("validation")
+    if validation is None:
+        raise UsageError(
+            f"{run.folder.path} has no validation classes to calibrate a "
+            "threshold on. `fit` holds some out where at least 20 classes "
+            "train and the last stage trains on `classes: fit`."
+        )
+    return validation.embeddings
+
+
+def _calibrate(run: TrainedRun, rate: float, decision: str) -> RunThreshold:
+    validation = validation_embeddings(run)
+    rows, labels = validation.embeddings, validation.labels
+    threshold = calibrate_threshold(
+        rows,
+        labels,
+        fmr=rate,
+        normalize=run.config.evaluation.normalize,
+        decision=decision,
+    )
+    _, impostors = best_scores(
+        rows,
+        rows,
+        Relevance.of(labels, len(rows), labels, len(rows)),
+        np.arange(len(rows)),
+        threshold.metric,
+    )
+    return RunThreshold(
+        threshold,
+        float(np.mean(threshold.accepts(impostors))),
+        len(rows),
+        len(np.unique(labels)),
+    )
+
+
+def _from_dict(values: dict[str, Any]) -> RunThreshold:
+    threshold = Threshold(**values["threshold"])
+    return RunThreshold(**{**values, "threshold": threshold})
+
+
+def _read(run: TrainedRun) -> dict[str, Any]:
+    """The run's file, or an empty one for the present weights."""
+    path = run.folder.path / FILE
+    if path.is_file():
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            for values in stored["thresholds"].values():
+                _from_dict(values)
+            if stored["hash"] == run.weights_hash:
+                return stored
+            reason = "is of other weights"
+        except (ValueError, KeyError, TypeError, AttributeError):
+            reason = "cannot be read"
+        logger.info("Calibrating again: %s %s.", path, reason)
+    return {"hash": run.weights_hash, "thresholds": {}}

@@ -1,0 +1,191 @@
+"""A finished run, opened to embed images with it."""
+
+import dataclasses
+import functools
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_dml.config import RunConfig
+from keras_dml.console import logger
+from keras_dml.data import decoding, readers
+from keras_dml.data.manifest import Manifest
+from keras_dml.embeddings import EmbeddingSet
+from keras_dml.errors import UsageError
+from keras_dml.models import load_embedder
+from keras_dml.run.data import load_run_data, stage_data
+from keras_dml.run.embedding_cache import EmbeddingCache
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.hashing import images_hash, weights_hash
+from keras_dml.run.measure import embed
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EmbeddedImages:
+    """Images and their embeddings, row by row.
+
+    Args:
+        embeddings: `EmbeddingSet`.
+        images: `Manifest` of the same rows, or `None` where the images are
+            no longer where they were.
+    """
+
+    embeddings: EmbeddingSet
+    images: Manifest | None
+
+
+class TrainedRun:
+    """A finished run: its settings, its embedder, its embedded images.
+
+    Args:
+        path: The run folder.
+        data_dir: Where the data are. Defaults to `None`, where they were.
+
+    Raises:
+        UsageError: If there is no run, or it is not finished.
+    """
+
+    def __init__(
+        self, path: str | Path, data_dir: str | Path | None = None
+    ) -> None:
+        self.folder = RunFolder.open(path)
+        self.metrics = self.folder.read_metrics()
+        self.config = with_data(self.folder.load_config(), None, data_dir)
+
+    @functools.cached_property
+    def embedder(self) -> keras.Model:
+        """The trained embedder."""
+        return load_embedder(self.folder.embedder)
+
+    @functools.cached_property
+    def weights_hash(self) -> str:
+        """The hash of the embedder's weights."""
+        return weights_hash(self.embedder)
+
+    def embed(self, images: Manifest) -> np.ndarray:
+        """Embeddings of images, in their order."""
+        return embed(self.embedder, images, self.config)
+
+    def part(
+        self,
+        part: str,
+        source: str | None = None,
+        data_dir: str | Path | None = None,
+    ) -> EmbeddedImages | None:
+        """Images with their embeddings, from the run's cache where it holds.
+
+        Args:
+            part: `"test"`, `"validation"` (classes held out to choose the
+                epoch) or `"all"`.
+            source: Other data than the run's own. Defaults to `None`.
+            data_dir: Where those are. Defaults to `None`.
+
+        Returns:
+            `EmbeddedImages`, or `None` if the part has no image: a run
+            without validation classes.
+
+        Raises:
+            UsageError: If the images cannot be read.
+        """
+        config = self.config
+        if source is not None:
+            config = with_data(config, source, data_dir)
+        name = _file_name(part, source, data_dir)
+        cache = EmbeddingCache(self.folder.path / "embeddings" / name)
+        try:
+            everything = readers.read(
+                config.data.source,
+                data_dir=config.data.data_dir,
+                allow_partial=config.data.allow_partial,
+            )
+        except UsageError as error:
+            return self._without_images(cache, error)
+        present = images_hash(everything, config)
+        embeddings = cache.load(self.weights_hash, present)
+        if embeddings is None:
+            images = _images_of(part, everything, config)
+            if images is None:
+                return None
+            embeddings = EmbeddingSet(
+                self.embed(images),
+                images.labels,
+                images.ids,
+                images.role if part == "test" else None,
+                images.class_names,
+                self.weights_hash,
+            )
+            cache.save(embeddings, present)
+        return EmbeddedImages(
+            embeddings, everything.select(_rows(everything, embeddings))
+        )
+
+    def _without_images(
+        self, cache: EmbeddingCache, error: UsageError
+    ) -> EmbeddedImages:
+        """What the cache holds, where the images themselves are gone."""
+        embeddings = cache.load(self.weights_hash)
+        if embeddings is None:
+            raise error
+        logger.warning(
+            "The images are not there (%s); their embeddings are taken from "
+            "%s.",
+            error,
+            cache.path,
+        )
+        return EmbeddedImages(embeddings, None)
+
+
+def with_data(
+    config: RunConfig, source: str | None, data_dir: str | Path | None
+) -> RunConfig:
+    """The configuration with other data, whose classes are split anew."""
+    changes: dict[str, Any] = {}
+    if source is not None:
+        changes = {
+            "source": source,
+            "data_dir": None,
+            "train_classes": None,
+            "test_classes": None,
+        }
+    if data_dir is not None:
+        changes["data_dir"] = str(data_dir)
+    return config.model_copy(
+        update={"data": config.data.model_copy(update=changes)}
+    )
+
+
+def _images_of(
+    part: str, everything: Manifest, config: RunConfig
+) -> Manifest | None:
+    """The images of a part that can be read."""
+    if part == "all":
+        return decoding.drop_bad(everything)
+    data = load_run_data(config)
+    if part == "test":
+        return data.test
+    return stage_data(data.train, config.stages[-1], config).validation
+
+
+def _rows(everything: Manifest, embeddings: EmbeddingSet) -> np.ndarray:
+    """Rows of the embedded images among all that were read."""
+    order = np.argsort(everything.ids, kind="stable")
+    found = np.searchsorted(everything.ids[order], embeddings.ids)
+    return order[found]
+
+
+def _file_name(
+    part: str, source: str | None, data_dir: str | Path | None
+) -> str:
+    """A readable file name that no other source has."""
+    if source is None:
+        return f"{part}.npz"
+    known = source in readers.READERS or source.startswith("tfds:")
+    whole = source if known else os.path.realpath(source)
+    digest = hashlib.sha256(f"{whole}\0{data_dir}".encode()).hexdigest()[:8]
+    plain = re.sub(r"\W+", "_", Path(source).stem)
+    return f"{part}-{plain}-{digest}.npz"

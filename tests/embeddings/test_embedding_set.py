@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+
+from keras_dml.embeddings import EmbeddingSet
+from keras_dml.errors import UsageError
+
+ROWS = np.eye(4)
+LABELS = [0, 0, 1, 1]
+
+
+def test_rows_are_queries_and_references_at_once():
+    pets = EmbeddingSet(ROWS, LABELS)
+    assert pets.queries.tolist() == pets.references.tolist() == [0, 1, 2, 3]
+    assert not pets.has_gallery
+    assert pets.ids.tolist() == [0, 1, 2, 3]
+    assert pets.names.tolist() == ["0", "0", "1", "1"]
+
+
+def test_roles_part_queries_from_the_gallery():
+    pets = EmbeddingSet(
+        ROWS, LABELS, role=["query", "gallery", "query", "gallery"]
+    )
+    assert pets.queries.tolist() == [0, 2]
+    assert pets.references.tolist() == [1, 3]
+    assert pets.has_gallery
+
+
+def test_select_keeps_rows_together():
+    pets = EmbeddingSet(
+        ROWS, LABELS, list("abcd"), class_names=["cat", "dog"]
+    ).select([3, 1])
+    assert pets.ids.tolist() == ["d", "b"]
+    assert pets.names.tolist() == ["dog", "cat"]
+    np.testing.assert_array_equal(pets.embeddings, ROWS[[3, 1]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"labels": [0, 0, 1]}, "`labels`.*4 embeddings.*shape=\\(3,\\)"),
+        ({"labels": 3}, "`labels` must have one row"),
+        ({"ids": list("abca")}, "`ids` must be unique.*'a'"),
+        ({"ids": list("abc")}, "`ids`"),
+        ({"role": ["query"] * 3 + ["galery"]}, "'galery'"),
+        ({"role": ["query"] * 4}, "`role` must name queries and a gallery"),
+        ({"role": ["gallery"] * 4}, "`role` must name queries and a gallery"),
+        ({"role": [1, 2, 3, 4]}, "`role` must hold one string"),
+        ({"role": ["query", "gallery"]}, "`role` must hold one string"),
+        ({"class_names": ["cat"]}, "`labels` must be in 0..0"),
+        (
+            {"labels": list("aabb"), "class_names": ["cat"]},
+            "`labels` must be integers",
+        ),
+        ({"embeddings": np.full((4, 2), np.nan)}, "first is row 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        EmbeddingSet(**{"embeddings": ROWS, "labels": LABELS, **arguments})

@@ -1,0 +1,176 @@
+import time
+
+import numpy as np
+import pytest
+
+from keras_dml.errors import UsageError
+from keras_dml.evaluation import (
+    Interval,
+    bootstrap_intervals,
+    paired_bootstrap,
+)
+from keras_dml.evaluation import bootstrap as bootstrap_module
+
+
+def values(rows=60, seed=0):
+    generator = np.random.default_rng(seed)
+    found = generator.random(rows)
+    found[[3, 17]] = np.nan
+    return found
+
+
+def naive_means(units, num_resamples, seed):
+    """Means over drawn units, each an array of values, one after the other."""
+    generator = np.random.default_rng(seed)
+    draws = generator.integers(len(units), size=(num_resamples, len(units)))
+    return [np.concatenate([units[i] for i in row]).mean() for row in draws]
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_against_loops(by_class, level):
+    data, labels = values(), np.arange(60) % 9
+    kept = ~np.isnan(data)
+    units = [np.array([value]) for value in data[kept]]
+    if by_class:
+        units = [data[kept & (labels == label)] for label in range(9)]
+    means = naive_means(units, 200, 4)
+    tail = 50 * (1 - level)
+    low, high = np.percentile(means, [tail, 100 - tail])
+    interval = bootstrap_intervals(
+        {"map@r": data}, labels if by_class else None, level, 200, 4
+    )["map@r"]
+    assert interval == Interval(
+        pytest.approx(np.nanmean(data)),
+        pytest.approx(low),
+        pytest.approx(high),
+        level,
+        "classes" if by_class else "queries",
+        200,
+    )
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_differences_against_loops(by_class):
+    first, labels = values(), np.arange(60) % 9
+    second = first + np.random.default_rng(1).normal(0.02, 0.1, 60)
+    kept = ~np.isnan(first)
+    apart = first - second
+    units = [np.array([value]) for value in apart[kept]]
+    if by_class:
+        units = [apart[kept & (labels == label)] for label in range(9)]
+    means = np.array(naive_means(units, 300, 4))
+    found = paired_bootstrap(
+        first, second, labels if by_class else None, 0.9, 300, 4
+    )
+    assert found.difference == pytest.approx(np.nanmean(apart))
+    assert [found.low, found.high] == pytest.approx(
+        np.percentile(means, [5, 95]).tolist()
+    )
+    smaller = min((means <= 0).sum(), (means >= 0).sum())
+    assert found.p_value == pytest.approx(2 * (1 + smaller) / 301)
+    assert 0 < found.p_value < 1
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    generator = np.random.default_rng(0)
+    inside = 0
+    for seed in range(300):
+        data = generator.random(80) < 0.7
+        interval = bootstrap_intervals(
+            {"recall@1": data}, num_resamples=300, seed=seed
+        )["recall@1"]
+        inside += interval.low <= 0.7 <= interval.high
+    assert 0.90 <= inside / 300 <= 0.98
+
+
+def test_classes_give_wider_intervals_where_their_queries_agree():
+    labels = np.arange(400) // 20
+    data = np.random.default_rng(0).random(20)[labels]
+    width = {}
+    for unit, classes in (("queries", None), ("classes", labels)):
+        found = bootstrap_intervals({"map@r": data}, classes)["map@r"]
+        width[unit] = found.high - found.low
+    # Twenty equal queries tell as much as one: sqrt(20) = 4.5.
+    assert 3 < width["classes"] / width["queries"] < 6
+
+
+def test_pairs_see_what_intervals_alone_do_not():
+    first = values(400)
+    second = first - 0.01
+    alone = bootstrap_intervals({"first": first, "second": second})
+    assert alone["first"].low < alone["second"].high
+    found = paired_bootstrap(first, second)
+    assert [found.low, found.high] == pytest.approx([0.01, 0.01])
+    assert found.p_value == pytest.approx(2 / 1001)
+
+
+def test_equal_results_do_not_differ():
+    found = paired_bootstrap(values(), values())
+    assert (found.low, found.difference, found.high) == (0, 0, 0)
+    assert found.p_value == 1.0
+
+
+def test_differences_are_antisymmetric():
+    first, second = values(seed=1), values(seed=2)
+    one = paired_bootstrap(first, second)
+    other = paired_bootstrap(second, first)
+    assert one.difference == -other.difference
+    assert one.low == pytest.approx(-other.high)
+    assert one.p_value == other.p_value
+
+
+def test_the_p_value_agrees_with_the_interval():
+    generator = np.random.default_rng(0)
+    for seed in range(40):
+        first = generator.random(50)
+        second = first + generator.normal(0.05, 0.2, 50)
+        found = paired_bootstrap(first, second, num_resamples=999, seed=seed)
+        if abs(found.p_value - 0.05) > 0.01:
+            excludes_zero = found.low > 0 or found.high < 0
+            assert (found.p_value < 0.05) == excludes_zero
+
+
+def test_seeds_and_blocks(monkeypatch):
+    data = {"map@r": values(seed=1), "mrr": values(seed=2)}
+    first = bootstrap_intervals(data, seed=1)
+    assert first == bootstrap_intervals(data, seed=1)
+    assert first != bootstrap_intervals(data, seed=2)
+    monkeypatch.setattr(bootstrap_module, "DRAWS_AT_A_TIME", 60 * 7)
+    in_blocks = bootstrap_intervals(data, seed=1)
+    for name, interval in first.items():
+        assert in_blocks[name].low == pytest.approx(interval.low)
+
+
+def test_sixty_thousand_queries_take_seconds():
+    data = np.random.default_rng(0).random(60_000)
+    start = time.process_time()
+    bootstrap_intervals({"map@r": data, "mrr": data}, num_resamples=200)
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (({"mrr": [1.0, np.nan]},), "at least two queries .* Received: 1"),
+        (({"mrr": [1.0, 0.0]}, [4, 4]), "at least two classes"),
+        (({"mrr": [1.0, 0.0]}, [4]), r"`classes` must have the shape"),
+        (({"mrr": [1.0, 0.0]}, [{1}, {2}]), "`classes` must hold"),
+        (({"mrr": [1.0, 0.0]}, None, 1.0), "`level` must lie between"),
+        (({"mrr": [1.0, 0.0]}, None, 0.95, 0), "`num_resamples` must be"),
+        (
+            ({"mrr": [1.0, 0.0, 1.0], "map": [1.0, np.nan, 1.0]},),
+            "NaN for the same queries",
+        ),
+    ],
+)
+def test_refuses(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        bootstrap_intervals(*arguments)
+
+
+def test_refuses_results_of_other_queries():
+    with pytest.raises(UsageError, match=r"shapes \(2,\) and \(3,\)"):
+        paired_bootstrap([1.0, 0.0], [1.0, 0.0, 1.0])
+    with pytest.raises(UsageError, match="NaN for the same queries"):
+        paired_bootstrap([1.0, 0.0, np.nan], [1.0, np.nan, 0.0])

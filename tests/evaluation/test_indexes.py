@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from keras_dml.errors import UsageError
+from keras_dml.evaluation import ExactIndex
+from keras_dml.evaluation.indexes import load_index, make_index
+from keras_dml.evaluation.scann_index import ScannIndex
+
+
+def make(rows):
+    return np.random.default_rng(0).standard_normal((rows, 4))
+
+
+def test_an_index_by_its_name():
+    index = make_index(metric="dot", weights_hash="abc")
+    assert isinstance(index, ExactIndex)
+    assert (index.metric, index.weights_hash) == ("dot", "abc")
+
+
+@pytest.mark.parametrize("fall_back", [False, True])
+def test_scann_by_its_name(fall_back):
+    pytest.importorskip("scann")
+    index = make_index("scann", fall_back=fall_back, shape="tree")
+    assert isinstance(index, ScannIndex) and index.shape == "tree"
+
+
+def test_refuses_other_names():
+    with pytest.raises(UsageError, match=r"one of \('exact', 'scann'\)"):
+        make_index("faiss")
+
+
+def test_loads_a_file_or_a_folder(tmp_path):
+    pytest.importorskip("scann")
+    for index in (ExactIndex(weights_hash="a"), ScannIndex(weights_hash="a")):
+        path = tmp_path / type(index).__name__
+        index.build(make(5)).save(path)
+        assert type(load_index(path, weights_hash="a")) is type(index)
+        with pytest.raises(UsageError, match="`weights_hash` must be that of"):
+            load_index(path, weights_hash="b")

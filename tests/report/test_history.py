@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from keras_dml.report.history import read_history
+from keras_dml.report.training import training_curves
+
+TEXT = """stage,phase,epoch,loss,seconds,val_map@r,learning_rate_head
+search,warm,0,3.0,1.0,,0.1
+search,train,0,2.5,1.0,0.9,0.1
+search,train,1,2.0,1.0,,0.05
+main,train,0,1.5,1.0,0.4,0.1
+main,train,1,1.0,1.0,0.5,0.01
+main,train,2,0.9,1.0,0.5,0.01
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text(TEXT)
+    return path
+
+
+def test_epochs_are_counted_through_all_phases(path):
+    history = read_history(path)
+    assert len(history) == 6
+    assert history.starts == [
+        (0, "search/warm"),
+        (1, "search/train"),
+        (3, "main/train"),
+    ]
+    np.testing.assert_array_equal(
+        history.columns["val_map@r"], [np.nan, 0.9, np.nan, 0.4, 0.5, 0.5]
+    )
+    assert "stage" not in history.columns
+
+
+def test_columns_without_a_number_are_left_out(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text("stage,phase,epoch,loss,val_mrr\nmain,train,0,1.0,\n")
+    history = read_history(path)
+    assert set(history.starting_with("loss", "val_")) == {"loss"}
+
+
+def test_no_file_and_no_epoch(tmp_path):
+    assert len(read_history(tmp_path / "absent.csv")) == 0
+    path = tmp_path / "history.csv"
+    path.write_text("stage,phase,epoch,loss\n")
+    assert training_curves(path, "val_map@r", True) == (0, [])
+
+
+def test_one_chart_for_each_kind_of_column(path):
+    epochs, curves = training_curves(path, "val_map@r", selected=True)
+    assert epochs == 6
+    names = [curve["name"] for curve in curves]
+    assert names == ["Loss", "Validation", "Learning rates"]
+    assert curves[0]["alt"] == "loss goes from 3 to 0.9."
+    assert curves[1]["alt"] == "val_map@r goes from 0.9 to 0.5."
+
+
+def test_the_kept_epoch_is_the_first_best_of_the_last_stage(path):
+    from keras_dml.report.training import _kept_epoch
+
+    history = read_history(path)
+    assert _kept_epoch(history, "val_map@r") == 4
+    assert _kept_epoch(history, "val_recall@1") is None

@@ -1,0 +1,116 @@
+import xml.etree.ElementTree as ElementTree
+
+import jinja2
+import numpy as np
+import pytest
+
+from keras_dml.report import charts
+from keras_dml.report.flags import flags
+from keras_dml.report.neighbours import QueryRow, Shown
+from keras_dml.report.page import render
+
+EVIL = "<script>alert(\"1\")</script> & 'ones'"
+PIXEL = "data:image/png;base64,"
+
+
+def values(**changes):
+    """The least that a page needs, every text hostile."""
+    metrics = {
+        "pretrained_features": EVIL,
+        "num_queries": 1234,
+        "test_classes": 7,
+        "train_classes": 9,
+        "train_seconds": 3.2,
+        "num_lone_queries": 1,
+        "seen": True,
+        "partial": False,
+        "oracle": False,
+        "versions": {EVIL: EVIL},
+    }
+    row = QueryRow(
+        Shown(PIXEL, EVIL, EVIL), [Shown(PIXEL, EVIL, EVIL, 0.5, True)], 3, 0.1
+    )
+    lone = QueryRow(Shown(PIXEL, EVIL, EVIL), [], None, None)
+    return {
+        "title": EVIL,
+        "sections": [("result", EVIL)],
+        "metrics": metrics,
+        "config": EVIL,
+        "tensorboard": EVIL,
+        "results": [
+            {
+                "name": EVIL,
+                "pretrained": 0.5,
+                "before": 0.1,
+                "after": 0.4,
+                "gain": -0.1,
+            }
+        ],
+        "headline": {"name": EVIL, "after": 0.4, "gain": -0.1},
+        "flags": flags(metrics),
+        "kept": EVIL,
+        "epochs": 0,
+        "curves": [],
+        "typical": [row, lone],
+        "worst": [],
+        "score_name": EVIL,
+        "classes": [],
+        "class_metrics": [EVIL],
+        "hidden_classes": 3,
+        "similarities": {"uri": PIXEL, "alt": EVIL},
+        "thresholds": [],
+        "collapse": EVIL,
+        "health": [EVIL],
+        "spectrum": {"uri": PIXEL, "alt": EVIL},
+        "map": None,
+        **changes,
+    }
+
+
+def test_all_text_is_escaped():
+    page = ElementTree.fromstring(render(**values()))
+    assert len(list(page.iter("script"))) == 1
+    assert page.find(".//h1").text == EVIL
+    assert page.find(".//img").get("alt") == f"{EVIL}: {EVIL}"
+    assert page.find(".//pre").text == EVIL
+
+
+def test_flags_that_are_set_are_explained():
+    page = render(**values())
+    assert "The test classes were seen in training" in page
+    assert "published data set were missing" not in page
+    assert "classes seen in training" in page
+
+
+def test_a_loss_is_no_gain():
+    assert "(-0.100 over" in render(**values())
+
+
+def test_a_value_that_is_missing_is_an_error():
+    incomplete = values()
+    del incomplete["kept"]
+    with pytest.raises(jinja2.UndefinedError, match="kept"):
+        render(**incomplete)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: charts.curves({"loss": np.array([1.0, np.nan, 2.0])}, []),
+        lambda: charts.curves(
+            {"a": np.array([1e-3, 1e-2]), "b": np.array([1.0, 2.0])},
+            [(0, "main/warm"), (1, "main/train")],
+            logarithmic=True,
+            kept=1,
+        ),
+        lambda: charts.histograms(
+            np.linspace(-1, 1, 5), np.array([0, 0, 0.5, 0.5]), np.zeros(4), "x"
+        ),
+        lambda: charts.spectrum(np.array([0.9, 0.1, 0.0])),
+        lambda: charts.spectrum(np.zeros(3)),
+    ],
+)
+def test_charts_are_drawn_alike_every_time(draw):
+    first = draw()
+    assert first.startswith("data:image/svg+xml;base64,")
+    assert draw() == first
