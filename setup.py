@@ -56,6 +56,7 @@ setup(
     ],
     extras_require={
         "scann": ["scann[tf]==1.4.2; sys_platform == 'linux'"],
+        "onnx": ["tf2onnx>=1.17", "onnx>=1.17", "onnxruntime>=1.20"],
         "test": [
             "pytest>=8.2",
             "pytest-xdist>=3.6",

@@ -20,7 +20,6 @@ import statistics
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -31,9 +30,6 @@ DIM = 512
 ROWS_OF_CLASS = 4
 # Instead of the target: this many times the bare products.
 FLOOR_LIMIT = 1.3
-PROCESSORS = Path("/proc/stat")
-# Of one processor, what else may go on in a measurement with `--quiet`.
-QUIET = 0.2
 
 
 class Case(NamedTuple):
@@ -125,40 +121,15 @@ def check(name, case, sides):
 
 def fastest_call(name, mode, side, arguments):
     """Seconds of the fastest of several calls."""
-    while True:
-        # Threads of the other side may still wait for more work.
-        time.sleep(0.02)
-        if arguments.quiet:
-            start = clocks()
-            time.sleep(0.2)
-            if others(start) > QUIET:
-                time.sleep(1.0)
-                continue
-        start = clocks()
-        times = side.ask("time", name, mode, seconds=arguments.seconds)
-        wall, processor = zip(*times, strict=True)
-        if not arguments.quiet or others(start, sum(processor)) <= QUIET:
-            return min((processor if arguments.processor_time else wall)[1:])
-
-
-def clocks():
-    """Wall seconds, and those of the processors; Linux only."""
-    if not PROCESSORS.exists():
-        return time.perf_counter(), 0.0
-    fields = PROCESSORS.read_text().split(maxsplit=8)[1:8]
-    user, nice, system, _, _, *interrupts = map(int, fields)
-    ticks = user + nice + system + sum(interrupts)
-    return time.perf_counter(), ticks / os.sysconf("SC_CLK_TCK")
-
-
-def others(start, own=0.0):
-    """How many processors did other work since then, on average."""
-    elapsed, busy = np.subtract(clocks(), start)
-    return (busy - own) / elapsed
+    # Threads of the other side may still wait for more work.
+    time.sleep(0.02)
+    times = side.ask("time", name, mode, seconds=arguments.seconds)
+    wall, processor = zip(*times[1:], strict=True)
+    return min(processor if arguments.processor_time else wall)
 
 
 def measure_times(name, case, sides, arguments):
-    """Milliseconds by mode, wall and processor, and what follows."""
+    """Milliseconds by mode, and what follows."""
     check(name, case, sides)
     fastest = {mode: [] for mode in sides}
     for _ in range(arguments.rounds):
@@ -191,7 +162,7 @@ def measure_memory(name, case, sides):
 
 def print_times(rows):
     print(
-        f"{'loss':22}{'XLA':>8}{'plain':>8}{'floor':>8}{'peer':>9}"
+        f"{'milliseconds':22}{'XLA':>8}{'plain':>8}{'floor':>8}{'peer':>9}"
         f"{'peer/XLA':>10}{'/plain':>8}{'XLA/floor':>11}{'plain/':>8}"
         f"{'target':>8}  met (XLA, plain)"
     )
@@ -231,11 +202,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument(
         "--seconds", type=float, default=0.5, help="of calls in a round"
-    )
-    parser.add_argument(
-        "--quiet",
-        action="store_true",
-        help="wait until nothing else runs on the machine; Linux only",
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(

@@ -16,6 +16,7 @@ BENCHMARKS = [
     ["input_pipeline.py"],
     ["exact_evaluation.py"],
     ["loss_speed.py"],
+    ["proxy_isa.py"],
 ]
 
 

@@ -10,11 +10,21 @@ from typing import Any
 
 import keras
 
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
+from keras_dml.layers.image_preprocessing import (
+    CAFFE_MEAN_BGR,
+    IMAGENET_DEVIATION,
+    IMAGENET_MEAN,
+    ImagePreprocessing,
+)
 from keras_dml.version import __version__
 
 MANIFEST = "manifest.json"
 MAKER = "keras-dml"
+REJECTED = ".rejected"
+
+# Suffixes of our hidden folders, which a kill may leave behind.
+_PASSING = (".partial", ".former", ".candidate")
 
 
 @contextlib.contextmanager
@@ -31,24 +41,48 @@ def replacing_folder(path: Path, force: bool = False) -> Iterator[Path]:
     Raises:
         UsageError: `path` holds something else and `force` is not set.
     """
-    former = path.with_name(f".{path.name}.former")
-    if former.is_dir() and not path.exists():
-        # A kill between the two renamings below.
-        os.replace(former, path)
+    _restore_former(path)
     if not force:
         check_replaceable(path)
-    partial = path.with_name(f".{path.name}.partial")
+    partial = _partial(path)
     _remove(partial)
     partial.mkdir(parents=True)
     try:
         yield partial
-        _remove(former)
-        if path.exists():
-            os.replace(path, former)
-        os.replace(partial, path)
-        _remove(former)
+        put_in_place(partial, path, force=True)
     finally:
         _remove(partial)
+
+
+def put_in_place(folder: Path, path: Path, force: bool = False) -> None:
+    """Renames a finished folder to `path`, over an earlier export there.
+
+    Args:
+        folder: The finished folder, on the same disk.
+        path: Its place.
+        force: Whether to replace what is no export of ours. Defaults to
+            `False`.
+
+    Raises:
+        UsageError: `path` holds something else and `force` is not set.
+    """
+    _restore_former(path)
+    if not force:
+        check_replaceable(path)
+    former = _former(path)
+    _remove(former)
+    if path.exists():
+        os.replace(path, former)
+    os.replace(folder, path)
+    # What a kill left of an earlier export goes as well.
+    for passing in (former, _partial(path)):
+        _remove(passing)
+
+
+def remove_export(path: Path) -> None:
+    """Removes an export of ours; anything else is left alone."""
+    if is_export(path):
+        shutil.rmtree(path)
 
 
 def check_replaceable(path: Path) -> None:
@@ -92,19 +126,32 @@ def is_export(path: Path) -> bool:
     return isinstance(manifest, dict) and manifest.get("made_by") == MAKER
 
 
-def write_manifest(
-    folder: Path,
+def read_manifest(path: str | Path) -> dict[str, Any]:
+    """The manifest of an artefact.
+
+    Raises:
+        RunError: The folder is not an artefact of ours.
+    """
+    path = Path(path)
+    if not is_export(path):
+        raise RunError(
+            f"{path} is not an export of {MAKER}: it has no `{MANIFEST}` of "
+            "ours. Export the run again."
+        )
+    return json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+
+
+def make_manifest(
     embedder: keras.Model,
     *,
     resize: int | None,
     squash: bool,
     metadata: Mapping[str, Any] | None,
     **facts: Any,
-) -> None:
-    """Writes what a client must know into `manifest.json`.
+) -> dict[str, Any]:
+    """What a client must know about an exported embedder.
 
     Args:
-        folder: The artefact.
         embedder: The exported model.
         resize: Shorter side in pixels before the crop, `None` for the size of
             the image.
@@ -113,7 +160,7 @@ def write_manifest(
         **facts: JSON-able facts about the artefact.
     """
     height, width, channels = embedder.input_shape[1:]
-    manifest = {
+    return {
         "made_by": MAKER,
         "version": __version__,
         **facts,
@@ -127,6 +174,7 @@ def write_manifest(
             "squash": squash,
             "antialias": True,
             "crop": "centre",
+            "normalization": _normalization(embedder),
         },
         "embedding": {
             "dim": embedder.output_shape[-1],
@@ -134,15 +182,57 @@ def write_manifest(
         },
         **(metadata or {}),
     }
-    (folder / MANIFEST).write_text(
-        json.dumps(manifest, indent=2) + "\n", encoding="utf-8"
-    )
+
+
+def write_manifest(folder: Path, embedder: keras.Model, **facts: Any) -> None:
+    """Writes the result of `make_manifest` into `manifest.json`."""
+    write_json(folder / MANIFEST, make_manifest(embedder, **facts))
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes JSON for people to read, too."""
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+_NORMALIZATIONS: dict[str, dict[str, Any]] = {
+    "none": {"order": "RGB", "mean": [0.0], "deviation": [1.0]},
+    "unit": {"order": "RGB", "mean": [0.0], "deviation": [255.0]},
+    "tf": {"order": "RGB", "mean": [127.5], "deviation": [127.5]},
+    "torch": {
+        "order": "RGB",
+        "mean": [255.0 * mean for mean in IMAGENET_MEAN],
+        "deviation": [255.0 * one for one in IMAGENET_DEVIATION],
+    },
+    "caffe": {"order": "BGR", "mean": [*CAFFE_MEAN_BGR], "deviation": [1.0]},
+}
+
+
+def _normalization(embedder: keras.Model) -> dict[str, Any]:
+    """What the model itself does to its pixels: `(x - mean) / deviation`."""
+    for layer in embedder.layers:
+        if isinstance(layer, ImagePreprocessing):
+            return {"inside_model": True, **_NORMALIZATIONS[layer.mode]}
+    return {"inside_model": True}
+
+
+def _partial(path):
+    return path.with_name(f".{path.name}.partial")
+
+
+def _former(path):
+    return path.with_name(f".{path.name}.former")
+
+
+def _restore_former(path):
+    """Undoes a kill between the two renamings of `put_in_place`."""
+    if _former(path).is_dir() and not path.exists():
+        os.replace(_former(path), path)
 
 
 def _is_foreign(path):
     if not path.exists() or is_export(path):
         return False
-    if path.name.startswith(".") and path.suffix in (".partial", ".former"):
+    if path.name.startswith(".") and path.suffix in _PASSING:
         return False
     return not path.is_dir() or any(path.iterdir())
 

@@ -1,19 +1,23 @@
 """Export as a LiteRT (`.tflite`) file for phones and other small devices."""
 
-import re
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
-import tensorflow as tf
+import numpy as np
 
-from keras_dml.console import without_native_output
-from keras_dml.errors import RunError
-from keras_dml.export.artefact import replacing_folder, write_manifest
-from keras_dml.export.saved_model import save_functions
+from keras_dml.errors import UsageError
+from keras_dml.export.artefact import (
+    MANIFEST,
+    make_manifest,
+    replacing_folder,
+    write_json,
+)
+from keras_dml.export.litert_conversion import QUANTIZATIONS, convert, count_ops
+from keras_dml.export.litert_metadata import add_metadata
 from keras_dml.models import float32_clone
+from keras_dml.naming import nearest
 
 FILE = "embedder.tflite"
 
@@ -22,6 +26,9 @@ def export_litert(
     embedder: keras.Model,
     path: str | Path,
     *,
+    quantize: str = "none",
+    dynamic_batch: bool = False,
+    calibration: Iterable[np.ndarray] | None = None,
     resize: int | None = None,
     squash: bool = False,
     metadata: Mapping[str, Any] | None = None,
@@ -30,15 +37,35 @@ def export_litert(
     """Writes `embedder.tflite`, of the ops built into LiteRT.
 
     One image, uint8 `(1, height, width, channels)`, RGB or grey, in; a
-    float32 embedding `(1, dim)` out. Cast, normalization of the values and,
-    if the embedder has it, of the embedding are inside; the client resizes
-    and crops, for antialiased resizing is no built-in op. The model computes
-    in float32 whatever its policy was. The folder has a `manifest.json` with
-    version, preprocessing and metadata.
+    float32 embedding `(1, dim)` out, whatever is quantized between them. The
+    signature is "serve", its input "image", its output "embedding". Cast,
+    normalization of the values and, if the embedder has it, of the embedding
+    are inside; the client resizes and crops, for antialiased resizing is no
+    built-in op.
+
+    Quantizations:
+
+    - `"none"`: float32, whatever the policy of the embedder was.
+    - `"float16"`: weights in float16, half the size; computes in float32.
+    - `"dynamic_range"`: weights in int8; activations are quantized one by
+      one while the model runs.
+    - `"int8"`: weights and activations in int8, with ranges measured on
+      `calibration`. The division by the length stays in float32, so
+      embeddings have length 1.
+
+    The folder has a `manifest.json` with version, preprocessing and metadata;
+    the same is inside the file, see `read_metadata`.
 
     Args:
         embedder: Model of images of a fixed size with values in 0..255.
         path: The folder to write; an earlier export there is replaced.
+        quantize: One of the quantizations. Defaults to `"none"`.
+        dynamic_batch: Whether the file takes any number of images at once.
+            Some accelerators of phones need a fixed one. Defaults to `False`,
+            one image.
+        calibration: For `"int8"`, uint8 images `(height, width, channels)` of
+            the training set, resized as in the evaluation; 200 are plenty.
+            Defaults to `None`.
         resize: Shorter side in pixels to which the evaluation resizes before
             it crops, for the manifest. Defaults to the size of the images.
         squash: Whether it resizes both sides to it, for the manifest.
@@ -53,66 +80,51 @@ def export_litert(
 
     Raises:
         RunError: The model has an op that is not built into LiteRT.
-        UsageError: `path` holds something that is not an export.
+        UsageError: The quantization is unknown, `calibration` is empty or
+            holds no such images, or `path` holds something that is not an
+            export.
 
     Example:
 
     ```python
-    export_litert(embedder, "export/litert")
+    export_litert(embedder, "export/litert-int8", quantize="int8",
+                  calibration=train_images[:200])
     interpreter = ai_edge_litert.interpreter.Interpreter(
-        "export/litert/embedder.tflite"
+        "export/litert-int8/embedder.tflite"
     )
     ```
     """
     path = Path(path)
+    check_quantization(quantize)
     with replacing_folder(path, force) as folder:
-        (folder / FILE).write_bytes(_convert(float32_clone(embedder)))
-        write_manifest(
-            folder,
+        content = convert(
+            float32_clone(embedder), quantize, dynamic_batch, calibration
+        )
+        manifest = make_manifest(
             embedder,
             resize=resize,
             squash=squash,
             metadata=metadata,
             format="litert",
             file=FILE,
-            quantize="none",
+            quantize=quantize,
+            dynamic_batch=dynamic_batch,
+            ops=count_ops(content),
         )
+        (folder / FILE).write_bytes(add_metadata(content, manifest))
+        write_json(folder / MANIFEST, manifest)
     return path
 
 
-def _convert(model):
-    signature = tf.TensorSpec(
-        (1, *model.input_shape[1:]), tf.uint8, name="image"
-    )
+def check_quantization(quantize: str) -> None:
+    """Refuses a quantization that there is not.
 
-    @tf.function(input_signature=[signature])
-    def serve(image):
-        images = tf.cast(image, tf.float32)
-        return {"embedding": model(images, training=False)}
-
-    with tempfile.TemporaryDirectory() as folder:
-        save_functions(folder, model, {"serve": serve})
-        converter = tf.lite.TFLiteConverter.from_saved_model(
-            folder, signature_keys=["serve"]
+    Raises:
+        UsageError: It is none of `QUANTIZATIONS`.
+    """
+    if quantize not in QUANTIZATIONS:
+        raise UsageError(
+            f"`quantize` must be one of {', '.join(QUANTIZATIONS)}. "
+            f"Received: {quantize!r}. Nearest: "
+            f"{nearest(quantize, QUANTIZATIONS)}."
         )
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-        try:
-            with without_native_output():
-                return converter.convert()
-        except Exception as error:
-            raise RunError(_explain(str(error))) from error
-
-
-def _explain(message):
-    """Names the ops, and where they are, in the message of the converter."""
-    ops = sorted(set(re.findall(r"'tf\.(\w+)' op", message)))
-    if not ops:
-        return f"The conversion to LiteRT failed: {message}"
-    named = []
-    for op in ops:
-        place = re.search(rf'"{op}:", "([^"@]+)', message)
-        named.append(f"{op} (in {place[1]})" if place else op)
-    return (
-        f"LiteRT has no built-in op for {', '.join(named)}. Choose a backbone "
-        "without it, or export `--format saved_model`."
-    )

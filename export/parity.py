@@ -1,22 +1,22 @@
 """Does an exported file retrieve as well as the model it was made of?"""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
-from keras_dml.console import without_native_output
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation import retrieval_metrics
 from keras_dml.export.artefact import MANIFEST
-from keras_dml.export.litert import FILE
+from keras_dml.export.gallery import GALLERY_FILES
+from keras_dml.export.latency import latencies
+from keras_dml.export.runners import Runner, open_artefact
 
 REPORT = "parity.json"
-
-Runner = Callable[[np.ndarray], np.ndarray]
+RETRIEVAL = ("recall@1", "map@r")
+TIMED_BATCHES = (1, 32)
 
 
 def parity(
@@ -25,12 +25,14 @@ def parity(
     images: np.ndarray,
     labels: np.ndarray | None = None,
     batch_size: int = 32,
+    seconds: float = 1.0,
+    threads: int | None = None,
 ) -> list[dict[str, Any]]:
     """Compares exported models with the Keras embedder on real images.
 
     Args:
         embedder: The Keras model.
-        artefacts: Dict of format, `"saved_model"` or `"litert"`, to folder.
+        artefacts: Dict of name to folder, of any format.
         images: Array `(n, height, width, channels)` with values in 0..255,
             resized as in the evaluation. LiteRT gets them rounded to uint8,
             as a client would give them.
@@ -38,14 +40,22 @@ def parity(
             metrics.
         batch_size: Images in a batch where an artefact takes more than one.
             Defaults to `32`.
+        seconds: About how long to time each artefact, per size of a batch.
+            Defaults to `1.0`.
+        threads: How many threads LiteRT and ONNX Runtime use. Defaults to
+            `None`, as many as the machine has processors.
 
     Returns:
         List of dicts, the embedder's own first: "artefact", "images",
-        "megabytes", "mean_cosine" and "worst_cosine" to the embedder, and
-        with labels "recall@1" and "map@r".
+        "megabytes", "mean_cosine" and "worst_cosine" to the embedder, with
+        labels "recall@1" and "map@r", and the median milliseconds of a batch
+        of one and of 32 images on this machine, "batch_1_ms" and
+        "batch_32_ms", all artefacts in turns.
 
     Raises:
         UsageError: There are no images.
+        RunError: A folder is not an artefact of ours, or its embeddings are
+            not finite.
 
     Example:
 
@@ -57,51 +67,77 @@ def parity(
     images = np.asarray(images, dtype="float32")
     if len(images) == 0:
         raise UsageError("`images` must hold at least one image to compare.")
-    expected = _embed(embedder.predict_on_batch, images, batch_size)
-    rows = [_row("embedder", 4 * embedder.count_params(), expected, expected)]
-    results = [expected]
+    runners = {"embedder": Runner(lambda x: x, embedder.predict_on_batch)}
+    sizes = {"embedder": 4 * embedder.count_params()}
     for name, folder in artefacts.items():
-        runner = RUNNERS[name](Path(folder))
-        results.append(_embed(runner, images, batch_size))
-        rows.append(_row(name, _bytes(Path(folder)), expected, results[-1]))
+        runners[name] = open_artefact(folder, threads)
+        sizes[name] = _bytes(Path(folder))
+    results = {
+        name: _embed(runner, images, batch_size)
+        for name, runner in runners.items()
+    }
+    for name, rows in results.items():
+        if not np.isfinite(rows).all():
+            raise RunError(
+                f"The embeddings of {name!r} are not all finite on real "
+                "images. Do not ship it; export in another format."
+            )
+    expected = results["embedder"]
+    rows = [
+        _row(name, sizes[name], expected, actual)
+        for name, actual in results.items()
+    ]
     if labels is not None:
-        for row, embeddings in zip(rows, results, strict=True):
+        for row in rows:
+            embeddings = results[row["artefact"]]
             metrics = retrieval_metrics(embeddings, labels, k=1)
-            row.update({key: metrics[key] for key in ("recall@1", "map@r")})
+            row.update({key: metrics[key] for key in RETRIEVAL})
+    for size in TIMED_BATCHES:
+        batch = np.resize(images, (size, *images.shape[1:]))
+        timed = latencies(
+            {name: _call(runner, batch) for name, runner in runners.items()},
+            seconds,
+        )
+        for row in rows:
+            row[f"batch_{size}_ms"] = timed[row["artefact"]]
     return rows
 
 
-def _saved_model_runner(folder):
-    served = tf.saved_model.load(str(folder))
-    return lambda batch: served.serve(tf.constant(batch))["embedding"].numpy()
+def retrieval_drops(
+    rows: Sequence[Mapping[str, Any]], max_drop: float
+) -> dict[str, str]:
+    """Artefacts that retrieve worse than the embedder by more than allowed.
+
+    Args:
+        rows: Result of `parity`, with labels.
+        max_drop: The largest drop of R@1 or MAP@R that is allowed.
+
+    Returns:
+        Dict of name to what dropped, in words.
+    """
+    drops = {}
+    for row in rows[1:]:
+        lost = [
+            f"{key} {row[key]:.4f}, the embedder's {rows[0][key]:.4f}"
+            for key in RETRIEVAL
+            if rows[0][key] - row[key] > max_drop + 1e-9
+        ]
+        if lost:
+            drops[row["artefact"]] = "; ".join(lost)
+    return drops
 
 
-def _litert_runner(folder):
-    from ai_edge_litert.interpreter import Interpreter
-
-    with without_native_output():
-        run = Interpreter(str(folder / FILE)).get_signature_runner("serve")
-
-    def one_by_one(batch):
-        pixels = np.rint(batch).astype("uint8")
-        return np.concatenate(
-            [run(image=image[None])["embedding"] for image in pixels]
-        )
-
-    return one_by_one
-
-
-RUNNERS: dict[str, Callable[[Path], Runner]] = {
-    "saved_model": _saved_model_runner,
-    "litert": _litert_runner,
-}
-
-
-def _embed(run, images, batch_size):
+def _embed(runner, images, batch_size):
+    prepared = runner.prepare(images)
     starts = range(0, len(images), batch_size)
     return np.concatenate(
-        [run(images[start : start + batch_size]) for start in starts]
+        [runner.embed(prepared[start : start + batch_size]) for start in starts]
     )
+
+
+def _call(runner, batch):
+    prepared = runner.prepare(batch)
+    return lambda: runner.embed(prepared)
 
 
 def _row(name, size, expected, actual):
@@ -122,8 +158,9 @@ def _unit(rows):
 
 def _bytes(folder):
     """Size of the model's files, without our own notes beside them."""
+    notes = (MANIFEST, REPORT, *GALLERY_FILES)
     return sum(
         file.stat().st_size
         for file in folder.rglob("*")
-        if file.is_file() and file.name not in (MANIFEST, REPORT)
+        if file.is_file() and file.name not in notes
     )

@@ -32,7 +32,7 @@ from keras_dml.run.models import Models, build_models
 from keras_dml.run.phases import StageTrainer, check_stages
 from keras_dml.run.results import run_metrics
 from keras_dml.run.state import RunState
-from keras_dml.run.trained_run import TrainedRun, with_data
+from keras_dml.run.trained_run import TrainedRun
 
 
 def fit(
@@ -137,43 +137,6 @@ def evaluate_run(
         per_class=per_class,
         rerank=rerank,
         seed=trained.config.seed,
-    )
-
-
-def export_run(
-    run: str | Path,
-    formats: Sequence[str],
-    *,
-    output: str | Path | None = None,
-    data_dir: str | Path | None = None,
-    force: bool = False,
-) -> list[dict[str, Any]]:
-    """Exports the embedder of a finished run and checks each artefact.
-
-    Args:
-        run: The run folder.
-        formats: Any of `saved_model` and `litert`.
-        output: Folder of the artefacts. Defaults to `None`, `RUN/export`.
-        data_dir: Where the data are. Defaults to `None`, where they were.
-        force: Whether to replace a folder that is not an export. Defaults to
-            `False`.
-
-    Returns:
-        One row per artefact: sizes, cosines and retrieval beside the
-        embedder's own.
-    """
-    folder = RunFolder.open(run)
-    metrics = folder.read_metrics()
-    config = with_data(folder.load_config(), None, data_dir)
-    data = load_run_data(config)
-    return export_compared(
-        load_embedder(folder.embedder),
-        data.test,
-        config,
-        metrics,
-        formats,
-        Path(output) if output else folder.export,
-        force,
     )
 
 

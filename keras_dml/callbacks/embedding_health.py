@@ -73,8 +73,9 @@ class EmbeddingHealth(keras.callbacks.Callback):
             return
         self.health = self.measure()
         if logs is not None:
-            for name in self.health.keys() - CONSTANTS:
-                logs[self.retrieval.prefix + name] = self.health[name]
+            for name, value in self.health.items():
+                if name not in CONSTANTS:
+                    logs[self.retrieval.prefix + name] = value
         self._check(epoch)
 
     def measure(self) -> dict[str, float]:

@@ -13,7 +13,23 @@ def export(
     run: Run,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", help="saved_model or litert [default: both]."),
+        typer.Option(
+            "--format",
+            help="saved_model, litert or onnx [default: the first two].",
+        ),
+    ] = None,
+    quantize: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of LiteRT: none, float16, dynamic_range or int8 [default: "
+            "none]."
+        ),
+    ] = None,
+    max_drop: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Reject what loses more R@1 or MAP@R, such as 0.01."
+        ),
     ] = None,
     output_folder: Annotated[
         Path | None, typer.Option("--output", help="Default: RUN/export.")
@@ -24,11 +40,13 @@ def export(
     ] = False,
 ) -> None:
     """Export a trained embedder and compare it with the original."""
-    from keras_dml import train
+    from keras_dml.run.exporting import export_run
 
-    rows = train.export_run(
+    rows = export_run(
         run,
         formats or ["saved_model", "litert"],
+        quantize=quantize or ["none"],
+        max_drop=max_drop,
         output=output_folder,
         data_dir=data_dir,
         force=force,

@@ -6,6 +6,8 @@ from keras import ops
 from keras_dml.layers.custom_gradient import custom_gradient
 from keras_dml.layers.sums import column_sums, row_sums
 
+BLOCKS = 8
+
 
 def unit_rows(x, epsilon: float = 1e-12):
     """Divides vectors by their length: `x / sqrt(max(sum(x**2), epsilon))`.
@@ -66,7 +68,7 @@ def products_with_unit_rows(x, y, scale: float = 1.0, epsilon: float = 1e-12):
 def _scaled_products(scale, epsilon):
     @custom_gradient
     def products(x, y):
-        squared = row_sums(ops.square(y))
+        squared = _squared_lengths(y)
         inverse = ops.rsqrt(ops.maximum(squared, epsilon))
         # XLA on a processor takes four times as long for `x y^T` with a large
         # `y`. Scaling before the transposition keeps XLA from undoing it.
@@ -87,6 +89,18 @@ def _scaled_products(scale, epsilon):
         return result, gradient
 
     return products
+
+
+def _squared_lengths(y):
+    """In blocks, whose squares stay in the processor's cache."""
+    rows = y.shape[0]
+    size = max(1, -(-rows // BLOCKS))
+    return ops.concatenate(
+        [
+            row_sums(ops.square(y[start : start + size]))
+            for start in range(0, rows, size)
+        ]
+    )
 
 
 def _widened(x):

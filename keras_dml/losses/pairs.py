@@ -72,7 +72,7 @@ def distances(pairs: Pairs, metric: str = "euclidean"):
     squared = ops.where(
         squared > rounding(squared) * lengths, squared, ops.zeros_like(squared)
     )
-    return squared if metric == "squared_euclidean" else _safe_sqrt(squared)
+    return squared if metric == "squared_euclidean" else _root(squared)
 
 
 def pair_masks(labels, reference_labels, first_row=0):
@@ -154,7 +154,8 @@ def rounding(x) -> float:
     return 8.0 * float(np.finfo(dtype).eps)
 
 
-def _safe_sqrt(x):
-    positive = ops.greater(x, 0.0)
-    root = ops.sqrt(ops.where(positive, x, ops.ones_like(x)))
-    return ops.where(positive, root, ops.zeros_like(x))
+@custom_gradient
+def _root(x):
+    """Square root with the gradient zero at zero."""
+    root = ops.sqrt(x)
+    return root, lambda upstream: ops.divide_no_nan(0.5 * upstream, root)

@@ -53,17 +53,22 @@ def phase_callbacks(
     if phase.heat is not None:
         listed.append(_heat_callback(phase))
     if data.validation is not None:
-        listed.append(
-            callbacks.RetrievalEvaluation(
-                models.embedder,
-                evaluation_batches(data.validation, config).map(
-                    lambda inputs, label: (inputs["image"], label)
-                ),
-                k=(1,),
-                normalize=config.evaluation.normalize,
-                every=min(config.evaluation.every, epochs),
-            )
+        retrieval = callbacks.RetrievalEvaluation(
+            models.embedder,
+            evaluation_batches(data.validation, config).map(
+                lambda inputs, label: (inputs["image"], label)
+            ),
+            k=(1,),
+            normalize=config.evaluation.normalize,
+            every=min(config.evaluation.every, epochs),
         )
+        proxies = None
+        if takes in ("logits", "similarities"):
+            proxies = models.trainer.get_layer("proxies")
+        health = callbacks.EmbeddingHealth(
+            retrieval, proxies, warn=logger.warning
+        )
+        listed += [retrieval, health]
     if phase.plateau is not None:
         listed.append(
             callbacks.ReduceLROnPlateau(

@@ -1,14 +1,25 @@
 """All formats at once, and their comparison with the embedder."""
 
+import functools
 import json
+import sys
 
+import keras
 import numpy as np
 import pytest
 
 from keras_dml.data import readers
 from keras_dml.data.pipeline import evaluation_batches
-from keras_dml.errors import UsageError
-from keras_dml.export import export_embedder, parity
+from keras_dml.errors import RunError, UsageError
+from keras_dml.export import (
+    FORMATS,
+    Gallery,
+    artefact_name,
+    export_embedder,
+    export_onnx,
+    export_saved_model,
+    parity,
+)
 
 RNG = np.random.default_rng(0)
 LABELS = np.repeat(np.arange(4), 3)
@@ -34,6 +45,7 @@ def test_rows_and_files(make_embedder, tmp_path):
         assert row["recall@1"] == rows[0]["recall@1"] > 0.9
         assert row["map@r"] == pytest.approx(rows[0]["map@r"], abs=0.01)
         assert row["megabytes"] > 0
+        assert 0 < row["batch_1_ms"] < row["batch_32_ms"]
     for row in rows[1:]:
         folder = tmp_path / "export" / row["artefact"]
         report = json.loads((folder / "parity.json").read_text())
@@ -53,6 +65,144 @@ def test_parity_sees_a_difference(make_embedder, tmp_path):
     )
     assert rows[0]["worst_cosine"] == pytest.approx(1)
     assert rows[1]["worst_cosine"] < 0.999
+
+
+def test_quantizations_are_artefacts_of_their_own(make_embedder, tmp_path):
+    rows = export_embedder(
+        make_embedder(),
+        ["litert"],
+        tmp_path,
+        IMAGES,
+        LABELS,
+        quantize=["none", "int8"],
+        dynamic_batch=True,
+        calibration=IMAGES.astype("uint8"),
+        gallery=Gallery([IMAGES], LABELS, LABELS),
+        max_drop=0.2,
+    )
+    names = ["litert-dynamic_batch", "litert-int8-dynamic_batch"]
+    assert [row["artefact"] for row in rows[1:]] == names
+    assert rows[2]["megabytes"] < 0.31 * rows[1]["megabytes"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == names
+    for name in names:
+        assert (tmp_path / name / "gallery.bin").is_file()
+
+
+def test_artefact_names():
+    assert artefact_name("saved_model") == "saved_model"
+    assert artefact_name("litert", "float16") == "litert-float16"
+    assert artefact_name("litert", "int8", True) == "litert-int8-dynamic_batch"
+
+
+def left(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def export_blind(export, embedder, path, **arguments):
+    """Exports the same model with weights that see nothing."""
+    blind = keras.models.clone_model(embedder)
+    blind.set_weights([0 * weight for weight in embedder.get_weights()])
+    return export(blind, path, **arguments)
+
+
+def test_an_artefact_that_drops_too_much_is_rejected(
+    make_embedder, tmp_path, monkeypatch
+):
+    embedder = make_embedder()
+    export_embedder(embedder, ["litert"], tmp_path, IMAGES, LABELS)
+    earlier = (tmp_path / "litert" / "manifest.json").read_text()
+    with monkeypatch.context() as patch:
+        other = functools.partial(export_blind, FORMATS["litert"])
+        patch.setitem(FORMATS, "litert", other)
+        with pytest.raises(RunError, match=r"max_drop.* 0\.01.*litert has rec"):
+            export_embedder(
+                embedder,
+                ["saved_model", "litert"],
+                tmp_path,
+                IMAGES,
+                LABELS,
+                max_drop=0.01,
+                metadata={"recipe": "new"},
+            )
+    # The good one is there, the earlier one too, and the bad one aside.
+    assert left(tmp_path) == ["litert", "litert.rejected", "saved_model"]
+    assert (tmp_path / "litert" / "manifest.json").read_text() == earlier
+    report = json.loads(
+        (tmp_path / "litert.rejected" / "parity.json").read_text()
+    )
+    assert report[1]["map@r"] < report[0]["map@r"] - 0.01
+    # A later export that passes clears it away.
+    export_embedder(
+        embedder, ["litert"], tmp_path, IMAGES, LABELS, max_drop=0.01
+    )
+    assert left(tmp_path) == ["litert", "saved_model"]
+
+
+def test_a_failing_check_leaves_all_as_it_was(make_embedder, tmp_path):
+    def check():
+        raise RunError("The run changed.")
+
+    for output in (tmp_path, tmp_path / "new" / "folder"):
+        with pytest.raises(RunError, match="The run changed"):
+            export_embedder(
+                make_embedder(), ["litert"], output, IMAGES, check=check
+            )
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"quantize": ["int9"]}, r"'int9'\. Nearest: 'int8'"),
+        ({"quantize": ["int8"]}, "at least one image"),
+        ({"max_drop": 0.01}, "needs `labels`"),
+        ({"max_drop": -1.0, "labels": LABELS}, "at least 0"),
+        (
+            {"quantize": ["int8"], "formats": ["saved_model"]},
+            "Add the format `litert`",
+        ),
+    ],
+)
+def test_arguments_that_do_not_go_together(
+    arguments, message, make_embedder, tmp_path
+):
+    arguments = {"formats": ["litert"], "labels": None, **arguments}
+    with pytest.raises(UsageError, match=message):
+        export_embedder(
+            make_embedder(), output=tmp_path / "new", images=IMAGES, **arguments
+        )
+    assert left(tmp_path) == []
+
+
+def test_without_the_packages_of_onnx_it_says_what_to_install(
+    make_embedder, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    for export in (
+        lambda: export_onnx(make_embedder(), tmp_path / "onnx"),
+        lambda: export_embedder(make_embedder(), ["onnx"], tmp_path, IMAGES),
+    ):
+        with pytest.raises(UsageError, match=r"keras-dml\[onnx\]"):
+            export()
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_artefact_that_gives_nan_is_found_out(
+    make_embedder, tmp_path, monkeypatch
+):
+    def export(embedder, path, **arguments):
+        broken = keras.models.clone_model(embedder)
+        broken.set_weights(
+            [np.nan * weight for weight in embedder.get_weights()]
+        )
+        return export_saved_model(broken, path, **arguments)
+
+    monkeypatch.setitem(FORMATS, "saved_model", export)
+    with pytest.raises(RunError, match="'saved_model' are not all finite"):
+        export_embedder(
+            make_embedder(), ["saved_model"], tmp_path, IMAGES, LABELS
+        )
+    assert left(tmp_path) == []
 
 
 def test_exporting_again_replaces(make_embedder, tmp_path):
@@ -94,9 +244,12 @@ def test_output_that_is_a_file_is_refused(make_embedder, tmp_path):
         export_embedder(make_embedder(), ["litert"], tmp_path / "file", IMAGES)
 
 
-def test_what_a_kill_left_behind_is_not_in_the_way(make_embedder, tmp_path):
-    (tmp_path / ".litert.partial").mkdir()
-    (tmp_path / ".litert.partial" / "embedder.tflite").write_text("half")
+@pytest.mark.parametrize("name", [".litert.partial", ".export.candidate"])
+def test_what_a_kill_left_behind_is_not_in_the_way(
+    name, make_embedder, tmp_path
+):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "embedder.tflite").write_text("half")
     export_embedder(make_embedder(), ["litert"], tmp_path, IMAGES)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["litert"]
 

@@ -1,0 +1,186 @@
+"""Conversion of a Keras model to the bytes of a LiteRT file."""
+
+import collections
+import re
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.lite.tools import flatbuffer_utils
+
+from keras_dml.console import without_native_output
+from keras_dml.errors import RunError, UsageError
+from keras_dml.export.saved_model import save_functions
+
+QUANTIZATIONS = ("none", "float16", "dynamic_range", "int8")
+
+# Of `keras.ops.normalize`: shorter vectors are divided by this.
+_SMALLEST_LENGTH = 1e-12
+# Their weights are most of the file and of the time.
+_MATRIX_OPS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+
+def convert(
+    model: keras.Model,
+    quantize: str = "none",
+    dynamic_batch: bool = False,
+    calibration: Iterable[np.ndarray] | None = None,
+) -> bytes:
+    """Converts a float32 model to LiteRT, with built-in ops only.
+
+    With `"int8"` the weights are int8, one scale per output channel, and so
+    are the activations from the first convolution to the last feature map
+    and around the matrices behind it. What is cheap stays float32:
+
+    - the preprocessing, for int8 would merge grey levels;
+    - vectors, one per image, such as layer normalization and the division by
+      the length: in int8 the embeddings are no longer of length 1.
+
+    Args:
+        model: Model of images of a fixed size, in float32.
+        quantize: One of `QUANTIZATIONS`.
+        dynamic_batch: Whether a batch may have any number of images, not
+            one.
+        calibration: For `"int8"`, uint8 images `(height, width, channels)`.
+
+    Returns:
+        The content of the file: uint8 "image" in, float32 "embedding" out.
+
+    Raises:
+        UsageError: The images are missing, or not such images.
+        RunError: An op is not built into LiteRT.
+    """
+    images = None
+    if quantize == "int8":
+        images = _calibration_images(calibration, model.input_shape[1:])
+    shape = (None if dynamic_batch else 1, *model.input_shape[1:])
+    unit = isinstance(model.layers[-1], keras.layers.UnitNormalization)
+    if unit:
+        model = keras.Model(model.input, model.layers[-1].input)
+
+    @tf.function(input_signature=[tf.TensorSpec(shape, tf.uint8, name="image")])
+    def serve(image):
+        pixels = tf.cast(image, tf.float32)
+        rows = model(pixels, training=False)
+        return {"embedding": _unit_rows(rows) if unit else rows}
+
+    with tempfile.TemporaryDirectory() as folder:
+        save_functions(folder, model, {"serve": serve})
+        converter = tf.lite.TFLiteConverter.from_saved_model(
+            folder, signature_keys=["serve"]
+        )
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        if quantize != "none":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if quantize == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        try:
+            with without_native_output():
+                if images is None:
+                    return converter.convert()
+                return _convert_int8(converter, images)
+        except Exception as error:
+            raise RunError(_explain(str(error))) from error
+
+
+def _unit_rows(rows):
+    """As `keras.layers.UnitNormalization`, but bounded inside the root.
+
+    The layer counts on 1 / sqrt(0) being infinite. Where LiteRT hands the op
+    to XNNPACK, on nearly every processor, it is NaN.
+    """
+    squared = tf.reduce_sum(tf.square(rows), axis=-1, keepdims=True)
+    return rows * tf.math.rsqrt(tf.maximum(squared, _SMALLEST_LENGTH**2))
+
+
+def _calibration_images(calibration, image_shape):
+    images = [] if calibration is None else [*calibration]
+    if not images:
+        raise UsageError(
+            "`calibration` must hold at least one image: the ranges of int8 "
+            "activations are measured on images of the training set. "
+            "Received: none."
+        )
+    for image in images:
+        image = np.asarray(image)
+        if image.dtype != np.uint8 or image.shape != tuple(image_shape):
+            raise UsageError(
+                f"`calibration` must hold uint8 images of shape {image_shape}. "
+                f"Received: an image with dtype={image.dtype}, "
+                f"shape={image.shape}"
+            )
+    # Black and white are always in range, whatever the images hold.
+    extremes = np.array(images[0])
+    extremes[0, 0], extremes[0, -1] = 0, 255
+    return np.stack([*images, extremes])
+
+
+def _convert_int8(converter, images):
+    """Quantizes all but the ops of `_float_tensors`."""
+
+    def representative() -> Iterator[dict[str, np.ndarray]]:
+        for image in images:
+            yield {"image": image[None]}
+
+    converter.representative_dataset = representative
+    with warnings.catch_warnings():
+        # The debugger is the public way to leave ops in float32. It makes an
+        # interpreter of TensorFlow's own, which warns that LiteRT has it now.
+        warnings.filterwarnings("ignore", message=r"\s*Warning: tf.lite.Int")
+        debugger = tf.lite.experimental.QuantizationDebugger(
+            converter=converter, debug_dataset=representative
+        )
+        debugger.options = tf.lite.experimental.QuantizationDebugOptions(
+            denylisted_nodes=_float_tensors(debugger.calibrated_model)
+        )
+        return debugger.get_nondebug_quantized_model()
+
+
+def _float_tensors(content: bytes) -> list[str]:
+    """Names of the outputs of the ops that stay in float32."""
+    model = flatbuffer_utils.convert_bytearray_to_object(content)
+    graph = model.subgraphs[0]
+    names = []
+    before_matrices = True
+    for op in graph.operators:
+        kind = flatbuffer_utils.opcode_to_name(model, op.opcodeIndex)
+        if kind in _MATRIX_OPS:
+            before_matrices = False
+            continue
+        for index in op.outputs:
+            tensor = graph.tensors[index]
+            if before_matrices or len(tensor.shape) <= 2:
+                names.append(tensor.name.decode())
+    return names
+
+
+def _explain(message: str) -> str:
+    """Names the ops, and where they are, in the message of the converter."""
+    ops = sorted(set(re.findall(r"'tf\.(\w+)' op", message)))
+    if not ops:
+        return f"The conversion to LiteRT failed: {message}"
+    named = []
+    for op in ops:
+        place = re.search(rf'"{op}:", "([^"@]+)', message)
+        named.append(f"{op} (in {place[1]})" if place else op)
+    return (
+        f"LiteRT has no built-in op for {', '.join(named)}. Choose a backbone "
+        "without it, or export `--format saved_model`."
+    )
+
+
+def count_ops(content: bytes) -> dict[str, int]:
+    """How often each op occurs in a LiteRT file.
+
+    Args:
+        content: The content of the file.
+    """
+    model = flatbuffer_utils.convert_bytearray_to_object(content)
+    kinds = (
+        flatbuffer_utils.opcode_to_name(model, op.opcodeIndex)
+        for op in model.subgraphs[0].operators
+    )
+    return dict(collections.Counter(kinds))
