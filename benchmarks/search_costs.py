@@ -1,20 +1,21 @@
 """What evaluation and search cost as the number of embeddings grows.
 
 Run `python benchmarks/search_costs.py`. Every task runs in a process of its
-own, so that its memory is its own: the peak beyond what the process held
-before, which is the embeddings and the libraries. All embeddings are queries
-and references at once. On a machine that does other work too, processor times
-say more than wall times: they add up those of all cores.
+own, so that its memory is its own: the peak beyond what the process held just
+before, which is the embeddings and libraries, and the index to search. All
+embeddings are queries and references at once. On a machine that does other
+work too, processor times say more than wall times: they add up those of all
+cores.
 """
 
 import argparse
 import json
 import subprocess
 import sys
-import time
 
 import numpy as np
-from exact_evaluation import make_embeddings, peak_memory
+from exact_evaluation import make_embeddings
+from scann_curve import measured
 
 TASKS = ("product", "metrics", "neighbours", "scann_build", "scann_search")
 
@@ -61,17 +62,9 @@ def run_task(arguments):
         arguments.seed,
     )
     function = make_task(arguments.task, embeddings, labels, arguments.k)
-    before = peak_memory()
-    wall, processor = time.perf_counter(), time.process_time()
-    function()
+    _, (wall, processor, peak) = measured(function)
     print(
-        json.dumps(
-            {
-                "seconds": time.perf_counter() - wall,
-                "cpu_seconds": time.process_time() - processor,
-                "bytes": peak_memory() - before,
-            }
-        )
+        json.dumps({"seconds": wall, "cpu_seconds": processor, "bytes": peak})
     )
 
 

@@ -37,7 +37,9 @@ class ExactIndex(Index):
         metric: `"cosine"` (a zero row scores 0 with everything),
             `"euclidean"` (scores are negative squared distances) or `"dot"`.
             Defaults to `"cosine"`.
-        block_bytes: Integer, the memory for scores. Defaults to 256 MiB.
+        block_bytes: Integer, the memory for scores. Defaults to 256 MiB, which
+            is slow beyond some 250,000 references: blocks of a few hundred
+            queries or more make the product fast.
         weights_hash: String, the hash of the weights that made the
             embeddings, saved with the index; `None` when unknown. Defaults to
             `None`.
