@@ -5,9 +5,9 @@ It needs numpy, Pillow and ai-edge-litert, and nothing of Keras or TensorFlow:
     pip install numpy pillow ai-edge-litert
     python embed.py RUN/export/litert-int8 photo.jpg another.png
 
-With a gallery beside the model (`keras-dml export ... --gallery`) it prints
-the nearest images of the gallery, else the embedding's first values. Pass
-`--output embeddings.npy` to keep the embeddings.
+With a gallery beside the model (see README.md) it prints the nearest images of
+the gallery, else the embedding's first values. Pass `--output embeddings.npy`
+to keep the embeddings.
 """
 
 import argparse
