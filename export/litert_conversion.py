@@ -21,6 +21,8 @@ QUANTIZATIONS = ("none", "float16", "dynamic_range", "int8")
 _SMALLEST_LENGTH = 1e-12
 # Their weights are most of the file and of the time.
 _MATRIX_OPS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+# The first convolutions of at most this share of all weights stay float32.
+_FLOAT_SHARE = 0.01
 
 
 def convert(
@@ -32,10 +34,12 @@ def convert(
     """Converts a float32 model to LiteRT, with built-in ops only.
 
     With `"int8"` the weights are int8, one scale per output channel, and so
-    are the activations from the first convolution to the last feature map
-    and around the matrices behind it. What is cheap stays float32:
+    are the activations from there to the last feature map and around the
+    matrices behind it. What is cheap, or small, stays float32:
 
     - the preprocessing, for int8 would merge grey levels;
+    - the first convolutions, as far as they hold 1 % of the weights, for
+      what they lose all others build upon;
     - vectors, one per image, such as layer normalization and the division by
       the length: in int8 the embeddings are no longer of length 1.
 
@@ -143,16 +147,22 @@ def _float_tensors(content: bytes) -> list[str]:
     """Names of the outputs of the ops that stay in float32."""
     model = flatbuffer_utils.convert_bytearray_to_object(content)
     graph = model.subgraphs[0]
+    weights = [
+        np.prod(graph.tensors[op.inputs[1]].shape)
+        if flatbuffer_utils.opcode_to_name(model, op.opcodeIndex) in _MATRIX_OPS
+        else 0
+        for op in graph.operators
+    ]
+    left = _FLOAT_SHARE * sum(weights)
     names = []
-    before_matrices = True
-    for op in graph.operators:
-        kind = flatbuffer_utils.opcode_to_name(model, op.opcodeIndex)
-        if kind in _MATRIX_OPS:
-            before_matrices = False
+    for op, count in zip(graph.operators, weights, strict=True):
+        left -= count
+        in_front = left >= 0
+        if count and not in_front:
             continue
         for index in op.outputs:
             tensor = graph.tensors[index]
-            if before_matrices or len(tensor.shape) <= 2:
+            if in_front or len(tensor.shape) <= 2:
                 names.append(tensor.name.decode())
     return names
 

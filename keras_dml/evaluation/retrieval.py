@@ -1,7 +1,7 @@
 """All retrieval metrics of a set of embeddings in one call."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from keras_dml.evaluation.mutual_information import (
     adjusted_mutual_information,
     normalized_mutual_information,
 )
-from keras_dml.evaluation.positive_ranks import ranks_from_ids
+from keras_dml.evaluation.positive_ranks import PositiveRanks, ranks_from_ids
 from keras_dml.evaluation.reranking import Reranking
 from keras_dml.evaluation.retrieval_inputs import RetrievalInputs
 from keras_dml.evaluation.retrieval_result import RetrievalResult
@@ -43,6 +43,7 @@ def evaluate_retrieval(
     per_class: bool = False,
     intervals: str | None = None,
     reranking: Reranking | None = None,
+    progress: Callable[[int], Any] | None = None,
 ) -> RetrievalResult:
     """Measures how well queries find the references of their class.
 
@@ -78,6 +79,9 @@ def evaluate_retrieval(
             intervals, or `None` for none. Defaults to `None`.
         reranking: `AlphaQueryExpansion` or `KReciprocal`, to measure what it
             makes of the same embeddings, or `None`. Defaults to `None`.
+        progress: Function of the number of queries that a further block has
+            answered, called after each; with `reranking` every query is
+            answered twice. Defaults to `None`.
 
     Returns:
         `RetrievalResult` with the metrics `recall@K`, `r_precision`, `map@r`,
@@ -110,9 +114,9 @@ def evaluate_retrieval(
             "`clustering` needs one label for each image. Received: several. "
             "Leave it out."
         )
-    result = _measure(inputs, names, None)
+    result = _measure(inputs, names, None, progress)
     if reranking is not None:
-        reranked = _measure(inputs, names, reranking)
+        reranked = _measure(inputs, names, reranking, progress)
         result = dataclasses.replace(result, reranked=reranked)
     if per_class:
         result = result.with_classes(inputs.labels)
@@ -240,7 +244,9 @@ def _measure(
     inputs: RetrievalInputs,
     names: tuple[str, ...],
     reranking: Reranking | None,
+    progress: Callable[[int], Any] | None,
 ) -> RetrievalResult:
+    blocks: Iterable[PositiveRanks]
     if reranking is None:
         index = ExactIndex(inputs.metric).build(
             inputs.references, inputs.reference_ids
@@ -253,8 +259,18 @@ def _measure(
         )
     else:
         blocks = reranking.positive_rank_blocks(inputs)
+    if progress is not None:
+        blocks = _reporting(blocks, progress)
     per_query = values_by_query(blocks, names)
     return RetrievalResult.of(per_query, len(inputs.references))
+
+
+def _reporting(
+    blocks: Iterable[PositiveRanks], progress: Callable[[int], Any]
+) -> Iterator[PositiveRanks]:
+    for block in blocks:
+        yield block
+        progress(len(block.num_positives))
 
 
 def _clustering_metrics(

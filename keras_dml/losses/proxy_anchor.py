@@ -12,6 +12,7 @@ from keras_dml.losses.checks import (
 )
 from keras_dml.losses.log_sum_exp import log_one_plus_sum_exp
 from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.over_replicas import over_replicas
 
 
 def proxy_anchor_loss(labels, similarities, scale=32.0, margin=0.1):
@@ -94,14 +95,14 @@ def _soft_maxima_and_own(labels, scale, margin):
             places,
             ops.full_like(own, float("-inf")),
         )
-        largest = _over_replicas(ops.max, ops.max(exponents, axis=0))
+        largest = over_replicas(ops.max, ops.max(exponents, axis=0))
         largest = ops.maximum(largest, 0.0)
         exponentials = ops.exp(exponents - largest)
-        total = _over_replicas(ops.sum, ops.sum(exponentials, axis=0))
+        total = over_replicas(ops.sum, ops.sum(exponentials, axis=0))
         soft_maxima = largest + ops.log1p(ops.expm1(-largest) + total)
 
         def gradient(upstream):
-            of_maxima = _over_replicas(ops.sum, upstream[:classes])
+            of_maxima = over_replicas(ops.sum, upstream[:classes])
             factor = scale * of_maxima / (ops.exp(-largest) + total)
             return ops.scatter_update(
                 exponentials * factor, places, upstream[classes:]
@@ -110,10 +111,6 @@ def _soft_maxima_and_own(labels, scale, margin):
         return ops.concatenate([soft_maxima, own]), gradient
 
     return both
-
-
-def _over_replicas(reduce, x):
-    return reduce(distribute.all_gather(x[None]), axis=0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

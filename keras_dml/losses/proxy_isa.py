@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml import distribute
 from keras_dml.layers.custom_gradient import custom_gradient
 from keras_dml.layers.weighted_exponents import split_exponents
 from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.over_replicas import over_replicas
 from keras_dml.losses.proxy_anchor import attraction_to_proxies
 
 
@@ -51,15 +51,15 @@ def _soft_maxima_and_own(columns, num_classes):
 
     @custom_gradient
     def both(columns):
-        largest = _over_replicas(ops.max, ops.max(columns, axis=0))
+        largest = over_replicas(ops.max, ops.max(columns, axis=0))
         largest = ops.maximum(largest, 0.0)
         exponentials = ops.exp(columns - largest)
-        total = _over_replicas(ops.sum, ops.sum(exponentials, axis=0))
+        total = over_replicas(ops.sum, ops.sum(exponentials, axis=0))
         soft_maxima = largest + ops.log1p(ops.expm1(-largest) + total)
 
         def gradient(upstream):
             upstream, to_own = upstream[:width], upstream[width:]
-            upstream = _over_replicas(ops.sum, upstream)
+            upstream = over_replicas(ops.sum, upstream)
             shares = upstream / (ops.exp(-largest) + total)
             return ops.scatter_update(exponentials * shares, own, to_own)
 
@@ -67,10 +67,6 @@ def _soft_maxima_and_own(columns, num_classes):
 
     result = both(columns)
     return result[:num_classes], result[width:]
-
-
-def _over_replicas(reduce, x):
-    return reduce(distribute.all_gather(x[None]), axis=0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

@@ -8,6 +8,7 @@ import pytest
 
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
+    AlphaQueryExpansion,
     ExactIndex,
     evaluate_lists,
     evaluate_retrieval,
@@ -235,6 +236,29 @@ def test_the_worst_class_is_among_the_metrics_when_asked():
     assert evaluate_retrieval(embeddings, labels).per_class is None
 
 
+def test_progress_counts_every_query_of_every_block():
+    # So many references that the scores do not fit into one block.
+    gallery, labels = clustered(300_000, dim=2, classes=150_000)
+    counts = []
+    evaluate_retrieval(
+        gallery[:300], labels[:300], gallery, labels, progress=counts.append
+    )
+    assert sum(counts) == 300
+    assert len(counts) > 1
+
+
+def test_progress_counts_every_query_again_when_reranking():
+    embeddings, labels = clustered(40)
+    counts = []
+    evaluate_retrieval(
+        embeddings,
+        labels,
+        reranking=AlphaQueryExpansion(),
+        progress=counts.append,
+    )
+    assert counts == [40, 40]
+
+
 def test_lists_of_an_index_give_the_same_metrics():
     embeddings, labels = clustered(60)
     ids = np.arange(60)
@@ -288,7 +312,8 @@ def test_clustering_adds_nmi_and_ami_in_both_averages():
 
 def test_both_functions_share_what_changes_the_metrics():
     whole = dict(inspect.signature(evaluate_retrieval).parameters)
-    del whole["intervals"], whole["reranking"]
+    for name in ("intervals", "reranking", "progress"):
+        del whole[name]
     assert dict(inspect.signature(retrieval_metrics).parameters) == whole
 
 

@@ -91,13 +91,14 @@ def size_of(folder):
     return (folder / "embedder.tflite").stat().st_size
 
 
-def test_int8_stays_in_range_on_images_darker_than_those_it_has_seen(
-    make_embedder, tmp_path
-):
+def test_int8_stays_in_range_on_images_darker_than_those_it_has_seen(tmp_path):
     """Grey calibration images leave black and white to be clipped."""
-    embedder = make_embedder()
+    # Its one matrix is too much of the whole to stay in float32.
+    image = keras.Input((16, 16, 3), name="image")
+    x = keras.layers.Conv2D(4, 3, padding="same")(image)
+    x = keras.layers.GlobalAveragePooling2D()(x)
     folder = export_litert(
-        embedder,
+        keras.Model(image, x),
         tmp_path / "litert",
         quantize="int8",
         calibration=100 + IMAGES // 8,
@@ -154,12 +155,57 @@ def test_ops_are_built_in_and_matrices_of_int8(
     # From the image, and around the vectors: three crossings at most.
     assert ops.get("QUANTIZE", 0) == (2 if quantize == "int8" else 0)
     assert ops["CONV_2D"] == 7
-    kernels = {
-        tensor["dtype"]
-        for tensor in interpret(folder).get_tensor_details()
-        if len(tensor["shape"]) == 4 and tensor["shape"][1:3].tolist() == [3, 3]
+    kernels = kernels_of(folder)
+    # Small enough for float32 are the weights of the first.
+    assert kernels.pop((32, 3, 3, 3)) == np.float32
+    assert set(kernels.values()) == {
+        np.int8 if quantize == "int8" else np.float32
     }
-    assert kernels == {np.int8 if quantize == "int8" else np.float32}
+
+
+def kernels_of(folder):
+    """Dict of shape to type of the constants of rank four."""
+    details = interpret(folder).get_tensor_details()
+    return {
+        tuple(tensor["shape"].tolist()): tensor["dtype"]
+        for tensor in details
+        if len(tensor["shape"]) == 4 and tensor["shape"][0] > 1
+    }
+
+
+@pytest.mark.parametrize(
+    ("widths", "in_float"),
+    [
+        # Two kernels of 54 and 72 weights, the third of 3 % of all.
+        ((2, 4, 96, 128), 2),
+        # Kernels of 0.6 and 1.5 %.
+        ((4, 8, 256), 1),
+        # The first has 2.2 %; that a later one were smaller is no matter.
+        ((2, 4, 64), 0),
+        ((4,), 0),
+    ],
+)
+def test_int8_leaves_the_first_percent_of_the_weights_in_float32(
+    widths, in_float, tmp_path
+):
+    image = x = keras.Input((16, 16, 3), name="image")
+    for width in widths:
+        x = keras.layers.Conv2D(width, 3, padding="same")(x)
+    x = keras.layers.GlobalAveragePooling2D()(x)
+    folder = export_litert(
+        keras.Model(image, x),
+        tmp_path / "litert",
+        quantize="int8",
+        calibration=IMAGES,
+    )
+    shapes = [
+        (width, 3, 3, before)
+        for before, width in zip((3, *widths), widths, strict=False)
+    ]
+    assert kernels_of(folder) == {
+        shape: np.float32 if i < in_float else np.int8
+        for i, shape in enumerate(shapes)
+    }
 
 
 @pytest.mark.parametrize("dynamic_batch", [False, True])

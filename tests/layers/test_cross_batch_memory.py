@@ -18,6 +18,7 @@ COMPARABLE = (
     losses.Contrastive(),
     losses.LiftedStructure(),
     losses.MultiSimilarity(),
+    losses.NCA(),
     losses.NTXent(),
     losses.SmoothAP(),
     losses.SupCon(),
