@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import typer
 
+from keras_dml.cli.embed import embed
 from keras_dml.cli.evaluate import evaluate
 from keras_dml.cli.export import export
 from keras_dml.cli.fit import fit
@@ -29,6 +30,7 @@ for command in (
     fit,
     evaluate,
     search,
+    embed,
     report,
     export,
     prepare,

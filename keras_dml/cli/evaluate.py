@@ -21,8 +21,8 @@ def evaluate(
     embeddings: Annotated[
         Path | None,
         typer.Option(
-            help="Measure the vectors of an .npz file (embeddings, labels, "
-            "and if wanted ids and role) instead of a run's."
+            help="Measure the vectors of an .npz or .parquet file, or of a "
+            "folder of `keras-dml embed`, instead of a run's."
         ),
     ] = None,
     source: Annotated[
@@ -56,7 +56,7 @@ def evaluate(
     """Measure the retrieval of a trained embedder, or of any embeddings."""
     if (run is None) == (embeddings is None):
         raise UsageError(
-            "`evaluate` needs either a run folder or `--embeddings FILE.npz`. "
+            "`evaluate` needs either a run folder or `--embeddings FILE`. "
             f"Received: {'neither' if run is None else 'both'}."
         )
     ranks = parse_ranks(k) if k else None

@@ -32,7 +32,8 @@ def search(
         float | None,
         typer.Option(
             help="Answer `none` beyond the threshold at which so many "
-            "decisions on validation classes are wrong [default: 0.001]."
+            "decisions on validation classes are wrong.",
+            show_default="0.001",
         ),
     ] = None,
     decision: Annotated[

@@ -6,12 +6,17 @@ WebP and TIFF. Of an animation the first
 frame is taken, transparent pixels lie on white, and 16-bit values keep their
 upper 8 bits. A truncated file is an error, never a half-grey image. An EXIF
 orientation is not applied, here or in an exported model.
+
+The size is read from the header first, and an image of more than `MAX_PIXELS`
+pixels is an error: a file of a few kilobytes may hold more pixels than fit
+into memory.
 """
 
 import dataclasses
 import io
 import logging
 import os
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -22,9 +27,13 @@ from keras_dml.errors import UsageError
 
 logger = logging.getLogger(__name__)
 
+# 256 MiB of RGB, from which on Pillow warns of a decompression bomb.
+MAX_PIXELS = 2**28 // 3
 MAX_NAMED = 5
 VERIFY_BATCH = 256
 _RATIOS = (1, 2, 4, 8)
+# As TensorFlow, this module and Pillow put it.
+_TOO_LARGE = re.compile(r"(?:too many pixels\D+|Image size \()(\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,20 +49,34 @@ class Verification:
     bad: tuple[tuple[str, str], ...]
 
 
-def decode(contents, channels: int = 3) -> tf.Tensor:
+def decode(
+    contents, channels: int = 3, max_pixels: int = MAX_PIXELS
+) -> tf.Tensor:
     """Decodes an image file.
 
     Args:
         contents: Scalar string tensor, the bytes of the file.
         channels: 3 for RGB or 1 for luma. Defaults to `3`.
+        max_pixels: Integer, refuses larger images before they are decoded.
+            Defaults to 89,478,485, which is 256 MiB of RGB. Of the formats
+            that Pillow decodes no more than twice that is decoded.
 
     Returns:
         uint8 tensor `(height, width, channels)`.
+
+    Raises:
+        tf.errors.OpError: If the image is damaged or too large.
     """
+
+    def decode_checked_jpeg():
+        shape = tf.io.extract_jpeg_shape(contents)[:2]
+        with tf.control_dependencies([_check_size(shape, max_pixels)]):
+            return decode_jpeg(contents)
+
     image = tf.cond(
         tf.io.is_jpeg(contents),
-        lambda: decode_jpeg(contents),
-        lambda: _decode_other(contents),
+        decode_checked_jpeg,
+        lambda: _decode_other(contents, max_pixels),
     )
     image.set_shape((None, None, 3))
     return to_channels(image, channels)
@@ -93,7 +116,9 @@ def decode_and_crop(
     """
 
     def crop_jpeg():
-        box = box_of(tf.io.extract_jpeg_shape(contents)[:2])
+        shape = tf.io.extract_jpeg_shape(contents)[:2]
+        with tf.control_dependencies([_check_size(shape, MAX_PIXELS)]):
+            box = tf.identity(box_of(shape))
         if least_side is None:
             return _crop_jpeg(contents, box, 1)
         times = tf.reduce_min(box[2:]) // least_side
@@ -106,7 +131,7 @@ def decode_and_crop(
         )
 
     def crop_other():
-        image = _decode_other(contents)
+        image = _decode_other(contents, MAX_PIXELS)
         return crop_box(image, box_of(tf.shape(image)[:2]))
 
     image = tf.cond(tf.io.is_jpeg(contents), crop_jpeg, crop_other)
@@ -172,7 +197,8 @@ def verify(
         progress(total, total)
     bad = manifest.paths[~good].tolist()
     return Verification(
-        np.flatnonzero(good), tuple((path, _reason(path)) for path in bad)
+        np.flatnonzero(good),
+        tuple((path, reason_refused(path)) for path in bad),
     )
 
 
@@ -224,12 +250,69 @@ def _crop_jpeg(contents, box, ratio):
     )
 
 
-def _decode_other(contents):
+def reason_refused(path: str | bytes, max_pixels: int = MAX_PIXELS) -> str:
+    """A few words on why a file does not decode.
+
+    Args:
+        path: The file.
+        max_pixels: As for `decode`. Defaults to 89,478,485.
+    """
+    if not os.path.isfile(path):
+        return "no such file"
+    try:
+        with open(path, "rb") as file:
+            return why_refused(file.read(), max_pixels)
+    except OSError as error:
+        return f"it cannot be read ({error.strerror})"
+
+
+def why_refused(contents: bytes, max_pixels: int = MAX_PIXELS) -> str:
+    """A few words on why the bytes of a file do not decode.
+
+    Args:
+        contents: The bytes of the file.
+        max_pixels: As for `decode`. Defaults to 89,478,485.
+    """
+    if not contents:
+        return "the file is empty"
+    try:
+        decode(tf.constant(contents), max_pixels=max_pixels)
+    except Exception as error:
+        message = str(error)
+        if "cannot identify image file" in message:
+            return "it is no image of a known format"
+        too_large = _TOO_LARGE.search(message)
+        if too_large:
+            return (
+                f"it has {int(too_large[1]):,} pixels, more than the limit of "
+                f"{max_pixels:,}"
+            )
+        last = str(getattr(error, "message", error)).split("}} ")[-1]
+        first_line = last.strip().splitlines()[0]
+        return first_line.partition(" [Op:")[0].removesuffix(".")
+    return "it could not be decoded"
+
+
+def _check_size(shape, max_pixels):
+    """An op that fails where height times width is above the limit."""
+    # As int64, for the product of two sides overflows int32.
+    pixels = tf.reduce_prod(tf.cast(shape, tf.int64))
+    # Not `tf.debugging.Assert`, whose condition costs more than the check.
+    return tf.raw_ops.Assert(
+        condition=pixels <= max_pixels, data=["too many pixels", pixels]
+    )
+
+
+def _decode_other(contents, max_pixels):
     return tf.cond(
         _is_deep_png(contents),
-        lambda: _decode_png(contents),
+        lambda: _decode_png(contents, max_pixels),
         lambda: tf.ensure_shape(
-            tf.py_function(_decode_with_pillow, [contents], tf.uint8),
+            tf.py_function(
+                lambda one: _decode_with_pillow(one, max_pixels),
+                [contents],
+                tf.uint8,
+            ),
             (None, None, 3),
         ),
     )
@@ -251,14 +334,27 @@ def _is_deep_png(contents):
     )
 
 
-def _decode_png(contents):
-    return on_white(tf.cast(tf.io.decode_png(contents, channels=4), tf.int32))
+def _decode_png(contents, max_pixels):
+    width_and_height = tf.io.decode_raw(
+        tf.strings.substr(contents, 16, 8), tf.int32, little_endian=False
+    )
+    with tf.control_dependencies([_check_size(width_and_height, max_pixels)]):
+        image = tf.io.decode_png(contents, channels=4)
+    # Most are opaque, and blending takes several times the memory.
+    return tf.cond(
+        tf.reduce_all(image[..., 3] == 255),
+        lambda: image[..., :3],
+        lambda: on_white(tf.cast(image, tf.int32)),
+    )
 
 
-def _decode_with_pillow(contents):
+def _decode_with_pillow(contents, max_pixels):
     from PIL import Image
 
     with Image.open(io.BytesIO(contents.numpy())) as image:
+        width, height = image.size
+        if width * height > max_pixels:
+            raise ValueError(f"too many pixels: {width * height}")
         if image.mode.startswith("I;16"):
             grey = (np.asarray(image) >> 8).astype(np.uint8)
             return np.repeat(grey[..., None], 3, axis=-1)
@@ -269,20 +365,3 @@ def _decode_with_pillow(contents):
         layer = image.convert("RGBA")
     white = Image.new("RGBA", layer.size, "white")
     return np.asarray(Image.alpha_composite(white, layer).convert("RGB"))
-
-
-def _reason(path):
-    """A few words on why a file does not decode."""
-    if not os.path.isfile(path):
-        return "no such file"
-    if os.path.getsize(path) == 0:
-        return "the file is empty"
-    try:
-        decode(tf.io.read_file(path))
-    except Exception as error:
-        if "cannot identify image file" in str(error):
-            return "it is no image of a known format"
-        last = str(getattr(error, "message", error)).split("}} ")[-1]
-        first_line = last.strip().splitlines()[0]
-        return first_line.partition(" [Op:")[0].removesuffix(".")
-    return "it could not be decoded"

@@ -18,7 +18,8 @@ class EmbeddingSet:
     Args:
         embeddings: Array `(rows, dim)` of real numbers; stored as float32.
         labels: 1D array `(rows,)` of integers or strings, or a 0-1 matrix
-            `(rows, classes)` where an image has several labels.
+            `(rows, classes)` where an image has several labels. Defaults to
+            `None`, unknown: such images can be searched, not evaluated.
         ids: 1D array `(rows,)` of unique integers or strings. Defaults to
             `None`: positions.
         role: 1D array `(rows,)` of `""`, `"query"` or `"gallery"`. Defaults
@@ -40,7 +41,7 @@ class EmbeddingSet:
     """
 
     embeddings: Any
-    labels: Any
+    labels: Any = None
     ids: Any = None
     role: Any = None
     class_names: Any = None
@@ -48,8 +49,10 @@ class EmbeddingSet:
 
     def __post_init__(self) -> None:
         rows = as_embeddings(self.embeddings)
-        labels = np.asarray(self.labels)
-        if labels.ndim not in (1, 2) or len(labels) != len(rows):
+        labels = None if self.labels is None else np.asarray(self.labels)
+        if labels is not None and (
+            labels.ndim not in (1, 2) or len(labels) != len(rows)
+        ):
             raise UsageError(
                 f"`labels` must have one row for each of the {len(rows)} "
                 f"embeddings. Received: shape={labels.shape}. Give each "
@@ -79,10 +82,11 @@ class EmbeddingSet:
     def _check_class_names(self) -> None:
         if self.class_names is None:
             return
-        if self.labels.dtype.kind not in "iu":
+        if self.labels is None or self.labels.dtype.kind not in "iu":
+            received = getattr(self.labels, "dtype", None)
             raise UsageError(
                 "`labels` must be integers where `class_names` are given. "
-                f"Received: dtype={self.labels.dtype}. Leave the names out."
+                f"Received: dtype={received}. Leave the names out."
             )
         last = len(self.class_names) - 1
         if self.labels.min() < 0 or self.labels.max() > last:
@@ -112,7 +116,9 @@ class EmbeddingSet:
 
     @property
     def names(self) -> np.ndarray:
-        """The class of each row in words; labels themselves without names."""
+        """The class of each row in words; empty where it is unknown."""
+        if self.labels is None:
+            return np.full(len(self), "")
         if self.class_names is None:
             return self.labels.astype(str)
         return self.class_names[self.labels]
@@ -128,6 +134,7 @@ class EmbeddingSet:
         chosen = {
             field: getattr(self, field)[rows]
             for field in ("embeddings", "labels", "ids", "role")
+            if getattr(self, field) is not None
         }
         if _one_sided(chosen["role"]):
             chosen["role"] = None

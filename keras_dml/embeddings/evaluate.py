@@ -75,7 +75,8 @@ def evaluate_embeddings(
         `Measured`.
 
     Raises:
-        UsageError: If a name is unknown, or no query has a positive.
+        UsageError: If a name is unknown, the images have no labels, or no
+            query has a positive.
 
     Example:
 
@@ -85,6 +86,11 @@ def evaluate_embeddings(
     1.0
     """
     check_choices(index, rerank)
+    if embeddings.labels is None:
+        raise UsageError(
+            "The images must have `labels` to be evaluated. Received: "
+            "embeddings without. Save their classes as `labels`."
+        )
     kind = RERANKINGS[rerank]
     queries = embeddings.select(embeddings.queries)
     references = embeddings.select(embeddings.references)
@@ -97,7 +103,11 @@ def evaluate_embeddings(
         }
     ks = tuple(k)
     with progress_bar() as progress:
-        task = progress.add_task("comparing all images", total=None, note="")
+        task = progress.add_task(
+            "comparing all images",
+            total=len(queries.embeddings) * (1 if kind is None else 2),
+            note="",
+        )
         result = evaluate_retrieval(
             queries.embeddings,
             queries.labels,
@@ -110,11 +120,14 @@ def evaluate_embeddings(
             per_class=per_class,
             reranking=None if kind is None else kind(),
             seed=seed,
+            progress=lambda count: progress.advance(task, count),
             **arguments,
         )
         approximation = None
         if index != "exact":
-            progress.update(task, description=f"searching with {index}")
+            progress.reset(
+                task, description=f"searching with {index}", total=None
+            )
             approximation = evaluate_index(
                 build_index(index, references, normalize),
                 queries.embeddings,

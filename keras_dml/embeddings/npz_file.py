@@ -1,6 +1,6 @@
 """Reads and writes embeddings as `.npz` files, without pickles.
 
-Keys: `embeddings`, `labels`, and where known `ids`, `role`, `class_names` and
+Keys: `embeddings`, and where known `labels`, `ids`, `role`, `class_names` and
 `hash`, the hash of the weights that made the embeddings.
 """
 
@@ -20,11 +20,15 @@ OPTIONAL = ("ids", "role", "class_names", "hash")
 _UNREADABLE = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
 
 
-def load_embeddings(path: str | os.PathLike[str]) -> EmbeddingSet:
+def load_npz(
+    path: str | os.PathLike[str], need_labels: bool = True
+) -> EmbeddingSet:
     """Reads the embeddings of a file; arrays under other keys are ignored.
 
     Args:
         path: The `.npz` file.
+        need_labels: Boolean, whether to refuse a file without labels.
+            Defaults to `True`.
 
     Returns:
         `EmbeddingSet`.
@@ -32,15 +36,9 @@ def load_embeddings(path: str | os.PathLike[str]) -> EmbeddingSet:
     Raises:
         UsageError: If the file is missing or no `.npz` file, lacks a key,
             holds a pickle, or its arrays do not fit each other.
-
-    Example:
-
-    ```python
-    shoes = load_embeddings("shoes.npz")
-    print(shoes.embeddings.shape)
-    ```
     """
-    arrays = read_arrays(path, NEEDED, OPTIONAL)
+    needed = NEEDED if need_labels else NEEDED[:1]
+    arrays = read_arrays(path, needed, (*NEEDED[len(needed) :], *OPTIONAL))
     stored_hash = arrays.pop("hash", None)
     try:
         return EmbeddingSet(
@@ -61,7 +59,9 @@ def save_embeddings(
         embeddings: `EmbeddingSet`.
         **more: Further arrays, which `load_embeddings` ignores.
     """
-    arrays = {name: getattr(embeddings, name) for name in (*NEEDED, "ids")}
+    arrays = {name: getattr(embeddings, name) for name in ("embeddings", "ids")}
+    if embeddings.labels is not None:
+        arrays["labels"] = embeddings.labels
     if embeddings.has_gallery:
         arrays["role"] = embeddings.role
     if embeddings.class_names is not None:

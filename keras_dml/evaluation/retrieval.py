@@ -270,7 +270,7 @@ def _reporting(
 ) -> Iterator[PositiveRanks]:
     for block in blocks:
         yield block
-        progress(len(block.num_positives))
+        progress(block.num_queries)
 
 
 def _clustering_metrics(

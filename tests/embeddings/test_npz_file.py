@@ -6,9 +6,11 @@ import pytest
 
 from keras_dml.embeddings import (
     EmbeddingSet,
+    evaluate_embeddings,
     load_embeddings,
     save_embeddings,
 )
+from keras_dml.embeddings.indexes import build_index
 from keras_dml.errors import UsageError
 
 ROWS = np.arange(8, dtype="float32").reshape(4, 2)
@@ -99,6 +101,7 @@ def other_zip(path):
             lambda path: write(path, x=ROWS, y=ROWS),
             "`embeddings`, `labels`. Received: `x`, `y`",
         ),
+        (lambda path: write(path, labels=[0, 1]), "`embeddings` as well"),
         (lambda path: write(path, embeddings=ROWS), "`labels` as well"),
         (lambda path: write(path), "no array"),
         (
@@ -120,10 +123,26 @@ def test_damaged_files_are_refused_by_name(tmp_path, damage, message):
     assert "\n" not in str(refusal.value)
 
 
+def test_labels_may_be_missing_where_that_is_said(tmp_path):
+    path = tmp_path / "pets.npz"
+    save_embeddings(path, EmbeddingSet(ROWS, ids=list("abcd")))
+    with pytest.raises(UsageError, match="`labels` as well"):
+        load_embeddings(path)
+    loaded = load_embeddings(path, need_labels=False)
+    assert loaded.labels is None
+    assert loaded.names.tolist() == [""] * 4
+    assert loaded.select([0, 2]).ids.tolist() == ["a", "c"]
+    with pytest.raises(UsageError, match="must have `labels`"):
+        evaluate_embeddings(loaded)
+    found, _ = build_index("exact", loaded).search(ROWS[:1], k=1)
+    assert found[0, 0] in "abcd"
+
+
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
-    for path in (tmp_path / "absent.npz", tmp_path):
-        with pytest.raises(UsageError, match="There is no file"):
-            load_embeddings(path)
+    with pytest.raises(UsageError, match="There is no file"):
+        load_embeddings(tmp_path / "absent.npz")
+    with pytest.raises(UsageError, match="holds no embeddings"):
+        load_embeddings(tmp_path)
 
 
 def test_a_pickle_is_never_run(tmp_path):

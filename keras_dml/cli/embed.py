@@ -1,0 +1,98 @@
+"""`keras-dml embed`."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_dml.cli.options import DataDir, Json, Run
+from keras_dml.console import logging_to
+from keras_dml.errors import RunError
+from keras_dml.printing import say
+
+
+def embed(
+    run: Run,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A folder of images, with one sub-folder per class or "
+            "without; a CSV file (path[,label]); a data set's name, or "
+            "tfds:NAME."
+        ),
+    ],
+    output_path: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            help="A folder for shards, or one FILE.npz or FILE.parquet.",
+            show_default=False,
+        ),
+    ],
+    data_dir: DataDir = None,
+    file_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="npz or parquet; as --output ends, else npz.",
+        ),
+    ] = None,
+    shard_size: Annotated[
+        int, typer.Option(min=1, help="Images of a shard.")
+    ] = 10_000,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Images embedded at once; else as in `evaluate`."
+        ),
+    ] = None,
+    max_pixels: Annotated[
+        int | None,
+        typer.Option(min=1, help="Larger images are bad ones; else 89478485."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with what is there.")
+    ] = False,
+    fail_on_bad: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-bad", help="Exit with 1 if an image cannot be read."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Embed all images of a folder, with their ids, into files."""
+    from keras_dml.data.decoding import MAX_PIXELS
+    from keras_dml.run.embedding import embed_source
+
+    with logging_to():
+        done = embed_source(
+            run,
+            source,
+            output_path,
+            data_dir=data_dir,
+            file_format=file_format,
+            shard_size=shard_size,
+            batch_size=batch_size,
+            max_pixels=max_pixels or MAX_PIXELS,
+            resume=resume,
+        )
+    if as_json:
+        print(json.dumps(dataclasses.asdict(done)))
+    else:
+        rate = ""
+        if done.seconds:
+            rate = f" ({done.images_per_second:,.0f} images/s)"
+        say(
+            f"Embedded {done.rows:,} of {done.images:,} images{rate}, "
+            f"{done.dim} numbers each: {done.output}"
+        )
+        if done.bad:
+            say(f"Skipped {done.bad:,} images, listed in {done.bad_list}")
+    if fail_on_bad and done.bad:
+        raise RunError(
+            f"{done.bad} of {done.images} images cannot be read; "
+            f"{done.bad_list} names them and says why."
+        )

@@ -1,0 +1,216 @@
+"""A folder of files of embeddings, written one after the other.
+
+A shard is the embeddings of a fixed range of images. It is written beside its
+place and renamed, so that a shard that exists is whole; after a kill the
+missing ones are made, and no row is missing or there twice.
+"""
+
+import contextlib
+import csv
+import functools
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_dml.embeddings.rows import Rows, count_rows, write_rows
+from keras_dml.errors import RunError, UsageError
+from keras_dml.files import write_text
+
+MANIFEST = "manifest.json"
+BAD = "bad.csv"
+MAKER = "keras-dml embed"
+Bad = tuple[str, str, str]
+
+
+class ShardFolder:
+    """Shards of embeddings, the list of bad images, and a manifest.
+
+    Args:
+        path: The folder; nothing is made until `create`.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder holds shards, finished or not."""
+        manifest = _read_json(self.path / MANIFEST)
+        return isinstance(manifest, dict) and manifest.get("made_by") == MAKER
+
+    def manifest(self) -> dict[str, Any]:
+        """What was embedded, and with which settings.
+
+        Raises:
+            UsageError: If the folder holds no shards.
+        """
+        if not self.exists:
+            raise UsageError(
+                f"{self.path} holds no embeddings: it has no `{MANIFEST}` of "
+                "`keras-dml embed`. Name the folder that was its `--output`."
+            )
+        manifest = _read_json(self.path / MANIFEST)
+        assert manifest is not None
+        return manifest
+
+    def create(self, settings: Mapping[str, Any]) -> None:
+        """Makes the folder, with the settings that hold for all shards."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._write_manifest({**settings, "finished": False})
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from writing here until the end or a kill.
+
+        Raises:
+            RunError: If another process is writing.
+        """
+        try:
+            import fcntl
+        except ImportError:  # Windows has no such locks.
+            yield
+            return
+        place = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise RunError(
+                f"Another process is writing to {self.path}. Wait for its "
+                "end, or choose another `--output`."
+            ) from error
+        finally:
+            os.close(place)
+
+    def shard(self, number: int) -> Path:
+        """The file of a shard."""
+        return self.path / f"shard-{number:05d}.{self._format}"
+
+    def shards(self) -> list[Path]:
+        """The files of all shards, there or not."""
+        count = len(self.manifest()["digests"])
+        return [self.shard(number) for number in range(count)]
+
+    def missing(self) -> list[int]:
+        """The numbers of the shards that are not there, or are damaged."""
+        return [
+            number
+            for number, path in enumerate(self.shards())
+            if count_rows(path) is None
+        ]
+
+    def write(self, number: int, rows: Rows, bad: Sequence[Bad]) -> None:
+        """Writes a shard, and before it the bad images among its rows."""
+        if bad:
+            known = {one[0] for one in bad}
+            kept = [one for one in self.read_bad() if one[0] not in known]
+            self.write_bad([*kept, *bad])
+        write_rows(self.shard(number), rows)
+
+    def read_bad(self) -> list[Bad]:
+        """Id, path and reason of the images that were left out."""
+        return read_bad(self.path / BAD)
+
+    def write_bad(self, bad: Iterable[Bad]) -> None:
+        """Writes or replaces the list of bad images; none is no file."""
+        write_bad(self.path / BAD, bad)
+
+    def finish(self) -> dict[str, Any]:
+        """Counts all rows and marks the folder as finished.
+
+        Returns:
+            The manifest, with `rows`, `bad` and the rows of each shard.
+
+        Raises:
+            RunError: If images are neither embedded nor listed as bad.
+        """
+        manifest = self.manifest()
+        rows = [count_rows(path) for path in self.shards()]
+        total = sum(count or 0 for count in rows)
+        bad = len(self.read_bad())
+        if None in rows or total + bad != manifest["num_images"]:
+            raise RunError(
+                f"{self.path} must account for {manifest['num_images']} "
+                f"images. Received: {total} embedded and {bad} bad ones. Was "
+                "it changed meanwhile? Embed again into another `--output`."
+            )
+        manifest.update(finished=True, rows=total, bad=bad, shard_rows=rows)
+        self._write_manifest(manifest)
+        return manifest
+
+    @functools.cached_property
+    def _format(self):
+        return self.manifest()["format"]
+
+    def _write_manifest(self, content):
+        text = json.dumps({"made_by": MAKER, **content}, indent=2) + "\n"
+        write_text(self.path / MANIFEST, text)
+
+
+def check_same(
+    stored: Mapping[str, Any], wanted: Mapping[str, Any], place: Path
+) -> None:
+    """Refuses to go on with other images, weights or settings.
+
+    Args:
+        stored: The manifest of what is there.
+        wanted: The settings of what is to be made.
+        place: Where it is, for the error.
+
+    Raises:
+        UsageError: If they differ, naming what does.
+    """
+    plain = sorted(wanted.keys() - {"digests", "source", "version"})
+    changed = [
+        f"`{key}` was {stored.get(key)!r}, received {wanted[key]!r}"
+        for key in plain
+        if stored.get(key) != wanted[key]
+    ]
+    if not changed and stored.get("digests") != wanted["digests"]:
+        pairs = zip(stored["digests"], wanted["digests"], strict=True)
+        first = [old == new for old, new in pairs].index(False)
+        start = first * wanted["shard_size"]
+        changed = [
+            f"an image was added, removed or changed, from number {start} on "
+            "in sorted order"
+        ]
+    if changed:
+        raise UsageError(
+            f"{place} was started with other images, weights or settings: "
+            f"{'; '.join(changed)}. Restore them, or choose another "
+            "`--output`."
+        )
+
+
+def read_bad(path: Path) -> list[Bad]:
+    """The rows of a list of bad images; none where there is no file."""
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            (row["id"], row["path"], row["reason"])
+            for row in csv.DictReader(file)
+        ]
+
+
+def write_bad(path: Path, bad: Iterable[Bad]) -> None:
+    """Writes or replaces a list of bad images; none is no file."""
+    rows = list(bad)
+    if not rows:
+        path.unlink(missing_ok=True)
+        return
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["id", "path", "reason"])
+    writer.writerows(rows)
+    write_text(path, buffer.getvalue())
+
+
+def _read_json(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,225 @@
+"""The images to embed, in a fixed order, whether they have classes or not."""
+
+import collections
+import csv
+import dataclasses
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_dml.console import logger
+from keras_dml.data import readers
+from keras_dml.data.manifest import Manifest
+from keras_dml.data.readers.folder import SUFFIXES
+from keras_dml.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ImageList:
+    """Images in a fixed order, as files below a folder or as pixels.
+
+    Args:
+        ids: Strings, unique.
+        files: Paths below `root`, one per id. Defaults to `None`: the pixels
+            are in `pixels`.
+        root: The folder of the files.
+        labels: Names of the classes, one per id. Defaults to `None`.
+        pixels: `Manifest` of images in memory. Defaults to `None`.
+    """
+
+    ids: Sequence[str]
+    files: Sequence[str] | None = None
+    root: str = ""
+    labels: Sequence[str] | None = None
+    pixels: Manifest | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def path(self, row: int) -> str:
+        """Where the file of a row is."""
+        assert self.files is not None
+        return os.path.join(self.root, self.files[row])
+
+    def digest(self, start: int, stop: int) -> str:
+        """SHA-256 of some rows: ids, labels, and size and time of each file.
+
+        Pixels in memory are hashed themselves.
+        """
+        digest = hashlib.sha256()
+        for row in range(start, stop):
+            label = "" if self.labels is None else self.labels[row]
+            digest.update(f"{self.ids[row]}\0{label}\0".encode())
+            if self.files is not None:
+                digest.update(_stamp(self.path(row)))
+        if self.pixels is not None:
+            rows = self.pixels.images[start:stop]
+            digest.update(np.ascontiguousarray(rows).tobytes())
+        return digest.hexdigest()
+
+
+def list_images(
+    source: str,
+    data_dir: str | Path | None = None,
+    allow_partial: bool = False,
+) -> ImageList:
+    """Lists the images of a source.
+
+    Args:
+        source: A folder, with or without a sub-folder for each class; a CSV
+            file with the column path and, if wanted, label; a data set's
+            name or `tfds:NAME`.
+        data_dir: The folder of a named data set. Defaults to `None`.
+        allow_partial: Boolean, whether a named data set may be incomplete.
+            Defaults to `False`.
+
+    Returns:
+        `ImageList`. The images of a folder have labels if each lies in a
+        sub-folder, directly.
+
+    Raises:
+        UsageError: If there is no such source, or it has no image.
+    """
+    named = source in readers.READERS or source.startswith("tfds:")
+    if not named and os.path.isdir(source):
+        return _list_folder(source)
+    if not named and os.path.isfile(source):
+        return _list_csv(source)
+    manifest = readers.read(source, data_dir, allow_partial)
+    names = manifest.class_names
+    return ImageList(
+        ids=manifest.ids.tolist(),
+        files=None if manifest.paths is None else manifest.paths.tolist(),
+        labels=[names[label] for label in manifest.labels.tolist()],
+        pixels=manifest if manifest.paths is None else None,
+    )
+
+
+def _list_folder(root: str) -> ImageList:
+    """All images below a folder, in sorted order."""
+    if [entry.name for entry in _entries(root)] == ["images"]:
+        # As the reader of class folders does, so that ids agree.
+        root = os.path.join(root, "images")
+    files, others = [], 0
+    for file in _walk(root, "", set()):
+        if file.lower().endswith(SUFFIXES):
+            files.append(file)
+        else:
+            others += 1
+    if not files:
+        raise UsageError(
+            f"{root} must hold images ({', '.join(SUFFIXES)}). Received: "
+            f"{others or 'no'} other files. Name the folder of the images."
+        )
+    if others:
+        logger.info(
+            "Passed over %d files of %s that are no images by their suffix.",
+            others,
+            root,
+        )
+    labels = None
+    if all(file.count("/") == 1 for file in files):
+        names: dict[str, str] = {}
+        classes = [readable(file.partition("/")[0]) for file in files]
+        # One object per class: there may be millions of images.
+        labels = [names.setdefault(name, name) for name in classes]
+    return ImageList(_ids(files), files, root, labels)
+
+
+def _list_csv(path: str) -> ImageList:
+    files, labels = [], []
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, skipinitialspace=True)
+            columns = [name.strip() for name in reader.fieldnames or ()]
+            reader.fieldnames = columns
+            for row in reader if "path" in columns else ():
+                if not row["path"]:
+                    raise UsageError(
+                        f"Line {reader.line_num} of {path} must have a path. "
+                        "Received: an empty one."
+                    )
+                files.append(row["path"])
+                labels.append(row.get("label") or "")
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(
+            f"`{path}` must be a CSV file in UTF-8. Received: {error}"
+        ) from error
+    if not files:
+        raise UsageError(
+            f"{path} must have the column path, and may have label, in its "
+            "first line, and list an image. Received: "
+            f"columns={columns}, {len(files)} images."
+        )
+    missing = labels.count("")
+    if 0 < missing < len(labels):
+        raise UsageError(
+            f"Every line of {path} must have a label, or none. Received: "
+            f"{missing} of {len(labels)} without."
+        )
+    if len(set(files)) < len(files):
+        twice = collections.Counter(files).most_common(1)[0][0]
+        raise UsageError(
+            f"Every path of {path} must be listed once. Received: {twice!r} "
+            "more than once."
+        )
+    root = os.path.dirname(path)
+    return ImageList(files, files, root, None if missing else labels)
+
+
+def _walk(root: str, folder: str, above: set[tuple[int, int]]) -> Iterator[str]:
+    """Files below a folder, as paths below the root; no loop of links."""
+    status = os.stat(os.path.join(root, folder))
+    place = (status.st_dev, status.st_ino)
+    if place in above:
+        return
+    for entry in _entries(os.path.join(root, folder)):
+        name = f"{folder}/{entry.name}" if folder else entry.name
+        if entry.is_dir():
+            yield from _walk(root, name, above | {place})
+        else:
+            yield name
+
+
+def _entries(folder: str) -> list[os.DirEntry]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(
+                (one for one in entries if not one.name.startswith(".")),
+                key=lambda one: one.name,
+            )
+    except PermissionError as error:
+        raise UsageError(
+            f"{folder} must be readable. Received: {error.strerror}. Allow "
+            "it, or leave the folder out."
+        ) from error
+
+
+def _ids(files: Sequence[str]) -> Sequence[str]:
+    """The names as valid text; the same list where all of them are."""
+    ids = [readable(file) for file in files]
+    if len(set(ids)) < len(ids):
+        raise UsageError(
+            "Two file names are the same once bytes that are no UTF-8 are "
+            "written as text. Rename those files."
+        )
+    return ids
+
+
+def readable(name: str) -> str:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(name).decode("utf-8", "backslashreplace")
+    return name
+
+
+def _stamp(path: str) -> bytes:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return b"missing\n"
+    return f"{status.st_size} {status.st_mtime_ns}\n".encode()

@@ -1,0 +1,113 @@
+"""Embeddings of batches, cut into the parts that files hold."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_dml.console import progress_bar
+
+Batch = tuple[np.ndarray, np.ndarray]
+
+
+def make_forward(embedder: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
+    """A function of batches of any size to float32 embeddings."""
+    shape = (None, *embedder.input_shape[1:])
+
+    @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
+    def forward(images):
+        return tf.cast(embedder(images, training=False), tf.float32)
+
+    return forward
+
+
+def embed_batches(
+    forward: Callable[[tf.Tensor], tf.Tensor],
+    batches: Iterable[tuple[np.ndarray, tf.Tensor]],
+) -> Iterator[Batch]:
+    """Yields rows with their embeddings.
+
+    An accelerator computes a batch while the one before is fetched.
+
+    Args:
+        forward: From `make_forward`.
+        batches: Rows and images.
+    """
+    pending = None
+    for rows, images in batches:
+        computed = rows, forward(images)
+        if pending is not None:
+            yield pending[0], pending[1].numpy()
+        pending = computed
+    if pending is not None:
+        yield pending[0], pending[1].numpy()
+
+
+def by_part(
+    batches: Iterable[Batch], parts: Sequence[range]
+) -> Iterator[Batch]:
+    """Cuts and joins batches of ascending rows into those of each part.
+
+    Args:
+        batches: Rows and what belongs to them.
+        parts: Ranges of rows, in ascending order.
+
+    Yields:
+        Rows and values of each part, perhaps none.
+    """
+    source = iter(batches)
+    held: list[Batch] = []
+    for part in parts:
+        while not held or held[-1][0][-1] < part.stop - 1:
+            batch = next(source, None)
+            if batch is None:
+                break
+            held.append(batch)
+        here, later = [], []
+        for rows, values in held:
+            cut = int(np.searchsorted(rows, part.stop))
+            here.append((rows[:cut], values[:cut]))
+            if cut < len(rows):
+                later.append((rows[cut:], values[cut:]))
+        held = later
+        yield (
+            np.concatenate([rows for rows, _ in here] or [np.zeros(0, int)]),
+            np.concatenate(
+                [values for _, values in here] or [np.zeros((0, 0))]
+            ),
+        )
+
+
+def watch(
+    batches: Iterable[Batch], parts: Sequence[range], count: int
+) -> Iterator[Batch]:
+    """Shows how many images are done, how fast, and the time that is left.
+
+    Args:
+        batches: Rows and what belongs to them.
+        parts: Ranges of rows that are made, in ascending order.
+        count: Integer, how many rows there are, with those made before.
+
+    Yields:
+        What comes in.
+    """
+    before = count - sum(map(len, parts))
+    ends = np.cumsum([len(part) for part in parts])
+    starts = np.asarray([part.start for part in parts])
+    begin = time.perf_counter()
+    with progress_bar() as progress:
+        task = progress.add_task(
+            "embedding", total=count, completed=before, note=""
+        )
+        for rows, values in batches:
+            part = int(np.searchsorted(starts, rows[-1], side="right")) - 1
+            done = int(
+                ends[part] - len(parts[part]) + rows[-1] + 1 - starts[part]
+            )
+            rate = done / (time.perf_counter() - begin)
+            progress.update(
+                task, completed=before + done, note=f"{rate:,.0f} images/s"
+            )
+            yield rows, values
