@@ -7,11 +7,13 @@ from keras_dml.export.export_embedder import (
     export_embedder,
 )
 from keras_dml.export.gallery import Gallery, write_gallery
+from keras_dml.export.index_parity import index_parity
 from keras_dml.export.litert import export_litert
 from keras_dml.export.litert_conversion import QUANTIZATIONS
 from keras_dml.export.litert_metadata import read_metadata
 from keras_dml.export.onnx import export_onnx
 from keras_dml.export.parity import parity
+from keras_dml.export.references import References
 from keras_dml.export.runners import open_artefact
 from keras_dml.export.saved_model import export_saved_model
 
@@ -19,11 +21,13 @@ __all__ = [
     "FORMATS",
     "Gallery",
     "QUANTIZATIONS",
+    "References",
     "artefact_name",
     "export_embedder",
     "export_litert",
     "export_onnx",
     "export_saved_model",
+    "index_parity",
     "open_artefact",
     "parity",
     "read_manifest",

@@ -178,10 +178,15 @@ def make_manifest(
         },
         "embedding": {
             "dim": embedder.output_shape[-1],
-            "unit_length": embedder.layers[-1].name == "unit",
+            "unit_length": has_unit_rows(embedder),
         },
         **(metadata or {}),
     }
+
+
+def has_unit_rows(embedder: keras.Model) -> bool:
+    """Whether an embedder's rows have length 1."""
+    return embedder.layers[-1].name == "unit"
 
 
 def write_manifest(folder: Path, embedder: keras.Model, **facts: Any) -> None:

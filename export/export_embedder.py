@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_dml.data.decoding import MAX_PIXELS
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export.artefact import (
     REJECTED,
@@ -19,14 +20,17 @@ from keras_dml.export.artefact import (
     write_json,
 )
 from keras_dml.export.gallery import Gallery, write_gallery
+from keras_dml.export.index_parity import index_drop, index_parity
 from keras_dml.export.litert import check_quantization, export_litert
 from keras_dml.export.onnx import check_onnx, export_onnx
 from keras_dml.export.parity import REPORT, parity, retrieval_drops
+from keras_dml.export.references import References
 from keras_dml.export.saved_model import export_saved_model
 from keras_dml.naming import nearest
 
+SAVED_MODEL = "saved_model"
 FORMATS: dict[str, Callable[..., Path]] = {
-    "saved_model": export_saved_model,
+    SAVED_MODEL: export_saved_model,
     "litert": export_litert,
     "onnx": export_onnx,
 }
@@ -43,6 +47,8 @@ def export_embedder(
     dynamic_batch: bool = False,
     calibration: Iterable[np.ndarray] | None = None,
     gallery: Gallery | None = None,
+    references: References | None = None,
+    max_pixels: int = MAX_PIXELS,
     max_drop: float | None = None,
     resize: int | None = None,
     squash: bool = False,
@@ -72,9 +78,14 @@ def export_embedder(
             `None`.
         gallery: Images whose embeddings go beside LiteRT, to search on the
             device. Defaults to `None`.
+        references: `References` that the SavedModel searches by itself.
+            Defaults to `None`.
+        max_pixels: The largest image file that the SavedModel decodes.
+            Defaults to 89,478,485.
         max_drop: The largest drop of R@1 or MAP@R that is allowed, such as
-            `0.01`. An artefact that drops more goes to
-            `output/<name>.rejected`. Defaults to `None`: any is allowed.
+            `0.01`; of R@1 through an index, against exact search, too. An
+            artefact that drops more goes to `output/<name>.rejected`.
+            Defaults to `None`: any is allowed.
         resize: Shorter side in pixels to which the evaluation resizes before
             it crops. Defaults to the size of the embedder's images.
         squash: Whether the evaluation resizes both sides to it. Defaults to
@@ -88,12 +99,15 @@ def export_embedder(
             leaves all as it was. Defaults to `None`.
 
     Returns:
-        The rows of `parity`: the embedder's own, then one per artefact.
+        The rows of `parity`: the embedder's own, then one per artefact. With
+        references also "ann_recall@10" (or of fewer) and "index_recall@1",
+        see `index_parity`; `None` where there is no index.
 
     Raises:
         UsageError: A format or quantization is unknown, a package that it
-            needs is missing, `max_drop` is given without labels, or `output`
-            holds other things.
+            needs is missing, `max_drop` is given without labels, references
+            without the format that takes them, or `output` holds other
+            things.
         RunError: A format cannot express the model, or an artefact was
             rejected.
 
@@ -106,8 +120,9 @@ def export_embedder(
     ```
     """
     output = Path(output)
-    _check_arguments(formats, quantize, labels, max_drop)
-    jobs = dict(_jobs(formats, quantize, dynamic_batch, calibration))
+    _check_arguments(formats, quantize, labels, max_drop, references)
+    serving = {"references": references, "max_pixels": max_pixels}
+    jobs = _jobs(formats, quantize, dynamic_batch, calibration, serving)
     if not force:
         check_output(output)
     with _staging(output) as staging:
@@ -119,26 +134,17 @@ def export_embedder(
                 squash=squash,
                 metadata=metadata,
             )
-            for name, export in jobs.items()
+            for name, export in jobs
         }
         if gallery is not None:
             for name in filter(_is_litert, folders):
                 write_gallery(folders[name], gallery)
-        rows = parity(embedder, folders, images, labels)
-        for row in rows[1:]:
-            write_json(folders[row["artefact"]] / REPORT, [rows[0], row])
-        drops = {}
-        if max_drop is not None:
-            drops = retrieval_drops(rows, max_drop)
+        rows, drops = _compare(
+            embedder, folders, images, labels, references, max_drop
+        )
         if check is not None:
             check()
-        for name, folder in folders.items():
-            rejected = output / f"{name}{REJECTED}"
-            if name in drops:
-                put_in_place(folder, rejected, force)
-            else:
-                put_in_place(folder, output / name, force)
-                remove_export(rejected)
+        _put_in_place(folders, output, drops, force)
     if drops:
         raise RunError(
             f"Retrieval drops by more than `max_drop` {max_drop:g}: "
@@ -174,7 +180,7 @@ def artefact_name(
     return "-".join(parts)
 
 
-def _check_arguments(formats, quantize, labels, max_drop):
+def _check_arguments(formats, quantize, labels, max_drop, references):
     for name in formats:
         if name not in FORMATS:
             raise UsageError(
@@ -188,6 +194,11 @@ def _check_arguments(formats, quantize, labels, max_drop):
                 f"`quantize={one}` is for LiteRT. Received: formats "
                 f"{', '.join(formats)}. Add the format `litert`."
             )
+    if references is not None and SAVED_MODEL not in formats:
+        raise UsageError(
+            "`--with-index` is for a SavedModel. Received: formats "
+            f"{', '.join(formats)}. Add the format `{SAVED_MODEL}`."
+        )
     if "onnx" in formats:
         check_onnx()
     if max_drop is not None:
@@ -202,26 +213,61 @@ def _check_arguments(formats, quantize, labels, max_drop):
             )
 
 
-def _jobs(formats, quantize, dynamic_batch, calibration):
+def _jobs(formats, quantize, dynamic_batch, calibration, serving):
     """Pairs of an artefact's name and the function that makes it."""
     for name in formats:
-        if name != "litert":
+        if name == SAVED_MODEL:
+            yield name, functools.partial(FORMATS[name], **serving)
+        elif name != "litert":
             yield name, FORMATS[name]
-            continue
-        for one in quantize:
-            yield (
-                artefact_name(name, one, dynamic_batch),
-                functools.partial(
-                    FORMATS[name],
-                    quantize=one,
-                    dynamic_batch=dynamic_batch,
-                    calibration=calibration if one == "int8" else None,
-                ),
-            )
+        else:
+            for one in quantize:
+                yield (
+                    artefact_name(name, one, dynamic_batch),
+                    functools.partial(
+                        FORMATS[name],
+                        quantize=one,
+                        dynamic_batch=dynamic_batch,
+                        calibration=calibration if one == "int8" else None,
+                    ),
+                )
 
 
 def _is_litert(name):
     return name.partition("-")[0] == "litert"
+
+
+def _compare(embedder, folders, images, labels, references, max_drop):
+    """Rows of all artefacts, written into them, and what drops too much."""
+    rows = parity(embedder, folders, images, labels)
+    drops = {} if max_drop is None else retrieval_drops(rows, max_drop)
+    reports = {row["artefact"]: [rows[0], row] for row in rows[1:]}
+    if references is not None:
+        index = index_parity(folders[SAVED_MODEL], references)
+        found = f"ann_recall@{index['k']}"
+        for row in rows:
+            served = row["artefact"] == SAVED_MODEL
+            row[found] = index[found] if served else None
+            row["index_recall@1"] = index["recall@1"] if served else None
+        reports[SAVED_MODEL].append({"artefact": "index", **index})
+        drop = None if max_drop is None else index_drop(index, max_drop)
+        if drop:
+            drops[SAVED_MODEL] = "; ".join(
+                filter(None, (drops.get(SAVED_MODEL), drop))
+            )
+    for name, report in reports.items():
+        write_json(folders[name] / REPORT, report)
+    return rows, drops
+
+
+def _put_in_place(folders, output, drops, force):
+    for name, folder in folders.items():
+        rejected = output / f"{name}{REJECTED}"
+        if name in drops:
+            put_in_place(folder, rejected, force)
+        else:
+            put_in_place(folder, output / name, force)
+            remove_export(rejected)
 
 
 @contextlib.contextmanager

@@ -76,12 +76,7 @@ def parity(
         name: _embed(runner, images, batch_size)
         for name, runner in runners.items()
     }
-    for name, rows in results.items():
-        if not np.isfinite(rows).all():
-            raise RunError(
-                f"The embeddings of {name!r} are not all finite on real "
-                "images. Do not ship it; export in another format."
-            )
+    _check_finite(results)
     expected = results["embedder"]
     rows = [
         _row(name, sizes[name], expected, actual)
@@ -92,14 +87,7 @@ def parity(
             embeddings = results[row["artefact"]]
             metrics = retrieval_metrics(embeddings, labels, k=1)
             row.update({key: metrics[key] for key in RETRIEVAL})
-    for size in TIMED_BATCHES:
-        batch = np.resize(images, (size, *images.shape[1:]))
-        timed = latencies(
-            {name: _call(runner, batch) for name, runner in runners.items()},
-            seconds,
-        )
-        for row in rows:
-            row[f"batch_{size}_ms"] = timed[row["artefact"]]
+    _add_times(rows, runners, images, seconds)
     return rows
 
 
@@ -133,6 +121,27 @@ def _embed(runner, images, batch_size):
     return np.concatenate(
         [runner.embed(prepared[start : start + batch_size]) for start in starts]
     )
+
+
+def _check_finite(results):
+    for name, rows in results.items():
+        if not np.isfinite(rows).all():
+            raise RunError(
+                f"The embeddings of {name!r} are not all finite on real "
+                "images. Do not ship it; export in another format."
+            )
+
+
+def _add_times(rows, runners, images, seconds):
+    """Adds the times of a batch of each size, all artefacts in turns."""
+    for size in TIMED_BATCHES:
+        batch = np.resize(images, (size, *images.shape[1:]))
+        timed = latencies(
+            {name: _call(runner, batch) for name, runner in runners.items()},
+            seconds,
+        )
+        for row in rows:
+            row[f"batch_{size}_ms"] = timed[row["artefact"]]
 
 
 def _call(runner, batch):

@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_dml.console import without_native_output
 from keras_dml.errors import UsageError
-from keras_dml.export import litert, onnx
+from keras_dml.export import litert, onnx, scann_ops
 from keras_dml.export.artefact import read_manifest
 
 
@@ -22,10 +22,15 @@ class Runner:
         prepare: Function of float32 images `(n, height, width, channels)`
             with values in 0..255; returns what `embed` takes, such as uint8.
         embed: Function of a batch of these; returns float32 embeddings.
+        search: Function of embeddings `(n, dim)` and `k` that returns ids and
+            scores `(n, k)`; `None` where there is no index.
     """
 
     prepare: Callable[[np.ndarray], np.ndarray]
     embed: Callable[[np.ndarray], np.ndarray]
+    search: (
+        Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]] | None
+    ) = None
 
 
 def open_artefact(folder: str | Path, threads: int | None = None) -> Runner:
@@ -56,14 +61,25 @@ def open_artefact(folder: str | Path, threads: int | None = None) -> Runner:
 def _open_saved_model(folder, manifest, threads):
     import tensorflow as tf
 
-    del manifest, threads
+    del threads
+    index = manifest.get("index")
+    if index is not None and index["kind"] == "scann":
+        scann_ops.import_scann_ops()
     served = tf.saved_model.load(str(folder))
-    return Runner(
-        prepare=_as_float32,
-        embed=lambda batch: served.serve(tf.constant(batch))[
-            "embedding"
-        ].numpy(),
-    )
+
+    def embed(batch):
+        return served.serve(tf.constant(batch))["embedding"].numpy()
+
+    def search(embeddings, k):
+        found = served.neighbors_of_embedding(
+            tf.constant(embeddings, tf.float32), tf.constant(k, tf.int32)
+        )
+        ids = found["ids"].numpy()
+        if index["ids"] == "string":
+            ids = np.char.decode(ids.astype("S"), "utf-8")
+        return ids, found["scores"].numpy()
+
+    return Runner(_as_float32, embed, None if index is None else search)
 
 
 def _open_litert(folder, manifest, threads):

@@ -9,19 +9,38 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from keras_dml.data import decoding, resizing
+from keras_dml.export.image_header import count_pixels, first_gif_frame
 
 
-def decode_image(contents) -> tf.Tensor:
+def decode_image(contents, max_pixels: int = decoding.MAX_PIXELS) -> tf.Tensor:
     """Decodes JPEG, PNG, GIF, BMP and WebP; of an animation the first frame.
 
     Transparent pixels of PNG and WebP lie on white, as in training.
 
     Args:
         contents: Scalar string tensor, the bytes of the file.
+        max_pixels: Integer, refuses larger images by their header, before
+            they take memory. All frames of an animated WebP count. Defaults
+            to 89,478,485, as in training.
 
     Returns:
         uint8 tensor `(height, width, 3)`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: The image is damaged or too large.
     """
+    is_gif = tf.strings.substr(contents, 0, 4) == b"GIF8"
+    contents = tf.cond(
+        is_gif, lambda: first_gif_frame(contents), lambda: contents
+    )
+    pixels = count_pixels(contents)
+    small_enough = tf.debugging.Assert(
+        pixels <= max_pixels,
+        ["The image has too many pixels:", pixels, "of at most", max_pixels],
+    )
+    # Decoders know nothing of the assertion unless they wait for it.
+    with tf.control_dependencies([small_enough]):
+        contents = tf.identity(contents)
     image = tf.cond(
         tf.io.is_jpeg(contents),
         lambda: decoding.decode_jpeg(contents),
@@ -40,6 +59,7 @@ def embed_image_bytes(
     image_shape: tuple[int, int, int],
     resize: int | None = None,
     squash: bool = False,
+    max_pixels: int = decoding.MAX_PIXELS,
 ) -> dict[str, tf.Tensor]:
     """Embeds image files as the evaluation does.
 
@@ -52,6 +72,8 @@ def embed_image_bytes(
         resize: Shorter side in pixels before the crop. Defaults to the
             height.
         squash: Whether both sides become `resize`. Defaults to `False`.
+        max_pixels: Integer; larger images are not decoded. Defaults to
+            89,478,485, as in training.
 
     Returns:
         Dict of "embedding", float32 `(batch, dim)`, and "ok", bool
@@ -62,7 +84,7 @@ def embed_image_bytes(
 
     def fit(row, content):
         image = resizing.resize_and_crop(
-            decode_image(content), size, resize, squash
+            decode_image(content, max_pixels), size, resize, squash
         )
         image = tf.ensure_shape(image, (size, size, 3))
         return row, decoding.to_channels(image, channels)
@@ -91,14 +113,26 @@ def embed_image_bytes(
 
 
 def _decode_png(contents):
-    image = tf.cast(tf.io.decode_png(contents, channels=4), tf.int32)
+    image = tf.io.decode_png(contents, channels=4)
     alpha = image[..., 3:]
     # TensorFlow gives opaque pixels of fewer than 8 bits the largest alpha of
     # that depth, such as 1.
     depth = tf.io.decode_raw(tf.strings.substr(contents, 24, 1), tf.uint8)[0]
-    opaque = 2 ** tf.minimum(tf.cast(depth, tf.int32), 8) - 1
-    alpha = tf.where(alpha == opaque, 255, alpha)
-    return decoding.on_white(tf.concat([image[..., :3], alpha], axis=-1))
+    opaque = tf.cast(2 ** tf.minimum(tf.cast(depth, tf.int32), 8) - 1, tf.uint8)
+
+    def blend():
+        whole = tf.where(alpha == opaque, tf.constant(255, tf.uint8), alpha)
+        return _on_white(tf.concat([image[..., :3], whole], axis=-1))
+
+    # Most are opaque, and blending takes several times the memory.
+    return tf.cond(
+        tf.reduce_all(alpha == opaque), lambda: image[..., :3], blend
+    )
+
+
+def _on_white(image):
+    # The products of two values of 8 bits fit into 16.
+    return decoding.on_white(tf.cast(image, tf.uint16))
 
 
 def _decode_rare(contents):
@@ -115,6 +149,6 @@ def _decode_webp(contents):
     image = tf.io.decode_webp(contents)[0]
     return tf.cond(
         tf.shape(image)[-1] == 4,
-        lambda: decoding.on_white(tf.cast(image, tf.int32)),
+        lambda: _on_white(image),
         lambda: image,
     )

@@ -15,14 +15,61 @@ def export(
         list[str] | None,
         typer.Option(
             "--format",
-            help="saved_model, litert or onnx [default: the first two].",
+            help="saved_model, litert or onnx.",
+            show_default="the first two",
         ),
     ] = None,
     quantize: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of LiteRT: none, float16, dynamic_range or int8 [default: "
-            "none]."
+            help="Of LiteRT: none, float16, dynamic_range or int8.",
+            show_default="none",
+        ),
+    ] = None,
+    dynamic_batch: Annotated[
+        bool,
+        typer.Option(
+            "--dynamic-batch", help="LiteRT takes any number of images."
+        ),
+    ] = False,
+    with_gallery: Annotated[
+        bool,
+        typer.Option(
+            "--with-gallery",
+            help="Test references beside LiteRT, to search on the device.",
+        ),
+    ] = False,
+    with_index: Annotated[
+        bool,
+        typer.Option(
+            "--with-index",
+            help="Endpoints of the SavedModel that search references.",
+        ),
+    ] = False,
+    index: Annotated[
+        str,
+        typer.Option(
+            help="auto, exact or scann; auto is exact below 20,000 references."
+        ),
+    ] = "auto",
+    gallery: Annotated[
+        str | None,
+        typer.Option(
+            help="What the index holds: a source, or embeddings (.npz, "
+            ".parquet, folder of `embed`).",
+            show_default="the test references",
+        ),
+    ] = None,
+    max_k: Annotated[
+        int,
+        typer.Option(help="The most neighbours that a request may ask for."),
+    ] = 100,
+    max_pixels: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="The largest image file that the SavedModel decodes.",
+            show_default="89,478,485",
         ),
     ] = None,
     max_drop: Annotated[
@@ -42,13 +89,22 @@ def export(
     """Export a trained embedder and compare it with the original."""
     from keras_dml.run.exporting import export_run
 
+    # Its default lies beside the decoders, which import TensorFlow.
+    more = {} if max_pixels is None else {"max_pixels": max_pixels}
     rows = export_run(
         run,
         formats or ["saved_model", "litert"],
         quantize=quantize or ["none"],
+        dynamic_batch=dynamic_batch,
+        with_gallery=with_gallery,
+        with_index=with_index,
+        index=index,
+        gallery=gallery,
+        max_k=max_k,
         max_drop=max_drop,
         output=output_folder,
         data_dir=data_dir,
         force=force,
+        **more,
     )
     print_rows("Exported", rows)

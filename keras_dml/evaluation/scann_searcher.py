@@ -43,6 +43,45 @@ def import_scann() -> types.ModuleType:
     return scann_ops_pybind
 
 
+def configure(
+    builder: Any,
+    shape: ScannShape,
+    dim: int,
+    dimensions_per_block: int = 2,
+    anisotropic_threshold: float = 0.2,
+) -> Any:
+    """Tells a builder of ScaNN's, for numpy or TensorFlow, what to train.
+
+    Args:
+        builder: `ScannBuilder`.
+        shape: `ScannShape`.
+        dim: Integer, the dimensions of a row.
+        dimensions_per_block: Integer, how many dimensions share a hash.
+            Defaults to `2`.
+        anisotropic_threshold: Float, of the hashing loss. Defaults to `0.2`.
+
+    Returns:
+        The builder.
+    """
+    builder.set_n_training_threads(os.cpu_count())
+    if shape.name == "tree":
+        # Random initialization draws other centres in every process.
+        builder.tree(
+            shape.num_leaves,
+            shape.default_leaves_to_search,
+            random_init=False,
+        )
+    if shape.name == "brute_force":
+        builder.score_brute_force()
+    else:
+        builder.score_ah(
+            min(dimensions_per_block, dim),
+            anisotropic_quantization_threshold=anisotropic_threshold,
+        )
+        builder.reorder(REORDER)
+    return builder
+
+
 @final
 class ScannSearcher:
     """Finds rows near a query; every row has a number from 0.
@@ -74,23 +113,13 @@ class ScannSearcher:
             dimensions_per_block: Integer, how many dimensions share a hash.
             anisotropic_threshold: Float, of the hashing loss.
         """
-        builder = import_scann().builder(rows, NEIGHBORS, distance)
-        builder.set_n_training_threads(os.cpu_count())
-        if shape.name == "tree":
-            # Random initialization draws other centres in every process.
-            builder.tree(
-                shape.num_leaves,
-                shape.default_leaves_to_search,
-                random_init=False,
-            )
-        if shape.name == "brute_force":
-            builder.score_brute_force()
-        else:
-            builder.score_ah(
-                min(dimensions_per_block, rows.shape[1]),
-                anisotropic_quantization_threshold=anisotropic_threshold,
-            )
-            builder.reorder(REORDER)
+        builder = configure(
+            import_scann().builder(rows, NEIGHBORS, distance),
+            shape,
+            rows.shape[1],
+            dimensions_per_block,
+            anisotropic_threshold,
+        )
         try:
             return cls(builder.build().searcher, shape)
         except RuntimeError as error:

@@ -10,14 +10,16 @@ import numpy as np
 
 from keras_dml.config import RunConfig
 from keras_dml.console import format_table, logger
+from keras_dml.data.decoding import MAX_PIXELS
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import RunError, UsageError
-from keras_dml.export import Gallery, export_embedder
-from keras_dml.models import load_embedder
+from keras_dml.export import Gallery, References, export_embedder
+from keras_dml.export.references import MAX_K, check_index
 from keras_dml.run.data import evaluation_batches, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.hashing import weights_hash
-from keras_dml.run.trained_run import with_data
+from keras_dml.run.references import read_references
+from keras_dml.run.trained_run import TrainedRun
 
 COMPARED_IMAGES = 500
 CALIBRATION_IMAGES = 200
@@ -30,6 +32,11 @@ def export_run(
     quantize: Sequence[str] = ("none",),
     dynamic_batch: bool = False,
     with_gallery: bool = False,
+    with_index: bool = False,
+    index: str = "auto",
+    gallery: str | Path | None = None,
+    max_k: int = MAX_K,
+    max_pixels: int = MAX_PIXELS,
     max_drop: float | None = None,
     output: str | Path | None = None,
     data_dir: str | Path | None = None,
@@ -47,6 +54,17 @@ def export_run(
             Defaults to `False`.
         with_gallery: Whether the test references go beside LiteRT, to search
             on the device. Defaults to `False`.
+        with_index: Whether the SavedModel searches references by itself.
+            Defaults to `False`.
+        index: How it does: `auto`, `exact` or `scann`, see `References`.
+            Defaults to `auto`.
+        gallery: What it searches: a source, all images of which go in, or
+            embeddings that this run's weights have made, see
+            `read_references`. Defaults to `None`, the run's test references.
+        max_k: The most neighbours that a request may ask for. Defaults to
+            `100`.
+        max_pixels: The largest image file that the SavedModel decodes.
+            Defaults to 89,478,485.
         max_drop: The largest drop of R@1 or MAP@R that is allowed; an
             artefact that drops more is kept under `.rejected`. Defaults to
             `None`: any is allowed.
@@ -71,18 +89,28 @@ def export_run(
     export_run("runs/digits", ["litert"], quantize=["int8"], max_drop=0.01)
     ```
     """
-    folder = RunFolder.open(run)
-    metrics = folder.read_metrics()
+    if gallery is not None and not with_index:
+        raise UsageError(
+            "`--gallery` is what the index holds. Received: "
+            f"{str(gallery)!r} without an index. Pass `--with-index` as well."
+        )
+    check_index(index, max_k)
+    trained = TrainedRun(run, data_dir)
+    folder, config = trained.folder, trained.config
     check = unchanged_files(folder)
-    config = with_data(folder.load_config(), None, data_dir)
-    embedder = load_embedder(folder.embedder)
-    check_embedder(embedder, config, metrics)
+    embedder = trained.embedder
+    check_embedder(embedder, config, trained.metrics)
     data = load_run_data(config)
+    references = None
+    if with_index:
+        references = References(
+            read_references(trained, gallery, data_dir), index, max_k
+        )
     return export_compared(
         embedder,
         data.test,
         config,
-        metrics,
+        trained.metrics,
         formats,
         Path(output) if output else folder.export,
         force,
@@ -90,6 +118,8 @@ def export_run(
         quantize=quantize,
         dynamic_batch=dynamic_batch,
         with_gallery=with_gallery,
+        references=references,
+        max_pixels=max_pixels,
         max_drop=max_drop,
         compared_images=2 * COMPARED_IMAGES,
         check=check,
@@ -109,6 +139,8 @@ def export_compared(
     quantize: Sequence[str] = ("none",),
     dynamic_batch: bool = False,
     with_gallery: bool = False,
+    references: References | None = None,
+    max_pixels: int = MAX_PIXELS,
     max_drop: float | None = None,
     compared_images: int = COMPARED_IMAGES,
     check: Callable[[], None] | None = None,
@@ -128,6 +160,8 @@ def export_compared(
         quantize: See `export_run`.
         dynamic_batch: See `export_run`.
         with_gallery: See `export_run`.
+        references: `References` for the SavedModel. Defaults to `None`.
+        max_pixels: See `export_run`.
         max_drop: See `export_run`.
         compared_images: About how many images to compare. Defaults to `500`.
         check: Called before anything is put in place. Defaults to `None`.
@@ -159,6 +193,8 @@ def export_compared(
         dynamic_batch=dynamic_batch,
         calibration=calibration,
         gallery=_gallery(test, config) if with_gallery else None,
+        references=references,
+        max_pixels=max_pixels,
         max_drop=max_drop,
         resize=config.augmentation.resize,
         squash=config.augmentation.squash,
@@ -288,4 +324,6 @@ def _first_classes(manifest: Manifest, count: int) -> Manifest:
 
 
 def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

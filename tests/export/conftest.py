@@ -6,9 +6,12 @@ import sys
 import textwrap
 
 import keras
+import numpy as np
 import pytest
 
 from keras_dml.config import ModelConfig
+from keras_dml.embeddings import EmbeddingSet
+from keras_dml.export import References, export_saved_model
 from keras_dml.models import build_embedder
 
 
@@ -23,6 +26,20 @@ def make_embedder():
         return build_embedder(config, shape, normalize)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def indexed_folder(tmp_path_factory):
+    """A SavedModel with an index of 20 references, only to be read."""
+    keras.utils.set_random_seed(0)
+    config = ModelConfig(backbone="small_cnn", dim=8)
+    rows = np.random.default_rng(0).normal(size=(20, 8))
+    ids = np.array([f"shoe {row}" for row in range(20)])
+    return export_saved_model(
+        build_embedder(config, (16, 16, 3), True),
+        tmp_path_factory.mktemp("export") / "saved_model",
+        references=References(EmbeddingSet(rows, ids, ids)),
+    )
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Arguments of `make_embedder`: one embedder of every kind."""
+"""Arguments of `make_embedder`: one embedder of every kind.
+
+All but "batch_norm" have a LayerNormalization, the default.
+"""
 
 MODELS = {
     "k_max": {"pooling": "k_max", "k": 2},

@@ -1,5 +1,6 @@
 """The SavedModel answers as the embedder does, in a bare process too."""
 
+import ast
 import json
 
 import numpy as np
@@ -8,8 +9,11 @@ import tensorflow as tf
 
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.pipeline import evaluation_batches
+from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
-from keras_dml.export import export_saved_model
+from keras_dml.evaluation import ExactIndex
+from keras_dml.export import References, export_saved_model
+from keras_dml.export.saved_model import write_labels
 from tests.conformance import to_numpy
 from tests.export.images import BROKEN, FILES
 from tests.export.kinds import MODELS
@@ -151,6 +155,7 @@ def test_manifest(make_embedder, tmp_path):
         "serve",
         "serve_uint8",
         "serve_image_bytes",
+        "similarity",
     ]
     assert manifest["recipe"] == "proxynca_pp"
     assert manifest["labels"] == ["a", "b"]
@@ -159,14 +164,143 @@ def test_manifest(make_embedder, tmp_path):
     assert manifest["image"]["resize"] == 20
 
 
+@pytest.fixture(scope="module")
+def served(indexed_folder):
+    return tf.saved_model.load(str(indexed_folder))
+
+
+GOOD = {
+    "image": np.zeros((2, 16, 16, 3), "float32"),
+    "first": np.zeros((2, 16, 16, 3), "float32"),
+    "second": np.zeros((2, 16, 16, 3), "float32"),
+    "image_bytes": np.array([FILES["jpeg"]]),
+    "embedding": np.zeros((2, 8), "float32"),
+    "k": np.array([1], "int32"),
+}
+
+
 @pytest.mark.parametrize(
-    "images", [np.zeros((2, 8, 8, 3)), np.zeros((16, 16, 3))]
+    ("endpoint", "name", "value"),
+    [
+        ("serve", "image", np.zeros((2, 8, 8, 3), "float32")),
+        ("serve", "image", np.zeros((16, 16, 3), "float32")),
+        ("serve", "image", np.zeros((2, 16, 16, 3), "uint8")),
+        ("serve_uint8", "image", np.zeros((2, 16, 16, 3), "float32")),
+        ("serve_uint8", "image", np.zeros((2, 16, 16, 1), "uint8")),
+        ("serve_image_bytes", "image_bytes", np.array(FILES["jpeg"])),
+        ("serve_image_bytes", "image_bytes", np.zeros((2,), "float32")),
+        ("similarity", "second", np.zeros((2, 8, 8, 3), "float32")),
+        ("similarity", "first", np.zeros((2, 16, 16, 3), "uint8")),
+        ("neighbors", "image_bytes", np.array([[FILES["jpeg"]]])),
+        ("neighbors", "k", np.array([1.5], "float32")),
+        ("neighbors_of_embedding", "embedding", np.zeros((2, 9), "float32")),
+        ("neighbors_of_embedding", "embedding", np.zeros((8,), "float32")),
+        ("neighbors_of_embedding", "k", np.array(["1"])),
+    ],
 )
-def test_other_shapes_are_refused(images, make_embedder, tmp_path):
-    folder = export_saved_model(make_embedder(), tmp_path / "saved_model")
+def test_other_dtypes_and_ranks_are_refused(endpoint, name, value, served):
+    """As an object's method, by name, and as a signature."""
+    specs = served.signatures[endpoint].structured_input_signature[1]
+    inputs = {
+        key: tf.constant(GOOD[key].astype(spec.dtype.as_numpy_dtype))
+        for key, spec in specs.items()
+    }
+    getattr(served, endpoint)(**inputs)
+    wrong = {**inputs, name: tf.constant(value)}
+    with pytest.raises((TypeError, ValueError), match=name):
+        getattr(served, endpoint)(**wrong)
+    with pytest.raises(
+        (TypeError, ValueError, tf.errors.InvalidArgumentError),
+        match="expected|signature",
+    ):
+        served.signatures[endpoint](**wrong)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_similarity_is_every_cosine(normalize, make_embedder, tmp_path):
+    embedder = make_embedder(normalize=normalize)
+    folder = export_saved_model(embedder, tmp_path / "saved_model")
     served = tf.saved_model.load(str(folder))
-    with pytest.raises((TypeError, ValueError)):
-        served.serve(tf.constant(images, tf.float32))
+    first, second = IMAGES[:2].astype("float32"), IMAGES[2:].astype("float32")
+    answer = served.similarity(first, second)
+    left, right = (to_numpy(embedder(images)) for images in (first, second))
+    expected = left @ right.T
+    expected /= np.linalg.norm(left, axis=1)[:, None]
+    expected /= np.linalg.norm(right, axis=1)
+    assert answer["similarity"].shape == (2, 3)
+    np.testing.assert_allclose(answer["similarity"], expected, atol=1e-5)
+    assert answer["pairs"].numpy() == 6
+
+
+BARE_SEARCH = """
+    import numpy as np
+    import tensorflow as tf
+    from scann.scann_ops.py import scann_ops
+
+    served = tf.saved_model.load(sys.argv[1])
+    files = np.load(sys.argv[2], allow_pickle=True)["files"]
+    found = served.neighbors(tf.constant(list(files)), 3)
+    for name in ("ids", "scores", "ok"):
+        print(found[name].numpy().tolist())
+    assert not sys.modules["keras_dml"]
+"""
+
+
+def test_scann_answers_in_a_bare_process(make_embedder, run_bare, tmp_path):
+    embedder = make_embedder()
+    names = [name for name in FILES if "gif" not in name]
+    files = [FILES[name] for name in names]
+    plain = tf.saved_model.load(
+        str(export_saved_model(embedder, tmp_path / "plain"))
+    )
+    rows = plain.serve_image_bytes(tf.constant(files))["embedding"].numpy()
+    folder = export_saved_model(
+        embedder,
+        tmp_path / "saved_model",
+        references=References(
+            EmbeddingSet(rows, names, np.array(names)), "scann"
+        ),
+    )
+    asked = np.array([*files[:3], b"no image"], dtype=object)
+    np.savez(tmp_path / "files.npz", files=asked)
+    lines = run_bare(
+        BARE_SEARCH, folder, tmp_path / "files.npz", absent=("keras_dml",)
+    ).splitlines()
+    ids, scores, ok = (ast.literal_eval(line) for line in lines[-3:])
+    assert ok == [True, True, True, False]
+    assert ids[3] == [b""] * 3
+    exact = ExactIndex().build(rows, np.array(names))
+    expected, expected_scores = exact.search(rows[:3], 3)
+    np.testing.assert_allclose(scores[:3], expected_scores, atol=1e-5)
+    assert [row[0].decode() for row in ids[:3]] == expected[:, 0].tolist()
+
+
+def test_references_of_another_dimension(make_embedder, tmp_path):
+    references = References(EmbeddingSet(np.ones((3, 9)), [0, 1, 2]))
+    with pytest.raises(UsageError, match="8 dimensions.* Received: 9"):
+        export_saved_model(
+            make_embedder(), tmp_path / "m", references=references
+        )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("labels", "ids", "expected"),
+    [
+        (["a", 'b, "c"', "a"], [7, 5, 6], ["7,a", '5,"b, ""c"""', "6,a"]),
+        (None, None, ["0,", "1,", "2,"]),
+        ([[1, 0, 1], [0, 1, 0], [0, 0, 0]], None, ["0,0 2", "1,1", "2,"]),
+    ],
+)
+def test_labels(labels, ids, expected, tmp_path):
+    embeddings = EmbeddingSet(np.ones((3, 2)), labels, ids)
+    path = write_labels(tmp_path, References(embeddings))
+    assert path.read_text().splitlines() == ["id,label", *expected]
+
+
+def test_labels_travel_as_an_asset(indexed_folder):
+    text = (indexed_folder / "assets" / "references.csv").read_text()
+    assert text.splitlines()[:2] == ["id,label", "shoe 0,shoe 0"]
 
 
 def test_foreign_folder_is_refused(make_embedder, tmp_path):

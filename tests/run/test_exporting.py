@@ -1,5 +1,6 @@
 """A run's embedder is exported only while it is the run's."""
 
+import csv
 import json
 import shutil
 
@@ -7,11 +8,18 @@ import numpy as np
 import pytest
 
 from keras_dml import train
-from keras_dml.errors import RunError
+from keras_dml.embeddings import (
+    EmbeddingSet,
+    load_embeddings,
+    save_embeddings,
+)
+from keras_dml.errors import RunError, UsageError
+from keras_dml.export import open_artefact
 from keras_dml.models import load_embedder
 from keras_dml.run.exporting import export_run
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.hashing import weights_hash
+from keras_dml.run.trained_run import TrainedRun
 from tests.test_train import settings
 
 
@@ -50,6 +58,79 @@ def test_int8_is_calibrated_on_the_runs_own_images(run, tmp_path):
     # The test images of digits are queries and references at once.
     assert notes["rows"] == rows[0]["images"]
     assert set(notes["labels"]) == set(manifest["labels"])
+
+
+def test_the_index_holds_the_test_references(run, tmp_path):
+    rows = export_run(
+        run,
+        ["saved_model", "litert"],
+        with_index=True,
+        max_drop=0.01,
+        output=tmp_path,
+    )
+    assert [row["ann_recall@10"] for row in rows] == [None, 1.0, None]
+    assert rows[1]["index_recall@1"] > 0.9
+    folder = tmp_path / "saved_model"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    index = manifest["index"]
+    assert index["kind"] == "exact"
+    assert index["weights_hash"] == TrainedRun(run).weights_hash
+    assert index["references"] == rows[0]["images"]
+    report = json.loads((folder / "parity.json").read_text())
+    assert report[2]["artefact"] == "index"
+    assert report[2]["recall@1"] == report[2]["recall@1_exact"]
+    with open(folder / index["labels"], newline="") as file:
+        labels = {row["id"]: row["label"] for row in csv.DictReader(file)}
+    test = load_embeddings(run / "embeddings" / "test.npz")
+    assert labels == dict(zip(test.ids, test.names, strict=True))
+    served = open_artefact(folder)
+    found, scores = served.search(test.embeddings[:20], 1)
+    np.testing.assert_allclose(scores, 1, atol=1e-5)
+    assert found[:, 0].tolist() == test.ids[:20].tolist()
+
+
+@pytest.mark.parametrize("stored", ["other", None])
+def test_embeddings_of_other_weights_are_refused(stored, run, tmp_path):
+    path = tmp_path / "catalogue.npz"
+    rows = np.ones((3, 16), "float32")
+    save_embeddings(path, EmbeddingSet(rows, [0, 1, 2], weights_hash=stored))
+    message = f"hash .* Received: {stored or 'no hash'}"
+    with pytest.raises(UsageError, match=message):
+        export_run(
+            run,
+            ["saved_model"],
+            with_index=True,
+            gallery=path,
+            output=tmp_path / "out",
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_embeddings_of_these_weights_are_the_index(run, tmp_path):
+    path = tmp_path / "catalogue.npz"
+    rows = np.random.default_rng(0).normal(size=(30, 16)).astype("float32")
+    ids = np.arange(100, 130)
+    stored = TrainedRun(run).weights_hash
+    save_embeddings(
+        path, EmbeddingSet(rows, ids // 2, ids, weights_hash=stored)
+    )
+    export_run(
+        run,
+        ["saved_model"],
+        with_index=True,
+        index="scann",
+        gallery=path,
+        max_k=5,
+        output=tmp_path / "out",
+    )
+    served = open_artefact(tmp_path / "out" / "saved_model")
+    found, _ = served.search(rows[:4], 5)
+    assert found[:, 0].tolist() == ids[:4].tolist()
+
+
+def test_a_gallery_without_an_index_is_refused(run, tmp_path):
+    with pytest.raises(UsageError, match="Pass `--with-index`"):
+        export_run(run, ["saved_model"], gallery="shoes", output=tmp_path)
 
 
 def test_a_run_without_its_weights(copy):

@@ -1,0 +1,76 @@
+"""Embeds image files, or finds their neighbours, by TensorFlow Serving's REST.
+
+    python rest_client.py photo.jpg
+    python rest_client.py --k 5 photo.jpg other.png
+
+Needs nothing but Python. `--k` asks a model exported `--with-index`.
+"""
+
+import argparse
+import base64
+import json
+import urllib.error
+import urllib.request
+
+
+def make_request(images, k=None):
+    """The endpoint's name and the body of a request for image files' bytes."""
+    instances = []
+    for content in images:
+        encoded = base64.b64encode(content).decode("ascii")
+        instance = {"image_bytes": {"b64": encoded}}
+        if k is not None:
+            # One for each image, so that a server may join requests.
+            instance["k"] = k
+        instances.append(instance)
+    name = "serve_image_bytes" if k is None else "neighbors"
+    body = {"signature_name": name, "instances": instances}
+    return name, json.dumps(body).encode("ascii")
+
+
+def predict(url, images, k=None, model="embedder", timeout=30.0):
+    """One dict for each image: "embedding" and "ok", or "ids" and "scores"."""
+    _, body = make_request(images, k)
+    request = urllib.request.Request(
+        f"{url}/v1/models/{model}:predict",
+        body,
+        {"Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            return json.load(answer)["predictions"]
+    except urllib.error.HTTPError as error:
+        message = json.load(error).get("error", error.reason)
+        raise SystemExit(f"The server refused: {message}") from error
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("images", nargs="+", help="image files")
+    parser.add_argument("--url", default="http://localhost:8501")
+    parser.add_argument("--model", default="embedder")
+    parser.add_argument("--k", type=int, help="find that many neighbours")
+    arguments = parser.parse_args()
+    contents = []
+    for path in arguments.images:
+        with open(path, "rb") as file:
+            contents.append(file.read())
+    answers = predict(
+        arguments.url, contents, arguments.k, model=arguments.model
+    )
+    for path, answer in zip(arguments.images, answers, strict=True):
+        if not answer["ok"]:
+            print(f"{path}: no image that can be decoded")
+        elif arguments.k is None:
+            print(path, answer["embedding"])
+        else:
+            print(path)
+            found = zip(answer["ids"], answer["scores"], strict=True)
+            for one, score in list(found)[: arguments.k]:
+                # Lower than any score: fewer references than asked for.
+                if score > -1e30:
+                    print(f"  {score:.4f}  {one}")
+
+
+if __name__ == "__main__":
+    main()

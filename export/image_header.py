@@ -1,0 +1,158 @@
+"""How large an image will be, from the first bytes of its file.
+
+A file of a few kilobytes may hold more pixels than fit into memory, so a
+service looks here before it decodes. All of it is TensorFlow ops, for a
+SavedModel.
+"""
+
+import tensorflow as tf
+
+
+def count_pixels(contents) -> tf.Tensor:
+    """Pixels that decoding a file will make, all frames together.
+
+    Args:
+        contents: Scalar string tensor, the bytes of a JPEG, PNG, GIF or WebP
+            file. Of a GIF only the first frame must be left, see
+            `first_gif_frame`.
+
+    Returns:
+        int64 scalar; 0 for a file of another kind. Of these TensorFlow
+        decodes BMP, which is not compressed: a small file makes a small image.
+
+    Raises:
+        tf.errors.OpError: The file ends before it says how large it is.
+    """
+    start = tf.strings.substr(contents, 0, 4)
+    return tf.case(
+        [
+            (tf.io.is_jpeg(contents), lambda: _jpeg_pixels(contents)),
+            (start == b"\x89PNG", lambda: _png_pixels(contents)),
+            (start == b"GIF8", lambda: _gif_pixels(contents)),
+            (start == b"RIFF", lambda: _webp_pixels(contents)),
+        ],
+        default=lambda: tf.constant(0, tf.int64),
+        exclusive=True,
+    )
+
+
+def first_gif_frame(contents) -> tf.Tensor:
+    """Cuts a GIF off behind its first frame.
+
+    TensorFlow keeps all frames of an animation in memory to return the first.
+
+    Args:
+        contents: Scalar string tensor, the bytes of a GIF file.
+
+    Returns:
+        Scalar string tensor, a GIF of one frame.
+
+    Raises:
+        tf.errors.OpError: There is no whole frame.
+    """
+    octets = _octets(contents)
+    frame = _first_frame(octets)
+    # A descriptor of 10 bytes, a palette, the size of the codes, the codes.
+    codes = frame + 10 + _palette_length(octets[frame + 9]) + 1
+    stop = _skip_blocks(octets, codes)
+    return tf.strings.join([tf.strings.substr(contents, 0, stop), b";"])
+
+
+def _jpeg_pixels(contents):
+    shape = tf.io.extract_jpeg_shape(contents, output_type=tf.int32)
+    return _product(shape[0], shape[1])
+
+
+def _png_pixels(contents):
+    sides = tf.io.decode_raw(
+        tf.strings.substr(contents, 16, 8), tf.int32, little_endian=False
+    )
+    return _product(sides[0], sides[1])
+
+
+def _gif_pixels(contents):
+    """Of the canvas and of the frame: both are held in memory."""
+    octets = _octets(contents)
+    frame = _first_frame(octets)
+    canvas = _product(_number(octets, 6, 2), _number(octets, 8, 2))
+    width, height = (_number(octets, frame + at, 2) for at in (5, 7))
+    return canvas + _product(width, height)
+
+
+def _webp_pixels(contents):
+    """By the kind of its first chunk: lossy, lossless or extended."""
+    octets = _octets(tf.strings.substr(contents, 0, 30))
+    # A chunk of an animation's frame; in an image it is not found.
+    pieces = tf.strings.split(contents, "ANMF")
+    frames = tf.maximum(tf.size(pieces, out_type=tf.int64) - 1, 1)
+
+    def lossless():
+        bits = _number(octets, 21, 4)
+        width = tf.bitwise.bitwise_and(bits, 0x3FFF)
+        height = tf.bitwise.bitwise_and(
+            tf.bitwise.right_shift(bits, tf.constant(14, tf.int64)), 0x3FFF
+        )
+        return _product(width + 1, height + 1)
+
+    def extended():
+        return _product(_number(octets, 24, 3) + 1, _number(octets, 27, 3) + 1)
+
+    def lossy():
+        width, height = (_number(octets, at, 2) for at in (26, 28))
+        return _product(
+            tf.bitwise.bitwise_and(width, 0x3FFF),
+            tf.bitwise.bitwise_and(height, 0x3FFF),
+        )
+
+    kind = tf.strings.substr(contents, 12, 4)
+    image = tf.case(
+        [(kind == b"VP8L", lossless), (kind == b"VP8X", extended)],
+        default=lossy,
+    )
+    return frames * image
+
+
+def _first_frame(octets):
+    """Where the first image descriptor of a GIF is."""
+    start = 13 + _palette_length(octets[10])
+    # Extensions, such as the delay of a frame, come before it.
+    (frame,) = tf.while_loop(
+        lambda at: octets[at] == 0x21,
+        lambda at: (_skip_blocks(octets, at + 2),),
+        (start,),
+    )
+    with tf.control_dependencies(
+        [tf.debugging.Assert(octets[frame] == 0x2C, ["no frame in the GIF"])]
+    ):
+        return tf.identity(frame)
+
+
+def _skip_blocks(octets, start):
+    """Behind a sequence of blocks, each with its length in front."""
+    (stop,) = tf.while_loop(
+        lambda at: octets[at] != 0,
+        lambda at: (at + 1 + octets[at],),
+        (start,),
+    )
+    return stop + 1
+
+
+def _palette_length(flags):
+    size = 3 * tf.bitwise.left_shift(2, tf.bitwise.bitwise_and(flags, 7))
+    return tf.where(flags >= 128, size, 0)
+
+
+def _octets(contents):
+    return tf.cast(tf.io.decode_raw(contents, tf.uint8), tf.int32)
+
+
+def _number(octets, start, count):
+    """A number of `count` bytes, the last of which is the highest."""
+    scale = tf.constant([256**place for place in range(count)], tf.int64)
+    part = tf.cast(octets[start : start + count], tf.int64)
+    # A slice that is cut short by the end of the file fails here.
+    return tf.reduce_sum(tf.ensure_shape(part, [count]) * scale)
+
+
+def _product(height, width):
+    return tf.cast(height, tf.int64) * tf.cast(width, tf.int64)

@@ -1,0 +1,174 @@
+"""An index inside a SavedModel, with its table of ids."""
+
+from typing import Any, final
+
+import numpy as np
+import tensorflow as tf
+
+from keras_dml.evaluation.spaces import Space
+from keras_dml.export.exact_ops import ExactOps
+from keras_dml.export.references import References
+from keras_dml.export.scann_ops import ScannOps
+
+# What stands where there is no neighbour. JSON has no infinity.
+NO_ID = {"integer": -1, "string": ""}
+NO_SCORE = float(np.finfo(np.float32).min)
+
+
+@final
+class ServedIndex(tf.Module):
+    """Finds references by TensorFlow ops alone; ScaNN's where it is ScaNN.
+
+    Args:
+        references: `References`.
+        metric: `"cosine"` or `"euclidean"`, with negative squared distances
+            as scores.
+
+    Raises:
+        UsageError: ScaNN is asked for and cannot be loaded.
+
+    Example:
+
+    >>> pets = EmbeddingSet([[1.0, 0.0], [0.0, 1.0]], ["cat", "dog"])
+    >>> index = ServedIndex(References(pets), "cosine")
+    >>> index.search(tf.constant([[2.0, 1.0]]), tf.constant(2))["ids"].numpy()
+    array([[0, 1]])
+    """
+
+    def __init__(self, references: References, metric: str) -> None:
+        super().__init__()
+        self._references = references
+        embeddings = references.embeddings
+        # Of equal scores the smaller id comes first.
+        order = np.argsort(embeddings.ids, kind="stable")
+        ids = embeddings.ids[order]
+        self._space = Space.fit(embeddings.embeddings, metric)
+        rows = self._space.transform(embeddings.embeddings[order])
+        self._ids = tf.Variable(
+            ids.astype(object if ids.dtype.kind == "U" else np.int64),
+            trainable=False,
+            name="ids",
+        )
+        self.id_type = "string" if ids.dtype.kind == "U" else "integer"
+        self._search: ExactOps | ScannOps
+        if references.kind == "exact":
+            self._search = ExactOps(rows, self._space.biases(rows))
+        else:
+            self._search = ScannOps(
+                rows,
+                "squared_l2" if metric == "euclidean" else "dot_product",
+            )
+
+    @property
+    def dim(self) -> int:
+        """Of the embeddings."""
+        return len(self._space.offset)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a client must know, for the manifest."""
+        shape = {}
+        if isinstance(self._search, ScannOps):
+            shape = {"shape": self._search.shape.name}
+        return {
+            "kind": self._references.kind,
+            **shape,
+            "references": len(self._references.embeddings),
+            "weights_hash": self._references.embeddings.weights_hash,
+            "metric": self._space.metric,
+            "max_k": self._references.max_k,
+            "ids": self.id_type,
+            "no_id": NO_ID[self.id_type],
+            "no_score": NO_SCORE,
+        }
+
+    def search(self, queries, k, usable=None) -> dict[str, tf.Tensor]:
+        """The nearest references of each query.
+
+        Args:
+            queries: Float32 tensor `(batch, dim)`.
+            k: int32 tensor, how many: one number, or one for each query.
+            usable: Bool tensor `(batch,)`, which queries to answer. Defaults
+                to `None`: all.
+
+        Returns:
+            Dict of "ids", int64 or string `(batch, max(k))`; "scores",
+            float32 of the same shape, nearest first; and "ok", bool
+            `(batch,)`, whether the query was usable and finite. Places
+            without a neighbour have `NO_ID` and `NO_SCORE`: all of a query
+            that is not ok, those beyond its own `k`, and those beyond the
+            number of references.
+
+        Raises:
+            tf.errors.InvalidArgumentError: `k` is out of range.
+        """
+        count = tf.shape(queries)[0]
+        k = self._checked_counts(k, count)
+        width = tf.reduce_max(tf.concat([k, [1]], axis=0))
+        found = tf.minimum(width, len(self._references.embeddings))
+        ok = tf.reduce_all(tf.math.is_finite(queries), axis=1)
+        if usable is not None:
+            ok &= usable
+        queries = self._transform(tf.where(ok[:, None], queries, 0.0))
+        rows, scores = self._search(queries, found)
+        missing = [[0, 0], [0, width - found]]
+        rows = tf.pad(rows, missing)
+        scores = self._public_scores(scores, queries)
+        scores = tf.pad(scores, missing, constant_values=np.nan)
+        rows, scores = _sorted(rows, scores)
+        places = tf.range(width)[None]
+        there = ~tf.math.is_nan(scores)
+        there &= ok[:, None] & (places < k[:, None])
+        ids = tf.gather(self._ids, tf.where(there, rows, 0))
+        no_id = tf.constant(NO_ID[self.id_type], ids.dtype)
+        return {
+            "ids": tf.where(there, ids, no_id),
+            "scores": tf.where(there, scores, NO_SCORE),
+            "ok": ok,
+        }
+
+    def _checked_counts(self, k, count):
+        """All of `k`: one number, or one for each query."""
+        max_k = self._references.max_k
+        k = tf.reshape(k, [-1])
+        checks = [
+            tf.debugging.Assert(
+                tf.reduce_all((k >= 1) & (k <= max_k)),
+                [f"`k` must be in 1..{max_k}. Received:", k],
+            ),
+            tf.debugging.Assert(
+                (tf.size(k) == 1) | (tf.size(k) == count),
+                ["`k` must be one number or one for each of", count, "rows"],
+            ),
+        ]
+        with tf.control_dependencies(checks):
+            return tf.identity(k)
+
+    def _transform(self, queries):
+        """As `Space.transform`."""
+        if self._space.metric == "cosine":
+            # The largest value first, so that no square overflows.
+            largest = tf.reduce_max(tf.abs(queries), axis=1, keepdims=True)
+            queries = tf.math.divide_no_nan(queries, largest)
+            lengths = tf.norm(queries, axis=1, keepdims=True)
+            return tf.math.divide_no_nan(queries, lengths)
+        return queries - self._space.offset
+
+    def _public_scores(self, scores, queries):
+        if self._space.metric == "cosine":
+            return scores
+        if isinstance(self._search, ScannOps):
+            return tf.minimum(-scores, 0.0)
+        squares = tf.reduce_sum(tf.square(queries), axis=1, keepdims=True)
+        return tf.minimum(2 * scores - squares, 0.0)
+
+
+def _sorted(rows, scores):
+    """By score, then by row; NaN last."""
+    order = tf.argsort(rows, stable=True)
+    rows, scores = (
+        tf.gather(one, order, batch_dims=1) for one in (rows, scores)
+    )
+    key = tf.where(tf.math.is_nan(scores), -np.inf, scores)
+    order = tf.argsort(key, direction="DESCENDING", stable=True)
+    return tuple(tf.gather(one, order, batch_dims=1) for one in (rows, scores))

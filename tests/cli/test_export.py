@@ -1,0 +1,60 @@
+"""`keras-dml export`: what it writes, and how it refuses."""
+
+import json
+
+import pytest
+
+from keras_dml.export import open_artefact
+from tests.cli.refusals import refused
+
+
+def test_an_index_of_another_folder(command, run, images):
+    outcome = command(
+        "export",
+        run,
+        "--format",
+        "saved_model",
+        "--with-index",
+        "--gallery",
+        images,
+        "--max-k",
+        "7",
+        "--max-drop",
+        "0.01",
+    )
+    assert outcome.code == 0, outcome.err
+    folder = run / "export" / "saved_model"
+    index = json.loads((folder / "manifest.json").read_text())["index"]
+    # All 44 classes of the folder, not only the test classes.
+    assert index["references"] == 44 * 12
+    assert index["max_k"] == 7
+    assert open_artefact(folder).search is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--with-index", "--index", "scan"], ["'scan'", "Nearest: 'scann'"]),
+        (["--with-index", "--max-k", "0"], ["`--max-k` must be at least 1"]),
+        (["--gallery", "shoes"], ["Pass `--with-index`"]),
+        (
+            ["--with-index", "--format", "litert"],
+            ["`--with-index` is for a SavedModel"],
+        ),
+    ],
+)
+def test_refusals(arguments, parts, command, run, tmp_path):
+    output = tmp_path / "out"
+    refused(command("export", run, "--output", output, *arguments), *parts)
+    assert not output.exists()
+
+
+def test_a_foreign_folder_needs_force(command, run, tmp_path):
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "letter.txt").write_text("dear")
+    arguments = ["export", run, "--output", output, "--format", "saved_model"]
+    refused(command(*arguments), "`--output` is not empty", "--force")
+    assert [one.name for one in output.iterdir()] == ["letter.txt"]
+    assert command(*arguments, "--force").code == 0
+    assert (output / "letter.txt").read_text() == "dear"

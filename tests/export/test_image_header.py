@@ -1,0 +1,120 @@
+"""Sizes are known before anything is decoded."""
+
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from keras_dml.export import export_saved_model
+from keras_dml.export.image_header import count_pixels, first_gif_frame
+from keras_dml.export.serving import decode_image
+from tests.export.bombs import BOMBS
+from tests.export.images import FILES, RGB, encode
+
+FRAMES = [RGB, RGB.rotate(90), RGB.rotate(180)]
+
+MEMORY = """
+    import resource
+
+    import numpy as np
+    import tensorflow as tf
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    served = tf.saved_model.load(sys.argv[1])
+    files = np.load(sys.argv[2], allow_pickle=True)["files"]
+    good = files[-1]
+    served.serve_image_bytes(tf.constant([good] * len(files)))
+    before = peak()
+    answer = served.serve_image_bytes(tf.constant(list(files)))
+    print(answer["ok"].numpy().tolist(), peak() - before)
+"""
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_sizes(name):
+    width, height = Image.open(io.BytesIO(FILES[name])).size
+    pixels = width * height
+    if name == "bmp":
+        pixels = 0
+    if "gif" in name:
+        # The canvas and the frame.
+        pixels *= 2
+    assert count_pixels(FILES[name]).numpy() == pixels
+
+
+def test_all_frames_of_a_webp_count():
+    contents = encode(
+        RGB, "WEBP", save_all=True, append_images=FRAMES[1:], lossless=True
+    )
+    assert count_pixels(contents).numpy() == 3 * RGB.width * RGB.height
+
+
+@pytest.mark.parametrize("name", ["gif", "animated_gif"])
+def test_the_first_frame_of_a_gif_is_a_gif(name):
+    cut = first_gif_frame(FILES[name]).numpy()
+    animated = Image.open(io.BytesIO(FILES[name]))
+    image = Image.open(io.BytesIO(cut))
+    assert image.n_frames == 1
+    np.testing.assert_array_equal(
+        np.asarray(image.convert("RGB")), np.asarray(animated.convert("RGB"))
+    )
+
+
+def test_a_gif_with_extensions_before_its_first_frame():
+    contents = encode(
+        RGB,
+        "GIF",
+        save_all=True,
+        append_images=FRAMES[1:],
+        comment=b"c" * 700,
+        duration=100,
+    )
+    assert len(first_gif_frame(contents).numpy()) < len(contents)
+    np.testing.assert_array_equal(
+        decode_image(contents), tf.io.decode_gif(contents)[0]
+    )
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bombs_are_refused_by_their_header(name):
+    message = "too many pixels"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        decode_image(BOMBS[name])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_limit_is_the_largest_that_is_decoded(name):
+    pixels = int(count_pixels(FILES[name]))
+    decode_image(FILES[name], max_pixels=pixels)
+    if pixels:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="too many"):
+            decode_image(FILES[name], max_pixels=pixels - 1)
+
+
+def test_files_that_end_in_their_header():
+    contents = [
+        FILES[name][:length]
+        for name in ("jpeg", "png", "gif", "webp", "alpha_webp")
+        for length in (0, 3, 5, 11, 17, 23, 29)
+    ]
+    files = tf.data.Dataset.from_tensor_slices(contents)
+    assert not list(files.map(decode_image).ignore_errors())
+
+
+def test_a_service_survives_bombs(make_embedder, run_bare, tmp_path):
+    folder = export_saved_model(make_embedder(), tmp_path / "saved_model")
+    files = np.array([*BOMBS.values(), FILES["jpeg"]], dtype=object)
+    np.savez(tmp_path / "files.npz", files=files)
+    printed = run_bare(
+        MEMORY,
+        folder,
+        tmp_path / "files.npz",
+        absent=("keras", "keras_dml"),
+    )
+    ok, megabytes = printed.strip().splitlines()[-1].rsplit(maxsplit=1)
+    assert ok == str([False] * len(BOMBS) + [True])
+    assert float(megabytes) < 100
