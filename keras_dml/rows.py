@@ -1,4 +1,4 @@
-"""Rows of large non-trainable weights, read and changed in place.
+"""Rows of large weights, read and changed in place.
 
 An assignment of the whole weight would copy it at every step. Where TensorFlow
 is not the backend, it is what happens.

@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_dml import evaluation, layers, losses
 from keras_dml.callbacks import LearningRate
-from keras_dml.optimizers import PerVariable, TorchAdam
+from keras_dml.optimizers import PerVariable, RowLazyAdam, TorchAdam
 
 CLASSES = 4
 # One class has three rows, one a single row.
@@ -218,6 +218,12 @@ def model_cases() -> dict:
         )
         return compiled(informed([head(), label]), loss)
 
+    # All of them: which classes are drawn is the backend's own.
+    sampled = layers.SampledProxies(CLASSES, CLASSES, seed=1, name="proxies")
+    row_lazy = PerVariable(
+        keras.optimizers.SGD(0.05), {"proxies/.*": RowLazyAdam(0.01)}
+    )
+
     return {
         "proxy_nca_plus_plus": compiled(
             layers.ScaledLogits(9.0, name="logits")(proxies()),
@@ -231,6 +237,11 @@ def model_cases() -> dict:
         ),
         "proxy_isa": sample_aware(losses.ProxyISA()),
         "proxy_nca_isa": sample_aware(losses.ProxyNCAISA()),
+        "sampled": compiled(
+            sampled([head(), label]),
+            losses.OnSampledClasses(losses.ArcFace(scale=8.0)),
+            row_lazy,
+        ),
         "triplet": compiled(head(), losses.Triplet(margin=0.5)),
         "margin": compiled(boundaries([head(), label]), losses.Margin(nu=0.1)),
         "with_memory": compiled(

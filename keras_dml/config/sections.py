@@ -8,9 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
 
+from keras_dml.config.class_sample import settle_class_sample
+
 Positive = Annotated[float, Field(gt=0)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
 Range = Annotated[tuple[float, float], Strict(False)]
 
 
@@ -74,7 +77,12 @@ class AugmentationConfig(Section):
 
 
 class ProxiesConfig(Section):
-    """The learned class representatives and their similarity."""
+    """The learned class representatives and their similarity.
+
+    `sample` is the share of the classes that a step compares with; `null` is
+    all of them, without the means for fewer. `sample_at_least` follows from
+    `sampling`: the classes of a batch are always in the sample.
+    """
 
     metric: Literal["cosine", "dot", "neg_squared_euclidean"] = "cosine"
     centres: Count = 1
@@ -86,6 +94,8 @@ class ProxiesConfig(Section):
     regularizer: Literal["none", "centre_distance", "proxy_repulsion"] = "none"
     regularizer_arguments: dict[str, Any] = {}
     sample_aware: dict[str, Any] = {}
+    sample: Share | None = None
+    sample_at_least: Count | None = None
 
 
 class ModelConfig(Section):
@@ -121,7 +131,8 @@ class MemoryConfig(Section):
 class LossConfig(Section):
     """One term of the training loss.
 
-    `takes` is for a loss of another package, given by its path.
+    `takes` is for a loss of another package, given by its path. `sampled`
+    follows from `model.proxies.sample`.
     """
 
     name: str
@@ -129,12 +140,15 @@ class LossConfig(Section):
     arguments: dict[str, Any] = {}
     takes: str | None = None
     memory: MemoryConfig | None = None
+    sampled: bool = False
 
 
 class GroupConfig(Section):
     """The optimizer of one group of variables."""
 
-    name: Literal["adam", "torch_adam", "adamw", "sgd", "rmsprop"] = "adam"
+    name: Literal[
+        "adam", "torch_adam", "row_lazy_adam", "adamw", "sgd", "rmsprop"
+    ] = "adam"
     lr: Annotated[float, Field(ge=0)] = 1e-3
     schedule: Literal["constant", "cosine", "step"] = "constant"
     warmup_steps: Annotated[int, Field(ge=0)] = 0
@@ -267,3 +281,8 @@ class RunConfig(Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     stages: Annotated[list[StageConfig], Field(min_length=1)]
     evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle_class_sample(cls, values):
+        return settle_class_sample(values, SamplingConfig().model_dump())

@@ -22,6 +22,7 @@ from keras_dml.layers.initializers import (
 )
 from keras_dml.layers.proxies import Proxies
 from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
+from keras_dml.layers.sampled_proxies import SampledProxies
 from keras_dml.layers.scaled_logits import ScaledLogits
 from keras_dml.layers.unit_rows import unit_rows
 
@@ -36,6 +37,7 @@ __all__ = [
     "ImagePreprocessing",
     "Proxies",
     "SampleAwareProxies",
+    "SampledProxies",
     "ScaledLogits",
     "UniformFanIn",
     "get_kernel_initializer",

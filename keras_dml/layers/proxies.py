@@ -4,12 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_dml.layers.custom_gradient import custom_gradient
 from keras_dml.layers.initializers import get_proxy_initializer
-from keras_dml.layers.unit_rows import products_with_unit_rows, unit_rows
+from keras_dml.layers.similarities import METRICS, similarities
 from keras_dml.naming import nearest
-
-METRICS = ("cosine", "dot", "neg_squared_euclidean")
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -133,15 +130,12 @@ class Proxies(keras.layers.Layer):
                 "and its embeddings must have as many. "
                 f"Received: inputs.shape={tuple(inputs.shape)}"
             )
-        embeddings = inputs if self.metric == "dot" else unit_rows(inputs)
-        proxies = ops.reshape(self.proxies, (-1, inputs.shape[-1]))
-        if not self.unit_proxies:
-            similarity = ops.matmul(embeddings, ops.transpose(proxies))
-        elif self.metric == "neg_squared_euclidean":
-            twice = products_with_unit_rows(embeddings, proxies, scale=2.0)
-            similarity = _without_rounding_above_zero(twice - 2.0)
-        else:
-            similarity = products_with_unit_rows(embeddings, proxies)
+        similarity = similarities(
+            inputs,
+            ops.reshape(self.proxies, (-1, dim)),
+            self.metric,
+            self.unit_proxies,
+        )
         if self.centres == 1:
             return similarity
         return ops.reshape(similarity, (-1, self.num_classes, self.centres))
@@ -223,11 +217,6 @@ class Proxies(keras.layers.Layer):
                 f"`labels` must lie between 0 and {self.num_classes - 1}. "
                 f"Received: labels from {labels.min()} to {labels.max()}"
             )
-
-
-@custom_gradient
-def _without_rounding_above_zero(x):
-    return ops.minimum(x, 0.0), lambda upstream: upstream
 
 
 def _turn(labels: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from keras_dml.losses.n_pair import NPair, n_pair_loss
 from keras_dml.losses.nca import NCA, nca_loss
 from keras_dml.losses.normalized_softmax import NormalizedSoftmax
 from keras_dml.losses.nt_xent import NTXent, nt_xent_loss
+from keras_dml.losses.on_sampled_classes import OnSampledClasses
 from keras_dml.losses.our_loss_1 import OurLoss1
 from keras_dml.losses.our_loss_2 import OurLoss2
 from keras_dml.losses.pair_loss import PairLoss
@@ -59,6 +60,7 @@ __all__ = [
     "NPair",
     "NTXent",
     "NormalizedSoftmax",
+    "OnSampledClasses",
     "OurLoss1",
     "OurLoss2",
     "PairLoss",

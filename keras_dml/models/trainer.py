@@ -1,5 +1,7 @@
 """The trainer: an embedder and what its loss takes."""
 
+import math
+
 import keras
 
 from keras_dml.config.sections import ModelConfig
@@ -10,6 +12,7 @@ from keras_dml.layers import (
     CrossBatchMemory,
     Proxies,
     SampleAwareProxies,
+    SampledProxies,
     ScaledLogits,
 )
 from keras_dml.losses.proxy_repulsion import ProxyRepulsion
@@ -53,7 +56,8 @@ def build_trainer(
 
         - logits or similarities `(batch, num_classes)`; with more than one
           centre, which the loss must combine before it scales, similarities
-          `(batch, num_classes, centres)`;
+          `(batch, num_classes, centres)`; with `config.proxies.sample`, of
+          that share of the classes, at least those of a batch;
         - weighted similarities, the output of `SampleAwareProxies`;
         - embeddings `(batch, config.dim)`, of length 1 if they are unit
           embeddings, with 2 columns more for boundaries and 1 for a memory.
@@ -80,11 +84,16 @@ def build_trainer(
             "A memory is for losses that take embeddings. Received: a memory "
             f"and takes={takes!r}"
         )
+    if config.proxies.sample is not None:
+        _check_sample(config, takes)
     image = embedder.inputs[0]
     label = keras.Input((), dtype="int32", name="label")
     x = embedder.get_layer("head").output
     if takes in ("logits", "similarities"):
-        x = _proxies(config, num_classes)(x)
+        if config.proxies.sample is None:
+            x = _proxies(config, num_classes)(x)
+        else:
+            x = _sampled_proxies(config, num_classes)([x, label])
         if takes == "logits" and config.proxies.centres == 1:
             x = ScaledLogits(
                 scale=config.scale, use_bias=config.logits_bias, name="logits"
@@ -122,6 +131,47 @@ def _proxies(config, num_classes):
         regularizer=regularizer,
         name="proxies",
     )
+
+
+def _sampled_proxies(config, num_classes):
+    section = config.proxies
+    size = max(
+        math.ceil(section.sample * num_classes), section.sample_at_least or 1
+    )
+    return SampledProxies(
+        num_classes,
+        sample_size=min(size, num_classes),
+        metric=section.metric,
+        centres=section.centres,
+        unit_proxies=section.unit,
+        initializer=section.initializer,
+        name="proxies",
+    )
+
+
+def _check_sample(config, takes):
+    """Refuses what would need the proxies of all classes at every step."""
+    sample = config.proxies.sample
+    refused = {
+        "a loss on logits or similarities": takes
+        not in ("logits", "similarities"),
+        "`model.proxies.regularizer: none`": (
+            config.proxies.regularizer != "none"
+        ),
+        "`model.logits_bias: false`": config.logits_bias,
+        "another `model.policy` than mixed_float16, such as mixed_bfloat16": (
+            config.policy == "mixed_float16"
+        ),
+    }
+    for need, missing in refused.items():
+        if missing:
+            raise UsageError(
+                f"`model.proxies.sample` needs {need}: a step sees the "
+                f"proxies of its sample alone. Received: sample={sample}, "
+                f"regularizer={config.proxies.regularizer!r}, "
+                f"logits_bias={config.logits_bias}, "
+                f"policy={config.policy!r}, a loss that takes {takes}"
+            )
 
 
 def _sample_aware_proxies(config, num_classes):

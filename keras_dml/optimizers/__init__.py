@@ -6,11 +6,13 @@ from keras_dml.optimizers.inner_optimizers import (
     inner_optimizers,
 )
 from keras_dml.optimizers.per_variable import PerVariable
+from keras_dml.optimizers.row_lazy_adam import RowLazyAdam
 from keras_dml.optimizers.torch_adam import TorchAdam
 
 __all__ = [
     "OptimizerGroup",
     "PerVariable",
+    "RowLazyAdam",
     "TorchAdam",
     "follows_schedule",
     "group_table",

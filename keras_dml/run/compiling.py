@@ -6,12 +6,13 @@ from keras_dml import losses
 from keras_dml.config import GroupConfig, LossConfig, OptimizerConfig
 from keras_dml.errors import UsageError
 from keras_dml.layers import CrossBatchMemory
-from keras_dml.optimizers import PerVariable, TorchAdam
+from keras_dml.optimizers import PerVariable, RowLazyAdam, TorchAdam
 
 _OPTIMIZERS = {
     "adam": keras.optimizers.Adam,
     "adamw": keras.optimizers.AdamW,
     "rmsprop": keras.optimizers.RMSprop,
+    "row_lazy_adam": RowLazyAdam,
     "sgd": keras.optimizers.SGD,
     "torch_adam": TorchAdam,
 }
@@ -29,9 +30,15 @@ def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
     weights = [term.weight for term in terms]
     if terms[0].memory is not None:
         return losses.WithMemory(built[0])
-    if weights == [1.0]:
-        return built[0]
-    return losses.WeightedSum(built, weights)
+    whole = built[0]
+    if weights != [1.0]:
+        whole = losses.WeightedSum(built, weights)
+    if not any(term.sampled for term in terms):
+        return whole
+    try:
+        return losses.OnSampledClasses(whole)
+    except ValueError as error:
+        raise UsageError(f"`model.proxies.sample`: {error}") from error
 
 
 def loss_input(terms: list[LossConfig]) -> str:

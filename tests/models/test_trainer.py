@@ -217,3 +217,61 @@ def test_keras_scales_the_loss_of_a_float16_trainer_only(policy, scaled):
     assert scaled == isinstance(
         trainer.optimizer, keras.optimizers.LossScaleOptimizer
     )
+
+
+@pytest.mark.parametrize(
+    ("share", "columns"), [(1.0, 30), (0.5, 15), (0.41, 13), (1e-6, 1)]
+)
+def test_a_share_of_the_classes_is_sampled(share, columns):
+    settings = config(proxies=ProxiesConfig(sample=share))
+    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 30)
+    assert trainer.output_shape == (None, columns)
+    assert type(trainer.get_layer("proxies")) is layers.SampledProxies
+    assert trainer.get_layer("proxies").proxies.shape == (30, 5)
+
+
+@pytest.mark.parametrize(("least", "columns"), [(9, 9), (2, 3), (99, 30)])
+def test_a_sample_has_room_for_the_classes_of_a_batch(least, columns):
+    proxies = ProxiesConfig(sample=0.1, sample_at_least=least)
+    settings = config(proxies=proxies)
+    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 30)
+    assert trainer.output_shape == (None, columns)
+
+
+def test_sampled_centres_keep_their_axis():
+    settings = config(proxies=ProxiesConfig(sample=0.5, centres=3))
+    trainer = build_trainer(
+        build_embedder(settings, SHAPE), settings, 30, takes="similarities"
+    )
+    assert trainer.output_shape == (None, 15, 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "takes", "message"),
+    [
+        ({}, "embeddings", "needs a loss on logits.*takes embeddings"),
+        ({}, "weighted_similarities", "needs a loss on logits"),
+        ({"logits_bias": True}, "logits", "needs `model.logits_bias: false`"),
+        (
+            {"policy": "mixed_float16"},
+            "logits",
+            "needs.*such as mixed_bfloat16",
+        ),
+    ],
+)
+def test_what_needs_all_proxies_is_refused(changes, takes, message):
+    settings = config(proxies=ProxiesConfig(sample=0.5), **changes)
+    embedder = build_embedder(settings, SHAPE)
+    with pytest.raises(UsageError, match=f"model.proxies.sample` {message}"):
+        build_trainer(embedder, settings, 30, takes=takes)
+
+
+def test_a_regularizer_of_all_proxies_is_refused():
+    settings = config(
+        proxies=ProxiesConfig(
+            sample=0.5, centres=2, regularizer="centre_distance"
+        )
+    )
+    embedder = build_embedder(settings, SHAPE)
+    with pytest.raises(UsageError, match="needs `model.proxies.regularizer"):
+        build_trainer(embedder, settings, 30, takes="similarities")

@@ -2,11 +2,19 @@ import keras
 import pytest
 
 from keras_dml import losses
-from keras_dml.config import LossConfig, MemoryConfig
+from keras_dml.config import (
+    GroupConfig,
+    LossConfig,
+    MemoryConfig,
+    OptimizerConfig,
+)
 from keras_dml.errors import UsageError
+from keras_dml.optimizers import RowLazyAdam
 from keras_dml.run.compiling import (
+    PROXIES_RULE,
     build_loss,
     build_memory,
+    build_optimizer,
     check_replicas,
     loss_input,
 )
@@ -80,3 +88,28 @@ def test_the_circle_of_keras_is_refused_on_several_devices():
     check_replicas([LossConfig(name="circle")], 2)
     with pytest.raises(UsageError, match="'keras.losses.Circle'.*2 devices"):
         check_replicas([KERAS_CIRCLE], 2)
+
+
+def test_sampled_classes_need_the_loss_that_knows_their_columns():
+    terms = [
+        LossConfig(name="softmax", sampled=True),
+        LossConfig(name="proxy_nca", weight=0.5, sampled=True),
+    ]
+    built = build_loss(terms)
+    assert type(built) is losses.OnSampledClasses
+    assert built.loss.weights == [1.0, 0.5]
+    assert loss_input(terms) == "logits"
+    with pytest.raises(UsageError, match="model.proxies.sample`:.*'triplet'"):
+        build_loss([LossConfig(name="triplet", sampled=True)])
+
+
+def test_the_proxies_may_have_a_row_lazy_optimizer():
+    config = OptimizerConfig(
+        proxies=GroupConfig(name="row_lazy_adam", weight_decay=0.1)
+    )
+    optimizer = build_optimizer(
+        config, epochs=1, steps_per_epoch=1, takes="logits"
+    )
+    table = optimizer.rules[PROXIES_RULE]
+    assert type(table) is RowLazyAdam
+    assert table.weight_decay == 0.1

@@ -1,0 +1,187 @@
+"""Proxies of very many classes, of which a step sees a sample."""
+
+import keras
+from keras import ops
+
+from keras_dml import distribute
+from keras_dml.layers.class_sample import sample_classes
+from keras_dml.layers.distinct import distinct
+from keras_dml.layers.labelled_rows import check_labelled_rows
+from keras_dml.layers.proxies import Proxies
+from keras_dml.layers.similarities import similarities
+from keras_dml.rows import read_rows
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class SampledProxies(keras.layers.Layer):
+    """Similarity of embeddings to the proxies of a sample of the classes.
+
+    A step of `Proxies` costs time and memory in proportion to the number of
+    classes. This layer compares with `sample_size` of them: the classes of the
+    batch, in ascending order, and others drawn at random, every one with the
+    same probability. With all classes in the sample, loss and gradients are
+    those of `Proxies`.
+
+    The loss must know which column belongs to which row: give any loss on
+    logits or similarities as `OnSampledClasses(loss)`.
+
+    Only the proxies of the sample are read, and the gradient of the table is
+    sparse. The optimizer must leave it so: `RowLazyAdam` does, and Keras'
+    `Adam` does not. Under `tf.distribute` the sample holds the classes of all
+    replicas and is the same on each. Outside of training the drawn classes
+    are always the same.
+
+    On TensorFlow the layer turns XLA off, which would copy the table.
+
+    Args:
+        num_classes: Integer, the number of classes.
+        sample_size: Integer, the number of classes of a step. A batch of more
+            classes gives NaN.
+        metric: See `Proxies`. Defaults to `"cosine"`.
+        centres: See `Proxies`. Defaults to `1`.
+        unit_proxies: See `Proxies`. Defaults to `True`.
+        initializer: See `Proxies`. Defaults to `"normal_eighth"`.
+        seed: Integer, of the drawn classes. Defaults to `None`, a seed that is
+            drawn anew.
+        **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
+
+    Call arguments:
+        inputs: List of the embeddings, a float tensor `(batch, dim)`, and the
+            labels, an integer tensor `(batch,)`.
+        training: Boolean, whether to draw anew.
+
+    Output shape:
+        2D float32 tensor `(batch, sample_size)`, or 3D
+        `(batch, sample_size, centres)` with more than one centre.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+
+    ```python
+    head = SampledProxies(1_000_000, sample_size=100_000, name="proxies")
+    model = keras.Model(
+        {"image": image, "label": label}, head([embedding, label])
+    )
+    model.compile(
+        PerVariable(
+            keras.optimizers.Adam(1e-3, name="network"),
+            {"proxies/.*": RowLazyAdam(1e-2, name="proxies")},
+        ),
+        loss=OnSampledClasses(ArcFace()),
+    )
+    ```
+
+    Reference:
+        An et al., "Killing Two Birds with One Stone: Efficient and Robust
+        Training of Face Recognition CNNs by Partial FC", 2022. Their
+        negatives are drawn from all classes at once, ours one from each
+        neighbourhood of classes.
+    """
+
+    def __init__(
+        self,
+        num_classes,
+        sample_size,
+        metric="cosine",
+        centres=1,
+        unit_proxies=True,
+        initializer="normal_eighth",
+        seed=None,
+        **kwargs,
+    ):
+        kwargs.setdefault("dtype", "float32")
+        super().__init__(**kwargs)
+        self.similarity = Proxies(
+            num_classes,
+            metric=metric,
+            centres=centres,
+            unit_proxies=unit_proxies,
+            initializer=initializer,
+            name="similarity",
+        )
+        if (
+            not isinstance(sample_size, int)
+            or isinstance(sample_size, bool)
+            or not 1 <= sample_size <= num_classes
+        ):
+            raise ValueError(
+                "`sample_size` must be an integer from 1 to `num_classes`. "
+                f"Received: sample_size={sample_size!r}, "
+                f"num_classes={num_classes}"
+            )
+        self.num_classes = num_classes
+        self.sample_size = sample_size
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        # Keras saves weights, but not the state of a generator.
+        self.draws = self.seed_generator.state
+        self.supports_jit = keras.backend.backend() != "tensorflow"
+
+    @property
+    def proxies(self):
+        """The weight that holds the proxies of all classes."""
+        return self.similarity.proxies
+
+    def build(self, input_shape):
+        check_labelled_rows(input_shape, self.name)
+        self.similarity.build(input_shape[0])
+
+    def call(self, inputs, training=False):
+        embeddings, labels = inputs
+        dim = self.proxies.shape[-1]
+        labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
+        labels = distribute.all_gather(labels)
+        _, count = distinct(labels)
+        # An error inside a compiled step would be lost on some devices.
+        embeddings = ops.where(
+            count <= self.sample_size,
+            embeddings,
+            ops.full_like(embeddings, float("nan")),
+        )
+        rows = read_rows(self.proxies, self._sample(labels, training))
+        similarity = similarities(
+            embeddings,
+            ops.reshape(rows, (-1, dim)),
+            self.similarity.metric,
+            self.similarity.unit_proxies,
+        )
+        if self.similarity.centres == 1:
+            return similarity
+        return ops.reshape(
+            similarity, (-1, self.sample_size, self.similarity.centres)
+        )
+
+    def _sample(self, labels, training):
+        uniform = keras.random.uniform(
+            (self.sample_size + 1,),
+            dtype="float32",
+            seed=self.seed_generator if training else 0,
+        )
+        return sample_classes(
+            labels, self.num_classes, self.sample_size, uniform
+        )
+
+    def assign_class_means(self, embeddings, labels) -> None:
+        """Sets the proxies to class means, see `Proxies`."""
+        self.similarity.assign_class_means(embeddings, labels)
+
+    def compute_output_shape(self, input_shape):
+        shape = (input_shape[0][0], self.sample_size)
+        centres = self.similarity.centres
+        return shape if centres == 1 else (*shape, centres)
+
+    def get_config(self):
+        config = super().get_config()
+        for name in ("metric", "centres", "unit_proxies"):
+            config[name] = getattr(self.similarity, name)
+        config.update(
+            {
+                "num_classes": self.num_classes,
+                "sample_size": self.sample_size,
+                "initializer": self.similarity.get_config()["initializer"],
+                "seed": self.seed,
+            }
+        )
+        return config
