@@ -57,9 +57,15 @@ setup(
     extras_require={
         "scann": ["scann[tf]==1.4.2; sys_platform == 'linux'"],
         "onnx": ["tf2onnx>=1.17", "onnx>=1.17", "onnxruntime>=1.20"],
+        # Embeddings as Parquet files.
+        "parquet": ["pyarrow>=17"],
+        "beam": ["apache-beam>=2.77,<3", "pyarrow>=17"],
+        # For clients of TensorFlow Serving; the SavedModel needs none of it.
+        "serving": ["tensorflow-serving-api~=2.20.0", "grpcio>=1.60"],
         "test": [
             "pytest>=8.2",
             "pytest-xdist>=3.6",
+            "pyarrow>=17",
             "ruff==0.17.5",
             "mypy==2.4.1",
             "types-PyYAML",
