@@ -96,6 +96,21 @@ def print_answers(result: "SearchResult") -> None:
         )
 
 
+def print_artefacts(rows: list[dict[str, Any]]) -> None:
+    """How exports compare: a column for each, which a terminal has room for.
+
+    Args:
+        rows: Dicts of the same keys, the first of which is `"artefact"`.
+    """
+    table = Table(title="Exported")
+    table.add_column("measure", no_wrap=True)
+    for row in rows:
+        table.add_column(row["artefact"], justify="right", overflow="fold")
+    for measure in list(rows[0])[1:]:
+        table.add_row(measure, *(_cell(row[measure]) for row in rows))
+    output.print(table)
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "-"

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from keras_dml.cli.options import DataDir, Run
-from keras_dml.printing import print_rows
+from keras_dml.printing import print_artefacts
 
 
 def export(
@@ -107,4 +107,4 @@ def export(
         force=force,
         **more,
     )
-    print_rows("Exported", rows)
+    print_artefacts(rows)

@@ -27,6 +27,16 @@ _STYLE: Any = {
 }
 
 
+def drawn_epochs(values: np.ndarray, logarithmic: bool) -> np.ndarray:
+    """Epochs whose value has a place on the axis: a rate of 0 has no log.
+
+    >>> drawn_epochs(np.array([0.1, np.nan, 0.0]), logarithmic=True)
+    array([0])
+    """
+    there = np.isfinite(values)
+    return np.flatnonzero(there & (values > 0) if logarithmic else there)
+
+
 def curves(
     columns: Mapping[str, np.ndarray],
     phases: Sequence[tuple[int, str]],
@@ -48,7 +58,7 @@ def curves(
     with matplotlib.rc_context(_STYLE):
         figure, axes = _axes()
         for number, (name, values) in enumerate(columns.items()):
-            epochs = np.flatnonzero(np.isfinite(values))
+            epochs = drawn_epochs(values, logarithmic)
             marker = "o" if len(epochs) < 30 else None
             axes.plot(
                 epochs + 1,
