@@ -1,5 +1,6 @@
 """One run: data, models, training, evaluation, export, the run folder."""
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,24 @@ import keras
 
 from keras_dml import distribute
 from keras_dml.config import RunConfig, load_recipe
-from keras_dml.console import logger, logging_to
+from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
+from keras_dml.distribute import workers
+from keras_dml.distribute.strategies import PEER_TIMEOUT
 from keras_dml.embeddings import Measured, evaluate_embeddings
 from keras_dml.embeddings.evaluate import check_choices
 from keras_dml.errors import UsageError
 from keras_dml.files import replacing
 from keras_dml.models import load_embedder, pooled_features
+from keras_dml.models.batch_norm import synchronize_batch_norm
+from keras_dml.run.agreement import check_same_data, check_same_settings
 from keras_dml.run.checkpoint import load_checkpoint
+from keras_dml.run.chief import (
+    create_run,
+    logging_on_chief,
+    open_run,
+    quiet_unless_chief,
+)
 from keras_dml.run.compiling import check_replicas
 from keras_dml.run.data import (
     RunData,
@@ -30,15 +41,24 @@ from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import embed, evaluate, measure, raw_pixels
 from keras_dml.run.models import Models, build_models
 from keras_dml.run.phases import StageTrainer, check_stages
+from keras_dml.run.preemption import Preemption, heeding_sigterm
+from keras_dml.run.replica_checks import check_optimizers, full_batches
 from keras_dml.run.results import run_metrics
 from keras_dml.run.state import RunState
 from keras_dml.run.trained_run import TrainedRun
 
 
 def fit(
-    config: RunConfig, output: str | Path, *, resume: bool = False
+    config: RunConfig,
+    output: str | Path,
+    *,
+    resume: bool = False,
+    peer_timeout: float = PEER_TIMEOUT,
 ) -> dict[str, Any]:
     """Trains, measures, saves and exports one embedder.
+
+    Of several workers each calls it, with the same arguments; the first one
+    reads and writes the run folder for all.
 
     Args:
         config: The configuration, as `keras_dml.config.resolve` returns it.
@@ -46,12 +66,18 @@ def fit(
         resume: Whether to go on with a run that was interrupted. A run that
             does not exist is started, a finished one left alone. Defaults to
             `False`.
+        peer_timeout: Seconds after which a worker that does not answer, or a
+            step that does not end, ends the process with exit code 75.
+            Defaults to `120.0`.
 
     Returns:
         The content of `metrics.json`.
 
     Raises:
-        UsageError: If configuration, data and folder do not go together.
+        UsageError: If configuration, data, folder and workers do not go
+            together.
+        PreemptedError: On SIGTERM, when the run has been saved.
+        PeerLostError: If another worker is gone.
         RunError: If the training fails.
 
     Example:
@@ -64,23 +90,53 @@ def fit(
     print(metrics["after"]["recall@1"])
     ```
     """
+    strategy = distribute.get_strategy(
+        config.strategy,
+        config.devices,
+        policy=config.model.policy,
+        peer_timeout=peer_timeout,
+    )
     folder = RunFolder(output)
-    folder.check_free(resume)
-    if folder.exists:
-        folder.check_same(config)
-        if folder.finished:
-            logger.info("%s is finished.", folder.path)
-            return folder.read_metrics()
-        config = folder.load_config()
-    strategy = distribute.get_strategy(config.strategy, config.devices)
-    _check_replicas(config, strategy.num_replicas_in_sync)
-    with logging_to():
-        data = load_run_data(config)
+    with (
+        heeding_sigterm() as preemption,
+        workers.losing_peers(),
+        quiet_unless_chief(),
+        contextlib.closing(folder),
+    ):
+        metrics = _fit(config, folder, strategy, resume, preemption)
+        # The others wait for the chief, which measures and exports.
+        metrics = distribute.broadcast(metrics)
+        workers.finish()
+    return metrics
+
+
+def _fit(
+    config: RunConfig,
+    folder: RunFolder,
+    strategy: Any,
+    resume: bool,
+    preemption: Preemption,
+) -> dict[str, Any] | None:
+    """One run; `None` on all workers but the chief."""
+    replicas = strategy.num_replicas_in_sync
+    config = full_batches(config, replicas)
+    check_same_settings(config)
+    stored = distribute.together(lambda: open_run(folder, config, resume))
+    stored = distribute.broadcast(stored)
+    if stored is not None:
+        config = RunConfig.model_validate(stored)
+    if distribute.broadcast(folder.finished):
+        logger.info("%s is finished.", folder.path)
+        return folder.read_metrics() if distribute.is_chief() else None
+    _check_replicas(config, replicas)
+    with logging_on_chief():
+        data = distribute.together(lambda: load_run_data(config))
+    check_same_data(data)
     config = settle(config, data)
-    check_stages(config, data.train)
-    run = _Run(config, data, folder, strategy)
-    folder.create(config)
-    with logging_to(folder.log):
+    check_stages(config, data.train, replicas)
+    run = _Run(config, data, folder, strategy, preemption)
+    distribute.together(lambda: create_run(folder, config, resume))
+    with logging_on_chief(folder.log):
         return run.run()
 
 
@@ -148,12 +204,8 @@ def _check_replicas(config: RunConfig, replicas: int) -> None:
             f"devices. Received: {replicas} devices. Use `mixed_bfloat16`, or "
             "`--strategy none`."
         )
-    if config.sampling.batch_size % replicas:
-        raise UsageError(
-            f"`sampling.batch_size` must divide by the {replicas} devices. "
-            f"Received: {config.sampling.batch_size}."
-        )
     check_replicas(config.loss, replicas)
+    check_optimizers(config.optimizer, replicas)
 
 
 def warn_about_section(config: RunConfig) -> None:
@@ -187,18 +239,20 @@ class _Run:
         data: RunData,
         folder: RunFolder,
         strategy: Any,
+        preemption: Preemption,
     ) -> None:
         self.config = config
         self.data = data
         self.folder = folder
         self.strategy = strategy
+        self.preemption = preemption
         self.state = RunState()
-        if folder.last_checkpoint.is_file():
+        if distribute.broadcast(folder.last_checkpoint.is_file()):
             saved = load_checkpoint(folder.last_checkpoint).state
             self.state = RunState(**saved)
         self.models = self._build(self._stage_data())
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Any] | None:
         warn_about_section(self.config)
         if self.state.history:
             logger.info("Going on after %d epochs.", len(self.state.history))
@@ -227,7 +281,8 @@ class _Run:
             logger.warning(warning)
         if not self.state.baselines:
             self._measure_baselines()
-        if self.state.phase == 0 and self.state.epoch == 0:
+        state = self.state
+        if state.phase == 0 and state.epoch == 0 and state.step == 0:
             self._assign_class_means(data.fit)
         with self.strategy.scope():
             StageTrainer(
@@ -237,6 +292,7 @@ class _Run:
                 self.models,
                 self.folder,
                 self.state,
+                self.preemption,
             ).run()
 
     def _measure_baselines(self) -> None:
@@ -266,13 +322,18 @@ class _Run:
                 embed(head, fit, self.config), fit.labels
             )
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self) -> dict[str, Any] | None:
         """Measures, saves and exports; `metrics.json` comes last."""
-        with replacing(self.folder.embedder) as temporary:
-            self.models.embedder.save(temporary)
-        # The file is what users get; it also belongs to no strategy.
-        embedder = load_embedder(self.folder.embedder)
+        embedder = self.models.embedder
+        if distribute.is_chief():
+            synchronize_batch_norm(embedder, False)
+            with replacing(self.folder.embedder) as temporary:
+                embedder.save(temporary)
+            # The file is what users get; it also belongs to no strategy.
+            embedder = load_embedder(self.folder.embedder)
         after = measure(embedder, self.data.test, self.config)
+        if not distribute.is_chief():
+            return None
         metrics = run_metrics(self.config, self.data, self.state, after)
         export_compared(
             embedder,

@@ -86,7 +86,8 @@ def test_mixed_float16_may_be_the_policy_of_a_part():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"name": "multi_worker"}, "not available yet"),
+        ({"name": "multi_worker"}, "needs to know the workers"),
+        ({"name": "parameter_server"}, "Keras 3 cannot train with them"),
         ({"name": "mirorred"}, "Received: name='mirorred'"),
         ({"devices": "cpu"}, "such as 'cpu:2'.*devices='cpu'"),
         ({"devices": "tpu:2"}, "such as 'cpu:2'.*devices='tpu:2'"),

@@ -33,6 +33,9 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         clustering: Boolean, whether to add `nmi`. Defaults to `False`.
         seed: Integer, seed of the clustering. Defaults to `0`.
         batch_size: Integer, for data given as arrays. Defaults to `32`.
+        gather: Function of an array of rows of this process that returns
+            those of all processes, where each is given its own part of the
+            data. Defaults to `None`: the data are all there are.
 
     Attributes:
         metrics: Dict, the latest results without prefix.
@@ -72,6 +75,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         clustering=False,
         seed=0,
         batch_size=32,
+        gather=None,
     ):
         super().__init__()
         if not isinstance(every, int) or every < 1:
@@ -97,6 +101,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         self.clustering = clustering
         self.seed = seed
         self.batch_size = batch_size
+        self.gather = gather
         self.metrics: dict[str, float] = {}
         self.embeddings: np.ndarray | None = None
         self.labels: np.ndarray | None = None
@@ -111,10 +116,10 @@ class RetrievalEvaluation(keras.callbacks.Callback):
 
     def evaluate(self) -> dict[str, float]:
         """The metrics of the embedder as it is now, without the prefix."""
-        queries, labels = _embed(self.embedder, self.data, self.batch_size)
+        queries, labels = self._embed(self.data)
         gallery = (None, None)
         if self.references is not None:
-            gallery = _embed(self.embedder, self.references, self.batch_size)
+            gallery = self._embed(self.references)
         metrics = evaluation.retrieval_metrics(
             queries,
             labels,
@@ -126,6 +131,12 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         )
         self.embeddings, self.labels = queries, labels
         return {name: float(value) for name, value in metrics.items()}
+
+    def _embed(self, data):
+        rows, labels = _embed(self.embedder, data, self.batch_size)
+        if self.gather is None:
+            return rows, labels
+        return self.gather(rows), self.gather(labels)
 
 
 def _embed(embedder, data, batch_size):

@@ -1,12 +1,19 @@
 """`keras-dml fit`."""
 
+import logging
+import os
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from keras_dml.cli.options import DataDir, Source
+from keras_dml.console import logging_to
 from keras_dml.printing import print_gain, say
+
+if TYPE_CHECKING:
+    from keras_dml.distribute import PeerLostError, PreemptedError
 
 
 def fit(
@@ -27,7 +34,9 @@ def fit(
     output_folder: Annotated[
         Path | None,
         typer.Option(
-            "--output", help="Run folder [default: runs/SOURCE-RECIPE-SEED]."
+            "--output",
+            help="Run folder.",
+            show_default="runs/SOURCE-RECIPE-SEED",
         ),
     ] = None,
     resume: Annotated[
@@ -40,6 +49,13 @@ def fit(
     devices: Annotated[
         str | None, typer.Option(help="For trying a strategy, e.g. cpu:2.")
     ] = None,
+    peer_timeout: Annotated[
+        float,
+        typer.Option(min=1, help="Seconds to wait for a silent worker."),
+    ] = 120.0,
+    report: Annotated[
+        bool, typer.Option(help="Whether to write RUN/report.html.")
+    ] = True,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Any setting: key=value, dotted key."),
@@ -65,10 +81,46 @@ def fit(
     folder = output_folder or _default_output(source, recipe, seed)
 
     from keras_dml import train
+    from keras_dml.distribute import (
+        PeerLostError,
+        PreemptedError,
+        is_chief,
+        num_workers,
+    )
 
-    metrics = train.fit(config, folder, resume=resume)
-    print_gain(metrics)
-    say(f"Run folder: {folder}")
+    try:
+        metrics = train.fit(
+            config, folder, resume=resume, peer_timeout=peer_timeout
+        )
+    except (PeerLostError, PreemptedError) as error:
+        _leave(error)
+    if is_chief():
+        print_gain(metrics)
+        # The report embeds images, which all workers would have to do.
+        if report and num_workers() == 1:
+            _write_report(folder)
+        say(f"Run folder: {folder}")
+
+
+def _write_report(folder: Path) -> None:
+    """Writes the page of a run that has none."""
+    from keras_dml.report import write_report
+    from keras_dml.report.write import FILE
+
+    if not (folder / FILE).is_file():
+        with logging_to():
+            write_report(folder)
+
+
+def _leave(error: "PeerLostError | PreemptedError") -> NoReturn:
+    """Exits with the code that asks a supervisor to start the run again.
+
+    At once: TensorFlow may wait for workers that are gone.
+    """
+    print(f"Error: {error}", file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    logging.shutdown()
+    os._exit(error.exit_code)
 
 
 def _default_output(source: str, recipe: str, seed: int) -> Path:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
@@ -11,11 +12,40 @@ from keras_dml.data.augmentation import NUM_DRAWS, draws
 STEPS_AT_ONCE = 64
 
 
+@dataclass(frozen=True)
+class Replicas:
+    """The replicas of one worker, each of which takes a part of a batch.
+
+    A batch is cut into equal pieces in its order, so that groups of rows stay
+    whole where their number divides by that of the replicas.
+
+    Args:
+        first: Index of the first replica of this worker.
+        count: How many it has.
+        total: How many there are on all workers.
+    """
+
+    first: int = 0
+    count: int = 1
+    total: int = 1
+
+    def part(self, values):
+        """`(steps, batch, ...)` to `(steps * count, batch / total, ...)`."""
+        steps, size = values.shape[:2]
+        values = values.reshape(
+            steps, self.total, size // self.total, *values.shape[2:]
+        )
+        own = values[:, self.first : self.first + self.count]
+        return own.reshape(steps * self.count, *own.shape[2:])
+
+
 def index_batches(
     sampler: Callable[[int], Sequence[np.ndarray]],
     sizes: list[int],
     seed: int,
     first_epoch: int,
+    first_step: int = 0,
+    replicas: Replicas | None = None,
 ) -> tf.data.Dataset:
     """Endless (rows, draws) of up to `STEPS_AT_ONCE` batches at a time.
 
@@ -27,12 +57,17 @@ def index_batches(
         sizes: List of the sizes that the batches of every epoch have.
         seed: Non-negative integer.
         first_epoch: Integer, the epoch to start at.
+        first_step: Integer, the step of it to start at. Defaults to `0`.
+        replicas: `Replicas` that take their parts of each batch. Defaults to
+            `None`, one that takes it all.
 
     Returns:
         Dataset of int64 `(steps, batch)` rows and float32 `(steps, batch,
-        NUM_DRAWS)` draws. A batch that is not full is filled with -1.
+        NUM_DRAWS)` draws. A batch that is not full is filled with -1. Of
+        several replicas each has its own batch, one after the other.
     """
     batch_size = max(sizes)
+    replicas = replicas or Replicas()
 
     def generate():
         for epoch in itertools.count(first_epoch):
@@ -42,23 +77,25 @@ def index_batches(
                     "`sampler` must give the same batch sizes in every "
                     f"epoch. Received: other sizes in epoch {epoch}."
                 )
-            for start in range(0, len(sizes), STEPS_AT_ONCE):
+            begin = first_step if epoch == first_epoch else 0
+            for start in range(begin, len(sizes), STEPS_AT_ONCE):
                 chunk = batches[start : start + STEPS_AT_ONCE]
                 filled = np.full((len(chunk), batch_size), -1)
                 for step, rows in enumerate(chunk):
                     filled[step, : len(rows)] = rows
-                yield (
-                    filled,
+                drawn = np.stack(
                     [
                         draws(seed, epoch, start + step, batch_size)
                         for step in range(len(chunk))
-                    ],
+                    ]
                 )
+                yield replicas.part(filled), replicas.part(drawn)
 
+    own_size = batch_size // replicas.total
     return tf.data.Dataset.from_generator(
         generate,
         output_signature=(
-            tf.TensorSpec((None, batch_size), tf.int64),
-            tf.TensorSpec((None, batch_size, NUM_DRAWS), tf.float32),
+            tf.TensorSpec((None, own_size), tf.int64),
+            tf.TensorSpec((None, own_size, NUM_DRAWS), tf.float32),
         ),
     )

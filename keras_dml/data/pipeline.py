@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_dml.data import augmentation as augment
 from keras_dml.data import decoding, resizing
 from keras_dml.data.augmentation import Augmentation
-from keras_dml.data.index_batches import index_batches
+from keras_dml.data.index_batches import Replicas, index_batches
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.random_crop import crop_sides, random_resized_crop_box
 from keras_dml.errors import UsageError
@@ -22,6 +22,8 @@ def train_batches(
     channels: int = 3,
     seed: int = 0,
     first_epoch: int = 0,
+    first_step: int = 0,
+    replicas: Replicas | None = None,
     steps_per_epoch: int | None = None,
     augmentation: Augmentation | None = None,
 ) -> tf.data.Dataset:
@@ -40,6 +42,10 @@ def train_batches(
         channels: 3 for RGB or 1 for luma. Defaults to `3`.
         seed: Non-negative integer. Defaults to `0`.
         first_epoch: Integer, the epoch to start at. Defaults to `0`.
+        first_step: Integer, the step of it to start at. Defaults to `0`.
+        replicas: `Replicas` of this process that train together with others;
+            the dataset then holds their parts of every batch, one after the
+            other. Defaults to `None`, whole batches.
         steps_per_epoch: Integer, how many batches an epoch must have; other
             numbers are refused. Defaults to what the sampler gives.
         augmentation: `Augmentation`. Defaults to `Augmentation()`.
@@ -71,9 +77,14 @@ def train_batches(
             f"gives, {len(sizes)}. Received: "
             f"steps_per_epoch={steps_per_epoch}"
         )
-    batches = index_batches(sampler, sizes, seed, first_epoch)
+    batch_size = max(sizes)
+    if replicas is not None:
+        batch_size = _part_size(sizes, replicas)
+    batches = index_batches(
+        sampler, sizes, seed, first_epoch, first_step, replicas
+    )
     make = _batches_of_arrays if manifest.paths is None else _batches_of_files
-    batches = make(manifest, batches, max(sizes), augmentation, image_size)
+    batches = make(manifest, batches, batch_size, augmentation, image_size)
     labels = _on_cpu(manifest.labels.astype(np.int32))
 
     def finish(rows, draw, images):
@@ -147,6 +158,16 @@ def evaluation_batches(
         lambda image, label: ({"image": image, "label": label}, label)
     )
     return dataset.prefetch(tf.data.AUTOTUNE)
+
+
+def _part_size(sizes, replicas):
+    """How many rows each replica takes of a batch."""
+    if len(set(sizes)) > 1 or sizes[0] % replicas.total:
+        raise UsageError(
+            "All batches must have one size that divides by the replicas. "
+            f"Received: sizes {sorted(set(sizes))}, {replicas.total} replicas"
+        )
+    return sizes[0] // replicas.total
 
 
 def _on_cpu(values):

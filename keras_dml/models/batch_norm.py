@@ -33,6 +33,24 @@ def set_batch_norm_mode(model: keras.Model, mode: str) -> keras.Model:
     return model
 
 
+def synchronize_batch_norm(
+    model: keras.Model, synchronized: bool = True
+) -> None:
+    """Lets batch normalization see the batch of all replicas, or its own.
+
+    Training on several replicas then equals training on one. The setting is
+    part of a saved layer: take it back before saving, for other backends of
+    Keras than TensorFlow refuse it.
+
+    Args:
+        model: A model whose training function has not been traced.
+        synchronized: Defaults to `True`.
+    """
+    for layer in model._flatten_layers(include_self=False):
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.synchronized = synchronized
+
+
 def _with_frozen_statistics(layer):
     cls = type(layer)
     if cls is keras.layers.BatchNormalization:

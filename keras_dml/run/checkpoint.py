@@ -5,16 +5,18 @@ Keras' own weight files leave out the state of random layers and, with
 must go on bit for bit needs them all.
 """
 
+import io
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from keras import ops
 
+from keras_dml import distribute
 from keras_dml.errors import RunError
 from keras_dml.files import replacing
 
@@ -69,6 +71,9 @@ def save_checkpoint(
 ) -> None:
     """Writes variables and state to one file, in one step.
 
+    Of several workers all must call it, and the chief writes: reading the
+    variable of a metric sums it over the workers.
+
     Args:
         path: The file to write or replace.
         groups: Keras variables by group, such as `model` and `optimizer`, in
@@ -87,6 +92,8 @@ def save_checkpoint(
         for group, variables in groups.items()
         for number, variable in enumerate(variables)
     }
+    if not distribute.is_chief():
+        return
     arrays[_DOCUMENT] = np.array(json.dumps(document))
     with replacing(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
@@ -95,18 +102,43 @@ def save_checkpoint(
 def load_checkpoint(path: Path) -> Checkpoint:
     """Reads what `save_checkpoint` wrote.
 
+    Of several workers all must call it; the chief reads the file for all.
+
     Raises:
         RunError: If the file is missing, damaged or not a checkpoint.
     """
+    if distribute.num_workers() > 1:
+        payload = distribute.together(lambda: _payload(path))
+        content = distribute.gather_bytes(payload)[0]
+        return _read(io.BytesIO(content), path)
     try:
-        with open(path, "rb") as file, np.load(file) as stored:
+        with open(path, "rb") as file:
+            return _read(file, path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _payload(path: Path) -> bytes:
+    if not distribute.is_chief():
+        return b""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _read(file: IO[bytes], path: Path) -> Checkpoint:
+    try:
+        with np.load(file) as stored:
             document = json.loads(str(stored[_DOCUMENT]))
             values = {
                 group: [stored[f"{group}/{n}"] for n in range(len(paths))]
                 for group, paths in document["paths"].items()
             }
     except _UNREADABLE as error:
-        raise RunError(
-            f"{path} is not a readable checkpoint: {error}"
-        ) from error
+        raise _unreadable(path, error) from error
     return Checkpoint(values, document["paths"], document["state"])
+
+
+def _unreadable(path: Path, error: Exception) -> RunError:
+    return RunError(f"{path} is not a readable checkpoint: {error}")

@@ -7,10 +7,12 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
+from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import progress_bar
 from keras_dml.data import decoding, pipeline, readers, sampling, splits
 from keras_dml.data.augmentation import Augmentation
+from keras_dml.data.index_batches import Replicas
 from keras_dml.data.manifest import Manifest
 from keras_dml.models import Backbone, get_backbone
 
@@ -126,19 +128,49 @@ def sampling_warnings(manifest: Manifest, config: RunConfig) -> list[str]:
 
 
 def train_batches(
-    manifest: Manifest, config: RunConfig, *, first_epoch: int, steps: int
+    manifest: Manifest,
+    config: RunConfig,
+    *,
+    first_epoch: int,
+    steps: int,
+    first_step: int = 0,
 ) -> tf.data.Dataset:
-    """Endless augmented batches from the start of `first_epoch` on."""
-    return pipeline.train_batches(
-        manifest,
-        make_sampler(manifest, config),
-        image_size=config.data.image_shape[0],
-        channels=config.data.image_shape[2],
-        seed=config.seed,
-        first_epoch=first_epoch,
-        steps_per_epoch=steps,
-        augmentation=Augmentation(**config.augmentation.model_dump()),
-    )
+    """Endless augmented batches from a step of `first_epoch` on.
+
+    Of several workers each reads the images of its own replicas alone.
+    """
+
+    def make(replicas: Replicas | None = None) -> tf.data.Dataset:
+        return pipeline.train_batches(
+            manifest,
+            make_sampler(manifest, config),
+            image_size=config.data.image_shape[0],
+            channels=config.data.image_shape[2],
+            seed=config.seed,
+            first_epoch=first_epoch,
+            first_step=first_step,
+            replicas=replicas,
+            steps_per_epoch=steps,
+            augmentation=Augmentation(**config.augmentation.model_dump()),
+        )
+
+    if distribute.num_workers() == 1:
+        return make()
+
+    def own(context) -> tf.data.Dataset:
+        total = context.num_replicas_in_sync
+        count = total // context.num_input_pipelines
+        first = context.input_pipeline_id * count
+        # Unless it is said that they do not end, the workers ask each other
+        # before every step whether anyone has a batch left.
+        return make(Replicas(first, count, total)).apply(
+            tf.data.experimental.assert_cardinality(
+                tf.data.INFINITE_CARDINALITY
+            )
+        )
+
+    strategy = tf.distribute.get_strategy()
+    return strategy.distribute_datasets_from_function(own)
 
 
 def evaluation_batches(

@@ -5,7 +5,12 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # Windows, where runs are not locked.
+    fcntl = None  # type: ignore[assignment]
 
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
 from keras_dml.errors import UsageError
@@ -33,6 +38,7 @@ class RunFolder:
         self.best_checkpoint = self.checkpoints / "best.npz"
         self.tensorboard = self.path / "tensorboard"
         self.export = self.path / "export"
+        self._lock: IO[str] | None = None
 
     @classmethod
     def open(cls, path: str | Path) -> "RunFolder":
@@ -84,6 +90,34 @@ class RunFolder:
                 f"{self.path} exists and is not a run folder (it has no "
                 "`config.yaml`). Pass another `--output`."
             )
+
+    def lock(self) -> None:
+        """Keeps other processes from writing the same run.
+
+        Raises:
+            UsageError: If another process is writing it.
+        """
+        if self._lock is not None or fcntl is None:
+            return
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        path = self.checkpoints / ".lock"
+        # Held until the run ends.
+        file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.close()
+            raise UsageError(
+                f"Another process is writing the run {self.path}. Wait for "
+                "it, or pass another `--output`."
+            ) from error
+        self._lock = file
+
+    def close(self) -> None:
+        """Lets other processes go on with the run."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def check_same(self, config: RunConfig) -> None:
         """Refuses to resume with settings other than the run's own.

@@ -1,11 +1,13 @@
 """Retrieval of a manifest's images by a model, or by their raw pixels."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import track
 from keras_dml.data.manifest import Manifest
@@ -34,17 +36,27 @@ def measure(
 def embed(
     model: keras.Model, manifest: Manifest, config: RunConfig
 ) -> np.ndarray:
-    """The outputs of a model for all images of a manifest, in its order."""
-    batches = evaluation_batches(manifest, config)
-    forward = tf.function(
+    """The outputs of a model for all images of a manifest, in its order.
+
+    Of several workers each embeds its part of the images; all must call it
+    and all receive all of the outputs.
+    """
+    own = manifest.select(distribute.own_rows(len(manifest)))
+    batches = evaluation_batches(own, config)
+    forward = forward_function(model)
+    total = -(-len(own) // config.evaluation.batch_size)
+    rows = [
+        forward(tf.cast(inputs["image"], tf.float32)).numpy()
+        for inputs, _ in track(batches, "embedding", total)
+    ]
+    empty = np.zeros((0, *model.output_shape[1:]), np.float32)
+    return distribute.gather_rows(np.concatenate([empty, *rows]))
+
+
+def forward_function(model: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
+    """A model as a function of one batch, on one device of this worker."""
+    return tf.function(
         lambda images: model(images, training=False), reduce_retracing=True
-    )
-    total = -(-len(manifest) // config.evaluation.batch_size)
-    return np.concatenate(
-        [
-            forward(tf.cast(inputs["image"], tf.float32)).numpy()
-            for inputs, _ in track(batches, "embedding", total)
-        ]
     )
 
 

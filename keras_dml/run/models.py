@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import keras
 
+from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.models import build_embedder, build_trainer
+from keras_dml.models.batch_norm import synchronize_batch_norm
 from keras_dml.run.compiling import build_memory, loss_input
 
 
@@ -25,13 +27,13 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         config.data.image_shape,
         normalize=config.evaluation.normalize,
     )
-    return Models(
+    trainer = build_trainer(
         embedder,
-        build_trainer(
-            embedder,
-            config.model,
-            num_classes,
-            takes=loss_input(config.loss),
-            memory=build_memory(config.loss),
-        ),
+        config.model,
+        num_classes,
+        takes=loss_input(config.loss),
+        memory=build_memory(config.loss),
     )
+    if distribute.num_replicas() > 1:
+        synchronize_batch_norm(trainer)
+    return Models(embedder, trainer)

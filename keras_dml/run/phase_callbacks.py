@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
-from keras_dml import callbacks
+from keras_dml import callbacks, distribute
 from keras_dml.config import PhaseConfig, RunConfig
 from keras_dml.console import logger
 from keras_dml.run.compiling import PAIR_INPUTS, loss_input
 from keras_dml.run.data import StageData, evaluation_batches
+from keras_dml.run.measure import forward_function
 from keras_dml.run.models import Models
 
 
@@ -53,11 +55,18 @@ def phase_callbacks(
     if phase.heat is not None:
         listed.append(_heat_callback(phase))
     if data.validation is not None:
+        rows = distribute.own_rows(len(data.validation))
+        own = data.validation.select(rows)
+        embedder = models.embedder
+        if distribute.num_replicas() > 1:
+            # `predict` would embed every image on every replica.
+            embedder = forward_function(embedder)
         retrieval = callbacks.RetrievalEvaluation(
-            models.embedder,
-            evaluation_batches(data.validation, config).map(
+            embedder,
+            evaluation_batches(own, config).map(
                 lambda inputs, label: (inputs["image"], label)
             ),
+            gather=distribute.gather_rows,
             k=(1,),
             normalize=config.evaluation.normalize,
             every=min(config.evaluation.every, epochs),
@@ -69,6 +78,11 @@ def phase_callbacks(
             retrieval, proxies, warn=logger.warning
         )
         listed += [retrieval, health]
+        if distribute.num_workers() > 1:
+            # What follows decides by them, and must decide alike.
+            listed.append(
+                keras.callbacks.LambdaCallback(on_epoch_end=_logs_of_chief)
+            )
     if phase.plateau is not None:
         listed.append(
             callbacks.ReduceLROnPlateau(
@@ -88,6 +102,12 @@ def phase_callbacks(
             )
         )
     return listed
+
+
+def _logs_of_chief(epoch: int, logs: dict[str, Any] | None) -> None:
+    if logs is not None:
+        plain = {name: float(value) for name, value in logs.items()}
+        logs.update(distribute.broadcast(plain))
 
 
 def _heat_callback(phase: PhaseConfig):

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from keras_dml import callbacks, freezing
+from keras_dml import callbacks, distribute, freezing
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
@@ -29,17 +29,21 @@ from keras_dml.run.data import (
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.models import Models
 from keras_dml.run.phase_callbacks import phase_callbacks
+from keras_dml.run.preemption import Preemption
 from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunRecorder
+from keras_dml.run.replica_checks import check_batches, check_trainer
 from keras_dml.run.state import RunState
+from keras_dml.run.worker_fit import repair_fit
 
 
-def check_stages(config: RunConfig, train: Manifest) -> None:
+def check_stages(config: RunConfig, train: Manifest, replicas: int = 1) -> None:
     """Refuses, before anything is written, stages that cannot be trained.
 
     Raises:
-        UsageError: If batches cannot be drawn, a phase follows a validation
-            metric without validation classes, or a replayed stage is none.
+        UsageError: If batches cannot be drawn or shared, a phase follows a
+            validation metric without validation classes, or a replayed stage
+            is none.
     """
     build_loss(config.loss)
     loss_input(config.loss)
@@ -48,6 +52,7 @@ def check_stages(config: RunConfig, train: Manifest) -> None:
     for stage in config.stages:
         data = stage_data(train, stage, config)
         make_sampler(data.fit, config)(0)
+        check_batches(data.fit, config, replicas)
         watches = [
             phase.name
             for phase in stage.phases
@@ -78,6 +83,8 @@ class StageTrainer:
         models: Freshly built models.
         folder: The run folder.
         state: The state of the run; changed in place.
+        preemption: Whether the run was told to stop. Defaults to `None`:
+            never.
     """
 
     def __init__(
@@ -88,6 +95,7 @@ class StageTrainer:
         models: Models,
         folder: RunFolder,
         state: RunState,
+        preemption: Preemption | None = None,
     ) -> None:
         self.config = config
         self.stage = stage
@@ -95,6 +103,7 @@ class StageTrainer:
         self.models = models
         self.folder = folder
         self.state = state
+        self.preemption = preemption or Preemption()
         self.sampler: Callable[[int], Any] = make_sampler(data.fit, config)
         self.steps = len(self.sampler(0))
         validates = data.validation is not None
@@ -103,7 +112,7 @@ class StageTrainer:
 
     def run(self) -> None:
         """Trains what the state says is left, then keeps the best weights."""
-        if self.state.phase or self.state.epoch:
+        if self.state.phase or self.state.epoch or self.state.step:
             last = load_checkpoint(self.folder.last_checkpoint)
             last.restore("model", self.models.trainer.variables)
         while self.state.phase < len(self.stage.phases):
@@ -118,7 +127,8 @@ class StageTrainer:
     def _run_phase(self, phase: PhaseConfig) -> None:
         trainer, state = self.models.trainer, self.state
         epochs = self._epochs(phase)
-        if state.epoch == 0 and phase.refresh_bn:
+        started = state.epoch > 0 or state.step > 0
+        if not started and phase.refresh_bn:
             callbacks.refresh_bn(
                 trainer,
                 evaluation_batches(self.data.fit, self.config).repeat(),
@@ -135,11 +145,12 @@ class StageTrainer:
             ),
             loss=build_loss(self.config.loss),
         )
+        check_trainer(trainer)
         trainer.optimizer.build(trainer.trainable_variables)
         self._log_table(phase)
         listed = self._callbacks(phase, epochs)
         stateful = [one for one in listed if hasattr(one, "get_state")]
-        if state.epoch > 0:
+        if started:
             last = load_checkpoint(self.folder.last_checkpoint)
             last.restore("optimizer", trainer.optimizer.variables)
             for callback in stateful:
@@ -147,6 +158,9 @@ class StageTrainer:
         progress = TrainingProgress(
             f"{self.stage.name}/{phase.name}", epochs, self.steps
         )
+        stops = None
+        if distribute.num_workers() > 1:
+            stops = repair_fit(trainer, lambda: self.preemption.requested)
         recorder = RunRecorder(
             self.folder,
             state,
@@ -154,22 +168,36 @@ class StageTrainer:
             epochs=epochs,
             monitor=self.monitor,
             stateful=stateful,
+            steps=self.steps,
+            preemption=self.preemption,
+            stops=stops,
         )
-        with contextlib.closing(progress):
-            trainer.fit(
-                train_batches(
-                    self.data.fit,
-                    self.config,
-                    first_epoch=self._epochs_before() + state.epoch,
-                    steps=self.steps,
-                ),
-                epochs=epochs,
-                initial_epoch=state.epoch,
-                steps_per_epoch=self.steps,
-                shuffle=False,
-                verbose=0,
-                callbacks=[*listed, progress, recorder],
-            )
+        with contextlib.closing(progress), self.preemption.waits():
+            while not state.phase_done:
+                progress.first_step = state.step
+                self._fit(
+                    # An epoch that was stopped in the middle is short.
+                    epochs=state.epoch + 1 if state.step else epochs,
+                    callbacks=[*listed, progress, recorder],
+                )
+
+    def _fit(self, epochs: int, callbacks: list[Any]) -> None:
+        state = self.state
+        self.models.trainer.fit(
+            train_batches(
+                self.data.fit,
+                self.config,
+                first_epoch=self._epochs_before() + state.epoch,
+                first_step=state.step,
+                steps=self.steps,
+            ),
+            epochs=epochs,
+            initial_epoch=state.epoch,
+            steps_per_epoch=self.steps - state.step,
+            shuffle=False,
+            verbose=0,
+            callbacks=callbacks,
+        )
 
     def _finish_phase(self) -> None:
         """Thaws what the phase froze, so that the next one starts afresh."""
@@ -195,9 +223,16 @@ class StageTrainer:
                 drops=self._replayed.get("drops", []),
                 drops_one_epoch_late=self.stage.drops_one_epoch_late,
             ),
+            *self._tensorboard(),
+        ]
+
+    def _tensorboard(self) -> list[Any]:
+        if not distribute.is_chief():
+            return []
+        return [
             keras.callbacks.TensorBoard(
                 self.folder.tensorboard, write_graph=False
-            ),
+            )
         ]
 
     def _freeze(self, phase: PhaseConfig) -> None:

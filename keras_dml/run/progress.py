@@ -13,6 +13,9 @@ class TrainingProgress(keras.callbacks.Callback):
         title: What is being trained, such as `main/train`.
         epochs: Number of epochs of the phase.
         steps: Number of steps of an epoch.
+
+    Attributes:
+        first_step: The step that the first epoch goes on from.
     """
 
     def __init__(self, title: str, epochs: int, steps: int) -> None:
@@ -20,6 +23,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self.title = title
         self.epochs = epochs
         self.steps = steps
+        self.first_step = 0
         self._progress = progress_bar()
         self._task = TaskID(0)
 
@@ -29,12 +33,15 @@ class TrainingProgress(keras.callbacks.Callback):
         self._task = self._progress.add_task(
             f"{self.title} {epoch + 1}/{self.epochs}",
             total=self.steps,
+            completed=self.first_step,
             note="",
         )
 
     def on_train_batch_end(self, batch, logs=None):
         note = f"loss {float(logs['loss']):.4f}" if logs else ""
-        self._progress.update(self._task, completed=batch + 1, note=note)
+        self._progress.update(
+            self._task, completed=self.first_step + batch + 1, note=note
+        )
 
     def on_epoch_end(self, epoch, logs=None):
         self.close()

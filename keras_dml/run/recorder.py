@@ -1,21 +1,26 @@
 """Writes down every epoch: history, the best weights, a checkpoint."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_dml import distribute
 from keras_dml.callbacks.learning_rate import LearningRate
 from keras_dml.layers import ScaledLogits
-from keras_dml.run.checkpoint import save_checkpoint
+from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.preemption import Preemption
 from keras_dml.run.state import RunState
 
 
 class RunRecorder(keras.callbacks.Callback):
     """Saves all that `--resume` needs at the end of every epoch.
+
+    When the run is told to stop it saves in the middle of one, and raises
+    `PreemptedError`. Of several workers all must have one; the chief writes.
 
     It must come last in the list of callbacks, so that their states are those
     of the finished epoch. Best weights are written before the checkpoint: a
@@ -29,6 +34,11 @@ class RunRecorder(keras.callbacks.Callback):
         monitor: Key in the logs that chooses the best epoch, larger is
             better; `None` keeps no best weights.
         stateful: Callbacks with `get_state` whose state is saved too.
+        steps: Number of steps of an epoch.
+        preemption: Whether the run was told to stop. Defaults to `None`:
+            never.
+        stops: Function that says after a step whether to stop, the same on
+            all workers. Defaults to `None`: what `preemption` says.
     """
 
     def __init__(
@@ -40,6 +50,9 @@ class RunRecorder(keras.callbacks.Callback):
         epochs: int,
         monitor: str | None = None,
         stateful: Sequence[Any] = (),
+        steps: int = 0,
+        preemption: Preemption | None = None,
+        stops: Callable[[], bool] | None = None,
     ) -> None:
         super().__init__()
         self.folder = folder
@@ -48,10 +61,21 @@ class RunRecorder(keras.callbacks.Callback):
         self.epochs = epochs
         self.monitor = monitor
         self.stateful = stateful
+        self.steps = steps
+        self.preemption = preemption or Preemption()
+        self.stops = stops or self._requested
         self._started = 0.0
 
     def on_epoch_begin(self, epoch, logs=None):
         self._started = time.perf_counter()
+        if self.state.step:
+            self._restore()
+
+    def on_train_batch_end(self, batch, logs=None):
+        done = self.state.step + batch + 1
+        # The end of an epoch saves anyway.
+        if done < self.steps and self.stops():
+            self._stop_after(done)
 
     def on_epoch_end(self, epoch, logs=None):
         logs = {key: float(value) for key, value in (logs or {}).items()}
@@ -59,13 +83,11 @@ class RunRecorder(keras.callbacks.Callback):
         seconds = time.perf_counter() - self._started
         state.seconds += seconds
         state.epoch = epoch + 1
+        state.step = 0
         state.phase_done = state.epoch >= self.epochs or bool(
             self.model.stop_training
         )
-        state.callbacks = {
-            type(callback).__name__: callback.get_state()
-            for callback in self.stateful
-        }
+        state.callbacks = self._callback_states()
         state.history.append(
             {
                 **self.labels,
@@ -78,14 +100,47 @@ class RunRecorder(keras.callbacks.Callback):
         )
         self._keep_if_best(epoch, logs)
         save_checkpoint(
-            self.folder.last_checkpoint,
-            {
-                "model": self.model.variables,
-                "optimizer": self.model.optimizer.variables,
-            },
-            state.to_dict(),
+            self.folder.last_checkpoint, self._groups(), state.to_dict()
         )
-        self.folder.write_history(state.history)
+        if distribute.is_chief():
+            self.folder.write_history(state.history)
+        if any(distribute.gather(self._requested())):
+            self.preemption.stop(f"the end of epoch {epoch}")
+
+    def _requested(self):
+        return self.preemption.requested
+
+    def _groups(self):
+        return {
+            "model": self.model.variables,
+            "optimizer": self.model.optimizer.variables,
+        }
+
+    def _callback_states(self):
+        return {
+            type(callback).__name__: callback.get_state()
+            for callback in self.stateful
+        }
+
+    def _stop_after(self, step):
+        state = self.state
+        state.seconds += time.perf_counter() - self._started
+        state.step = step
+        state.callbacks = self._callback_states()
+        groups = {**self._groups(), "metrics": self.model.metrics_variables}
+        save_checkpoint(self.folder.last_checkpoint, groups, state.to_dict())
+        self.preemption.stop(f"epoch {state.epoch}, step {step}")
+
+    def _restore(self):
+        """Puts back the middle of an epoch.
+
+        Here, because the metrics have just been reset, and because the other
+        callbacks have begun an epoch that had begun before.
+        """
+        last = load_checkpoint(self.folder.last_checkpoint)
+        groups = {**self._groups(), "metrics": self.model.metrics_variables}
+        for name, variables in groups.items():
+            last.restore(name, variables)
 
     def _keep_if_best(self, epoch, logs):
         if self.monitor is None or self.monitor not in logs:

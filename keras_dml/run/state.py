@@ -13,6 +13,7 @@ class RunState:
         stage: Number of the current stage.
         phase: Number of the current phase of the stage.
         epoch: The next epoch of the phase.
+        step: The next step of it; 0 unless it was stopped in the middle.
         phase_done: Whether the phase has ended, on time or early.
         best: The best validation value of the stage so far.
         best_phase: The phase of that value.
@@ -27,6 +28,7 @@ class RunState:
     stage: int = 0
     phase: int = 0
     epoch: int = 0
+    step: int = 0
     phase_done: bool = False
     best: float | None = None
     best_phase: int = 0
@@ -41,6 +43,7 @@ class RunState:
         """Moves on to the phase after this one."""
         self.phase += 1
         self.epoch = 0
+        self.step = 0
         self.phase_done = False
         self.callbacks = {}
 

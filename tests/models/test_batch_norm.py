@@ -1,11 +1,15 @@
 """What a real `fit` does to the batch normalization in each mode."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
 
+from keras_dml.callbacks import refresh_bn
 from keras_dml.config import ModelConfig
 from keras_dml.models import build_embedder, build_trainer
+from keras_dml.models.batch_norm import synchronize_batch_norm
 from tests.conformance import to_numpy
 
 RNG = np.random.default_rng(0)
@@ -75,3 +79,55 @@ def test_frozen_statistics_under_mixed_precision():
     ]
     assert {layer.compute_dtype for layer in norms} == {"bfloat16"}
     assert np.isfinite(to_numpy(embedder(IMAGES))).all()
+
+
+def _trained_on_halves(scope, synchronized):
+    """Weights after two steps of a network with batch norm everywhere."""
+    with scope:
+        keras.utils.set_random_seed(0)
+        config = ModelConfig(
+            backbone="small_cnn", dim=4, normalization="batch_norm"
+        )
+        embedder = build_embedder(config, IMAGES.shape[1:])
+        trainer = build_trainer(embedder, config, 4)
+        synchronize_batch_norm(trainer, synchronized)
+        trainer.compile(
+            keras.optimizers.SGD(1e-3),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        )
+    # The halves differ, as the parts of a batch grouped by class do.
+    images = IMAGES * np.linspace(0.1, 1, 8)[:, None, None, None]
+    inputs = {"image": images, "label": LABELS}
+    trainer.fit(
+        inputs, LABELS, batch_size=8, epochs=2, shuffle=False, verbose=0
+    )
+    return {w.path: to_numpy(w) for w in trainer.weights}
+
+
+def test_synchronized_replicas_train_like_one_device(strategy):
+    one = _trained_on_halves(contextlib.nullcontext(), False)
+    two = _trained_on_halves(strategy.scope(), True)
+    for path, value in one.items():
+        np.testing.assert_allclose(
+            two[path], value, rtol=1e-4, atol=1e-5, err_msg=path
+        )
+    apart = _trained_on_halves(strategy.scope(), False)
+    assert any(
+        not np.allclose(apart[path], one[path], rtol=1e-2, atol=1e-3)
+        for path in one
+    )
+
+
+def test_statistics_are_refreshed_alike_on_replicas(strategy):
+    results = []
+    for scope in (contextlib.nullcontext(), strategy.scope()):
+        with scope:
+            keras.utils.set_random_seed(0)
+            embedder = build_embedder(
+                ModelConfig(backbone="small_cnn", dim=4), IMAGES.shape[1:]
+            )
+            synchronize_batch_norm(embedder)
+        refresh_bn(embedder, [IMAGES, IMAGES / 2])
+        results.append([to_numpy(w) for w in embedder.weights])
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_allclose(two, one, rtol=1e-5, atol=1e-6)

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from keras_dml.config import resolve
@@ -78,3 +81,32 @@ def test_history_has_the_columns_of_all_phases(tmp_path, config):
         "0,2.0,",
         "1,,0.5",
     ]
+
+
+HOLD = """
+import sys
+from keras_dml.run.folder import RunFolder
+folder = RunFolder(sys.argv[1])
+folder.lock()
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_run_is_written_by_one_process(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout.readline() == "locked\n"
+        folder = RunFolder(tmp_path)
+        with pytest.raises(UsageError, match="Another process is writing"):
+            folder.lock()
+        other.kill()
+    # Whatever ends a process, its lock goes with it.
+    folder.lock()
+    folder.lock()
+    folder.close()
+    folder.close()

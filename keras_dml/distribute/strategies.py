@@ -1,7 +1,4 @@
-"""Devices and replicas: the only code that knows of `tf.distribute`.
-
-On other backends than TensorFlow everything here is the identity.
-"""
+"""A strategy of `tf.distribute` by its name, or the reason why not."""
 
 import contextlib
 import functools
@@ -9,9 +6,12 @@ from typing import Any
 
 import keras
 
+from keras_dml.distribute import workers
+from keras_dml.distribute.cluster import Cluster, read_cluster
 from keras_dml.errors import UsageError
 
 STRATEGIES = ("auto", "none", "mirrored", "multi_worker")
+PEER_TIMEOUT = 120.0
 
 
 class SingleDevice:
@@ -22,73 +22,6 @@ class SingleDevice:
     def scope(self) -> contextlib.AbstractContextManager:
         """A context in which variables are made as always."""
         return contextlib.nullcontext()
-
-
-def all_gather(x):
-    """Concatenates `x` over the replicas; `x` itself outside a strategy.
-
-    Differentiable: the gradient is summed over the replicas, and each gets
-    the part of its own rows.
-
-    Args:
-        x: Tensor `(rows, ...)`, of the same shape on every replica.
-
-    Returns:
-        Tensor `(replicas * rows, ...)`, the rows of replica 0 first.
-    """
-    context = _replica_context()
-    if num_replicas() == 1:
-        return x
-    import tensorflow as tf
-
-    if context is None:
-        # Keras builds a model outside of the replicas, for its shapes alone.
-        return tf.concat([x] * num_replicas(), axis=0)
-
-    # `all_gather` forgets the static shape.
-    return tf.ensure_shape(context.all_gather(x, axis=0), [None, *x.shape[1:]])
-
-
-def replica_index():
-    """Index of the current replica; 0 outside a strategy."""
-    context = _replica_context()
-    return 0 if context is None else context.replica_id_in_sync_group
-
-
-def local_variable(variable):
-    """The TensorFlow variable inside a Keras one, as this replica has it.
-
-    Changing it in place changes this replica's copy alone.
-
-    Args:
-        variable: Keras variable, with `aggregation="none"`.
-
-    Returns:
-        A `tf.Variable`; `None` where there is none to change: on other
-        backends, outside the replicas of a strategy, and while Keras traces
-        shapes.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return None
-    import tensorflow as tf
-
-    value = variable.value
-    if isinstance(value, tf.distribute.DistributedValues):
-        context = _replica_context()
-        if context is None:
-            return None
-        index = tf.get_static_value(context.replica_id_in_sync_group)
-        return value.values[int(index)]
-    return value if isinstance(value, tf.Variable) else None
-
-
-def num_replicas() -> int:
-    """Number of replicas of the current strategy; 1 outside of one."""
-    if keras.backend.backend() != "tensorflow":
-        return 1
-    import tensorflow as tf
-
-    return tf.distribute.get_strategy().num_replicas_in_sync
 
 
 def set_logical_devices(devices: str) -> None:
@@ -136,7 +69,10 @@ def set_logical_devices(devices: str) -> None:
 
 
 def get_strategy(
-    name: str = "auto", devices: str | None = None, policy: str | None = None
+    name: str = "auto",
+    devices: str | None = None,
+    policy: str | None = None,
+    peer_timeout: float = PEER_TIMEOUT,
 ) -> Any:
     """The strategy of a training, whose `scope()` all of it is built in.
 
@@ -145,22 +81,30 @@ def get_strategy(
     give the same object, because two strategies of one process disturb each
     other's collectives.
 
+    Several workers must call it before TensorFlow runs its first operation.
+    It returns when all of them have.
+
     Args:
         name: `"none"` for one device, `"mirrored"` for copies of the model on
-            several, or `"auto"`: mirrored where there are several devices.
-            Defaults to `"auto"`.
+            several of this machine, `"multi_worker"` for the machines that
+            `TF_CONFIG` or Slurm names, or `"auto"`: multi_worker where
+            `TF_CONFIG` names several, else mirrored where there are several
+            devices. Defaults to `"auto"`.
         devices: Kind and number, such as `"gpu:4"`, or `"cpu:2"` before
             TensorFlow runs anything, see `set_logical_devices`. Defaults to
             `None`, all GPUs.
         policy: Name of the dtype policy that any part of the model will
             have. Defaults to `None`, the current one of Keras.
+        peer_timeout: Seconds after which a worker that does not answer, or a
+            step that does not end, ends the run. Defaults to `120.0`.
 
     Returns:
         Object with `scope()` and `num_replicas_in_sync`.
 
     Raises:
         UsageError: If the name is unknown or not available, the devices do
-            not exist, or several replicas would train in `mixed_float16`.
+            not exist, `TF_CONFIG` is broken, or several replicas would train
+            in `mixed_float16`.
 
     Example:
 
@@ -170,41 +114,65 @@ def get_strategy(
         model.compile(optimizer, loss)
     ```
     """
-    if name == "multi_worker":
+    if name in ("parameter_server", "ps"):
         raise UsageError(
-            "The strategy 'multi_worker' is not available yet. Use 'mirrored' "
-            "for several devices of one machine. Received: name='multi_worker'"
+            "Parameter servers are not supported: Keras 3 cannot train with "
+            "them. Use 'multi_worker'. "
+            f"Received: name={name!r}"
         )
     if name not in STRATEGIES:
         raise UsageError(
-            "`name` of a strategy must be 'auto', 'none' or 'mirrored'. "
-            f"Received: name={name!r}"
+            "`name` of a strategy must be 'auto', 'none', 'mirrored' or "
+            f"'multi_worker'. Received: name={name!r}"
         )
     if name == "none":
         return SingleDevice()
     if name == "auto" and keras.backend.backend() != "tensorflow":
         return SingleDevice()
     _require_tensorflow(f"name={name!r}")
+    policy = policy or keras.config.dtype_policy().name
+    cluster = _cluster(name)
+    if cluster is not None:
+        if devices is not None:
+            raise UsageError(
+                "A worker trains on all of its GPUs, or on its processor. "
+                f"Received: devices={devices!r} and {len(cluster.addresses)} "
+                "workers. Leave `devices` out; CUDA_VISIBLE_DEVICES hides "
+                "GPUs."
+            )
+        _check_policy(policy, f"{len(cluster.addresses)} workers")
+        return workers.start(cluster, peer_timeout)
     found = _logical_devices(devices)
     if len(found) < 2:
         return SingleDevice()
-    policy = policy or keras.config.dtype_policy().name
+    _check_policy(policy, f"{len(found)} devices")
+    return _mirrored(tuple(found))
+
+
+def _cluster(name: str) -> Cluster | None:
+    """The cluster to train on; `None` for this machine alone."""
+    if name not in ("auto", "multi_worker"):
+        return None
+    cluster = read_cluster(slurm=name == "multi_worker")
+    if cluster is None and name == "multi_worker":
+        raise UsageError(
+            "The strategy 'multi_worker' needs to know the workers. Set "
+            "TF_CONFIG for each of them, or start them with Slurm's `srun`. "
+            "Received: neither TF_CONFIG nor a Slurm step"
+        )
+    if cluster is None or len(cluster.addresses) < 2:
+        return None
+    return cluster
+
+
+def _check_policy(policy, received):
     if policy == "mixed_float16":
         raise UsageError(
             "`mixed_float16` is not safe on several replicas: when one of "
             "them overflows, the weights can be destroyed. Use "
             f"`mixed_bfloat16` or one device. Received: policy {policy!r}, "
-            f"{len(found)} devices"
+            f"{received}"
         )
-    return _mirrored(tuple(found))
-
-
-def _replica_context():
-    if keras.backend.backend() != "tensorflow":
-        return None
-    import tensorflow as tf
-
-    return tf.distribute.get_replica_context()
 
 
 def _require_tensorflow(received):

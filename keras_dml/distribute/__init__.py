@@ -1,0 +1,61 @@
+"""Devices, replicas and workers: the only code that knows of `tf.distribute`.
+
+On other backends than TensorFlow everything here is the identity.
+"""
+
+from keras_dml.distribute.cluster import Cluster, read_cluster
+from keras_dml.distribute.errors import (
+    PREEMPTED,
+    RESTART,
+    PeerLostError,
+    PreemptedError,
+)
+from keras_dml.distribute.replicas import (
+    all_gather,
+    local_variable,
+    num_replicas,
+    replica_index,
+)
+from keras_dml.distribute.strategies import (
+    STRATEGIES,
+    SingleDevice,
+    get_strategy,
+    set_logical_devices,
+)
+from keras_dml.distribute.workers import (
+    broadcast,
+    gather,
+    gather_bytes,
+    gather_rows,
+    is_chief,
+    num_workers,
+    own_rows,
+    together,
+    worker_index,
+)
+
+__all__ = [
+    "Cluster",
+    "PREEMPTED",
+    "PeerLostError",
+    "PreemptedError",
+    "RESTART",
+    "STRATEGIES",
+    "SingleDevice",
+    "all_gather",
+    "broadcast",
+    "gather",
+    "gather_bytes",
+    "gather_rows",
+    "get_strategy",
+    "is_chief",
+    "local_variable",
+    "num_replicas",
+    "num_workers",
+    "own_rows",
+    "read_cluster",
+    "replica_index",
+    "set_logical_devices",
+    "together",
+    "worker_index",
+]

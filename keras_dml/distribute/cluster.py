@@ -1,0 +1,170 @@
+"""Which machines train together, as `TF_CONFIG` or Slurm says it."""
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keras_dml.errors import UsageError
+
+EXAMPLE = (
+    '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, '
+    '"task": {"type": "worker", "index": 0}}'
+)
+SLURM_PORT = 8888
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The workers of a training, in order; the first one is the chief.
+
+    Attributes:
+        addresses: `host:port` of every worker.
+        index: Which of them this process is.
+        config: The same as the dict of `TF_CONFIG`.
+    """
+
+    addresses: tuple[str, ...]
+    index: int
+    config: dict[str, Any]
+
+    def check_port(self) -> None:
+        """Refuses an address of this worker that another process has.
+
+        Raises:
+            UsageError: If its port is taken.
+        """
+        port = int(self.addresses[self.index].rpartition(":")[2])
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("", port))
+            except OSError as error:
+                raise UsageError(
+                    f"Worker {self.index} cannot listen at "
+                    f"{self.addresses[self.index]}: {error.strerror}. Give "
+                    "every process its own `index` in TF_CONFIG, and wait "
+                    "until an earlier run has ended."
+                ) from error
+
+
+def read_cluster(
+    environment: Mapping[str, str] | None = None, slurm: bool = False
+) -> Cluster | None:
+    """Reads the cluster from the environment.
+
+    Args:
+        environment: The variables. Defaults to `None`, those of the process.
+        slurm: Whether to ask Slurm where `TF_CONFIG` is not set. Defaults to
+            `False`.
+
+    Returns:
+        The cluster, or `None` where nothing says there is one.
+
+    Raises:
+        UsageError: If `TF_CONFIG` cannot be read.
+    """
+    environment = os.environ if environment is None else environment
+    text = environment.get("TF_CONFIG", "").strip()
+    if text:
+        return _from_config(_parse(text))
+    if slurm and "SLURM_STEP_NODELIST" in environment:
+        return _from_slurm()
+    return None
+
+
+def _parse(text):
+    try:
+        config = json.loads(text)
+    except ValueError as error:
+        raise _broken(f"it is not JSON ({error})", text) from error
+    if not isinstance(config, dict):
+        raise _broken("it is not a JSON object", text)
+    return config
+
+
+def _from_config(config):
+    cluster = config.get("cluster")
+    if cluster is None and "task" not in config:
+        return None
+    jobs = _jobs(cluster, config)
+    task = config.get("task")
+    if not isinstance(task, dict) or not {"type", "index"} <= task.keys():
+        raise _broken("`task` needs `type` and `index`", config)
+    kind, index = task["type"], task["index"]
+    if isinstance(index, str) and index.isdecimal():
+        index = int(index)
+    if kind not in jobs:
+        raise _broken(f"`task.type` {kind!r} is not in `cluster`", config)
+    if type(index) is not int or not 0 <= index < len(jobs[kind]):
+        raise _broken(
+            f"`task.index` {index!r} must be in 0..{len(jobs[kind]) - 1}",
+            config,
+        )
+    addresses = tuple(one for names in jobs.values() for one in names)
+    offset = len(jobs["chief"]) if kind != "chief" and "chief" in jobs else 0
+    return Cluster(addresses, offset + index, config)
+
+
+def _jobs(cluster, config):
+    """The addresses of chief and workers, in that order."""
+    if not isinstance(cluster, dict) or not cluster:
+        raise _broken("`cluster` names no workers", config)
+    if "ps" in cluster:
+        raise UsageError(
+            "Parameter servers are not supported: Keras 3 cannot train with "
+            "them. Received: TF_CONFIG with a `ps` job. Use `worker` jobs "
+            "only, and `--strategy multi_worker`."
+        )
+    unknown = sorted(set(cluster) - {"chief", "worker"})
+    if unknown:
+        raise _broken(f"`cluster` has the unknown job {unknown[0]!r}", config)
+    jobs = {
+        name: cluster[name] for name in ("chief", "worker") if name in cluster
+    }
+    for name, addresses in jobs.items():
+        if not isinstance(addresses, list) or not all(
+            isinstance(one, str) and one.rpartition(":")[2].isdecimal()
+            for one in addresses
+        ):
+            raise _broken(f"`cluster.{name}` is no list of host:port", config)
+    if len(jobs.get("chief", [])) > 1:
+        raise _broken("there is more than one chief", config)
+    listed = [one for names in jobs.values() for one in names]
+    if not listed:
+        raise _broken("`cluster` names no workers", config)
+    if len(set(listed)) < len(listed):
+        raise _broken("an address is there twice", config)
+    return jobs
+
+
+def _from_slurm():
+    import tensorflow as tf
+
+    try:
+        resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+            port_base=SLURM_PORT,
+            # Slurm itself gives every task its GPUs.
+            gpus_per_node=1_000_000,
+            gpus_per_task=1,
+            auto_set_gpu=False,
+        )
+        jobs = resolver.cluster_spec().as_dict()
+        kind, index = resolver.get_task_info()
+    except (RuntimeError, ValueError, KeyError) as error:
+        raise UsageError(
+            f"The cluster cannot be read from Slurm: {error}. Start the "
+            "workers with `srun`, or set TF_CONFIG."
+        ) from error
+    config = {"cluster": jobs, "task": {"type": kind, "index": index}}
+    return _from_config(config)
+
+
+def _broken(reason, received):
+    shown = received if isinstance(received, str) else json.dumps(received)
+    return UsageError(
+        f"TF_CONFIG is broken: {reason}. Received: {shown[:300]}. It must "
+        f"look like {EXAMPLE}"
+    )

@@ -1,0 +1,19 @@
+"""Ends of a run that ask to be started again with `--resume`."""
+
+from keras_dml.errors import RunError
+
+# What the command exits with; a supervisor starts it again.
+RESTART = 75
+PREEMPTED = 143
+
+
+class PeerLostError(RunError):
+    """Another worker died, hangs or cannot be reached."""
+
+    exit_code = RESTART
+
+
+class PreemptedError(RunError):
+    """The run was told to stop by SIGTERM, and has been saved."""
+
+    exit_code = PREEMPTED

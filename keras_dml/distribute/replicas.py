@@ -1,0 +1,79 @@
+"""What a layer or loss may ask about the replica that it runs on."""
+
+import keras
+
+
+def all_gather(x):
+    """Concatenates `x` over the replicas; `x` itself outside a strategy.
+
+    Differentiable: the gradient is summed over the replicas, and each gets
+    the part of its own rows.
+
+    Args:
+        x: Tensor `(rows, ...)`, of the same shape on every replica.
+
+    Returns:
+        Tensor `(replicas * rows, ...)`, the rows of replica 0 first.
+    """
+    context = _replica_context()
+    if num_replicas() == 1:
+        return x
+    import tensorflow as tf
+
+    if context is None:
+        # Keras builds a model outside of the replicas, for its shapes alone.
+        return tf.concat([x] * num_replicas(), axis=0)
+
+    # `all_gather` forgets the static shape.
+    return tf.ensure_shape(context.all_gather(x, axis=0), [None, *x.shape[1:]])
+
+
+def replica_index():
+    """Index of the current replica; 0 outside a strategy."""
+    context = _replica_context()
+    return 0 if context is None else context.replica_id_in_sync_group
+
+
+def local_variable(variable):
+    """The TensorFlow variable inside a Keras one, as this replica has it.
+
+    Changing it in place changes this replica's copy alone.
+
+    Args:
+        variable: Keras variable, with `aggregation="none"`.
+
+    Returns:
+        A `tf.Variable`; `None` where there is none to change: on other
+        backends, outside the replicas of a strategy, and while Keras traces
+        shapes.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    value = variable.value
+    if isinstance(value, tf.distribute.DistributedValues):
+        context = _replica_context()
+        if context is None:
+            return None
+        index = tf.get_static_value(context.replica_id_in_sync_group)
+        # A worker holds the copies of its own replicas only.
+        return value.values[int(index) % len(value.values)]
+    return value if isinstance(value, tf.Variable) else None
+
+
+def num_replicas() -> int:
+    """Number of replicas of the current strategy; 1 outside of one."""
+    if keras.backend.backend() != "tensorflow":
+        return 1
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy().num_replicas_in_sync
+
+
+def _replica_context():
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    return tf.distribute.get_replica_context()

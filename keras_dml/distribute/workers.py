@@ -1,0 +1,294 @@
+"""What the processes of one training tell each other.
+
+With one process, which is the usual case, everything here is the identity.
+"""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from keras_dml.distribute.cluster import Cluster
+from keras_dml.distribute.errors import PeerLostError
+from keras_dml.distribute.heartbeat import INTERVAL, Heartbeat, limit_start
+from keras_dml.errors import RunError, UsageError
+
+Result = TypeVar("Result")
+
+# Sums are traced for a few sizes only: powers of 2 between these.
+SMALLEST, LARGEST = 1 << 10, 1 << 22
+
+
+class Session:
+    """The multi-worker strategy of this process, and its peers.
+
+    Args:
+        strategy: `tf.distribute.MultiWorkerMirroredStrategy`.
+        cluster: The workers.
+        heartbeat: What watches them.
+    """
+
+    def __init__(self, strategy: Any, cluster: Cluster) -> None:
+        self.strategy = strategy
+        self.cluster = cluster
+        self.heartbeat: Heartbeat | None = None
+        self._sums: dict[int, Callable] = {}
+
+    def sum(self, words: np.ndarray) -> np.ndarray:
+        """The sum over the workers of int64 vectors of equal length."""
+        parts = [
+            self._sum_part(words[start : start + LARGEST])
+            for start in range(0, len(words), LARGEST)
+        ]
+        return np.concatenate([words[:0], *parts])
+
+    def _sum_part(self, words):
+        import tensorflow as tf
+
+        size = max(SMALLEST, 1 << (len(words) - 1).bit_length())
+        padded = np.zeros(size, np.int64)
+        padded[: len(words)] = words
+        local = len(self.strategy.extended.worker_devices)
+
+        def value(context):
+            # The other replicas of a worker add nothing.
+            first = context.replica_id_in_sync_group % local == 0
+            return tf.constant(padded if first else np.zeros_like(padded))
+
+        values = self.strategy.experimental_distribute_values_from_function(
+            value
+        )
+        if size not in self._sums:
+            self._sums[size] = _traced_sum(self.strategy)
+        total = self.strategy.experimental_local_results(
+            self._sums[size](values)
+        )
+        return total[0].numpy()[: len(words)]
+
+
+_session: Session | None = None
+
+
+def start(cluster: Cluster, peer_timeout: float) -> Any:
+    """Joins the workers of a cluster; returns when all have joined.
+
+    Args:
+        cluster: The workers.
+        peer_timeout: Seconds after which a silent worker ends the run.
+
+    Returns:
+        The `tf.distribute.MultiWorkerMirroredStrategy` of this process.
+
+    Raises:
+        UsageError: If this worker's port is taken.
+    """
+    global _session
+    if _session is not None:
+        return _session.strategy
+    import tensorflow as tf
+
+    cluster.check_port()
+    os.environ["TF_CONFIG"] = json.dumps(cluster.config)
+    with limit_start(cluster, 5 * peer_timeout):
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        _session = Session(strategy, cluster)
+        # Also the first collective: it waits for every worker.
+        port = Heartbeat.listen() if is_chief() else None
+        number = broadcast(None if port is None else port.getsockname()[1])
+    _session.heartbeat = Heartbeat(cluster, peer_timeout, port, number)
+    return strategy
+
+
+def finish() -> None:
+    """Stops watching the peers; call it once nobody waits for another."""
+    if _session is not None and _session.heartbeat is not None:
+        _session.heartbeat.stop()
+
+
+@contextlib.contextmanager
+def losing_peers() -> Iterator[None]:
+    """Turns TensorFlow's errors about lost workers into ours.
+
+    Raises:
+        PeerLostError: If a worker is gone.
+    """
+    if _session is None:
+        yield
+        return
+    import tensorflow as tf
+
+    lost = (
+        tf.errors.UnavailableError,
+        tf.errors.AbortedError,
+        tf.errors.CancelledError,
+        tf.errors.DeadlineExceededError,
+        tf.errors.FailedPreconditionError,
+        tf.errors.InternalError,
+    )
+    try:
+        yield
+    except lost as error:
+        found = None
+        if _session.heartbeat is not None:
+            time.sleep(2 * INTERVAL)
+            found = _session.heartbeat.suspect()
+        if found is None and "ollective" not in str(error):
+            raise
+        raise PeerLostError(
+            f"{found or 'Another worker is gone.'} Start all workers again "
+            "with `--resume`."
+        ) from error
+
+
+def mark(place: str, count: int = 0) -> None:
+    """Notes that this worker gets on, for those who watch it.
+
+    Args:
+        place: `"input"` or `"step"` within a step, where the workers wait
+            for each other; `""` elsewhere.
+        count: The number of the step. Defaults to `0`.
+    """
+    if _session is not None and _session.heartbeat is not None:
+        _session.heartbeat.mark(place, count)
+
+
+def num_workers() -> int:
+    """Number of processes that train together; 1 without a cluster."""
+    return 1 if _session is None else len(_session.cluster.addresses)
+
+
+def worker_index() -> int:
+    """Which of them this one is."""
+    return 0 if _session is None else _session.cluster.index
+
+
+def worker_name(index: int) -> str:
+    """A worker as messages name it."""
+    if _session is None:
+        return f"worker {index}"
+    return f"worker {index} ({_session.cluster.addresses[index]})"
+
+
+def is_chief() -> bool:
+    """Whether this process writes and prints for all."""
+    return worker_index() == 0
+
+
+def own_rows(count: int) -> np.ndarray:
+    """This worker's part of `count` rows, in one piece.
+
+    Args:
+        count: Number of rows of all workers together.
+
+    Returns:
+        int64 array; `gather_rows` puts the parts together again.
+    """
+    return np.array_split(np.arange(count), num_workers())[worker_index()]
+
+
+def gather_bytes(payload: bytes) -> list[bytes]:
+    """The bytes of every worker, in their order, on every worker."""
+    if _session is None:
+        return [payload]
+    count, index = num_workers(), worker_index()
+    lengths = np.zeros(count, np.int64)
+    lengths[index] = len(payload)
+    lengths = _session.sum(lengths)
+    sizes = -(-lengths // 8)
+    ends = np.cumsum(sizes)
+    words = np.zeros(ends[-1], np.int64)
+    own = np.frombuffer(payload.ljust(8 * sizes[index], b"\0"), np.int64)
+    words[ends[index] - sizes[index] : ends[index]] = own
+    # All other workers hold zeros there, so that the sum is the value.
+    words = _session.sum(words)
+    return [
+        words[end - size : end].tobytes()[:length]
+        for end, size, length in zip(ends, sizes, lengths, strict=True)
+    ]
+
+
+def gather(value: Any) -> list[Any]:
+    """The JSON-able value of every worker, in their order."""
+    if _session is None:
+        return [value]
+    parts = gather_bytes(json.dumps(value).encode())
+    return [json.loads(part) for part in parts]
+
+
+def broadcast(value: Any) -> Any:
+    """The JSON-able value of the chief, on every worker."""
+    if _session is None:
+        return value
+    payload = json.dumps(value).encode() if is_chief() else b""
+    return json.loads(gather_bytes(payload)[0])
+
+
+def gather_rows(rows: np.ndarray) -> np.ndarray:
+    """Puts the rows of the workers together, in their order.
+
+    Args:
+        rows: Array `(n, ...)`, where `n` may differ between workers.
+
+    Returns:
+        Array `(sum of n, ...)`.
+    """
+    if _session is None:
+        return rows
+    rows = np.ascontiguousarray(rows)
+    parts = gather_bytes(rows.tobytes())
+    shape = (-1, *rows.shape[1:])
+    joined = np.frombuffer(b"".join(parts), rows.dtype)
+    return joined.reshape(shape) if joined.size else rows[:0]
+
+
+def together(function: Callable[[], Result]) -> Result:
+    """Calls a function on every worker; an error on one is raised on all.
+
+    Args:
+        function: Function without arguments, which needs no other worker.
+
+    Returns:
+        What it returns on this worker.
+
+    Raises:
+        UsageError: If it raised one on any worker.
+        RunError: Likewise.
+    """
+    if _session is None:
+        return function()
+    result, failure = None, None
+    try:
+        result = function()
+    except (UsageError, RunError) as error:
+        failure = error
+    outcomes = gather(
+        None
+        if failure is None
+        else [isinstance(failure, UsageError), str(failure)]
+    )
+    if failure is not None:
+        raise failure
+    for index, outcome in enumerate(outcomes):
+        if outcome is not None:
+            kind = UsageError if outcome[0] else RunError
+            raise kind(f"On {worker_name(index)}: {outcome[1]}")
+    return result  # type: ignore[return-value]
+
+
+def _traced_sum(strategy):
+    import tensorflow as tf
+
+    def add(words):
+        context = tf.distribute.get_replica_context()
+        # Without a device of its own the input cannot be reduced.
+        return context.all_reduce("SUM", tf.identity(words))
+
+    @tf.function(autograph=False)
+    def total(values):
+        return strategy.run(add, args=(values,))
+
+    return total

@@ -1,0 +1,83 @@
+"""Whether all workers are about to do the same."""
+
+import importlib.metadata
+import platform
+from typing import Any
+
+from keras_dml import distribute
+from keras_dml.config import RunConfig
+from keras_dml.data.manifest import Manifest
+from keras_dml.distribute.workers import worker_name
+from keras_dml.errors import UsageError
+from keras_dml.run.data import RunData
+
+LIBRARIES = ("keras-dml", "keras", "tensorflow", "numpy")
+NAMED = 4
+
+
+def check_same_settings(config: RunConfig) -> None:
+    """Refuses workers with other settings or libraries than the chief's.
+
+    Where the data lie may differ.
+
+    Raises:
+        UsageError: On every worker, naming the differences.
+    """
+    settings = config.model_dump(mode="json", exclude={"data": {"data_dir"}})
+    record = {f"`{key}`": value for key, value in _flat(settings).items()}
+    for name in LIBRARIES:
+        record[f"the version of {name}"] = importlib.metadata.version(name)
+    record["the version of Python"] = platform.python_version()
+    _compare(record)
+
+
+def check_same_data(data: RunData) -> None:
+    """Refuses workers with other images than the chief's.
+
+    Names, labels and number of the images are compared.
+
+    Raises:
+        UsageError: On every worker, naming the differences.
+    """
+    record: dict[str, Any] = {}
+    for name, part in (("training", data.train), ("test", data.test)):
+        record[f"the number of {name} images"] = len(part)
+        record[f"the number of {name} classes"] = part.num_classes
+        record[f"the checksum of the {name} images"] = _checksum(part)
+    _compare(record)
+
+
+def _checksum(part: Manifest) -> str:
+    return part.checksum()[:12]
+
+
+def _compare(record: dict[str, Any]) -> None:
+    if distribute.num_workers() == 1:
+        return
+    chief, *others = distribute.gather(record)
+    differences = []
+    for index, other in enumerate(others, start=1):
+        for key in sorted(chief.keys() | other.keys()):
+            if chief.get(key) != other.get(key):
+                differences.append(
+                    f"{key} is {chief.get(key)!r} on the chief and "
+                    f"{other.get(key)!r} on {worker_name(index)}"
+                )
+    if differences:
+        more = len(differences) - NAMED
+        rest = f"; and {more} more" if more > 0 else ""
+        raise UsageError(
+            "The workers differ: "
+            f"{'; '.join(differences[:NAMED])}{rest}. Give all of them the "
+            "same command, libraries and data."
+        )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

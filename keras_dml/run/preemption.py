@@ -1,0 +1,70 @@
+"""SIGTERM: a run that is told to stop saves itself first."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+from keras_dml.distribute import PreemptedError
+
+MESSAGE = (
+    "The run was stopped by SIGTERM. Pass `--resume` to go on with it, from "
+    "{place}."
+)
+
+
+class Preemption:
+    """Whether the process was told to stop.
+
+    Attributes:
+        requested: Whether SIGTERM came.
+        patient: Whether somebody looks at `requested` soon; otherwise the
+            signal raises at once.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.patient = False
+
+    def stop(self, place: str) -> None:
+        """Ends the run.
+
+        Args:
+            place: What was saved last, such as `"epoch 3"`.
+
+        Raises:
+            PreemptedError: Always.
+        """
+        raise PreemptedError(MESSAGE.format(place=place))
+
+    @contextlib.contextmanager
+    def waits(self) -> Iterator[None]:
+        """Within it, a signal is only noted."""
+        self.patient = True
+        try:
+            yield
+        finally:
+            self.patient = False
+
+    def _on_signal(self, number, frame):
+        self.requested = True
+        if not self.patient:
+            self.stop("its last checkpoint")
+
+
+@contextlib.contextmanager
+def heeding_sigterm() -> Iterator[Preemption]:
+    """Notes SIGTERM instead of dying of it.
+
+    Outside of the main thread, where Python hears no signals, nothing
+    changes.
+    """
+    preemption = Preemption()
+    if threading.current_thread() is not threading.main_thread():
+        yield preemption
+        return
+    before = signal.signal(signal.SIGTERM, preemption._on_signal)
+    try:
+        yield preemption
+    finally:
+        signal.signal(signal.SIGTERM, before)

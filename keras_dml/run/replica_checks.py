@@ -1,0 +1,120 @@
+"""What several replicas cannot do, refused before they start."""
+
+import keras
+
+from keras_dml.config import OptimizerConfig, RunConfig
+from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
+from keras_dml.optimizers import inner_optimizers
+from keras_dml.run.data import make_sampler
+
+ACCUMULATION = "gradient_accumulation_steps"
+
+
+def full_batches(config: RunConfig, replicas: int) -> RunConfig:
+    """Leaves out a last batch that several replicas could not share.
+
+    Args:
+        config: The configuration.
+        replicas: Number of replicas.
+
+    Returns:
+        The configuration with `sampling.drop_remainder` where there are
+        several.
+    """
+    if replicas == 1 or config.sampling.kind == "balanced":
+        return config
+    shared = config.sampling.model_copy(update={"drop_remainder": True})
+    return config.model_copy(update={"sampling": shared})
+
+
+def check_batches(manifest: Manifest, config: RunConfig, count: int) -> None:
+    """Refuses batches that replicas cannot share equally, in whole groups.
+
+    Args:
+        manifest: The training images.
+        config: The settled configuration.
+        count: Number of replicas.
+
+    Raises:
+        UsageError: If there are such batches; it says which sizes do.
+    """
+    if count == 1:
+        return
+    settings = config.sampling
+    sizes = sorted({len(rows) for rows in make_sampler(manifest, config)(0)})
+    group = settings.images if settings.kind == "balanced" else 1
+    least = count * group
+    if all(size % least == 0 for size in sizes):
+        return
+    size = sizes[-1]
+    below, above = size // least * least, -(-size // least) * least
+    fitting = " or ".join(str(one) for one in (below, above) if one)
+    groups = f" with {group} images of each class" if group > 1 else ""
+    raise UsageError(
+        f"`sampling.batch_size` must divide by the {count} devices{groups}. "
+        f"Received: a batch of {size} images. Sizes that do are the multiples "
+        f"of {least}, such as {fitting}"
+        + (
+            f" (`sampling.classes` must be a multiple of {count})."
+            if settings.kind == "balanced"
+            else "."
+        )
+    )
+
+
+def check_optimizers(config: OptimizerConfig, replicas: int) -> None:
+    """Refuses accumulated gradients on several replicas.
+
+    Keras cannot do both, https://github.com/keras-team/keras/issues/20582.
+
+    Raises:
+        UsageError: If a group asks for them.
+    """
+    for name in ("backbone", "head", "proxies"):
+        steps = getattr(config, name).arguments.get(ACCUMULATION)
+        if replicas > 1 and steps not in (None, 1):
+            raise _accumulation(f"`optimizer.{name}`", steps, replicas)
+
+
+def check_trainer(trainer: keras.Model) -> None:
+    """Refuses compiled models that cannot train on several replicas.
+
+    Args:
+        trainer: A compiled model.
+
+    Raises:
+        UsageError: If it is compiled by XLA, accumulates gradients or scales
+            its loss, and belongs to a strategy of several replicas.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return
+    replicas = trainer.distribute_strategy.num_replicas_in_sync
+    if replicas < 2:
+        return
+    if trainer.jit_compile is True:
+        raise UsageError(
+            "`jit_compile=True` does not work on several replicas, where XLA "
+            f"cannot compile their exchange. Received: {replicas} replicas. "
+            '`jit_compile="auto"` leaves it out there; or use one device.'
+        )
+    if isinstance(trainer.optimizer, keras.optimizers.LossScaleOptimizer):
+        raise UsageError(
+            "`mixed_float16` is not safe on several replicas: when one of "
+            "them overflows, the weights can be destroyed. Received: a "
+            f"`LossScaleOptimizer`, {replicas} replicas. Use "
+            "`mixed_bfloat16` or one device."
+        )
+    for optimizer in inner_optimizers(trainer.optimizer):
+        steps = optimizer.gradient_accumulation_steps
+        if steps not in (None, 1):
+            raise _accumulation(f"`{optimizer.name}`", steps, replicas)
+
+
+def _accumulation(where: str, steps: int, replicas: int) -> UsageError:
+    return UsageError(
+        "Gradients cannot be accumulated on several replicas "
+        "(https://github.com/keras-team/keras/issues/20582). Received: "
+        f"{where} with `{ACCUMULATION}={steps}`, {replicas} replicas. Use "
+        "more replicas or a larger batch instead, or one device."
+    )

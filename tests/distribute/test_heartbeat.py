@@ -1,0 +1,119 @@
+"""Two workers of one process, which watch each other over real sockets."""
+
+import time
+
+import pytest
+
+from keras_dml.distribute import heartbeat
+from keras_dml.distribute.cluster import Cluster
+from keras_dml.distribute.heartbeat import Heartbeat
+
+TIMEOUT = 0.4
+
+
+@pytest.fixture
+def pair(monkeypatch):
+    """The chief and another worker; what they complained about."""
+    monkeypatch.setattr(heartbeat, "INTERVAL", 0.02)
+    monkeypatch.setattr(heartbeat, "GRACE", 0.1)
+    addresses = ("127.0.0.1:1", "127.0.0.1:2")
+    said = []
+    server = Heartbeat.listen()
+    port = server.getsockname()[1]
+    both = [
+        Heartbeat(
+            Cluster(addresses, index, {}),
+            TIMEOUT,
+            server if index == 0 else None,
+            port,
+            give_up=said.append,
+        )
+        for index in (0, 1)
+    ]
+    yield *both, said
+    for one in both:
+        one.stop()
+    server.close()
+
+
+def wait_for(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail(f"not within {seconds} seconds")
+
+
+def test_workers_that_answer_are_left_alone(pair):
+    _, _, said = pair
+    time.sleep(2 * TIMEOUT)
+    assert not said
+
+
+def test_slow_work_between_steps_is_no_hang(pair):
+    chief, worker, said = pair
+    chief.mark("step", 3)
+    worker.mark("", 3)
+    time.sleep(2 * TIMEOUT)
+    assert not said
+
+
+def test_a_step_that_does_not_end_names_who_waits_for_input(pair):
+    chief, worker, said = pair
+    chief.mark("step", 3)
+    worker.mark("input", 3)
+    wait_for(lambda: len(said) >= 2)
+    for sentence in said:
+        assert "Step 3 has not ended for 0.4 seconds" in sentence
+        assert "wait for their input: Worker 1 (127.0.0.1:2)" in sentence
+
+
+def test_a_worker_that_is_behind_is_named(pair):
+    chief, worker, said = pair
+    chief.mark("step", 3)
+    worker.mark("step", 2)
+    wait_for(lambda: said)
+    assert "do not end it: Worker 1 (127.0.0.1:2)" in said[0]
+
+
+def test_a_silent_worker_is_named(pair, monkeypatch):
+    chief, worker, said = pair
+    wait_for(lambda: 1 in chief._table)
+    # It lives and is connected, but says nothing any more.
+    monkeypatch.setattr(worker, "_exchange", lambda stream: time.sleep(9))
+    time.sleep(5 * heartbeat.INTERVAL)
+    assert "Worker 1 (127.0.0.1:2) has not answered" in chief.suspect()
+    wait_for(lambda: said)
+    assert any("Worker 1 (127.0.0.1:2) has not answered" in s for s in said)
+
+
+def test_a_worker_that_is_gone_is_named(pair):
+    chief, worker, said = pair
+    wait_for(lambda: 1 in chief._table)
+    assert chief.suspect() is None
+    worker.stop()
+    wait_for(lambda: said)
+    assert chief.suspect() == said[0]
+    assert said[0] == "Worker 1 (127.0.0.1:2) is gone."
+
+
+def test_a_worker_that_stops_watching_complains_no_more(pair):
+    chief, worker, said = pair
+    wait_for(lambda: 1 in chief._table)
+    chief.stop()
+    worker.stop()
+    time.sleep(0.5)
+    assert not said
+
+
+def test_workers_that_never_come_are_named(monkeypatch, capsys):
+    left = []
+    monkeypatch.setattr(heartbeat.os, "_exit", left.append)
+    cluster = Cluster(("127.0.0.1:1", "127.0.0.1:2"), 0, {})
+    with heartbeat.limit_start(cluster, 0.05):
+        wait_for(lambda: left)
+    assert left == [75]
+    error = capsys.readouterr().err
+    assert "Not started: worker 1 (127.0.0.1:2)." in error
+    assert "`--resume`" in error

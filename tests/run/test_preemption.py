@@ -1,0 +1,107 @@
+"""SIGTERM: noted in a training, heeded at once elsewhere."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from keras_dml import train
+from keras_dml.config import resolve
+from keras_dml.distribute import PreemptedError
+from keras_dml.run.checkpoint import load_checkpoint
+from keras_dml.run.preemption import Preemption, heeding_sigterm
+from keras_dml.run.recorder import RunRecorder
+
+
+def terminate():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_is_noted_where_somebody_looks():
+    before = signal.getsignal(signal.SIGTERM)
+    with heeding_sigterm() as preemption:
+        with preemption.waits():
+            assert not preemption.requested
+            terminate()
+            assert preemption.requested
+        with pytest.raises(PreemptedError, match="stopped by SIGTERM"):
+            terminate()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_another_thread_hears_no_signal():
+    found = []
+
+    def run():
+        with heeding_sigterm() as preemption:
+            found.append(preemption)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert isinstance(found[0], Preemption)
+
+
+def settings():
+    """Heats up and lowers the rates at the start of the second epoch."""
+    constant = [
+        f"optimizer.{group}.{setting}"
+        for group in ("backbone", "head", "proxies")
+        for setting in ("schedule=constant", "warmup_steps=0", "lr=1e-3")
+    ]
+    return resolve(
+        "hbn",
+        "digits",
+        flags={"model": {"backbone": "small_cnn", "dim": 8}},
+        overrides=[
+            "stages=[{phases: [{epochs: 3, heat: "
+            "{epoch: 1, scale: 4.0, lr_factor: 0.1}}]}]",
+            "sampling.steps_per_epoch=4",
+            *constant,
+        ],
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The last checkpoint of a run that was left alone."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "export_compared", lambda *args: None)
+        train.fit(settings(), folder)
+    return load_checkpoint(folder / "checkpoints" / "last.npz")
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_stopped_in_an_epoch_it_ends_as_if_it_had_not(
+    tmp_path, monkeypatch, whole, step
+):
+    """In its middle, where it is saved, and in the last step of it."""
+    monkeypatch.setattr(train, "export_compared", lambda *args: None)
+
+    def at_step(self, batch, logs=None):
+        if (self.state.epoch, batch) == (1, step):
+            terminate()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            RunRecorder, "on_train_batch_begin", at_step, raising=False
+        )
+        with pytest.raises(PreemptedError, match="epoch 1"):
+            train.fit(settings(), tmp_path / "part")
+    last = tmp_path / "part" / "checkpoints" / "last.npz"
+    state = load_checkpoint(last).state
+    assert (state["epoch"], state["step"]) == ((1, 2) if step == 1 else (2, 0))
+    train.fit(settings(), tmp_path / "part", resume=True)
+    actual = load_checkpoint(last)
+    for group in ("model", "optimizer"):
+        for a, b in zip(actual.values[group], whole.values[group], strict=True):
+            np.testing.assert_array_equal(a, b)
+    changing = ("loss", "learning_rate_proxies", "temperature", "epoch")
+    rows = [
+        [{key: row[key] for key in changing} for row in one.state["history"]]
+        for one in (actual, whole)
+    ]
+    assert rows[0] == rows[1]

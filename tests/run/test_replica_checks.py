@@ -1,0 +1,75 @@
+import keras
+import pytest
+
+from keras_dml.config import OptimizerConfig
+from keras_dml.config.sections import GroupConfig
+from keras_dml.errors import UsageError
+from keras_dml.optimizers import PerVariable
+from keras_dml.run.replica_checks import check_optimizers, check_trainer
+
+
+def compiled(**options):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    # Made here, for their variables belong to the strategy.
+    made = {key: make() for key, make in options.items()}
+    model.compile(**{"optimizer": "sgd", "loss": "mse", **made})
+    return model
+
+
+def accumulating():
+    return keras.optimizers.SGD(gradient_accumulation_steps=2)
+
+
+def scaling():
+    return keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())
+
+
+REFUSED = [
+    ({"jit_compile": lambda: True}, "`jit_compile=True` does.*2 replicas"),
+    ({"optimizer": accumulating}, "keras/issues/20582"),
+    (
+        {"optimizer": scaling},
+        "Use `mixed_bfloat16` or one device",
+    ),
+]
+
+
+@pytest.mark.parametrize("options, message", REFUSED)
+def test_what_replicas_cannot_do_is_refused(strategy, options, message):
+    with strategy.scope():
+        model = compiled(**options)
+    with pytest.raises(UsageError, match=message):
+        check_trainer(model)
+
+
+@pytest.mark.parametrize("options, message", REFUSED)
+def test_one_device_can(options, message):
+    check_trainer(compiled(**options))
+
+
+def test_groups_are_looked_into(strategy):
+    with strategy.scope():
+        rules = {".*bias": accumulating()}
+        optimizer = PerVariable(keras.optimizers.SGD(), rules)
+        model = keras.Sequential(
+            [keras.Input((3,)), keras.layers.Dense(1, name="dense")]
+        )
+        model.compile(optimizer, "mse")
+        optimizer.build(model.trainable_variables)
+    with pytest.raises(UsageError, match="gradient_accumulation_steps=2"):
+        check_trainer(model)
+
+
+def test_plain_training_on_replicas_is_fine(strategy):
+    with strategy.scope():
+        model = compiled()
+    check_trainer(model)
+    assert not model.jit_compile
+
+
+def test_settings_that_accumulate_are_refused_before_anything_is_built():
+    group = GroupConfig(arguments={"gradient_accumulation_steps": 4})
+    config = OptimizerConfig(head=group)
+    check_optimizers(config, 1)
+    with pytest.raises(UsageError, match="`optimizer.head` with .*=4.*2 repl"):
+        check_optimizers(config, 2)
