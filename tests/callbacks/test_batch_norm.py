@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml.callbacks import refresh_bn
+from keras_dml.models.batch_norm import synchronize_batch_norm
 
 RNG = np.random.default_rng(0)
 DATA = (RNG.standard_normal((64, 4)) * 3 + 5).astype("float32")
@@ -68,3 +69,16 @@ def test_a_model_without_batch_norm_is_left_alone():
 def test_too_few_batches_are_an_error(data, steps):
     with pytest.raises(ValueError, match=f"Received: .* steps={steps}"):
         refresh_bn(build(), data, steps)
+
+
+def test_a_model_of_two_replicas_gets_the_statistics_of_one(strategy):
+    alone = build()
+    refresh_bn(alone, batches())
+    with strategy.scope():
+        shared = build()
+    synchronize_batch_norm(shared)
+    refresh_bn(shared, batches())
+    for expected, found in zip(alone.weights, shared.weights, strict=True):
+        np.testing.assert_allclose(
+            keras.ops.convert_to_numpy(found), expected, rtol=1e-5
+        )
