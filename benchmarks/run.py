@@ -17,7 +17,14 @@ BENCHMARKS = [
     ["exact_evaluation.py"],
     ["loss_speed.py"],
     ["proxy_isa.py"],
+    ["sampled_proxies.py"],
+    ["distributed.py", "replicas"],
+    ["nearest_neighbours.py"],
+    ["scann_curve.py"],
+    ["search_costs.py"],
+    ["serving.py"],
 ]
+WITH_PEER = ("loss_speed.py", "nearest_neighbours.py")
 
 
 def main() -> int:
@@ -26,12 +33,12 @@ def main() -> int:
     parser.add_argument(
         "--peer-python",
         metavar="PATH",
-        help="the Python of loss_speed.py's peer, see there",
+        help="the Python of the peers' environment, see loss_speed.py",
     )
     peer = parser.parse_args().peer_python
     failed = 0
     for name, *arguments in BENCHMARKS:
-        if peer and name == "loss_speed.py":
+        if peer and name in WITH_PEER:
             arguments += ["--peer-python", peer]
         print(f"\n== {name} {' '.join(arguments)}", flush=True)
         done = subprocess.run([sys.executable, FOLDER / name, *arguments])

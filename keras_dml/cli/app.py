@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import typer
 
+from keras_dml.cli.convert_weights import convert_weights
 from keras_dml.cli.embed import embed
 from keras_dml.cli.evaluate import evaluate
 from keras_dml.cli.export import export
@@ -34,6 +35,7 @@ for command in (
     report,
     export,
     prepare,
+    convert_weights,
     recipes,
     datasets,
     backbones,
@@ -42,7 +44,10 @@ for command in (
 
 
 def main() -> None:
-    """Runs the command line: 0 done, 2 the caller's mistake, 1 the rest."""
+    """Runs the command line: 0 done, 2 the caller's mistake, 1 the rest.
+
+    75 and 143 ask to start `fit` again with `--resume`.
+    """
     try:
         app()
     except UsageError as error:

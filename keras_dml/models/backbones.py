@@ -7,6 +7,10 @@ from functools import partial
 import keras
 
 from keras_dml.errors import UsageError
+from keras_dml.models.bn_inception import bn_inception
+from keras_dml.models.googlenet import googlenet
+from keras_dml.models.inception_v1 import inception_v1
+from keras_dml.models.resnet50_v1_5 import resnet50_v1_5
 from keras_dml.models.small_cnn import small_cnn
 from keras_dml.naming import nearest
 
@@ -25,6 +29,8 @@ class Backbone:
         pretrained: Name of its published weights, or `"none"`.
         rgb: Whether grey images are repeated to three channels.
         paper: Where it was published.
+        checkpoint: Address of published weights that
+            `keras-dml convert-weights` must convert first, or `""`.
     """
 
     builder: Callable[..., keras.Model]
@@ -34,6 +40,7 @@ class Backbone:
     pretrained: str
     rgb: bool
     paper: str
+    checkpoint: str = ""
 
 
 def _small_cnn(input_shape, weights=None):
@@ -54,6 +61,32 @@ def _application(
         rgb=True,
         paper=paper,
     )
+
+
+def _convertible(network, preprocessing, paper, checkpoint):
+    """A backbone built here, whose weights another framework published."""
+    return Backbone(
+        builder=partial(_build_convertible, network, checkpoint),
+        preprocessing=preprocessing,
+        image_size=224,
+        min_image_size=32,
+        pretrained="imagenet",
+        rgb=True,
+        paper=paper,
+        checkpoint=checkpoint,
+    )
+
+
+def _build_convertible(network, checkpoint, input_shape, weights=None):
+    if weights is not None:
+        name = network.__name__
+        raise UsageError(
+            f"the weights of {name!r} are public for another framework only. "
+            f"Get {checkpoint}, run `keras-dml convert-weights FILE --network "
+            f"{name} --output {name}.weights.h5`, and pass `--weights "
+            f"{name}.weights.h5`."
+        )
+    return network(input_shape)
 
 
 # MobileNetV3, EfficientNetV2 and ConvNeXt could preprocess by themselves, in
@@ -123,6 +156,31 @@ BACKBONES: dict[str, Backbone] = {
         "torch",
         "Liu et al. 2022",
         include_preprocessing=False,
+    ),
+    "bn_inception": _convertible(
+        bn_inception,
+        "caffe",
+        "Ioffe and Szegedy 2015",
+        "http://data.lip6.fr/cadene/pretrainedmodels/"
+        "bn_inception-52deb4733.pth",
+    ),
+    "googlenet": _convertible(
+        googlenet,
+        "tf",
+        "Szegedy et al. 2015, torchvision",
+        "https://download.pytorch.org/models/googlenet-1378be20.pth",
+    ),
+    "inception_v1": _convertible(
+        inception_v1,
+        "tf",
+        "Szegedy et al. 2015, slim",
+        "http://download.tensorflow.org/models/inception_v1_2016_08_28.tar.gz",
+    ),
+    "resnet50_v1_5": _convertible(
+        resnet50_v1_5,
+        "torch",
+        "He et al. 2016, torchvision",
+        "https://download.pytorch.org/models/resnet50-0676ba61.pth",
     ),
 }
 

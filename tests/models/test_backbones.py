@@ -4,9 +4,11 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.layers import preprocess_images
 from keras_dml.models import BACKBONES, get_backbone, list_backbones
+from keras_dml.models.conversion import LAYOUTS
+from keras_dml.models.weights import build_with_weights
 from tests.conformance import to_numpy
 
 applications = keras.applications
@@ -36,7 +38,9 @@ INCLUDED = {
 
 
 def test_every_backbone_has_an_oracle():
-    assert {"small_cnn", *PREPROCESS_INPUT, *INCLUDED} == set(BACKBONES)
+    """Those with a converter are compared with their publication there."""
+    oracles = {"small_cnn", *PREPROCESS_INPUT, *INCLUDED, *LAYOUTS}
+    assert oracles == set(BACKBONES)
     assert list_backbones() == list(BACKBONES)
 
 
@@ -71,6 +75,31 @@ def test_facts_are_consistent(name):
     assert backbone.min_image_size <= backbone.image_size
     assert backbone.pretrained in ("imagenet", "none")
     assert backbone.paper
+
+
+def test_those_to_convert_are_those_with_a_converter():
+    assert set(LAYOUTS) == {
+        name for name, one in BACKBONES.items() if one.checkpoint
+    }
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("weights", ["imagenet", "auto"])
+def test_weights_to_convert_are_named(name, weights):
+    """Never random weights in silence."""
+    with pytest.raises((UsageError, RunError)) as caught:
+        build_with_weights(name, (32, 32, 3), weights)
+    message = str(caught.value)
+    assert BACKBONES[name].checkpoint in message
+    assert f"convert-weights FILE --network {name}" in message
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("side", [32, 43, 50, 71])
+def test_networks_built_here_take_any_size(name, side):
+    backbone = BACKBONES[name]
+    shape = backbone.builder(input_shape=(side, side, 3)).output_shape
+    assert shape[1] == shape[2] >= 1
 
 
 def test_unknown_name_is_refused():
