@@ -54,7 +54,9 @@ def backbones() -> None:
                 "name": name,
                 "paper": one.paper,
                 "image size": str(one.image_size),
-                "weights": one.pretrained,
+                "weights": "convert-weights"
+                if one.checkpoint
+                else one.pretrained,
             }
             for name, one in BACKBONES.items()
         ],

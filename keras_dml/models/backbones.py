@@ -81,7 +81,7 @@ def _build_convertible(network, checkpoint, input_shape, weights=None):
     if weights is not None:
         name = network.__name__
         raise UsageError(
-            f"the weights of {name!r} are public for another framework only. "
+            f"The weights of {name!r} are public for another framework only. "
             f"Get {checkpoint}, run `keras-dml convert-weights FILE --network "
             f"{name} --output {name}.weights.h5`, and pass `--weights "
             f"{name}.weights.h5`."

@@ -56,6 +56,8 @@ def _published(name, backbone, input_shape):
             # The weights are convolutions and fit any image size.
             warnings.filterwarnings("ignore", message="`input_shape` is undef")
             return backbone.builder(input_shape=input_shape, weights="imagenet")
+    except UsageError:
+        raise
     except Exception as error:
         raise RunError(
             f"The ImageNet weights of {name!r} could not be downloaded: "

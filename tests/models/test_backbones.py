@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import UsageError
 from keras_dml.layers import preprocess_images
 from keras_dml.models import BACKBONES, get_backbone, list_backbones
 from keras_dml.models.conversion import LAYOUTS
@@ -87,7 +87,7 @@ def test_those_to_convert_are_those_with_a_converter():
 @pytest.mark.parametrize("weights", ["imagenet", "auto"])
 def test_weights_to_convert_are_named(name, weights):
     """Never random weights in silence."""
-    with pytest.raises((UsageError, RunError)) as caught:
+    with pytest.raises(UsageError) as caught:
         build_with_weights(name, (32, 32, 3), weights)
     message = str(caught.value)
     assert BACKBONES[name].checkpoint in message
@@ -95,11 +95,10 @@ def test_weights_to_convert_are_named(name, weights):
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-@pytest.mark.parametrize("side", [32, 43, 50, 71])
-def test_networks_built_here_take_any_size(name, side):
-    backbone = BACKBONES[name]
-    shape = backbone.builder(input_shape=(side, side, 3)).output_shape
-    assert shape[1] == shape[2] >= 1
+def test_networks_built_here_take_odd_sizes(name):
+    """Maps of 22, 11, 5, 3 and 2 pixels, or 1 less."""
+    shape = BACKBONES[name].builder(input_shape=(43, 43, 3)).output_shape
+    assert shape[1] == shape[2] in (1, 2)
 
 
 def test_unknown_name_is_refused():

@@ -1,0 +1,105 @@
+"""From a public checkpoint to a weights file of Keras."""
+
+import errno
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from keras_dml.errors import UsageError
+from keras_dml.models.backbones import get_backbone
+from keras_dml.models.conversion.fitting import fit_checkpoint
+from keras_dml.models.conversion.layouts import LAYOUTS
+from keras_dml.models.conversion.reading import read_checkpoint
+from keras_dml.naming import nearest
+
+SUFFIX = ".weights.h5"
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was converted.
+
+    Attributes:
+        path: The file that was written.
+        parameters: Number of values in it.
+        left_out: Entries of the checkpoint that are not for the backbone.
+    """
+
+    path: Path
+    parameters: int
+    left_out: list[str]
+
+
+def convert_weights(
+    checkpoint: str | Path,
+    network: str,
+    output: str | Path,
+    force: bool = False,
+) -> Conversion:
+    """Writes the weights of a public checkpoint as Keras reads them.
+
+    Every entry must have its place and every variable its entry; only the
+    classifier is left out.
+
+    Args:
+        checkpoint: A `state_dict` of PyTorch (`.pth`, `.safetensors` or
+            `.npz`), or for `inception_v1` a checkpoint of TensorFlow.
+        network: One of `LAYOUTS`.
+        output: The file to write, ending in `.weights.h5`. Pass it as
+            `weights` of the same backbone.
+        force: Whether to replace `output`. Defaults to `False`.
+
+    Raises:
+        UsageError: Unknown network, a checkpoint that is missing or does not
+            fit, or an output that is there, has another suffix or cannot be
+            written.
+        RunError: PyTorch is needed and not installed.
+
+    Example:
+
+    ```python
+    convert_weights(
+        "googlenet-1378be20.pth", "googlenet", "googlenet.weights.h5"
+    )
+    ```
+    """
+    if network not in LAYOUTS:
+        raise UsageError(
+            f"`network` has no converter. Received: {network!r}. Nearest: "
+            f"{nearest(network, LAYOUTS)}. All: {', '.join(LAYOUTS)}."
+        )
+    output = Path(output).expanduser()
+    if not output.name.endswith(SUFFIX):
+        raise UsageError(f"`output` must end in {SUFFIX}. Received: {output}")
+    if output.exists() and not force:
+        raise UsageError(
+            f"`output` is there already: {output}. Pass `--force` to replace "
+            "it, or another name."
+        )
+    layout = LAYOUTS[network]
+    entries = read_checkpoint(Path(checkpoint).expanduser(), layout.framework)
+    backbone = get_backbone(network)
+    side = backbone.min_image_size
+    model = backbone.builder(input_shape=(side, side, 3), weights=None)
+    left_out = fit_checkpoint(model, entries, layout)
+    _save(model, output)
+    return Conversion(output, model.count_params(), left_out)
+
+
+def _save(model, output):
+    """Whole or not at all: Keras insists on the suffix, so in a folder."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            dir=output.parent, prefix=".converting-"
+        ) as folder:
+            temporary = Path(folder) / output.name
+            model.save_weights(temporary)
+            os.replace(temporary, output)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
+        raise UsageError(
+            f"`output` cannot be written: {error}. Pass another path."
+        ) from error

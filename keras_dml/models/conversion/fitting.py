@@ -1,0 +1,110 @@
+"""Puts the entries of a checkpoint into the variables of a network."""
+
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+
+from keras_dml.errors import UsageError
+from keras_dml.models.conversion.layouts import Layout
+
+WRAPPERS = ("module.", "model.")
+SHOWN = 5
+
+
+def fit_checkpoint(
+    network: keras.Model, entries: Mapping[str, np.ndarray], layout: Layout
+) -> list[str]:
+    """Fills all variables of a network, each from one entry.
+
+    Nothing is assigned unless everything fits.
+
+    Args:
+        network: One of the networks built here.
+        entries: The checkpoint, by name. A wrapper's name in front of all
+            of them (`module.`, `model.`) is ignored.
+        layout: How the checkpoint names the weights.
+
+    Returns:
+        Names of the entries that were left out: the classifier.
+
+    Raises:
+        UsageError: An entry has no place, a variable has no entry, shapes
+            differ, or a value is not finite; all of them are named.
+    """
+    entries = _unwrapped(entries)
+    variables = {
+        (layer.name, variable.name): variable
+        for layer in network.layers
+        for variable in layer.weights
+    }
+    left_out, homeless, wrong = [], [], []
+    filled = {}
+    for key, value in entries.items():
+        if layout.leaves_out(key):
+            left_out.append(key)
+            continue
+        places = [one for one in layout.places(key) if one in variables]
+        if not places:
+            homeless.append(key)
+            continue
+        (place,) = places
+        filled[place] = _as_keras(value, layout)
+        wrong += _mistakes(key, filled[place], variables[place])
+    empty = [_path(place) for place in variables if place not in filled]
+    problems = [
+        *_listed("entries of the file have no place in the network", homeless),
+        *_listed("variables of the network have no entry in the file", empty),
+        *_listed("entries do not fit", wrong),
+    ]
+    if problems:
+        raise UsageError(
+            f"The checkpoint is not one of {network.name!r}: "
+            f"{'; '.join(problems)}. Pass the network that it was made with, "
+            "or another file."
+        )
+    for place, value in filled.items():
+        variables[place].assign(value)
+    return left_out
+
+
+def _unwrapped(entries):
+    for wrapper in WRAPPERS:
+        if entries and all(key.startswith(wrapper) for key in entries):
+            entries = {
+                key.removeprefix(wrapper): value
+                for key, value in entries.items()
+            }
+    return entries
+
+
+def _as_keras(value, layout):
+    if layout.framework == "torch" and value.ndim == 4:
+        return value.transpose(2, 3, 1, 0)
+    # The first public BN-Inception has vectors of shape (1, width).
+    if value.ndim == 2 and value.shape[0] == 1:
+        return value[0]
+    return value
+
+
+def _mistakes(key, value, variable):
+    if value.shape != tuple(variable.shape):
+        return [
+            f"{key} has the shape {value.shape} in the layout of Keras, and "
+            f"{variable.path} {tuple(variable.shape)}"
+        ]
+    if not np.isfinite(value).all():
+        return [f"{key} holds values that are not finite"]
+    return []
+
+
+def _path(place):
+    return "/".join(place)
+
+
+def _listed(what, names):
+    if not names:
+        return []
+    shown = ", ".join(names[:SHOWN])
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return [f"{len(names)} {what} ({shown}{more})"]

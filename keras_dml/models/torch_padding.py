@@ -1,0 +1,62 @@
+"""Convolution and pooling with the padding of PyTorch and Caffe.
+
+Keras pads an even map on one side only where the stride is 2; they pad on
+both sides, and some of their pooling rounds the size up.
+"""
+
+import keras
+
+
+def convolve(x, width, kernel, name, stride=1, use_bias=False):
+    """A convolution padded by half its kernel on every side.
+
+    Args:
+        x: 4D Keras tensor.
+        width: Number of filters.
+        kernel: Side of the kernel, odd.
+        name: Name of the layer.
+        stride: Defaults to `1`.
+        use_bias: Defaults to `False`.
+
+    Returns:
+        4D Keras tensor.
+    """
+    padding = "same"
+    if stride > 1 and kernel > 1:
+        x = keras.layers.ZeroPadding2D(kernel // 2, name=f"{name}_padding")(x)
+        padding = "valid"
+    return keras.layers.Conv2D(
+        width,
+        kernel,
+        strides=stride,
+        padding=padding,
+        use_bias=use_bias,
+        kernel_initializer="he_normal",
+        name=name,
+    )(x)
+
+
+def ceil_max_pool(x, size, name):
+    """Max pooling of stride 2 that rounds the size of its output up.
+
+    Args:
+        x: 4D Keras tensor of known height and width, with no negative value:
+            the border is filled with zeros.
+        size: Side of the window.
+        name: Name of the layer.
+
+    Returns:
+        4D Keras tensor.
+    """
+    height, width = ((side - size) % 2 for side in x.shape[1:3])
+    if height or width:
+        x = keras.layers.ZeroPadding2D(
+            ((0, height), (0, width)), name=f"{name}_padding"
+        )(x)
+    return keras.layers.MaxPooling2D(size, strides=2, name=name)(x)
+
+
+def average_pool(x, name):
+    """Averages 3 x 3 values, and counts the zeros around the border."""
+    x = keras.layers.ZeroPadding2D(1, name=f"{name}_padding")(x)
+    return keras.layers.AveragePooling2D(3, strides=1, name=name)(x)
