@@ -17,6 +17,7 @@ tf.config.set_logical_device_configuration(
 keras.config.disable_traceback_filtering()
 
 import keras_dml  # noqa: E402, F401  (registers every class)
+from keras_dml import distribute  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -34,9 +35,9 @@ def strategy():
     """Two replicas on one machine; one strategy object per process.
 
     A second strategy reuses the keys of the collectives of the first, and
-    gathering another shape then aborts.
+    gathering another shape then aborts. So it is the one that `fit` takes.
     """
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    return distribute.get_strategy("mirrored", "cpu:2", policy="float32")
 
 
 @pytest.fixture(scope="session")
