@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_dml.layers.distinct import distinct
+from keras_dml.optimizers.checks import check_adam
 
 # A block of these stays in the processor's cache.
 BLOCK_ENTRIES = 2**18
@@ -98,16 +99,7 @@ class RowLazyAdam(keras.optimizers.Optimizer):
             clipvalue=clipvalue,
             name=name,
         )
-        for argument, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
-            if not 0 <= beta < 1:
-                raise ValueError(
-                    f"`{argument}` must lie in [0, 1). "
-                    f"Received: {argument}={beta!r}"
-                )
-        if not epsilon >= 0:
-            raise ValueError(
-                f"`epsilon` must not be negative. Received: epsilon={epsilon!r}"
-            )
+        check_adam(beta_1, beta_2, epsilon=epsilon)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon

@@ -5,6 +5,8 @@ import math
 import keras
 from keras import ops
 
+from keras_dml.optimizers.checks import check_adam
+
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class TorchAdam(keras.optimizers.Optimizer):
@@ -82,18 +84,7 @@ class TorchAdam(keras.optimizers.Optimizer):
             gradient_accumulation_steps=gradient_accumulation_steps,
             name=name,
         )
-        for argument, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
-            if not 0 <= beta < 1:
-                raise ValueError(
-                    f"`{argument}` must lie in [0, 1). "
-                    f"Received: {argument}={beta!r}"
-                )
-        for argument, value in (("epsilon", epsilon), ("l2", l2)):
-            if not value >= 0:
-                raise ValueError(
-                    f"`{argument}` must not be negative. "
-                    f"Received: {argument}={value!r}"
-                )
+        check_adam(beta_1, beta_2, epsilon=epsilon, l2=l2)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
