@@ -114,7 +114,7 @@ class SampledProxies(keras.layers.Layer):
         self.num_classes = num_classes
         self.sample_size = sample_size
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = keras.random.SeedGenerator(seed, name="draws")
         # Keras saves weights, but not the state of a generator.
         self.draws = self.seed_generator.state
         self.supports_jit = keras.backend.backend() != "tensorflow"
