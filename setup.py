@@ -32,7 +32,11 @@ setup(
         "keras_dml.configs": "configs",
     },
     package_data={
-        "keras_dml.configs": ["recipes/*.yaml", "datasets/*.yaml"],
+        "keras_dml.configs": [
+            "recipes/*.yaml",
+            "datasets/*.yaml",
+            "plans/*.yaml",
+        ],
         "keras_dml.report": ["templates/*"],
     },
     install_requires=[
@@ -60,12 +64,17 @@ setup(
         # Embeddings as Parquet files.
         "parquet": ["pyarrow>=17"],
         "beam": ["apache-beam>=2.77,<3", "pyarrow>=17"],
+        # Image networks of keras-hub, by `hub:PRESET`.
+        "hub": ["keras-hub>=0.32,<0.33"],
         # For clients of TensorFlow Serving; the SavedModel needs none of it.
         "serving": ["tensorflow-serving-api~=2.20.0", "grpcio>=1.60"],
+        # Hyper-parameter search in plans.
+        "search": ["optuna>=5,<6"],
         "test": [
             "pytest>=8.2",
             "pytest-xdist>=3.6",
             "pyarrow>=17",
+            "optuna>=5,<6",
             "ruff==0.17.5",
             "mypy==2.4.1",
             "types-PyYAML",

@@ -48,6 +48,9 @@ def layer_cases() -> dict:
             [FEATURES, LABELS],
         ),
     }
+    for mode in layers.token_pooling.MODES:
+        layer = layers.TokenPooling(mode, prefix_tokens=2, k=3)
+        cases[f"tokens_{mode}"] = (layer, IMAGES.reshape(4, 9, 5))
     for mode in layers.image_preprocessing.MODES:
         layer = layers.ImagePreprocessing(mode)
         cases[f"preprocessing_{mode}"] = (layer, 60.0 * IMAGES[..., :3])
@@ -57,6 +60,9 @@ def layer_cases() -> dict:
     for metric in layers.proxies.METRICS:
         layer = layers.Proxies(CLASSES, metric, centres=2)
         cases[f"proxies_{metric}"] = (layer, FEATURES)
+    x = keras.Input(FEATURES.shape[1:])
+    network = keras.Model(x, keras.layers.Dense(3, "gelu")(x))
+    cases["nested"] = (layers.NestedNetwork(network), FEATURES)
     rng = np.random.default_rng(1)
     for layer, inputs in cases.values():
         several = isinstance(inputs, list)

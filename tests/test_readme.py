@@ -1,10 +1,13 @@
-"""The commands and programs of README.md run as they are printed."""
+"""The commands and programs of the pages run as they are printed."""
 
 import re
 import shlex
 
 import pytest
 
+from keras_dml.config.plans import parse_plan
+from keras_dml.config.yaml_files import parse_yaml
+from keras_dml.protocols.jobs import make_jobs
 from tests.commands import run_command
 from tests.conftest import ROOT
 
@@ -12,12 +15,21 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.slow
-def test_readme_runs_from_top_to_bottom(capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [
+        ("README.md", {"bash": 3, "python": 3}),
+        ("docs/compare.md", {"bash": 1, "python": 1}),
+    ],
+)
+def test_page_runs_from_top_to_bottom(
+    capsys, monkeypatch, tmp_path, page, least
+):
     monkeypatch.chdir(tmp_path)
-    ran = {"bash": 0, "python": 0}
-    for language, code in BLOCK.findall((ROOT / "README.md").read_text()):
+    ran = dict.fromkeys(least, 0)
+    for language, code in BLOCK.findall((ROOT / page).read_text()):
         if language == "python":
-            exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+            exec(compile(code, page, "exec"), {"__name__": "page"})
             ran["python"] += 1
         elif language == "bash":
             for line in code.strip().splitlines():
@@ -26,5 +38,10 @@ def test_readme_runs_from_top_to_bottom(capsys, monkeypatch, tmp_path):
                 outcome = run_command(capsys, monkeypatch, *arguments)
                 assert outcome.code == 0, (line, outcome.err)
                 ran["bash"] += 1
-    assert ran["bash"] >= 3
-    assert ran["python"] == 3
+    assert all(ran[language] >= count for language, count in least.items())
+
+
+def test_the_plan_of_the_page_is_one():
+    page = (ROOT / "docs" / "compare.md").read_text()
+    (text,) = (code for kind, code in BLOCK.findall(page) if kind == "yaml")
+    assert len(make_jobs(parse_plan(parse_yaml(text)))) == 2 * 3 * 3 * 2 * 3

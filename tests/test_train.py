@@ -17,6 +17,7 @@ from keras_dml import train
 from keras_dml.config import resolve
 from keras_dml.errors import RunError, UsageError
 from keras_dml.run.checkpoint import load_checkpoint
+from keras_dml.run.one_run import warn_about_section
 
 CONSTANT_RATES = [
     f"optimizer.{group}.{key}"
@@ -237,7 +238,7 @@ def test_paper_settings_with_another_backbone_are_warned_about(
         "proxynca_pp", "cub200", flags={"model": {"backbone": "mobilenet_v2"}}
     )
     with caplog.at_level(logging.WARNING, "keras_dml"):
-        train.warn_about_section(config)
+        warn_about_section(config)
     assert "found with resnet50; you train mobilenet_v2" in caplog.text
 
 

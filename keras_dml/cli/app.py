@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import typer
 
+from keras_dml.cli.compare import compare, plans
 from keras_dml.cli.convert_weights import convert_weights
 from keras_dml.cli.embed import embed
 from keras_dml.cli.evaluate import evaluate
@@ -33,12 +34,14 @@ for command in (
     search,
     embed,
     report,
+    compare,
     export,
     prepare,
     convert_weights,
     recipes,
     datasets,
     backbones,
+    plans,
 ):
     app.command()(command)
 

@@ -28,7 +28,7 @@ def fit(
         str | None, typer.Option(help="See `keras-dml backbones`.")
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="imagenet, none, or a file.")
+        str | None, typer.Option(help="imagenet, preset, none, or a file.")
     ] = None,
     data_dir: DataDir = None,
     output_folder: Annotated[

@@ -59,5 +59,14 @@ def backbones() -> None:
                 else one.pretrained,
             }
             for name, one in BACKBONES.items()
+        ]
+        + [
+            {
+                "name": "hub:PRESET",
+                "paper": "an image network of keras-hub, or a folder of its "
+                "`save_to_preset`: DINOv2, DINOv3, SigLIP, ViT, ...",
+                "image size": "its own",
+                "weights": "preset",
+            }
         ],
     )

@@ -11,10 +11,10 @@ A recipe file has these parts; each but `paper` is a partial configuration:
 """
 
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from keras_dml.config.packaged import packaged_names, read_packaged
 from keras_dml.config.yaml_files import read_yaml
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
@@ -60,12 +60,7 @@ class Recipe:
 
 def recipe_names() -> list[str]:
     """Names of the recipes that come with the package, sorted."""
-    folder = resources.files("keras_dml.configs") / "recipes"
-    return sorted(
-        Path(item.name).stem
-        for item in folder.iterdir()
-        if item.name.endswith(".yaml")
-    )
+    return packaged_names("recipes")
 
 
 def load_recipe(name: str) -> Recipe:
@@ -90,23 +85,19 @@ def load_recipe(name: str) -> Recipe:
                 f"{name!r}. Nearest: {nearest(name, names)}. "
                 "`keras-dml recipes` lists them all."
             )
-        with resources.as_file(
-            resources.files("keras_dml.configs") / "recipes" / f"{name}.yaml"
-        ) as path:
-            return _parse(path)
-    return _parse(path)
+        return _parse(name, read_packaged("recipes", name))
+    return _parse(path.stem, read_yaml(path))
 
 
-def _parse(path: Path) -> Recipe:
-    content = read_yaml(path)
+def _parse(name: str, content: dict[str, Any]) -> Recipe:
     for key in content:
         if key not in _KEYS:
             raise UsageError(
-                f"{path.name}: unknown key `{key}`. Nearest: "
+                f"Recipe `{name}`: unknown key `{key}`. Nearest: "
                 f"{nearest(key, sorted(_KEYS))}."
             )
     return Recipe(
-        name=path.stem,
+        name=name,
         paper=content.get("paper", ""),
         expected=content.get("expected", ""),
         backbone=content.get("backbone", ""),

@@ -98,8 +98,7 @@ def validate(values: Mapping[str, Any]) -> RunConfig:
     try:
         return RunConfig.model_validate(values)
     except ValidationError as error:
-        messages = [_explain(item) for item in error.errors()]
-        raise UsageError("\n".join(messages)) from error
+        raise UsageError("\n".join(explain(error, RunConfig))) from error
 
 
 def load_run_config(path: Path) -> RunConfig:
@@ -179,23 +178,31 @@ def _position(items: list[Any], part: str, key: str) -> int:
     return int(part)
 
 
-def _explain(item: Any) -> str:
+def explain(error: ValidationError, root: type[BaseModel]) -> list[str]:
+    """Every mistake that pydantic found, as a sentence each."""
+    return [_explain(item, root) for item in error.errors()]
+
+
+def _explain(item: Any, root: type[BaseModel]) -> str:
     """One pydantic error as one sentence that says what would be right."""
     location = item["loc"]
     key = ".".join(str(part) for part in location)
     if item["type"] == "extra_forbidden":
-        known = _fields_at(location[:-1])
+        known = _fields_at(location[:-1], root)
         return (
             f"Unknown configuration key `{key}`. Nearest: "
             f"{nearest(str(location[-1]), known)}."
         )
     message = item["msg"].removeprefix("Value error, ").rstrip(".")
+    if not key:
+        return f"{message[:1].upper()}{message[1:]}."
     return f"Configuration key `{key}`: {message}. Received: {item['input']!r}"
 
 
-def _fields_at(location: Sequence[int | str]) -> list[str]:
+def _fields_at(
+    location: Sequence[int | str], section: type[BaseModel]
+) -> list[str]:
     """Names of the fields of the section at `location`."""
-    section: type[BaseModel] = RunConfig
     for part in location:
         if isinstance(part, str) and part in section.model_fields:
             inner = _section_of(section.model_fields[part].annotation)

@@ -24,7 +24,13 @@ class Section(BaseModel):
 
 
 class DataConfig(Section):
-    """Which images, of which size, and which classes train."""
+    """Which images, of which size, and which classes train and validate.
+
+    `max_classes` keeps so many classes, spread evenly over those of training
+    and of test. `validation: test` chooses the epoch on the test classes
+    themselves: such results are labelled `oracle`. With `folds` the classes
+    of number `fold` validate instead of a `validation_fraction`.
+    """
 
     source: str = ""
     data_dir: str | None = None
@@ -34,7 +40,23 @@ class DataConfig(Section):
     train_fraction: Fraction | None = None
     train_classes: list[str] | None = None
     test_classes: list[str] | None = None
+    max_classes: Annotated[int, Field(ge=4)] | None = None
+    validation: Literal["classes", "test", "none"] = "classes"
     validation_fraction: Fraction = 0.1
+    folds: Annotated[int, Field(ge=2)] | None = None
+    fold: Annotated[int, Field(ge=0)] | None = None
+    fold_split: Literal["random", "contiguous"] = "random"
+
+    @model_validator(mode="after")
+    def _fold_of_folds(self):
+        if self.folds is None and self.fold is None:
+            return self
+        if self.folds is None or self.fold is None or self.fold >= self.folds:
+            raise ValueError(
+                "`data.fold` must be a number from 0 to `data.folds - 1`, and "
+                f"one needs the other; folds is {self.folds}, fold {self.fold}"
+            )
+        return self
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -103,7 +125,9 @@ class ModelConfig(Section):
 
     backbone: str = "small_cnn"
     weights: str = "auto"
-    pooling: Literal["average", "max", "k_max", "average_plus_max"] = "max"
+    pooling: Literal[
+        "average", "max", "k_max", "average_plus_max", "class_token", "none"
+    ] = "max"
     k: Count = 1
     layer_norm: bool = True
     dim: Count = 128
@@ -156,6 +180,7 @@ class GroupConfig(Section):
     step_factor: Positive = 0.1
     clip_value: Positive | None = None
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    layer_decay: Share = 1.0
     arguments: dict[str, Any] = {}
 
     @model_validator(mode="after")
@@ -172,7 +197,7 @@ class OptimizerConfig(Section):
     """One optimizer for each of backbone, head and proxies.
 
     `head` and `proxies` take over what they do not set, or set to `null`,
-    from `backbone`.
+    from `backbone`, but for `layer_decay`: they are no blocks.
     """
 
     backbone: GroupConfig = GroupConfig()
@@ -196,8 +221,17 @@ class OptimizerConfig(Section):
                     for key, value in own.items()
                     if value is not None or key == "clip_value"
                 }
-                filled[group] = {**base, **given}
+                filled[group] = {**base, "layer_decay": 1.0, **given}
         return filled
+
+    @model_validator(mode="after")
+    def _layer_decay_of_the_backbone(self):
+        if self.head.layer_decay < 1 or self.proxies.layer_decay < 1:
+            raise ValueError(
+                "`layer_decay` is for `optimizer.backbone` alone: head and "
+                "proxies are no blocks of a network."
+            )
+        return self
 
 
 class HeatConfig(Section):

@@ -4,6 +4,7 @@ The modules that need TensorFlow (`augmentation`, `decoding`, `index_batches`,
 `pipeline`, `random_crop` and `resizing`) are imported by their own names.
 """
 
+from keras_dml.data.class_folds import fold_classes
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers import READERS, read
 from keras_dml.data.sampling import balanced_batches, random_batches
@@ -11,6 +12,7 @@ from keras_dml.data.splits import (
     class_disjoint,
     first_half,
     hold_out_classes,
+    some_classes,
     within_classes,
 )
 
@@ -20,8 +22,10 @@ __all__ = [
     "balanced_batches",
     "class_disjoint",
     "first_half",
+    "fold_classes",
     "hold_out_classes",
     "random_batches",
     "read",
+    "some_classes",
     "within_classes",
 ]

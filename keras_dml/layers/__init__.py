@@ -20,10 +20,12 @@ from keras_dml.layers.initializers import (
     get_kernel_initializer,
     get_proxy_initializer,
 )
+from keras_dml.layers.nested_network import NestedNetwork
 from keras_dml.layers.proxies import Proxies
 from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
 from keras_dml.layers.sampled_proxies import SampledProxies
 from keras_dml.layers.scaled_logits import ScaledLogits
+from keras_dml.layers.token_pooling import TokenPooling, pool_tokens
 from keras_dml.layers.unit_rows import unit_rows
 
 __all__ = [
@@ -35,13 +37,16 @@ __all__ = [
     "GlobalAveragePlusMaxPooling2D",
     "GlobalKMaxPooling2D",
     "ImagePreprocessing",
+    "NestedNetwork",
     "Proxies",
     "SampleAwareProxies",
     "SampledProxies",
     "ScaledLogits",
+    "TokenPooling",
     "UniformFanIn",
     "get_kernel_initializer",
     "get_proxy_initializer",
+    "pool_tokens",
     "preprocess_images",
     "unit_rows",
 ]

@@ -3,21 +3,25 @@
 import keras
 from keras import ops
 
-MODES = ("none", "unit", "tf", "torch", "caffe")
+MODES = ("none", "unit", "tf", "torch", "caffe", "affine")
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_DEVIATION = (0.229, 0.224, 0.225)
 CAFFE_MEAN_BGR = (103.939, 116.779, 123.68)
 
 
-def preprocess_images(images, mode):
+def preprocess_images(images, mode, scale=1.0, offset=0.0):
     """Maps images with values in 0..255 to the range a network expects.
 
     Args:
         images: Float tensor `(..., channels)`; three channels in the order
             RGB for `"torch"` and `"caffe"`.
-        mode: One of `"none"`, `"unit"`, `"tf"`, `"torch"` and `"caffe"`, see
-            `ImagePreprocessing`.
+        mode: One of `"none"`, `"unit"`, `"tf"`, `"torch"`, `"caffe"` and
+            `"affine"`, see `ImagePreprocessing`.
+        scale: Float, or one for each channel; of `"affine"`. Defaults to
+            `1.0`.
+        offset: Float, or one for each channel; of `"affine"`. Defaults to
+            `0.0`.
 
     Returns:
         Float tensor of the shape and dtype of `images`.
@@ -36,6 +40,10 @@ def preprocess_images(images, mode):
     if mode == "caffe":
         mean = ops.convert_to_tensor(CAFFE_MEAN_BGR, dtype=images.dtype)
         return ops.flip(images, axis=-1) - mean
+    if mode == "affine":
+        scale = ops.convert_to_tensor(scale, dtype=images.dtype)
+        offset = ops.convert_to_tensor(offset, dtype=images.dtype)
+        return images * scale + offset
     return images
 
 
@@ -55,11 +63,16 @@ class ImagePreprocessing(keras.layers.Layer):
     - `"tf"`: `x / 127.5 - 1`.
     - `"torch"`: `(x / 255 - mean) / deviation` per channel, of ImageNet.
     - `"caffe"`: RGB turned to BGR, then `x - mean` per channel, of ImageNet.
+    - `"affine"`: `x * scale + offset`.
 
     Args:
         mode: String, one of the modes above.
         rgb: Boolean, whether to repeat a grey image three times. Images of
             three channels are left alone. Defaults to `False`.
+        scale: Float, or a sequence of one for each channel; for `"affine"`
+            only. Defaults to `1.0`.
+        offset: Float, or a sequence of one for each channel; for `"affine"`
+            only. Defaults to `0.0`.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
 
     Input shape:
@@ -77,7 +90,7 @@ class ImagePreprocessing(keras.layers.Layer):
     (1, 2, 2, 3)
     """
 
-    def __init__(self, mode, rgb=False, **kwargs):
+    def __init__(self, mode, rgb=False, scale=1.0, offset=0.0, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
         if mode not in MODES:
@@ -85,8 +98,15 @@ class ImagePreprocessing(keras.layers.Layer):
                 f"`mode` must be one of {', '.join(map(repr, MODES))}. "
                 f"Received: mode={mode!r}"
             )
+        if mode != "affine" and (scale, offset) != (1.0, 0.0):
+            raise ValueError(
+                '`scale` and `offset` are for `mode="affine"`. '
+                f"Received: mode={mode!r}, scale={scale}, offset={offset}"
+            )
         self.mode = mode
         self.rgb = rgb
+        self.scale = _by_channel("scale", scale)
+        self.offset = _by_channel("offset", offset)
         self.input_spec = keras.layers.InputSpec(ndim=4)
 
     def build(self, input_shape):
@@ -96,11 +116,19 @@ class ImagePreprocessing(keras.layers.Layer):
                 f"`mode={self.mode!r}` needs images of three channels, or grey "
                 f"images and `rgb=True`. Received: input_shape={input_shape}"
             )
+        for name in ("scale", "offset"):
+            values = getattr(self, name)
+            if isinstance(values, list) and len(values) != channels:
+                raise ValueError(
+                    f"`{name}` must have one value for each of the {channels} "
+                    f"channels. Received: {name}={values}, "
+                    f"input_shape={input_shape}"
+                )
 
     def call(self, inputs):
         if self.rgb and inputs.shape[-1] == 1:
             inputs = ops.concatenate([inputs] * 3, axis=-1)
-        return preprocess_images(inputs, self.mode)
+        return preprocess_images(inputs, self.mode, self.scale, self.offset)
 
     def compute_output_shape(self, input_shape):
         if self.rgb and input_shape[-1] == 1:
@@ -109,5 +137,25 @@ class ImagePreprocessing(keras.layers.Layer):
 
     def get_config(self):
         config = super().get_config()
-        config.update({"mode": self.mode, "rgb": self.rgb})
+        config.update(
+            {
+                "mode": self.mode,
+                "rgb": self.rgb,
+                "scale": self.scale,
+                "offset": self.offset,
+            }
+        )
         return config
+
+
+def _by_channel(name, value):
+    """A float, or a list of them, as JSON holds them."""
+    try:
+        if isinstance(value, (list, tuple)):
+            return [float(one) for one in value]
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`{name}` must be a number, or one for each channel. "
+            f"Received: {name}={value!r}"
+        ) from None

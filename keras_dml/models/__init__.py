@@ -1,11 +1,12 @@
 """Backbones by name, and the models built around them."""
 
+from keras_dml.models.backbone import Backbone
 from keras_dml.models.backbones import (
     BACKBONES,
-    Backbone,
     get_backbone,
     list_backbones,
 )
+from keras_dml.models.custom_backbone import custom_backbone
 from keras_dml.models.embedder import build_embedder, pooled_features
 from keras_dml.models.loading import load_embedder
 from keras_dml.models.precision import float32_clone
@@ -17,6 +18,7 @@ __all__ = [
     "Backbone",
     "build_embedder",
     "build_trainer",
+    "custom_backbone",
     "float32_clone",
     "get_backbone",
     "list_backbones",

@@ -1,46 +1,18 @@
 """The backbones by name, and what each of them expects."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import keras
 
 from keras_dml.errors import UsageError
+from keras_dml.models.backbone import Backbone
 from keras_dml.models.bn_inception import bn_inception
 from keras_dml.models.googlenet import googlenet
+from keras_dml.models.hub import PREFIX, hub_backbone
 from keras_dml.models.inception_v1 import inception_v1
 from keras_dml.models.resnet50_v1_5 import resnet50_v1_5
 from keras_dml.models.small_cnn import small_cnn
 from keras_dml.naming import nearest
-
-
-@dataclass(frozen=True)
-class Backbone:
-    """A network without its classifier, and how to feed it.
-
-    Attributes:
-        builder: Function of `input_shape` and `weights` (`"imagenet"` or
-            `None`) that returns a model with 4D features. It must not
-            preprocess: the embedder does.
-        preprocessing: Mode of `ImagePreprocessing` that the network expects.
-        image_size: Side in pixels of the images it was designed for.
-        min_image_size: Smallest side in pixels that it accepts.
-        pretrained: Name of its published weights, or `"none"`.
-        rgb: Whether grey images are repeated to three channels.
-        paper: Where it was published.
-        checkpoint: Address of published weights that
-            `keras-dml convert-weights` must convert first, or `""`.
-    """
-
-    builder: Callable[..., keras.Model]
-    preprocessing: str
-    image_size: int
-    min_image_size: int
-    pretrained: str
-    rgb: bool
-    paper: str
-    checkpoint: str = ""
 
 
 def _small_cnn(input_shape, weights=None):
@@ -200,14 +172,19 @@ def get_backbone(name: str) -> Backbone:
     """The backbone of that name.
 
     Args:
-        name: One of `list_backbones()`.
+        name: One of `list_backbones()`, or `"hub:PRESET"` for a network of
+            keras-hub.
 
     Raises:
         UsageError: There is none of that name.
+        RunError: A preset of keras-hub could not be downloaded.
     """
+    if name.startswith(PREFIX):
+        return hub_backbone(name)
     if name not in BACKBONES:
         raise UsageError(
             f"`model.backbone` is unknown. Received: {name!r}. Nearest: "
-            f"{nearest(name, BACKBONES)}. All: {', '.join(BACKBONES)}."
+            f"{nearest(name, BACKBONES)}. All: {', '.join(BACKBONES)}, and "
+            "`hub:PRESET` for those of keras-hub."
         )
     return BACKBONES[name]

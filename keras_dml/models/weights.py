@@ -1,52 +1,69 @@
 """Gives a backbone its initial weights."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import keras
 import numpy as np
 
 from keras_dml.errors import RunError, UsageError
+from keras_dml.layers import NestedNetwork
+from keras_dml.models.backbone import Backbone
 from keras_dml.models.backbones import get_backbone
 
 SUFFIXES = (".weights.h5", ".h5", ".keras")
 
 
 def build_with_weights(
-    name: str, input_shape: tuple[int, int, int], weights: str
-) -> keras.Model:
+    name: str,
+    input_shape: tuple[int, int, int],
+    weights: str,
+    *,
+    backbone: Backbone | None = None,
+    pooled: bool = False,
+) -> keras.layers.Layer:
     """Builds a backbone with the weights asked for.
 
     Args:
-        name: One of `list_backbones()`.
+        name: One of `list_backbones()`, or `hub:PRESET`.
         input_shape: Height, width and channels of the preprocessed images.
         weights: `"none"` for random weights, `"imagenet"` for the published
-            ones, which Keras downloads once, `"auto"` for the published ones
-            where there are some, or the path of a `.weights.h5`, `.h5` or
-            `.keras` file, of the backbone or of an embedder.
+            ones, which Keras downloads once, `"preset"` for those of a preset
+            of keras-hub, `"auto"` for the published ones where there are
+            some, or the path of a `.weights.h5`, `.h5` or `.keras` file, of
+            the backbone or of an embedder.
+        backbone: What `name` means. Defaults to `None`: looked up.
+        pooled: Whether a network that can pool its tokens does. Defaults to
+            `False`.
 
     Returns:
-        A model named "backbone" with 4D features.
+        A model or layer named "backbone" with 4D features, tokens or pooled
+        features.
 
     Raises:
         UsageError: The file is missing or does not fit, or the backbone has
             no published weights.
         RunError: The published weights could not be downloaded.
     """
-    backbone = get_backbone(name)
+    backbone = backbone or get_backbone(name)
+    if pooled and backbone.pooled_builder is not None:
+        backbone = replace(backbone, builder=backbone.pooled_builder)
     if weights == "auto":
         weights = backbone.pretrained
-    if weights == "imagenet":
+    if weights == "imagenet" or weights == backbone.pretrained != "none":
         model = _published(name, backbone, input_shape)
     else:
         model = backbone.builder(input_shape=input_shape, weights=None)
         if weights != "none":
             _load(model, _existing(weights), name)
+    if isinstance(model, NestedNetwork):
+        return model
     return keras.Model(model.input, model.output, name="backbone")
 
 
 def _published(name, backbone, input_shape):
-    if backbone.pretrained != "imagenet":
+    if backbone.pretrained == "none":
         raise UsageError(
             f"`model.weights: imagenet` is not available for {name!r}, which "
             "is trained from random weights. Use `none` or a path."
@@ -55,8 +72,10 @@ def _published(name, backbone, input_shape):
         with warnings.catch_warnings():
             # The weights are convolutions and fit any image size.
             warnings.filterwarnings("ignore", message="`input_shape` is undef")
-            return backbone.builder(input_shape=input_shape, weights="imagenet")
-    except UsageError:
+            return backbone.builder(
+                input_shape=input_shape, weights=backbone.pretrained
+            )
+    except (UsageError, RunError):
         raise
     except Exception as error:
         raise RunError(
@@ -82,7 +101,8 @@ def _existing(weights):
 
 def _load(model, path, name):
     # Keras may leave a layer it finds no entry for at its random weights.
-    for weight in model.weights:
+    floats = [one for one in model.weights if "float" in str(one.dtype)]
+    for weight in floats:
         weight.assign(np.full(weight.shape, np.nan))
     try:
         if path.suffix == ".keras":
@@ -90,14 +110,15 @@ def _load(model, path, name):
         else:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="Skipping nested")
-                model.load_weights(path)
+                nested = isinstance(model, NestedNetwork)
+                (model.whole() if nested else model).load_weights(path)
     except (ValueError, OSError, KeyError, TypeError) as error:
         raise UsageError(
             f"The weights in {path} do not fit the backbone {name!r}: "
             f"{_first_lines(error)} Choose the backbone the file was made "
             "with, or another file."
         ) from error
-    for weight in model.weights:
+    for weight in floats:
         if np.isnan(np.asarray(weight)).any():
             raise UsageError(
                 f"The weights in {path} do not fit the backbone {name!r}: "

@@ -5,6 +5,8 @@ from keras_dml.optimizers.inner_optimizers import (
     follows_schedule,
     inner_optimizers,
 )
+from keras_dml.optimizers.layer_blocks import layer_blocks
+from keras_dml.optimizers.layer_decay import layer_decay, layer_decay_rules
 from keras_dml.optimizers.per_variable import PerVariable
 from keras_dml.optimizers.row_lazy_adam import RowLazyAdam
 from keras_dml.optimizers.torch_adam import TorchAdam
@@ -17,4 +19,7 @@ __all__ = [
     "follows_schedule",
     "group_table",
     "inner_optimizers",
+    "layer_blocks",
+    "layer_decay",
+    "layer_decay_rules",
 ]

@@ -6,7 +6,12 @@ from keras_dml import losses
 from keras_dml.config import GroupConfig, LossConfig, OptimizerConfig
 from keras_dml.errors import UsageError
 from keras_dml.layers import CrossBatchMemory
-from keras_dml.optimizers import PerVariable, RowLazyAdam, TorchAdam
+from keras_dml.optimizers import (
+    PerVariable,
+    RowLazyAdam,
+    TorchAdam,
+    layer_decay_rules,
+)
 
 _OPTIMIZERS = {
     "adam": keras.optimizers.Adam,
@@ -22,6 +27,7 @@ PAIR_INPUTS = ("embeddings", "unit_embeddings", "embeddings_and_boundaries")
 
 HEAD_RULE = "head/.*"
 PROXIES_RULE = "(proxies|logits|boundaries)/.*"
+OTHER_PATHS = ("head/", "proxies/", "logits/", "boundaries/")
 
 
 def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
@@ -106,8 +112,11 @@ def build_optimizer(
     steps_per_epoch: int,
     takes: str,
     learning_rate_factor: float = 1.0,
+    backbone: keras.layers.Layer | None = None,
 ) -> PerVariable:
     """One optimizer each for backbone, head and proxies.
+
+    With `layer_decay`, one for each block of the backbone.
 
     Args:
         config: The settings of the three groups.
@@ -115,16 +124,28 @@ def build_optimizer(
         steps_per_epoch: Number of batches in an epoch.
         takes: What the loss takes, see `keras_dml.losses.INPUTS`.
         learning_rate_factor: Multiplies every rate. Defaults to `1.0`.
+        backbone: The backbone as it is trained, frozen variables and all;
+            `layer_decay` needs it. Defaults to `None`.
     """
 
-    def build(name: str, group: GroupConfig) -> keras.optimizers.Optimizer:
+    def build(
+        name: str, group: GroupConfig, factor: float = 1.0
+    ) -> keras.optimizers.Optimizer:
         return _build_group(
-            name, group, epochs, steps_per_epoch, learning_rate_factor
+            name, group, epochs, steps_per_epoch, learning_rate_factor * factor
         )
 
     rules = {HEAD_RULE: build("head", config.head)}
     if takes not in ("embeddings", "unit_embeddings"):
         rules[PROXIES_RULE] = build("proxies", config.proxies)
+    decay = config.backbone.layer_decay
+    if decay < 1:
+        if backbone is None:
+            raise ValueError("`layer_decay` needs `backbone`. Received: None")
+        for rule, (block, factor) in layer_decay_rules(
+            backbone, decay, OTHER_PATHS
+        ).items():
+            rules[rule] = build(f"block_{block}", config.backbone, factor)
     return PerVariable(
         build("backbone", config.backbone), rules, name="per_variable"
     )

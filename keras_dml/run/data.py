@@ -12,6 +12,7 @@ from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import progress_bar
 from keras_dml.data import decoding, pipeline, readers, sampling, splits
 from keras_dml.data.augmentation import Augmentation
+from keras_dml.data.class_folds import fold_classes
 from keras_dml.data.index_batches import Replicas
 from keras_dml.data.manifest import Manifest
 from keras_dml.models import Backbone, get_backbone
@@ -60,22 +61,22 @@ def load_run_data(config: RunConfig) -> RunData:
                 task, completed=done, total=total
             ),
         )
-    return _split(good, config, skipped=len(manifest) - len(good))
+    return split_data(good, config, skipped=len(manifest) - len(good))
 
 
 def stage_data(
-    train: Manifest, stage: StageConfig, config: RunConfig
+    data: RunData, stage: StageConfig, config: RunConfig
 ) -> StageData:
     """The classes that a stage trains on and those that validate it."""
-    if stage.classes == "all":
-        return StageData(train, None)
+    train = data.train
     if stage.classes == "first_half":
         fits = splits.first_half(train.labels)
+    elif stage.classes == "all" or config.data.validation == "none":
+        return StageData(train, None)
+    elif config.data.validation == "test":
+        return StageData(train, data.test)
     else:
-        held_out = splits.hold_out_classes(
-            train.labels, config.data.validation_fraction, config.seed
-        )
-        fits = ~np.isin(train.labels, held_out)
+        fits = ~np.isin(train.labels, _held_out(train.labels, config))
     if fits.all():
         return StageData(train, None)
     return StageData(
@@ -228,6 +229,23 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
     )
 
 
+def _held_out(labels: np.ndarray, config: RunConfig) -> np.ndarray:
+    """The training classes that validate; none where they are too few."""
+    settings = config.data
+    if settings.folds is None:
+        return splits.hold_out_classes(
+            labels, settings.validation_fraction, config.seed
+        )
+    assert settings.fold is not None
+    return fold_classes(
+        labels,
+        settings.folds,
+        settings.fold,
+        settings.fold_split,
+        config.seed,
+    )
+
+
 def _classes_per_batch(manifest: Manifest, config: RunConfig) -> int:
     """As many classes as a batch of the wanted size holds, and there are."""
     wanted = max(1, config.sampling.batch_size // config.sampling.images)
@@ -253,7 +271,10 @@ def _typical_shorter_side(paths: np.ndarray) -> int:
     return int(np.median(sides))
 
 
-def _split(manifest: Manifest, config: RunConfig, skipped: int) -> RunData:
+def split_data(
+    manifest: Manifest, config: RunConfig, skipped: int = 0
+) -> RunData:
+    """The images that train and that test, as the configuration splits them."""
     settings = config.data
     if not manifest.seen and (
         settings.train_classes is not None
@@ -269,6 +290,12 @@ def _split(manifest: Manifest, config: RunConfig, skipped: int) -> RunData:
                 settings.test_classes,
                 manifest.class_names,
             ),
+        )
+    if settings.max_classes is not None:
+        manifest = manifest.select(
+            splits.some_classes(
+                manifest.labels, manifest.split, settings.max_classes
+            )
         )
     return RunData(
         train=manifest.part("train"),

@@ -7,14 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-try:
-    import fcntl
-except ImportError:  # Windows, where runs are not locked.
-    fcntl = None  # type: ignore[assignment]
-
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
 from keras_dml.errors import UsageError
-from keras_dml.files import write_text
+from keras_dml.files import lock, write_text
 
 
 class RunFolder:
@@ -30,6 +25,7 @@ class RunFolder:
         self.path = Path(path)
         self.config = self.path / "config.yaml"
         self.metrics = self.path / "metrics.json"
+        self.per_query = self.path / "per_query.npz"
         self.history = self.path / "history.csv"
         self.log = self.path / "log.txt"
         self.embedder = self.path / "embedder.keras"
@@ -97,21 +93,15 @@ class RunFolder:
         Raises:
             UsageError: If another process is writing it.
         """
-        if self._lock is not None or fcntl is None:
+        if self._lock is not None:
             return
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        path = self.checkpoints / ".lock"
-        # Held until the run ends.
-        file = open(path, "w", encoding="utf-8")  # noqa: SIM115
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.close()
+        self._lock = lock(self.checkpoints / ".lock")
+        if self._lock is None:
             raise UsageError(
                 f"Another process is writing the run {self.path}. Wait for "
                 "it, or pass another `--output`."
-            ) from error
-        self._lock = file
+            )
 
     def close(self) -> None:
         """Lets other processes go on with the run."""

@@ -9,6 +9,7 @@ import numpy as np
 from keras_dml import callbacks, distribute
 from keras_dml.config import PhaseConfig, RunConfig
 from keras_dml.console import logger
+from keras_dml.data.manifest import Manifest
 from keras_dml.run.compiling import PAIR_INPUTS, loss_input
 from keras_dml.run.data import StageData, evaluation_batches
 from keras_dml.run.measure import forward_function
@@ -55,17 +56,13 @@ def phase_callbacks(
     if phase.heat is not None:
         listed.append(_heat_callback(phase))
     if data.validation is not None:
-        rows = distribute.own_rows(len(data.validation))
-        own = data.validation.select(rows)
         embedder = models.embedder
         if distribute.num_replicas() > 1:
             # `predict` would embed every image on every replica.
             embedder = forward_function(embedder)
         retrieval = callbacks.RetrievalEvaluation(
             embedder,
-            evaluation_batches(own, config).map(
-                lambda inputs, label: (inputs["image"], label)
-            ),
+            **_parts(data.validation, config),
             gather=distribute.gather_rows,
             k=(1,),
             normalize=config.evaluation.normalize,
@@ -102,6 +99,22 @@ def phase_callbacks(
             )
         )
     return listed
+
+
+def _parts(validation: Manifest, config: RunConfig) -> dict[str, Any]:
+    """This worker's images: queries, and the gallery if it is another."""
+
+    def batches(images: Manifest) -> Any:
+        own = images.select(distribute.own_rows(len(images)))
+        return evaluation_batches(own, config).map(
+            lambda inputs, label: (inputs["image"], label)
+        )
+
+    gallery = validation.role == "gallery"
+    parts = {"data": batches(validation.select(~gallery))}
+    if gallery.any():
+        parts["references"] = batches(validation.select(gallery))
+    return parts
 
 
 def _logs_of_chief(epoch: int, logs: dict[str, Any] | None) -> None:

@@ -9,7 +9,6 @@ import keras
 from keras_dml import callbacks, distribute, freezing
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
-from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
@@ -20,6 +19,7 @@ from keras_dml.run.compiling import (
     loss_input,
 )
 from keras_dml.run.data import (
+    RunData,
     StageData,
     evaluation_batches,
     make_sampler,
@@ -37,7 +37,7 @@ from keras_dml.run.state import RunState
 from keras_dml.run.worker_fit import repair_fit
 
 
-def check_stages(config: RunConfig, train: Manifest, replicas: int = 1) -> None:
+def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
     """Refuses, before anything is written, stages that cannot be trained.
 
     Raises:
@@ -50,15 +50,15 @@ def check_stages(config: RunConfig, train: Manifest, replicas: int = 1) -> None:
     build_memory(config.loss)
     earlier: list[str] = []
     for stage in config.stages:
-        data = stage_data(train, stage, config)
-        make_sampler(data.fit, config)(0)
-        check_batches(data.fit, config, replicas)
+        parts = stage_data(data, stage, config)
+        make_sampler(parts.fit, config)(0)
+        check_batches(parts.fit, config, replicas)
         watches = [
             phase.name
             for phase in stage.phases
             if phase.plateau is not None or phase.stop_patience is not None
         ]
-        if watches and data.validation is None:
+        if watches and parts.validation is None:
             raise UsageError(
                 f"Phase `{watches[0]}` of stage `{stage.name}` follows a "
                 "validation metric, but the stage has no validation classes. "
@@ -142,6 +142,7 @@ class StageTrainer:
                 steps_per_epoch=self.steps,
                 takes=loss_input(self.config.loss),
                 learning_rate_factor=phase.lr_factor,
+                backbone=trainer.get_layer("backbone"),
             ),
             loss=build_loss(self.config.loss),
         )

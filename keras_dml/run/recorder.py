@@ -150,6 +150,11 @@ class RunRecorder(keras.callbacks.Callback):
             self.state.best = value
             self.state.best_phase = self.state.phase
             self.state.best_epoch = epoch
+            self.state.best_metrics = {
+                name.removeprefix("val_"): value
+                for name, value in logs.items()
+                if name.startswith("val_")
+            }
             save_checkpoint(
                 self.folder.best_checkpoint,
                 {"model": self.model.variables},

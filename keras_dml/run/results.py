@@ -1,6 +1,7 @@
 """What a run writes into `metrics.json`."""
 
 import platform
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -9,7 +10,9 @@ import sklearn
 import tensorflow as tf
 
 from keras_dml.config import RunConfig
+from keras_dml.data.manifest import Manifest
 from keras_dml.evaluation import RetrievalResult
+from keras_dml.files import replacing
 from keras_dml.run.data import RunData
 from keras_dml.run.state import RunState
 from keras_dml.version import __version__
@@ -40,10 +43,11 @@ def run_metrics(
         "num_references": after.num_references,
         "num_lone_queries": after.num_lone,
         "index": "exact",
-        "oracle": False,
+        "oracle": config.data.validation == "test" and state.best is not None,
         "partial": data.partial,
         "seen": data.seen,
         "selected_by": _selected_by(config, state),
+        "validation": state.best_metrics,
         "pretrained_features": (
             "raw pixels"
             if config.model.weights == "none"
@@ -64,7 +68,30 @@ def run_metrics(
     }
 
 
+def write_per_query(
+    path: Path, test: Manifest, result: RetrievalResult
+) -> None:
+    """Writes the metrics of every query, to compare runs query by query.
+
+    Args:
+        path: The `.npz` file; arrays `ids`, `labels` and one for each metric,
+            NaN for lone queries.
+        test: The test images.
+        result: What was measured on them.
+    """
+    queries = test.role != "gallery"
+    arrays: dict[str, Any] = {
+        "ids": test.ids[queries],
+        "labels": test.labels[queries],
+    }
+    for name, values in result.per_query.items():
+        arrays[name] = values.astype(np.float32)
+    with replacing(path) as temporary:
+        np.savez_compressed(temporary, **arrays)
+
+
 def _selected_by(config: RunConfig, state: RunState) -> str:
     if state.best is None or config.evaluation.select == "last":
         return "last epoch"
-    return f"validation {config.evaluation.monitor}"
+    chooser = "test" if config.data.validation == "test" else "validation"
+    return f"{chooser} {config.evaluation.monitor}"

@@ -18,6 +18,7 @@ class RunState:
         best: The best validation value of the stage so far.
         best_phase: The phase of that value.
         best_epoch: The epoch of that value within its phase.
+        best_metrics: All validation metrics of that epoch.
         seconds: Training time so far.
         history: One row per finished epoch.
         records: Per finished stage, its drops and its best epoch.
@@ -33,6 +34,7 @@ class RunState:
     best: float | None = None
     best_phase: int = 0
     best_epoch: int = 0
+    best_metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class RunState:
         self.phase = 0
         self.best = None
         self.best_phase = self.best_epoch = 0
+        self.best_metrics = {}
 
     def to_dict(self) -> dict[str, Any]:
         """The state as plain values."""

@@ -168,7 +168,7 @@ def _images_of(
     data = load_run_data(config)
     if part == "test":
         return data.test
-    return stage_data(data.train, config.stages[-1], config).validation
+    return stage_data(data, config.stages[-1], config).validation
 
 
 def _rows(everything: Manifest, embeddings: EmbeddingSet) -> np.ndarray:

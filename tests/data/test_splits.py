@@ -5,6 +5,7 @@ from keras_dml.data.splits import (
     class_disjoint,
     first_half,
     hold_out_classes,
+    some_classes,
     within_classes,
 )
 from keras_dml.errors import UsageError
@@ -103,3 +104,26 @@ def test_within_classes_is_stratified(seed):
         assert (split[labels == label] == "train").sum() == train
     assert set(split) == {"train", "test"}
     np.testing.assert_array_equal(split, within_classes(labels, 0.5, seed))
+
+
+@pytest.mark.parametrize("wanted", [4, 10, 30, 60, 100])
+def test_some_classes_keep_each_split_its_share(wanted):
+    labels = np.repeat(np.arange(60), 3)
+    split = np.where(labels < 36, "train", "test")
+    kept = some_classes(labels, split, wanted)
+    for name, share in (("train", 0.6), ("test", 0.4)):
+        classes = np.unique(labels[kept & (split == name)])
+        everything = np.unique(labels[split == name])
+        assert len(classes) == min(
+            max(2, round(share * wanted)), len(everything)
+        )
+        # Spread evenly: the first and the last are always there.
+        assert classes[0] == everything[0]
+        assert classes[-1] == everything[-1]
+        # Whole classes.
+        assert kept[np.isin(labels, classes)].all()
+
+
+def test_some_classes_leave_out_what_is_in_no_split():
+    kept = some_classes([0, 1, 2, 3, 4], ["train"] * 2 + [""] + ["test"] * 2, 9)
+    assert kept.tolist() == [True, True, False, True, True]

@@ -1,4 +1,5 @@
 import keras
+import numpy as np
 import pytest
 
 from keras_dml import losses
@@ -10,6 +11,7 @@ from keras_dml.config import (
 )
 from keras_dml.errors import UsageError
 from keras_dml.optimizers import RowLazyAdam
+from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.compiling import (
     PROXIES_RULE,
     build_loss,
@@ -113,3 +115,102 @@ def test_the_proxies_may_have_a_row_lazy_optimizer():
     table = optimizer.rules[PROXIES_RULE]
     assert type(table) is RowLazyAdam
     assert table.weight_decay == 0.1
+
+
+def decayed(decay, network, **settings):
+    config = OptimizerConfig.model_validate(
+        {"backbone": {"lr": 0.1, "layer_decay": decay, **settings}}
+    )
+    return build_optimizer(
+        config,
+        epochs=2,
+        steps_per_epoch=5,
+        takes="logits",
+        learning_rate_factor=0.5,
+        backbone=network,
+    )
+
+
+def two_blocks():
+    x = keras.Input((3,))
+    y = keras.layers.Dense(3, name="low")(x)
+    return keras.Model(x, keras.layers.Dense(3, name="high")(y))
+
+
+def test_layer_decay_makes_a_group_of_every_block():
+    optimizer = decayed(0.25, two_blocks(), weight_decay=0.1, clip_value=2.0)
+    low = optimizer.rules["low/.*"]
+    assert float(low.learning_rate) == pytest.approx(0.0125)
+    assert float(optimizer.default.learning_rate) == pytest.approx(0.05)
+    assert (low.name, low.weight_decay, low.clipvalue) == ("block_0", 0.1, 2.0)
+    # Head and proxies have the settings of the backbone, but no blocks.
+    assert float(optimizer.rules["head/.*"].learning_rate) == (
+        pytest.approx(0.05)
+    )
+
+
+def test_layer_decay_scales_schedules():
+    settings = {"schedule": "cosine", "warmup_steps": 4}
+    optimizer = decayed(0.25, two_blocks(), **settings)
+    low, high = optimizer.rules["low/.*"], optimizer.default
+    for step in range(10):
+        for one in (low, high):
+            one.iterations.assign(step)
+        assert float(low.learning_rate) == pytest.approx(
+            0.25 * float(high.learning_rate)
+        )
+
+
+def test_no_layer_decay_needs_no_network():
+    assert list(decayed(1.0, None).rules) == ["head/.*", PROXIES_RULE]
+
+
+def test_layer_decay_needs_the_network():
+    with pytest.raises(ValueError, match="`layer_decay` needs `backbone`"):
+        decayed(0.5, None)
+
+
+def test_layer_decay_is_for_the_backbone_alone():
+    with pytest.raises(ValueError, match="`optimizer.backbone` alone"):
+        OptimizerConfig.model_validate({"head": {"layer_decay": 0.5}})
+    inherited = OptimizerConfig.model_validate(
+        {"backbone": {"layer_decay": 0.5}}
+    )
+    assert inherited.proxies.layer_decay == 1.0
+    saved = inherited.model_dump(mode="json")
+    assert OptimizerConfig.model_validate(saved) == inherited
+
+
+def test_layer_decay_goes_on_from_a_checkpoint(tmp_path):
+    """Two steps are the same with a stop between them."""
+
+    def step(network, optimizer):
+        variables = network.trainable_variables
+        gradients = [0.1 * keras.ops.ones(v.shape) for v in variables]
+        optimizer.apply(gradients, variables)
+
+    def build():
+        x = keras.Input((3,))
+        backbone = two_blocks()
+        head = keras.layers.Dense(2, name="head")(backbone(x))
+        network = keras.Model(x, keras.layers.Dense(2, name="proxies")(head))
+        for variable in network.variables:
+            variable.assign(keras.ops.ones(variable.shape))
+        optimizer = decayed(0.25, backbone, schedule="cosine")
+        optimizer.build(network.trainable_variables)
+        return network, optimizer
+
+    whole = build()
+    step(*whole)
+    groups = {"model": whole[0].variables, "optimizer": whole[1].variables}
+    save_checkpoint(tmp_path / "last", groups)
+    step(*whole)
+    network, optimizer = build()
+    last = load_checkpoint(tmp_path / "last")
+    last.restore("model", network.variables)
+    last.restore("optimizer", optimizer.variables)
+    step(network, optimizer)
+    for first, second in zip(
+        network.variables, whole[0].variables, strict=True
+    ):
+        np.testing.assert_array_equal(first, second)

@@ -1,0 +1,144 @@
+"""The sections of a plan: what is compared, on what, and how it is chosen."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.sections import Count, Fraction, Section
+
+
+class ProtocolConfig(Section):
+    """How data are split and what chooses the epoch that is measured.
+
+    `recipe` leaves that to each recipe. `oracle` chooses on the test classes,
+    as most papers do, and is labelled so. `fixed_validation` holds out
+    `fraction` of the training classes. `cross_validation` trains once for
+    each of `folds`; `concatenated` also measures the embeddings of all folds
+    side by side. `two_stage` finds the schedule on half of the training
+    classes and trains on all of them.
+    """
+
+    kind: Literal[
+        "recipe", "oracle", "fixed_validation", "cross_validation", "two_stage"
+    ] = "fixed_validation"
+    fraction: Fraction = 0.1
+    folds: Annotated[int, Field(ge=2)] = 10
+    split: Literal["random", "contiguous"] = "random"
+    concatenated: bool = False
+
+
+class BudgetConfig(Section):
+    """The same length of training for all: epochs of so many steps each.
+
+    The phases of a recipe keep their shares of it. `None` leaves what the
+    recipe says.
+    """
+
+    epochs: Count | None = None
+    steps_per_epoch: Count | None = None
+
+
+class ArmConfig(Section):
+    """One line of a table: a recipe, and what is changed in it."""
+
+    name: str
+    recipe: str | None = None
+    set: dict[str, Any] = {}
+
+
+class CaseConfig(Section):
+    """What is set where a network or data need it, before an arm's own.
+
+    It holds for the named `backbones` and `sources`; an empty list is all of
+    them. Of several that hold the later ones win.
+    """
+
+    backbones: list[str] = []
+    sources: list[str] = []
+    weights: str | None = None
+    set: dict[str, Any] = {}
+
+
+class FindingConfig(Section):
+    """A claim: the arms of `better` exceed those of `than`.
+
+    The means of both are compared; with `each`, every arm of `better` with
+    every arm of `than`.
+    """
+
+    claim: str
+    better: Annotated[list[str], Field(min_length=1)]
+    than: Annotated[list[str], Field(min_length=1)]
+    metric: str = "map@r"
+    each: bool = False
+
+
+class PaperValue(Section):
+    """A number that a paper reports, to stand beside what is measured.
+
+    Without `backbone` or `dim` it stands beside all of them.
+    """
+
+    arm: str
+    metric: str
+    value: float
+    where: str
+    source: str
+    backbone: str | None = None
+    dim: Count | None = None
+
+
+class PlanConfig(Section):
+    """Everything that `keras-dml compare` runs."""
+
+    title: str
+    paper: str = ""
+    about: str = ""
+    sources: Annotated[list[str], Field(min_length=1)]
+    data_dir: str | None = None
+    recipes: list[str] = []
+    arms: list[ArmConfig] = []
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    backbones: list[str] = []
+    weights: str | None = None
+    dims: list[Count] = []
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [
+        0
+    ]
+    protocol: ProtocolConfig = ProtocolConfig()
+    budget: BudgetConfig = BudgetConfig()
+    set: dict[str, Any] = {}
+    cases: list[CaseConfig] = []
+    metrics: list[str] = []
+    search: SearchConfig | None = None
+    findings: list[FindingConfig] = []
+    paper_values: list[PaperValue] = []
+
+    @model_validator(mode="after")
+    def _names_are_known(self):
+        if not self.recipes and not self.arms:
+            raise ValueError("a plan needs `recipes` or `arms`")
+        names = [*self.recipes, *(arm.name for arm in self.arms)]
+        for case in self.cases:
+            strange = sorted(
+                {*case.backbones} - {*self.backbones}
+                | {*case.sources} - {*self.sources}
+            )
+            if strange:
+                raise ValueError(
+                    "`cases` must name backbones and sources of the plan; "
+                    f"unknown: {strange}"
+                )
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"arms need names of their own; twice: {twice}")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"a seed is given twice: {self.seeds}")
+        bare = [arm.name for arm in self.arms if arm.recipe is None]
+        if bare and len(self.recipes) != 1:
+            raise ValueError(
+                f"the arms {bare} name no `recipe`; give each its own, or "
+                "the plan exactly one in `recipes`"
+            )
+        return self

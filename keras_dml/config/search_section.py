@@ -1,0 +1,191 @@
+"""The `search` section of a plan: which settings are tried, and how."""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    Field,
+    FiniteFloat,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from keras_dml.config.sections import Count, Section
+from keras_dml.naming import nearest
+
+DEFAULT_TRIALS = 20
+
+Number = int | FiniteFloat
+
+
+class RangeConfig(Section):
+    """The values of one setting from `low` to `high`, both included.
+
+    Integers stay integers, unless one of the numbers is written with a point.
+    `log` draws equally often from every order of magnitude.
+    """
+
+    low: Number
+    high: Number
+    step: Number | None = None
+    log: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether the values are integers."""
+        numbers = (self.low, self.high, self.step or 1)
+        return all(isinstance(number, int) for number in numbers)
+
+    @property
+    def size(self) -> int | None:
+        """How many values there are; `None` of a continuous range."""
+        if self.step is None and not self.whole:
+            return None
+        return round((self.high - self.low) / (self.step or 1)) + 1
+
+    @model_validator(mode="after")
+    def _makes_sense(self):
+        if not self.low < self.high:
+            raise ValueError(
+                f"`low` must be below `high`; low is {self.low}, high "
+                f"{self.high}"
+            )
+        if self.log and self.low <= 0:
+            raise ValueError(
+                f"`log: true` needs a positive `low`; low is {self.low}"
+            )
+        if self.step is not None:
+            self._check_step(self.step)
+        return self
+
+    def _check_step(self, step: int | float) -> None:
+        if self.log:
+            raise ValueError("`log` and `step` exclude each other")
+        if step <= 0:
+            raise ValueError(f"`step` must be positive; step is {step}")
+        steps = (self.high - self.low) / step
+        if not math.isclose(steps, round(steps), abs_tol=1e-9):
+            last = self.low + math.floor(steps) * step
+            raise ValueError(
+                f"`high` must be `low` plus a whole number of steps, such as "
+                f"{last:.10g}; high is {self.high}"
+            )
+
+
+class PruneConfig(Section):
+    """When a training that is worse than half of the others is stopped.
+
+    `trials` trainings come to their end before the first is stopped, and each
+    has `epochs` epochs first.
+    """
+
+    trials: Count = 5
+    epochs: Annotated[int, Field(ge=0)] = 1
+
+
+class SearchConfig(Section):
+    """Which settings a search tries, and which validation metric decides."""
+
+    kind: Literal["tpe", "grid", "random"] = "tpe"
+    trials: Count | None = None
+    space: dict[str, RangeConfig | list[Any]]
+    monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
+    prune: bool | PruneConfig | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def size(self) -> int | None:
+        """How many points the space has; `None` if it is continuous."""
+        sizes = [
+            len(values) if isinstance(values, list) else values.size
+            for values in self.space.values()
+        ]
+        finite = [size for size in sizes if size is not None]
+        return math.prod(finite) if len(finite) == len(sizes) else None
+
+    @property
+    def budget(self) -> int:
+        """How many settings are tried, no more than there are."""
+        trials = self.trials or DEFAULT_TRIALS
+        if self.size is None:
+            return trials
+        if self.kind == "grid" and self.trials is None:
+            return self.size
+        return min(trials, self.size)
+
+    @property
+    def pruning(self) -> PruneConfig | None:
+        """When trainings are stopped early; `None` if they are not.
+
+        Unless said otherwise a grid is not pruned: its table would be partial.
+        """
+        if isinstance(self.prune, PruneConfig):
+            return self.prune
+        prunes = self.kind != "grid" if self.prune is None else self.prune
+        return PruneConfig() if prunes else None
+
+    @field_validator("space", mode="before")
+    @classmethod
+    def _read_space(cls, space):
+        if not isinstance(space, Mapping) or not space:
+            raise ValueError(
+                "`space` must map settings, such as `model.scale`, to a list "
+                "of values or to `low` and `high`"
+            )
+        read, mistakes = {}, []
+        for key, values in space.items():
+            try:
+                read[key] = _read_values(values)
+            except ValueError as error:
+                mistakes.append(f"`{key}`: {_sentence(error)}")
+        if mistakes:
+            raise ValueError("; ".join(mistakes))
+        return read
+
+    @model_validator(mode="after")
+    def _grid_of_lists(self):
+        ranges = [
+            f"`{key}`"
+            for key, values in self.space.items()
+            if isinstance(values, RangeConfig)
+        ]
+        if self.kind == "grid" and ranges:
+            raise ValueError(
+                "a grid takes lists of values only; `low` and `high` are for "
+                f"`kind: tpe` or `random`. Ranges: {', '.join(ranges)}"
+            )
+        return self
+
+
+def _read_values(values: Any) -> RangeConfig | list[Any]:
+    """A list of different values, or a range."""
+    if isinstance(values, RangeConfig):
+        return values
+    if isinstance(values, Mapping):
+        for key in values:
+            if key not in RangeConfig.model_fields:
+                known = nearest(str(key), RangeConfig.model_fields)
+                raise ValueError(f"unknown key `{key}`. Nearest: {known}")
+        return RangeConfig.model_validate(values)
+    if not isinstance(values, list) or not values:
+        raise ValueError(
+            "expected a list of values, or `low` and `high`. "
+            f"Received: {values!r}"
+        )
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise ValueError(f"{value!r} is in the list twice")
+    return values
+
+
+def _sentence(error: ValueError) -> str:
+    """The reasons of an error, without pydantic's own words around them."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    reasons = []
+    for item in error.errors():
+        where = f"`{item['loc'][0]}`: " if item["loc"] else ""
+        reasons.append(where + item["msg"].removeprefix("Value error, "))
+    return ", ".join(dict.fromkeys(reasons))

@@ -1,0 +1,67 @@
+"""Cross-validation over training classes: which of them validate."""
+
+import numpy as np
+
+from keras_dml.errors import UsageError
+
+SPLITS = ("random", "contiguous")
+
+
+def fold_classes(
+    labels, folds: int, fold: int, split: str = "random", seed: int = 0
+) -> np.ndarray:
+    """Chooses the classes that validate in one fold.
+
+    With `split="random"` the classes are shuffled and cut into `folds` parts
+    whose sizes differ by one at most; every class validates once. With
+    `split="contiguous"` fold `p` trains on the `C - floor(C / folds)` classes
+    from `floor(p C / folds)` on, round the end of the list, and the classes
+    after them validate; where `folds` does not divide `C`, some never do.
+
+    Args:
+        labels: Integer array `(n,)`, the training images' labels.
+        folds: Integer, at least 2.
+        fold: Integer, from 0 to `folds - 1`.
+        split: `"random"` or `"contiguous"`. Defaults to `"random"`.
+        seed: Non-negative integer, of the shuffling; the folds of one seed
+            belong together. Defaults to `0`.
+
+    Returns:
+        Sorted array of the labels that validate.
+
+    Raises:
+        UsageError: If there is no such fold or split, or a fold would have
+            fewer than two classes.
+
+    Example:
+
+    >>> fold_classes(range(100), 4, 1, "contiguous").tolist()[:3]
+    [0, 1, 2]
+
+    Reference:
+        Musgrave et al., "A Metric Learning Reality Check", 2020, section 3.2
+        (contiguous folds).
+    """
+    classes = np.unique(np.asarray(labels))
+    count = len(classes)
+    if split not in SPLITS:
+        raise UsageError(
+            f"`split` must be one of {', '.join(SPLITS)}. Received: {split!r}"
+        )
+    if folds < 2 or not 0 <= fold < folds:
+        raise UsageError(
+            "`folds` must be at least 2 and `fold` from 0 to `folds - 1`. "
+            f"Received: folds={folds}, fold={fold}"
+        )
+    if count < 2 * folds:
+        raise UsageError(
+            f"{folds} folds need at least {2 * folds} training classes, two "
+            f"to validate in each. Received: {count} classes. Use at most "
+            f"{count // 2} folds."
+        )
+    if split == "contiguous":
+        size = count // folds
+        first = fold * count // folds + (count - size)
+        return np.sort(classes[(first + np.arange(size)) % count])
+    shuffled = np.random.default_rng(seed).permutation(classes)
+    return np.sort(np.array_split(shuffled, folds)[fold])

@@ -1,0 +1,227 @@
+"""Image networks of keras-hub as backbones, by the name of a preset."""
+
+import functools
+import os
+import random
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import keras
+
+from keras_dml.errors import RunError, UsageError
+from keras_dml.layers import NestedNetwork
+from keras_dml.models.backbone import Backbone
+from keras_dml.models.hub_families import (
+    HubFamily,
+    Preprocessing,
+    family_of,
+    has_own_layers,
+)
+from keras_dml.naming import nearest
+
+PREFIX = "hub:"
+
+_CONVERTER_FILE = "image_converter.json"
+_USUAL_SIZE = 224
+
+
+def hub_backbone(name: str) -> Backbone:
+    """The image network of a preset of keras-hub.
+
+    Reads the configuration of the preset, which keras-hub downloads once, and
+    none of its weights. The network is built to see what it gives.
+
+    Args:
+        name: `"hub:PRESET"`, where PRESET is a name that keras-hub knows, a
+            handle such as `hf://USER/MODEL`, or a folder written by
+            `save_to_preset`.
+
+    Raises:
+        UsageError: If keras-hub is not installed, knows no such preset, or it
+            is no image network.
+        RunError: If it could not be downloaded.
+
+    Example:
+
+    ```python
+    backbone = hub_backbone("hub:dinov2_small")
+    ```
+    """
+    preset = name.removeprefix(PREFIX)
+    if os.path.isdir(os.path.expanduser(preset)):
+        preset = os.path.realpath(os.path.expanduser(preset))
+    return _described(name, preset)
+
+
+@functools.lru_cache(maxsize=32)
+def _described(name: str, preset: str) -> Backbone:
+    # Looking at it must not change what is drawn next.
+    state = random.getstate()
+    network = _load(name, preset, load_weights=False)
+    random.setstate(state)
+    family = family_of(network)
+    rank = _rank_of_features(name, network, family)
+    shape = network.get_config().get("image_shape")
+    size = shape[0] if shape is not None else None
+    flexible = family.flexible and shape is not None
+    mode, scale, offset = _preprocessing(name, preset, family)
+    build = partial(_build, name, preset, flexible)
+    prefix = 0
+    if rank == 3 and family.prefix_tokens is not None:
+        prefix = family.prefix_tokens(network)
+    return Backbone(
+        builder=build,
+        preprocessing=mode,
+        scale=scale,
+        offset=offset,
+        image_size=size or _USUAL_SIZE,
+        min_image_size=_least_size(network, family, size),
+        fixed_size=not family.flexible and size is not None,
+        pretrained="preset",
+        rgb=True,
+        paper=f"{type(network).__name__} of keras-hub",
+        class_token=rank == 3 and family.class_token(network),
+        prefix_tokens=prefix,
+        pooled_builder=(
+            partial(build, pooled=True) if family.output_layer else None
+        ),
+    )
+
+
+def _build(name, preset, flexible, input_shape, weights=None, pooled=False):
+    network = _load(
+        name,
+        preset,
+        load_weights=weights is not None,
+        **({"image_shape": tuple(input_shape)} if flexible else {}),
+    )
+    for layer in network._flatten_layers(include_self=False):
+        if getattr(layer, "mask_token", None) is not None:
+            # For pre-training alone: it gets no gradient here.
+            layer.mask_token.trainable = False
+    if not (has_own_layers(network) or isinstance(network.input, dict)):
+        # A graph of Keras layers, which needs keras-hub no more.
+        return keras.Model(network.input, network.output, name="backbone")
+    attribute = family_of(network).output_layer
+    if attribute is None:
+        return NestedNetwork(network, name="backbone")
+    # Under a name of its own no layer of it is called "head" as ours is.
+    network = _named("hub", network)
+    layer = None if pooled else getattr(network, attribute).name
+    return NestedNetwork(network, output_layer=layer, name="backbone")
+
+
+def _named(name, network):
+    copy = type(network).from_config({**network.get_config(), "name": name})
+    copy.set_weights(network.get_weights())
+    return copy
+
+
+def _load(name, preset, load_weights, **arguments):
+    """The network that takes images, of a preset that may hold others too."""
+    hub = _keras_hub(name)
+    network = _call(
+        name,
+        preset,
+        lambda: hub.models.Backbone.from_preset(
+            preset,
+            load_weights=load_weights,
+            dtype=keras.config.dtype_policy().name,
+            **arguments,
+        ),
+    )
+    network = getattr(network, "vision_encoder", network)
+    inputs = keras.tree.flatten(network.input)
+    outputs = keras.tree.flatten(network.output)
+    if [len(x.shape) for x in inputs] != [4] or len(outputs) != 1:
+        raise UsageError(
+            f"`model.backbone`: {name!r} holds a {type(network).__name__}, "
+            "which is no network from one image to one map of features. "
+            "Choose an image backbone of keras-hub."
+        )
+    return network
+
+
+def _keras_hub(name):
+    try:
+        import keras_hub
+    except ImportError as error:
+        raise UsageError(
+            f"`model.backbone`: {name!r} is a network of keras-hub, which "
+            f"cannot be imported: {error}. Install it with `pip install "
+            "keras-dml[hub]`, or choose one of `keras-dml backbones`."
+        ) from error
+    return keras_hub
+
+
+def _call(name: str, preset: str, load: Callable[[], Any]) -> Any:
+    """What `load` returns; every error of keras-hub as one sentence."""
+    try:
+        with warnings.catch_warnings():
+            # Of masks and layers that Keras warns of in its own networks.
+            warnings.simplefilter("ignore")
+            return load()
+    except Exception as error:
+        message = " ".join(str(error).split())[:300].rstrip(".")
+        if "Unknown preset identifier" in message:
+            known = list(_keras_hub(name).models.Backbone.presets)
+            raise UsageError(
+                f"`model.backbone`: keras-hub knows no preset {preset!r}, and "
+                "there is no such folder. Nearest: "
+                f"{nearest(preset, known)}."
+            ) from error
+        if os.path.isdir(preset):
+            raise UsageError(
+                f"`model.backbone`: the folder of {name!r} is no complete "
+                f"preset: {message}. Write it with `save_to_preset`, or, if "
+                "it lacks weights alone, pass `--weights none`."
+            ) from error
+        raise RunError(
+            f"The preset {name!r} could not be loaded by keras-hub: {message}. "
+            "Without a network, pass a folder that `save_to_preset` wrote: "
+            "`hub:./FOLDER`."
+        ) from error
+
+
+def _preprocessing(name, preset, family: HubFamily) -> Preprocessing:
+    """That of the preset's image converter, else what is documented."""
+    folder = os.path.isdir(preset)
+    if folder and not os.path.isfile(os.path.join(preset, _CONVERTER_FILE)):
+        return family.preprocessing
+    hub = _keras_hub(name)
+
+    def load():
+        try:
+            return hub.layers.ImageConverter.from_preset(preset)
+        except FileNotFoundError:
+            return None
+
+    converter = _call(name, preset, load)
+    if converter is None:
+        return family.preprocessing
+    scale = 1.0 if converter.scale is None else converter.scale
+    offset = 0.0 if converter.offset is None else converter.offset
+    return ("affine", scale, offset)
+
+
+def _rank_of_features(name, network, family):
+    output = network.output
+    if family.output_layer is not None:
+        output = getattr(network, family.output_layer).output
+    rank = len(output.shape)
+    if rank == 4 or (rank == 3 and family.prefix_tokens is not None):
+        return rank
+    raise UsageError(
+        f"`model.backbone`: what {type(network).__name__} of {name!r} gives "
+        f"is not known to be features of an image: {tuple(output.shape)}. "
+        "Pass the network from Python, see "
+        "`keras_dml.models.custom_backbone`."
+    )
+
+
+def _least_size(network, family, size):
+    if size is not None and not family.flexible:
+        return size
+    return getattr(network, "patch_size", 32)

@@ -1,0 +1,114 @@
+"""What is known of the image networks of keras-hub, by their class.
+
+keras-hub says neither how many tokens of an output are no patches nor, for a
+network without an image converter, which images it was trained on.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+Preprocessing = tuple[str, Any, Any]
+
+IMAGENET: Preprocessing = ("torch", 1.0, 0.0)
+HALF: Preprocessing = ("tf", 1.0, 0.0)
+
+
+def affine(mean, deviation) -> Preprocessing:
+    """Standardization of values that were 0..1, for values in 0..255."""
+    pairs = list(zip(mean, deviation, strict=True))
+    scale = [1 / (255 * d) for _, d in pairs]
+    return ("affine", scale, [-m / d for m, d in pairs])
+
+
+# https://github.com/openai/CLIP/blob/main/clip/clip.py
+CLIP = affine(
+    (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+)
+
+
+@dataclass(frozen=True)
+class HubFamily:
+    """Networks of one class.
+
+    Attributes:
+        preprocessing: Mode, scale and offset of `ImagePreprocessing` that its
+            authors document.
+        prefix_tokens: Function of the network: how many tokens come before
+            the patches. `None` where the output has no tokens.
+        class_token: Function of the network: whether the first of them is the
+            class token.
+        flexible: Whether it can be built for other image sizes with the same
+            weights.
+        output_layer: Attribute of the network that is the layer that gives
+            the tokens, where the network pools them by itself.
+    """
+
+    preprocessing: Preprocessing = IMAGENET
+    prefix_tokens: Callable[[keras.Model], int] | None = None
+    class_token: Callable[[keras.Model], bool] = lambda network: False
+    flexible: bool = False
+    output_layer: str | None = None
+
+
+def _with_registers(network):
+    return 1 + network.num_register_tokens
+
+
+def _always(network):
+    return True
+
+
+def _class_token_if_used(network):
+    return bool(network.use_class_token)
+
+
+FAMILIES = {
+    "DINOV2Backbone": HubFamily(
+        prefix_tokens=_with_registers, class_token=_always, flexible=True
+    ),
+    "DINOV3Backbone": HubFamily(
+        prefix_tokens=_with_registers, class_token=_always, flexible=True
+    ),
+    "ViTBackbone": HubFamily(
+        HALF,
+        prefix_tokens=lambda network: int(network.use_class_token),
+        class_token=_class_token_if_used,
+    ),
+    # The second token is that of the distillation.
+    "DeiTBackbone": HubFamily(
+        prefix_tokens=lambda network: 2, class_token=_always
+    ),
+    "SigLIPVisionEncoder": HubFamily(
+        HALF,
+        prefix_tokens=lambda network: 0,
+        output_layer="post_layer_norm",
+    ),
+    "CLIPVisionEncoder": HubFamily(
+        CLIP, prefix_tokens=lambda network: 1, class_token=_always
+    ),
+    "MetaCLIP2VisionEncoder": HubFamily(
+        CLIP, prefix_tokens=lambda network: 1, class_token=_always
+    ),
+    "SwinTransformerBackbone": HubFamily(prefix_tokens=lambda network: 0),
+}
+
+
+def family_of(network: keras.Model) -> HubFamily:
+    """What is known of the class of a network, or of networks at large.
+
+    Args:
+        network: Image network of keras-hub.
+    """
+    own = has_own_layers(network)
+    return FAMILIES.get(type(network).__name__, HubFamily(flexible=not own))
+
+
+def has_own_layers(network: keras.Model) -> bool:
+    """Whether there are layers in it that are not those of Keras."""
+    return any(
+        not type(layer).__module__.startswith("keras.")
+        for layer in network._flatten_layers(include_self=False)
+    )

@@ -1,0 +1,1 @@
+"""Fair comparison: plans of many runs, their statistics and reports."""

@@ -1,0 +1,274 @@
+"""From a plan to its runs."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_dml.config import RunConfig, resolve
+from keras_dml.config.plan_sections import (
+    ArmConfig,
+    CaseConfig,
+    PlanConfig,
+)
+from keras_dml.errors import UsageError
+from keras_dml.protocols.protocol import (
+    fold_numbers,
+    under_protocol,
+    within_budget,
+)
+from keras_dml.protocols.records import RunRecord
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One run of a plan.
+
+    Args:
+        config: What `fit` trains. Equal configurations share a run.
+        record: What the run is in the plan, not yet done.
+        steps: Training steps in all, known when the data are.
+        validations: How often it measures its validation classes.
+    """
+
+    config: RunConfig
+    record: RunRecord
+    steps: int = 0
+    validations: int = 0
+
+    @property
+    def run(self) -> str:
+        """Name of the run folder."""
+        return self.record.run
+
+
+def make_jobs(
+    plan: PlanConfig, changes: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Job]:
+    """All runs of a plan, in the order in which they are trained.
+
+    Seeds come last: every arm is measured once before any is repeated.
+
+    Args:
+        plan: The plan.
+        changes: Settings that a search has found, by source and arm. Defaults
+            to `None`.
+
+    Raises:
+        UsageError: Naming every mistake in the plan.
+
+    Example:
+
+    >>> len(make_jobs(load_plan("demo")))
+    8
+    """
+    jobs: list[Job] = []
+    mistakes: dict[str, None] = {}
+    runs: dict[str, str] = {}
+    found = changes or {}
+    for seed, source in itertools.product(plan.seeds, plan.sources):
+        for arm in arms(plan):
+            for config_or_mistake in _configs(plan, source, arm, seed, found):
+                if isinstance(config_or_mistake, str):
+                    mistakes[config_or_mistake] = None
+                    continue
+                config, factors = config_or_mistake
+                for fold in fold_numbers(plan.protocol):
+                    job = _job(plan, arm, config, factors, fold)
+                    run = _own_name(job, runs)
+                    record = dataclasses.replace(job.record, run=run)
+                    jobs.append(dataclasses.replace(job, record=record))
+    mistakes |= dict.fromkeys(_unknown_arms(plan, jobs) if jobs else ())
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return jobs
+
+
+def arms(plan: PlanConfig) -> list[ArmConfig]:
+    """The lines of the plan: its recipes as they are, then its `arms`."""
+    as_they_are = [ArmConfig(name=recipe) for recipe in plan.recipes]
+    if plan.arms and len(plan.recipes) == 1:
+        as_they_are = []
+    only = plan.recipes[0] if len(plan.recipes) == 1 else None
+    named = [
+        arm.model_copy(update={"recipe": arm.recipe or only})
+        for arm in plan.arms
+    ]
+    return [
+        *(arm.model_copy(update={"recipe": arm.name}) for arm in as_they_are),
+        *named,
+    ]
+
+
+def with_changes(
+    plan: PlanConfig, source: str, arm: ArmConfig, settings: Mapping[str, Any]
+) -> RunConfig:
+    """The run of an arm with more settings, for a search.
+
+    Raises:
+        UsageError: If a key or a value is wrong.
+    """
+    return _resolved(plan, source, arm, {}, plan.seeds[0], settings)
+
+
+def _configs(
+    plan: PlanConfig,
+    source: str,
+    arm: ArmConfig,
+    seed: int,
+    found: Mapping[str, Mapping[str, Any]],
+) -> Iterator[tuple[RunConfig, dict[str, Any]] | str]:
+    """Each configuration of an arm with its factors, or what is wrong."""
+    backbones: list[str | None] = [*plan.backbones] or [None]
+    dims: list[int | None] = [*plan.dims] or [None]
+    for backbone, dim, values in itertools.product(
+        backbones, dims, list(itertools.product(*plan.grid.values()))
+    ):
+        factors = dict(zip(plan.grid, values, strict=True))
+        model = {"backbone": backbone, "dim": dim}
+        settings = {**factors, **found.get(f"{source}/{arm.name}", {})}
+        try:
+            yield (
+                _resolved(plan, source, arm, model, seed, settings),
+                factors,
+            )
+        except UsageError as error:
+            yield f"{source}, {arm.name}: {error}"
+
+
+def _resolved(
+    plan: PlanConfig,
+    source: str,
+    arm: ArmConfig,
+    model: Mapping[str, Any],
+    seed: int,
+    settings: Mapping[str, Any],
+) -> RunConfig:
+    assert arm.recipe is not None
+    network = model.get("backbone")
+    cases = [case for case in plan.cases if _holds(case, source, network)]
+    weights = [case.weights for case in cases if case.weights is not None]
+    flags = {**model, "weights": weights[-1] if weights else plan.weights}
+    overrides = {**plan.set}
+    for part in (*(case.set for case in cases), arm.set, settings):
+        overrides |= part
+    return within_budget(
+        resolve(
+            arm.recipe,
+            source,
+            flags={
+                "seed": seed,
+                "strategy": "none",
+                "data": {"data_dir": plan.data_dir},
+                "model": {
+                    key: value
+                    for key, value in flags.items()
+                    if value is not None
+                },
+            },
+            overrides=[
+                f"{key}={json.dumps(value)}" for key, value in overrides.items()
+            ],
+        ),
+        plan.budget,
+    )
+
+
+def _holds(case: CaseConfig, source: str, backbone: str | None) -> bool:
+    """Whether a case is about these data and this network."""
+    return (not case.sources or source in case.sources) and (
+        not case.backbones or backbone in case.backbones
+    )
+
+
+def _job(
+    plan: PlanConfig,
+    arm: ArmConfig,
+    config: RunConfig,
+    factors: Mapping[str, Any],
+    fold: int | None,
+) -> Job:
+    label = ", ".join(
+        [arm.name, *(f"{short_name(k)} {v}" for k, v in factors.items())]
+    )
+    if factors and len(arms(plan)) == 1:
+        label = label.removeprefix(f"{arm.name}, ")
+    model = config.model
+    name = [
+        Path(config.data.source).stem,
+        model.backbone,
+        f"{model.dim}d",
+        label,
+        f"seed{config.seed}",
+    ]
+    if fold is not None:
+        name.append(f"fold{fold}")
+    return Job(
+        under_protocol(config, plan.protocol, fold),
+        RunRecord(
+            run="-".join(_slug(part) for part in name),
+            source=config.data.source,
+            backbone=model.backbone,
+            weights=model.weights,
+            dim=model.dim,
+            arm=label,
+            line=arm.name,
+            recipe=config.recipe,
+            factors=dict(factors),
+            seed=config.seed,
+            fold=fold,
+        ),
+    )
+
+
+def short_name(key: str) -> str:
+    """What a dotted key is called in a table: `model.scale` is `scale`.
+
+    Example:
+
+    >>> short_name("optimizer.proxies.lr")
+    'proxies lr'
+    """
+    parts = [part for part in key.split(".") if not part.isdigit()]
+    if parts[0] == "optimizer" or len(parts) > 2:
+        return " ".join(parts[-2:])
+    return parts[-1]
+
+
+def _slug(text: str) -> str:
+    """A part of a folder's name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")
+
+
+def _own_name(job: Job, runs: dict[str, str]) -> str:
+    """The run of an equal configuration, or a name that no other has."""
+    key = job.config.model_dump_json()
+    if key not in runs:
+        name = job.run
+        if name in runs.values():
+            name += f"_{hashlib.sha256(key.encode()).hexdigest()[:6]}"
+        runs[key] = name
+    return runs[key]
+
+
+def _unknown_arms(plan: PlanConfig, jobs: list[Job]) -> list[str]:
+    known = {job.record.arm for job in jobs} | {arm.name for arm in arms(plan)}
+    named = [
+        (f"finding {finding.claim!r}", arm)
+        for finding in plan.findings
+        for arm in (*finding.better, *finding.than)
+    ]
+    named += [
+        (f"paper value of {value.where!r}", value.arm)
+        for value in plan.paper_values
+    ]
+    return [
+        f"The {place} names the arm {arm!r}, which the plan does not have. "
+        f"Its arms: {sorted(known)}."
+        for place, arm in named
+        if arm not in known
+    ]

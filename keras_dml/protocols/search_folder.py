@@ -1,0 +1,105 @@
+"""The files of a search, and the rule that a folder holds one search."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_dml.config import RunConfig
+from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.yaml_files import dump_yaml, read_yaml
+from keras_dml.errors import UsageError
+from keras_dml.files import write_text
+from keras_dml.protocols.search_history import History, read_history
+from keras_dml.protocols.search_locks import WORKERS, exclusive
+from keras_dml.run.folder import RunFolder
+
+
+class SearchFolder:
+    """Paths of one search.
+
+    Args:
+        path: The folder; nothing is made until `claim`.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.settings = self.path / "search.yaml"
+        self.trials = self.path / "trials.csv"
+        self.best = self.path / "best.yaml"
+        self.figures = self.path / "figures"
+
+    def run(self, name: str) -> Path:
+        """The run folder of that name."""
+        return self.path / "runs" / name
+
+    def log(self, name: str) -> Path:
+        """The log of the run of that name."""
+        return self.path / "logs" / f"{name}.log"
+
+    def history(self, name: str, column: str) -> History:
+        """What the run of that name has written of its epochs."""
+        return read_history(RunFolder(self.run(name)).history, column)
+
+    def claim(self, section: SearchConfig, reference: RunConfig) -> None:
+        """Makes the folder, or checks that it belongs to the same search.
+
+        Args:
+            section: The `search` section. It may ask for more or fewer
+                `trials` than before, except of a grid.
+            reference: A configuration, all others differ from by the searched
+                settings alone.
+
+        Raises:
+            UsageError: If the folder holds another search or something else.
+        """
+        settings = {
+            "search": section.model_dump(mode="json"),
+            "run": reference.model_dump(mode="json"),
+        }
+        if section.kind != "grid":
+            del settings["search"]["trials"]
+        self._check_free()
+        with exclusive(self.path / WORKERS):
+            if not self.settings.exists():
+                write_text(self.settings, dump_yaml(settings))
+        stored = _leaves(read_yaml(self.settings))
+        given = _leaves(settings)
+        changed = [
+            f"`{key}` was {stored.get(key)!r}, received {given.get(key)!r}"
+            for key in sorted(stored.keys() | given.keys())
+            if stored.get(key) != given.get(key)
+        ]
+        if changed:
+            raise UsageError(
+                f"{self.path} holds a search with other settings: "
+                f"{'; '.join(changed[:4])}. Go on with the same settings, or "
+                "choose another folder."
+            )
+
+    def _check_free(self) -> None:
+        """Refuses what holds something else; another may just begin here."""
+        if self.settings.exists() or not self.path.exists():
+            return
+        begun = {WORKERS, f".{self.settings.stem}.partial.yaml"}
+        if not self.path.is_dir() or any(
+            item.name not in begun for item in self.path.iterdir()
+        ):
+            # Another command may have finished its first steps meanwhile.
+            if self.settings.exists():
+                return
+            raise UsageError(
+                f"{self.path} exists and is not the folder of a search (it "
+                "has no `search.yaml`). Choose another folder."
+            )
+
+
+def _leaves(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted key; lists are values."""
+    leaves: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            inner = _leaves(value).items()
+            leaves.update({f"{key}.{name}": x for name, x in inner})
+        else:
+            leaves[key] = value
+    return leaves

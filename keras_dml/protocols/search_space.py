@@ -1,0 +1,174 @@
+"""The points of a search: from a section to Optuna's terms and back."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_dml.config import RunConfig
+from keras_dml.config.search_section import RangeConfig, SearchConfig
+from keras_dml.errors import UsageError
+
+Changes = dict[str, Any]
+MakeConfig = Callable[[Changes, int], RunConfig]
+
+DIGITS = 4  # of a value from a continuous range
+_SCALARS = (type(None), bool, int, float, str)
+
+
+class SearchSpace:
+    """Which values each setting takes.
+
+    Args:
+        section: The `search` section of a plan.
+    """
+
+    def __init__(self, section: SearchConfig) -> None:
+        self.section = section
+        self._values = section.space
+
+    def distributions(self) -> dict[str, Any]:
+        """Optuna's distribution of each setting."""
+        import optuna
+
+        found: dict[str, Any] = {}
+        for key, values in self._values.items():
+            if isinstance(values, list):
+                found[key] = optuna.distributions.CategoricalDistribution(
+                    [_choice(value) for value in values]
+                )
+            elif values.whole:
+                found[key] = optuna.distributions.IntDistribution(
+                    int(values.low),
+                    int(values.high),
+                    log=values.log,
+                    step=int(values.step or 1),
+                )
+            else:
+                found[key] = optuna.distributions.FloatDistribution(
+                    values.low, values.high, log=values.log, step=values.step
+                )
+        return found
+
+    def changes(self, parameters: Mapping[str, Any]) -> Changes:
+        """The settings of a trial, from what Optuna stores of it.
+
+        Continuous values are rounded to four digits: a person copies them.
+        """
+        return {
+            key: self._decode(values, parameters[key])
+            for key, values in self._values.items()
+        }
+
+    def grid(self) -> list[dict[str, Any]]:
+        """The points of a grid in Optuna's terms, the last setting fastest.
+
+        With fewer `trials` than points, so many drawn without repetition.
+        """
+        choices = [
+            [_choice(value) for value in values]
+            for values in self._values.values()
+            if isinstance(values, list)
+        ]
+        points = [
+            dict(zip(self._values, point, strict=True))
+            for point in itertools.product(*choices)
+        ]
+        budget = self.section.budget
+        if budget < len(points):
+            generator = np.random.default_rng(self.section.seed)
+            drawn = generator.choice(len(points), budget, replace=False)
+            points = [points[number] for number in sorted(drawn)]
+        return points
+
+    def reference(self) -> Changes:
+        """The first value of every list, the lower end of every range."""
+        return {
+            key: values[0] if isinstance(values, list) else values.low
+            for key, values in self._values.items()
+        }
+
+    def check(self, make_config: MakeConfig) -> RunConfig:
+        """Refuses settings that a run does not take, before any training.
+
+        Every value of a list and both ends of a range are tried, the other
+        settings at their reference.
+
+        Args:
+            make_config: Makes the configuration of a run.
+
+        Returns:
+            The configuration of the reference.
+
+        Raises:
+            UsageError: Naming all mistakes, or if the runs have no validation
+                classes.
+        """
+        reference = self.reference()
+        mistakes: dict[str, None] = {}
+        for key, values in self._values.items():
+            tried = (
+                values
+                if isinstance(values, list)
+                else [values.low, values.high]
+            )
+            for value in tried:
+                try:
+                    make_config({**reference, key: value}, 0)
+                except UsageError as error:
+                    mistakes.update(dict.fromkeys(str(error).splitlines()))
+        if mistakes:
+            raise UsageError("`search.space`: " + "\n".join(mistakes))
+        config = make_config(reference, 0)
+        _check_validates(config)
+        return config
+
+    def _decode(self, values: RangeConfig | list[Any], stored: Any) -> Any:
+        if isinstance(values, list):
+            return next(
+                value for value in values if _same(_choice(value), stored)
+            )
+        if values.whole:
+            return int(stored)
+        digits = DIGITS if values.step is None else 10
+        rounded = float(f"{stored:.{digits}g}")
+        return min(max(rounded, float(values.low)), float(values.high))
+
+
+def run_name(changes: Mapping[str, Any]) -> str:
+    """The run folder of some settings: the same ones find it again.
+
+    >>> run_name({"model.scale": 4.0, "model.dim": 64})
+    '1ae5f1b5a1f8'
+    """
+    text = json.dumps(changes, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _choice(value: Any) -> Any:
+    """Optuna stores plain values only: others go in as JSON."""
+    return value if isinstance(value, _SCALARS) else json.dumps(value)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and one == other
+
+
+def _check_validates(config: RunConfig) -> None:
+    chooser = config.data.validation
+    if chooser != "classes":
+        raise UsageError(
+            "A search is judged on validation classes, never on the test "
+            f"classes, but `data.validation` is {chooser!r}. Set "
+            "`data.validation: classes`, with `data.validation_fraction` or "
+            "`data.folds` and `data.fold`."
+        )
+    if all(stage.classes == "all" for stage in config.stages):
+        raise UsageError(
+            "A search is judged on validation classes, but every stage trains "
+            "on all classes. Set `stages.0.classes: fit`, which holds "
+            "`data.validation_fraction` of them out."
+        )

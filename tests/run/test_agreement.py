@@ -1,0 +1,57 @@
+import importlib.metadata
+
+import pytest
+
+from keras_dml import distribute
+from keras_dml.config import resolve
+from keras_dml.errors import UsageError
+from keras_dml.run import agreement
+
+CONFIG = resolve("norm_softmax", "digits")
+
+
+def with_another_worker(monkeypatch, change):
+    """This process is the chief of two; `change` is what the other has."""
+    monkeypatch.setattr(distribute, "num_workers", lambda: 2)
+    monkeypatch.setattr(
+        distribute, "gather", lambda record: [record, record | change]
+    )
+    monkeypatch.setattr(agreement, "worker_name", lambda index: "worker 1")
+
+
+def test_equal_workers_agree(monkeypatch):
+    with_another_worker(monkeypatch, {})
+    agreement.check_same_settings(CONFIG)
+
+
+@pytest.mark.parametrize("library", agreement.LIBRARIES)
+def test_another_version_is_named(monkeypatch, library):
+    version = importlib.metadata.version(library)
+    with_another_worker(monkeypatch, {f"the version of {library}": "0.0.1"})
+    with pytest.raises(UsageError) as caught:
+        agreement.check_same_settings(CONFIG)
+    assert (
+        f"the version of {library} is {version!r} on the chief and '0.0.1' "
+        "on worker 1"
+    ) in str(caught.value)
+
+
+def test_only_some_of_many_differences_are_told(monkeypatch):
+    change = {f"`sampling.{name}`": 1 for name in "abcdefg"}
+    with_another_worker(monkeypatch, change | {"`seed`": 9})
+    with pytest.raises(UsageError, match=r"`sampling.a`.*and \d+ more"):
+        agreement.check_same_settings(CONFIG)
+
+
+def test_where_the_data_lie_may_differ(monkeypatch):
+    seen = {}
+
+    def gather(record):
+        seen.update(record)
+        return [record, record]
+
+    with_another_worker(monkeypatch, {})
+    monkeypatch.setattr(distribute, "gather", gather)
+    agreement.check_same_settings(CONFIG)
+    assert not [key for key in seen if "data_dir" in key]
+    assert "`seed`" in seen
