@@ -29,6 +29,10 @@ def compare(
         str | None,
         typer.Option(help="Compare these on SOURCE: NAME[:PRESET],..."),
     ] = None,
+    arms: Annotated[
+        str | None,
+        typer.Option(help="Only these lines of the plan: NAME,NAME."),
+    ] = None,
     seeds: Annotated[
         str | None,
         typer.Option(help="Train each with these: 0,1,2.", show_default="0"),
@@ -87,6 +91,8 @@ def compare(
     Start the same command again to go on where it was stopped.
     """
     plan, name = _plan(plan_or_source, recipes)
+    if arms is not None:
+        plan = _only(plan, _words(arms) or [])
     plan = _changed(
         plan,
         {
@@ -161,6 +167,34 @@ def _plan(plan_or_source: str, recipes: str | None) -> "tuple[PlanConfig, str]":
         }
     )
     return plan, f"{name}-comparison"
+
+
+def _only(plan: "PlanConfig", names: list[str]) -> "PlanConfig":
+    """The plan with some of its arms, and the findings about them."""
+    from keras_dml.config.plans import parse_plan
+    from keras_dml.naming import nearest
+    from keras_dml.protocols.jobs import arms
+
+    listed = {arm.name: arm for arm in arms(plan)}
+    unknown = [name for name in names if name not in listed]
+    if unknown or not names:
+        raise UsageError(
+            "`--arms` takes lines of the plan, joined by commas. Received: "
+            f"{unknown[0] if unknown else ''!r}. Nearest: "
+            f"{nearest(unknown[0] if unknown else '', listed)}."
+        )
+    values = plan.model_dump(mode="json")
+    values["recipes"] = []
+    values["arms"] = [listed[name].model_dump() for name in names]
+    values["findings"] = [
+        finding
+        for finding in values["findings"]
+        if {*finding["better"], *finding["than"]} <= {*names}
+    ]
+    values["paper_values"] = [
+        value for value in values["paper_values"] if value["arm"] in names
+    ]
+    return parse_plan(values)
 
 
 def _changed(

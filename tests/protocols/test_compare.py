@@ -126,6 +126,16 @@ def test_dry_run_writes_nothing(tmp_path):
     assert not folder.exists()
 
 
+def test_some_arms_of_a_plan(tmp_path):
+    arguments = ("demo", "--no-estimate", "--dry-run", "--json")
+    folder = ("--output", tmp_path / "plan")
+    done = run(*arguments, *folder, "--arms", "triplet,norm_softmax")
+    assert json.loads(done.stdout)["left"] == 4
+    wrong = run(*arguments, *folder, "--arms", "tripplet", check=False)
+    assert wrong.returncode == 2
+    assert "Nearest: 'triplet'" in wrong.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.data
 def test_small_tournament(test_data, tmp_path):
