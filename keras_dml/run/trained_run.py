@@ -168,6 +168,9 @@ def _images_of(
     data = load_run_data(config)
     if part == "test":
         return data.test
+    if config.data.validation == "test":
+        # An oracle's classes must not calibrate anything either.
+        return None
     return stage_data(data, config.stages[-1], config).validation
 
 

@@ -1,0 +1,139 @@
+"""The figures of docs/figures.md run, and show what the page says."""
+
+import importlib
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.conftest import ROOT
+
+FIGURES = ROOT / "docs" / "figures"
+
+
+@pytest.fixture(autouse=True)
+def figures_on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(FIGURES))
+
+
+def run(name, folder, *arguments):
+    """The numbers of a figure, whose picture is drawn."""
+    figure = importlib.import_module(name)
+    results = figure.main(["--output", str(folder), "--quick", *arguments])
+    with Image.open(folder / f"{name}.png") as picture:
+        assert min(picture.size) >= 300
+        colours = picture.convert("RGB").getcolors(1 << 20)
+    assert len(colours) > 20
+    return figure, results
+
+
+def test_page_names_every_program_and_its_pictures_are_there():
+    page = (ROOT / "docs" / "figures.md").read_text()
+    for path in FIGURES.glob("*.py"):
+        if "def main(" in path.read_text():
+            assert f"`docs/figures/{path.name}`" in page
+    shown = set(re.findall(r"\(figures/(\w+)\.png\)", page))
+    assert shown
+    assert shown == {path.stem for path in FIGURES.glob("*.png")}
+    for path in FIGURES.glob("*.png"):
+        assert path.stat().st_size < 120_000
+
+
+def test_low_temperature_refines_the_boundary_of_a_softmax(tmp_path):
+    figure, results = run("two_moons", tmp_path, "--seeds", "1")
+    softmax = [
+        results["plain softmax", name] for name in ("1", "1/3", "1/9", "1/27")
+    ]
+    accuracies = [result["train"][0] for result in softmax]
+    assert accuracies[0] < accuracies[1] < min(accuracies[2:])
+    assert min(accuracies[2:]) > accuracies[0] + 0.04
+    unsure = [result["unsure"][0] for result in softmax]
+    assert unsure == sorted(unsure, reverse=True)
+    assert unsure[-1] < 0.5 * unsure[0]
+    # With embeddings of length 1 no temperature is that far behind.
+    plus_plus = [results["ProxyNCA++", n] for n in figure.TEMPERATURES]
+    assert min(r["train"][0] for r in plus_plus) > accuracies[0] + 0.02
+
+
+def test_heating_makes_the_digits_it_trains_on_more_compact(tmp_path):
+    figure, results = run("heated_digits", tmp_path, "--seeds", "1")
+    assert set(results) == set(figure.QUICK)
+    (fixed,), (heated,) = results["alpha = 16"], results[figure.HEATED]
+    assert heated["spread"] < 0.9 * fixed["spread"]
+    for run_ in (fixed, heated):
+        assert run_["embeddings"].shape == (len(run_["labels"]), 2)
+        assert run_["accuracy"] > 0.7
+        assert run_["spread"] < run_["test_spread"]
+
+
+def test_spread_is_the_mean_angle():
+    figure = importlib.import_module("heated_digits")
+    angles = np.radians([10.0, 30.0, 100.0, 100.0])
+    rows = 3.0 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    assert figure.spread(rows, np.array([0, 0, 1, 1])) == pytest.approx(5.0)
+
+
+def test_gradients_are_those_of_the_formula(tmp_path):
+    figure, results = run("gradient_size", tmp_path)
+    for name in ("alpha", "length"):
+        np.testing.assert_allclose(
+            results[name], results[f"{name}_closed"], rtol=1e-10, atol=1e-12
+        )
+    hard = results["alpha"][: len(figure.HARD)]
+    easy = results["alpha"][len(figure.HARD) :]
+    assert (np.diff(hard) > 0).all()
+    # Two terms are left: alpha times the distance of the two proxies, and
+    # half of that on the boundary.
+    distance = 2 * np.sin(np.pi / 10)
+    top = figure.VALUES[-1] * distance
+    np.testing.assert_allclose(hard[:, -1] / top, [1, 1, 1, 0.5], rtol=0.01)
+    assert (easy.argmax(axis=1) < len(figure.VALUES) - 1).all()
+    assert (np.diff(easy.argmax(axis=1)) < 0).all()
+    assert (easy[:, -1] < 0.1 * easy.max(axis=1)).all()
+    # A small alpha gives all samples nearly the same.
+    first = results["alpha"][:, 0]
+    assert first.max() < 1.02 * first.min()
+    # Long embeddings: constant for hard samples, nothing for easy ones.
+    length = results["length"]
+    np.testing.assert_allclose(length[:3, -1], distance, rtol=0.01)
+    assert length[len(figure.HARD) :, -1].max() < 0.01
+
+
+def test_easy_gradient_of_two_classes_peaks_where_it_should():
+    figure = importlib.import_module("gradient_size")
+    proxies, rows = figure.circle(range(2), 2), figure.circle(figure.EASY, 2)
+    dense = np.linspace(0.1, 60, 6000)
+    easy = np.array([figure.closed_formula(rows, proxies, v) for v in dense]).T
+    # g = 2 a / (1 + exp(a m)) is largest where 1 + exp(a m) = a m exp(a m).
+    angles = np.pi * np.array(figure.EASY)
+    margins = 2 * np.cos(angles)
+    np.testing.assert_allclose(
+        dense[easy.argmax(axis=1)], 1.2784645 / margins, atol=0.02
+    )
+
+
+def test_decays_of_the_layer_are_those_drawn(tmp_path):
+    figure, results = run("isa_decay", tmp_path)
+    for decay in figure.DECAYS:
+        values = results[decay]
+        assert values[0] == pytest.approx(1.0)
+        assert (np.diff(values) <= 1e-6).all()
+        np.testing.assert_allclose(
+            results["measured"][decay], values[figure.MEASURED], atol=1e-5
+        )
+    sigma, bound = results["sigma"], results["lower_bound"]
+    assert (sigma >= bound - 1e-6).all()
+    # From E = 2.15 on; here from the third row.
+    assert (bound[3:] >= results["reciprocal"][3:]).all()
+    for n, value in {200: 1.0, 300: 0.968, 460: 0.370, 600: 0.217}.items():
+        assert sigma[n] == pytest.approx(value, abs=2e-3)
+    limit = 1 / (1 + np.log(101))
+    assert sigma[-1] == pytest.approx(limit, abs=2e-3)
+    lengths = results["search_length"]
+    for sensitivity in figure.SENSITIVITIES:
+        easy, hard = lengths[sensitivity, 1.0], lengths[sensitivity, 0.0]
+        assert (np.diff(hard) <= 1e-6).all()
+        assert hard[-1] < 0.5 * hard[0]
+        assert (hard > easy).all()  # harder classes search further
+        assert hard[0] == pytest.approx(1.1 + sensitivity)
