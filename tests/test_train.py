@@ -59,6 +59,7 @@ def test_run_folder_holds_what_the_contract_names(finished):
         "history.csv",
         "log.txt",
         "metrics.json",
+        "per_query.npz",
         "tensorboard",
     }
     assert {entry.name for entry in (folder / "export").iterdir()} >= {

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 
-def parse(description, argv=None, seeds=None):
+def parse(description, argv=None, seeds=None, data=False):
     """The arguments of a figure.
 
     Args:
@@ -16,11 +16,17 @@ def parse(description, argv=None, seeds=None):
         argv: List of strings. Defaults to `None`: those of the process.
         seeds: Integer, over how many seeds numbers are averaged. Defaults to
             `None`: the figure has one seed.
+        data: Boolean, whether it needs the folder of Omniglot. Defaults to
+            `False`.
     """
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument(
         "--output", default=".", help="folder of the picture (default: here)"
     )
+    if data:
+        parser.add_argument(
+            "--data-dir", required=True, help="folder that holds Omniglot"
+        )
     parser.add_argument("--seed", type=int, default=0)
     if seeds is not None:
         parser.add_argument(
@@ -41,7 +47,9 @@ def save(figure: Figure, folder, name: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=100)
-    picture = Image.open(buffer).convert("RGB").quantize(128)
+    picture = Image.open(buffer).convert("RGB")
+    # Without dithering, which looks like noise and does not compress.
+    picture = picture.quantize(128, dither=Image.Dither.NONE)
     picture.save(path, optimize=True)
     print(path)
     return path

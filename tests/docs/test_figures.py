@@ -56,6 +56,7 @@ def test_low_temperature_refines_the_boundary_of_a_softmax(tmp_path):
     assert min(r["train"][0] for r in plus_plus) > accuracies[0] + 0.02
 
 
+@pytest.mark.slow
 def test_heating_makes_the_digits_it_trains_on_more_compact(tmp_path):
     figure, results = run("heated_digits", tmp_path, "--seeds", "1")
     assert set(results) == set(figure.QUICK)
@@ -137,3 +138,65 @@ def test_decays_of_the_layer_are_those_drawn(tmp_path):
         assert hard[-1] < 0.5 * hard[0]
         assert (hard > easy).all()  # harder classes search further
         assert hard[0] == pytest.approx(1.1 + sensitivity)
+
+
+@pytest.mark.data
+def test_seen_classes_are_found_better_than_unseen_ones(tmp_path, test_data):
+    data = ("--data-dir", str(test_data))
+    figure, results = run("seen_and_unseen", tmp_path, *data, "--seeds", "1")
+    for curves in results.values():
+        assert curves["seen"].shape == curves["unseen"].shape == (1, 1)
+        assert curves["seen"][0, -1] > curves["unseen"][0, -1]
+    seen = {name: curves["seen"][0, -1] for name, curves in results.items()}
+    assert len(set(seen.values())) == len(figure.LOSSES)
+
+
+@pytest.mark.data
+def test_training_spreads_images_and_finds_proxies(tmp_path, test_data):
+    data = ("--data-dir", str(test_data))
+    figure, results = run("similarity_map", tmp_path, *data)
+    for loss in figure.LOSSES:
+        before, after = (results[loss, epoch] for epoch in (0, 3))
+        np.testing.assert_allclose(np.diag(after["cosines"]), 1, atol=1e-5)
+        assert after["different"] < before["different"] - 0.1
+        assert after["own"] - after["other"] > 0.1
+        assert abs(before["own"] - before["other"]) < 0.05
+    # Normalized softmax brings images to their proxies first.
+    own = {loss: results[loss, 3]["own"] for loss in figure.LOSSES}
+    assert max(own, key=own.get) == "norm_softmax"
+
+
+@pytest.mark.data
+def test_map_holds_images_and_proxies(tmp_path, test_data):
+    data = ("--data-dir", str(test_data))
+    figure, results = run("proxies_by_epoch", tmp_path, *data)
+    for loss in figure.LOSSES:
+        early, late = (results[loss, epoch] for epoch in (1, 3))
+        assert early["places"].shape == (
+            len(early["labels"]) + 40,
+            2,
+        )
+        assert late["nearest"] > early["nearest"]
+    beside = {k: results[k, 3]["beside_a_proxy"] for k in figure.LOSSES}
+    assert beside["norm_softmax"] < beside["proxy_anchor"]
+
+
+def test_cosines_of_a_handful():
+    figure = importlib.import_module("proxies_by_epoch")
+    images = np.array([[1.0, 0.0], [0.0, 1.0]])
+    proxies = np.array([[0.6, 0.8], [0.8, 0.6]])
+    numbers = figure.numbers(images, proxies, np.array([0, 1]))
+    assert numbers["own"] == pytest.approx(0.6)
+    assert numbers["other"] == pytest.approx(0.8)
+    assert numbers["proxies"] == pytest.approx(0.96)
+    assert numbers["nearest"] == 0.0
+    assert numbers["beside_a_proxy"] == 1.0
+
+
+@pytest.mark.data
+def test_average_pooling_suits_characters(tmp_path, test_data):
+    data = ("--data-dir", str(test_data))
+    figure, results = run("sensitivity", tmp_path, *data, "--seeds", "1")
+    assert set(results) == set(figure.QUICK)
+    (most, average) = results["k"].values()
+    assert average[0] > most[0] + 0.02
