@@ -12,6 +12,7 @@ import pytest
 
 from keras_dml import train
 from keras_dml.config import resolve
+from keras_dml.run import one_run
 from keras_dml.run.checkpoint import load_checkpoint
 from tests.conftest import ROOT
 from tests.distribute.processes import PATIENCE, Workers, free_ports
@@ -55,7 +56,7 @@ def fit_here(folder, recipe, source, **flags):
         overrides=overrides(RATES[recipe]),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "export_compared", lambda *args: None)
+        patch.setattr(one_run, "export_compared", lambda *args: None)
         train.fit(config, folder)
     return folder
 

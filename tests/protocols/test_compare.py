@@ -159,7 +159,7 @@ def test_small_tournament(test_data, tmp_path):
     report = (folder / "report.md").read_text(encoding="utf-8")
     for part in ("## Results", "## Ranks", "## Findings", "## Figures"):
         assert part in report
-    assert (folder / "figures" / "critical_difference_map_r.png").is_file()
+    assert (folder / "figures" / "critical-difference-map-r.png").is_file()
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,15 @@ def test_cores_are_shared_out(tmp_path):
     assert alone.threads == [None]
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C as in a shell; a process in its background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_all_trainings_and_waits_for_them(tmp_path, number):
     jobs, start = some_jobs(4), Scripts(WAIT)

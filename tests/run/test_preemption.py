@@ -10,6 +10,7 @@ import pytest
 from keras_dml import train
 from keras_dml.config import resolve
 from keras_dml.distribute import PreemptedError
+from keras_dml.run import one_run
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.preemption import Preemption, heeding_sigterm
 from keras_dml.run.recorder import RunRecorder
@@ -69,7 +70,7 @@ def whole(tmp_path_factory):
     """The last checkpoint of a run that was left alone."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "export_compared", lambda *args: None)
+        patch.setattr(one_run, "export_compared", lambda *args: None)
         train.fit(settings(), folder)
     return load_checkpoint(folder / "checkpoints" / "last.npz")
 
@@ -79,7 +80,7 @@ def test_stopped_in_an_epoch_it_ends_as_if_it_had_not(
     tmp_path, monkeypatch, whole, step
 ):
     """In its middle, where it is saved, and in the last step of it."""
-    monkeypatch.setattr(train, "export_compared", lambda *args: None)
+    monkeypatch.setattr(one_run, "export_compared", lambda *args: None)
 
     def at_step(self, batch, logs=None):
         if (self.state.epoch, batch) == (1, step):
