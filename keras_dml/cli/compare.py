@@ -263,6 +263,7 @@ def _summary(result: "Comparison") -> dict[str, Any]:
         "folder": str(result.folder),
         "report": str(result.report) if result.report else None,
         **{key: result.count(key) for key in ("done", "failed", "left")},
+        "trials_left": result.trials_left,
         "seconds_estimated": result.seconds,
         "errors": result.failed,
     }

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.search_section import SearchConfig, Space
 from keras_dml.config.sections import Count, Fraction, Section
 
 
@@ -40,11 +40,16 @@ class BudgetConfig(Section):
 
 
 class ArmConfig(Section):
-    """One line of a table: a recipe, and what is changed in it."""
+    """One line of a table: a recipe, and what is changed in it.
+
+    `space` is what the search of the plan tries for this arm, beside what it
+    tries for all.
+    """
 
     name: str
     recipe: str | None = None
     set: dict[str, Any] = {}
+    space: Space = {}
 
 
 class CaseConfig(Section):
@@ -140,5 +145,35 @@ class PlanConfig(Section):
             raise ValueError(
                 f"the arms {bare} name no `recipe`; give each its own, or "
                 "the plan exactly one in `recipes`"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _every_arm_has_something_to_search(self):
+        spaces = {arm.name: arm.space for arm in self.arms}
+        if not self.arms or len(self.recipes) > 1:
+            spaces |= {recipe: {} for recipe in self.recipes}
+        if self.search is None:
+            idle = [name for name, space in spaces.items() if space]
+            if idle:
+                raise ValueError(
+                    f"the arms {idle} have a `space`, but the plan has no "
+                    "`search` that would try it"
+                )
+            return self
+        empty = []
+        for name, space in spaces.items():
+            searched = self.search.with_space(space).space
+            empty += [] if searched else [name]
+            fixed = sorted({*searched} & {*self.grid})
+            if fixed:
+                raise ValueError(
+                    f"a setting is either searched or in `grid`; both: {fixed}"
+                )
+        if empty:
+            raise ValueError(
+                f"there is nothing to search for {empty}: `search.space` and "
+                "the `space` of an arm map settings, such as `model.scale`, "
+                "to a list of values or to `low` and `high`"
             )
         return self

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    BeforeValidator,
     Field,
     FiniteFloat,
     ValidationError,
-    field_validator,
     model_validator,
 )
 
@@ -74,6 +74,29 @@ class RangeConfig(Section):
             )
 
 
+def _read_space(space: Any) -> Any:
+    """Settings with their values, all mistakes named at once."""
+    if not isinstance(space, Mapping):
+        raise ValueError(
+            "`space` must map settings, such as `model.scale`, to a list "
+            "of values or to `low` and `high`"
+        )
+    read, mistakes = {}, []
+    for key, values in space.items():
+        try:
+            read[key] = _read_values(values)
+        except ValueError as error:
+            mistakes.append(f"`{key}`: {_sentence(error)}")
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
+    return read
+
+
+Space = Annotated[
+    dict[str, RangeConfig | list[Any]], BeforeValidator(_read_space)
+]
+
+
 class PruneConfig(Section):
     """When a training that is worse than half of the others is stopped.
 
@@ -86,11 +109,14 @@ class PruneConfig(Section):
 
 
 class SearchConfig(Section):
-    """Which settings a search tries, and which validation metric decides."""
+    """Which settings a search tries, and which validation metric decides.
+
+    In a plan, `space` is what all arms try; arms may add to it.
+    """
 
     kind: Literal["tpe", "grid", "random"] = "tpe"
     trials: Count | None = None
-    space: dict[str, RangeConfig | list[Any]]
+    space: Space = {}
     monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
     prune: bool | PruneConfig | None = None
     seed: Annotated[int, Field(ge=0)] = 0
@@ -126,23 +152,21 @@ class SearchConfig(Section):
         prunes = self.kind != "grid" if self.prune is None else self.prune
         return PruneConfig() if prunes else None
 
-    @field_validator("space", mode="before")
-    @classmethod
-    def _read_space(cls, space):
-        if not isinstance(space, Mapping) or not space:
-            raise ValueError(
-                "`space` must map settings, such as `model.scale`, to a list "
-                "of values or to `low` and `high`"
+    def with_space(self, space: Mapping[str, Any]) -> "SearchConfig":
+        """The search with more settings, which win over those of its own.
+
+        Raises:
+            ValueError: If it is a grid and a setting has a range.
+        """
+        try:
+            return SearchConfig.model_validate(
+                {
+                    **dict(self),
+                    "space": {**self.space, **space},
+                }
             )
-        read, mistakes = {}, []
-        for key, values in space.items():
-            try:
-                read[key] = _read_values(values)
-            except ValueError as error:
-                mistakes.append(f"`{key}`: {_sentence(error)}")
-        if mistakes:
-            raise ValueError("; ".join(mistakes))
-        return read
+        except ValidationError as error:
+            raise ValueError(_sentence(error)) from error
 
     @model_validator(mode="after")
     def _grid_of_lists(self):

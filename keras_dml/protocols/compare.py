@@ -5,26 +5,29 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from keras_dml.config.plan_sections import PlanConfig, ProtocolConfig
+from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.console import logger, progress_bar
-from keras_dml.errors import RunError
+from keras_dml.errors import RunError, UsageError
+from keras_dml.protocols.announce import announce
 from keras_dml.protocols.check import check_jobs
 from keras_dml.protocols.concatenated import concatenated
-from keras_dml.protocols.estimate import estimate_seconds
-from keras_dml.protocols.jobs import Job, arms, make_jobs, with_changes
+from keras_dml.protocols.jobs import Job, make_jobs
 from keras_dml.protocols.plan_folder import PlanFolder
-from keras_dml.protocols.protocol import (
-    budget_in_words,
-    protocol_in_words,
-    under_protocol,
+from keras_dml.protocols.plan_searches import (
+    PlanSearch,
+    best_settings,
+    check_searches,
+    plan_searches,
+    run_searches,
 )
+from keras_dml.protocols.protocol import budget_in_words, protocol_in_words
 from keras_dml.protocols.records import RunRecord
 from keras_dml.protocols.report import write_comparison
 from keras_dml.protocols.results import collect, write_results
 from keras_dml.protocols.runner import Runner
-from keras_dml.run.folder import RunFolder
+from keras_dml.protocols.search_result import ArmSearch
+from keras_dml.protocols.wording import duration
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,14 +38,16 @@ class Comparison:
         folder: The plan's folder.
         records: Its runs.
         report: The page about them, or `None` after a dry run.
-        seconds: How long the runs that are left will take one after the
+        seconds: How long what is left will take, one training after the
             other, if that was measured.
+        trials_left: Trials of searches that come before the runs.
     """
 
     folder: Path
     records: list[RunRecord]
     report: Path | None = None
     seconds: float | None = None
+    trials_left: int = 0
 
     def count(self, status: str) -> int:
         """How many runs are `"done"`, `"failed"` or `"left"`."""
@@ -95,64 +100,46 @@ def compare(
     """
     place = PlanFolder(folder)
     place.check(plan)
-    jobs = check_jobs(make_jobs(plan), plan.protocol)
+    jobs, searches = _checked(plan, place)
     if dry_run:
-        seconds = _announce(jobs, place, processes, estimate, keep=False)
-        return Comparison(place.path, collect(jobs, place.path), None, seconds)
+        seconds = announce(jobs, searches, place.path, processes, estimate)
+        return Comparison(
+            place.path,
+            collect(jobs, place.path),
+            seconds=seconds,
+            trials_left=sum(search.left for search in searches),
+        )
     with contextlib.closing(place):
         place.open(plan)
-        if plan.search is not None:
-            changes = _search(plan, place, processes)
-            jobs = check_jobs(make_jobs(plan, changes), plan.protocol)
-        seconds = _announce(jobs, place, processes, estimate, keep=True)
+        seconds = announce(
+            jobs, searches, place.path, processes, estimate, place.estimate
+        )
+        found = run_searches(searches, processes)
+        if found:
+            settings = best_settings(found)
+            jobs = check_jobs(make_jobs(plan, settings), plan.protocol)
         failed = _run(jobs, place, processes)
-        return _finish(plan, jobs, place, failed, seconds)
+        return _finish(plan, jobs, place, failed, found, seconds)
 
 
-def write_plan_report(plan: PlanConfig, folder: str | Path) -> Comparison:
-    """Writes tables and report anew from the runs that are there.
-
-    Args:
-        plan: The plan.
-        folder: Its folder.
-    """
-    place = PlanFolder(folder)
-    place.check(plan)
-    jobs = check_jobs(make_jobs(plan), plan.protocol)
-    return _finish(plan, jobs, place, {}, None)
-
-
-def _announce(
-    jobs: Sequence[Job],
-    place: PlanFolder,
-    processes: int,
-    estimate: bool,
-    keep: bool,
-) -> float | None:
-    """Says how many runs there are and about how long they will take."""
-    runs = {job.run: job for job in jobs}
-    left = [
-        job
-        for job in runs.values()
-        if not RunFolder(place.path / "runs" / job.run).finished
-    ]
-    logger.info(
-        "%d runs, %d of them finished, %d to go.",
-        len(runs),
-        len(runs) - len(left),
-        len(left),
-    )
-    if not left or not estimate:
-        return None
-    seconds = estimate_seconds(left, place.estimate if keep else None)
-    logger.info(
-        "About %s one after the other%s, measured on a few steps.",
-        duration(seconds),
-        f"; less with {processes} at once, as far as the cores go"
-        if processes > 1
-        else "",
-    )
-    return seconds
+def _checked(
+    plan: PlanConfig, place: PlanFolder
+) -> tuple[list[Job], list[PlanSearch]]:
+    """What the plan trains; every mistake of runs and searches at once."""
+    mistakes: dict[str, None] = {}
+    jobs: list[Job] = []
+    searches: list[PlanSearch] = []
+    try:
+        jobs = check_jobs(make_jobs(plan), plan.protocol)
+    except UsageError as error:
+        mistakes |= dict.fromkeys(str(error).splitlines())
+    try:
+        searches = plan_searches(plan, place.path)
+    except UsageError as error:
+        mistakes |= dict.fromkeys(str(error).splitlines())
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return jobs, check_searches(searches, plan)
 
 
 def _run(
@@ -194,6 +181,7 @@ def _finish(
     jobs: Sequence[Job],
     place: PlanFolder,
     failed: Mapping[str, str],
+    found: Sequence[ArmSearch],
     seconds: float | None,
 ) -> Comparison:
     records = collect(jobs, place.path, failed)
@@ -215,50 +203,6 @@ def _finish(
         about=" ".join([plan.about.strip(), plan.paper]).strip(),
         protocol=protocol_in_words(plan.protocol),
         budget=budget_in_words(plan.budget),
+        searches=found,
     )
     return Comparison(place.path, records, report, seconds)
-
-
-def _search(
-    plan: PlanConfig, place: PlanFolder, processes: int
-) -> dict[str, dict[str, Any]]:
-    """The best settings of every arm on every source, on validation classes."""
-    from keras_dml.protocols.search import run_search
-
-    assert plan.search is not None
-    protocol = plan.protocol
-    if protocol.kind != "fixed_validation":
-        protocol = ProtocolConfig()
-    found: dict[str, dict[str, Any]] = {}
-    for source in plan.sources:
-        for arm in arms(plan):
-
-            def make_config(changes, number, source=source, arm=arm):
-                config = with_changes(plan, source, arm, changes)
-                return under_protocol(config, protocol)
-
-            name = f"{Path(source).stem}-{arm.name}".replace(":", "_")
-            result = run_search(
-                plan.search,
-                make_config,
-                place.path / "search" / name,
-                processes=processes,
-            )
-            found[f"{source}/{arm.name}"] = dict(result.best.parameters)
-    return found
-
-
-def duration(seconds: float) -> str:
-    """A length of time in words.
-
-    Example:
-
-    >>> duration(100), duration(5400)
-    ('1 min 40 s', '1 h 30 min')
-    """
-    seconds = round(seconds)
-    if seconds < 60:
-        return f"{seconds} s"
-    if seconds < 3600:
-        return f"{seconds // 60} min {seconds % 60} s"
-    return f"{seconds // 3600} h {seconds % 3600 // 60} min"

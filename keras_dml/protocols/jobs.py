@@ -23,6 +23,9 @@ from keras_dml.protocols.protocol import (
 )
 from keras_dml.protocols.records import RunRecord
 
+# What a search is of: source, backbone and arm.
+Searched = tuple[str, str | None, str]
+
 
 @dataclasses.dataclass(frozen=True)
 class Job:
@@ -47,7 +50,8 @@ class Job:
 
 
 def make_jobs(
-    plan: PlanConfig, changes: Mapping[str, Mapping[str, Any]] | None = None
+    plan: PlanConfig,
+    changes: Mapping[Searched, Mapping[str, Any]] | None = None,
 ) -> list[Job]:
     """All runs of a plan, in the order in which they are trained.
 
@@ -55,8 +59,8 @@ def make_jobs(
 
     Args:
         plan: The plan.
-        changes: Settings that a search has found, by source and arm. Defaults
-            to `None`.
+        changes: Settings that a search has found, by source, backbone and
+            arm. Defaults to `None`.
 
     Raises:
         UsageError: Naming every mistake in the plan.
@@ -78,7 +82,7 @@ def make_jobs(
                     continue
                 config, factors = config_or_mistake
                 for fold in fold_numbers(plan.protocol):
-                    job = _job(plan, arm, config, factors, fold)
+                    job = make_job(plan, arm, config, factors, fold)
                     run = _own_name(job, runs)
                     record = dataclasses.replace(job.record, run=run)
                     jobs.append(dataclasses.replace(job, record=record))
@@ -104,15 +108,31 @@ def arms(plan: PlanConfig) -> list[ArmConfig]:
     ]
 
 
+def backbones(plan: PlanConfig) -> list[str | None]:
+    """The networks of the plan; `None` is that of each recipe."""
+    return [*plan.backbones] or [None]
+
+
 def with_changes(
-    plan: PlanConfig, source: str, arm: ArmConfig, settings: Mapping[str, Any]
+    plan: PlanConfig,
+    source: str,
+    arm: ArmConfig,
+    settings: Mapping[str, Any],
+    backbone: str | None = None,
 ) -> RunConfig:
     """The run of an arm with more settings, for a search.
+
+    It has the plan's first embedding size and seed, and the first value of
+    each setting in its grid.
 
     Raises:
         UsageError: If a key or a value is wrong.
     """
-    return _resolved(plan, source, arm, {}, plan.seeds[0], settings)
+    model = {"backbone": backbone, "dim": plan.dims[0] if plan.dims else None}
+    first = {key: values[0] for key, values in plan.grid.items()}
+    return _resolved(
+        plan, source, arm, model, plan.seeds[0], {**first, **settings}
+    )
 
 
 def _configs(
@@ -120,17 +140,16 @@ def _configs(
     source: str,
     arm: ArmConfig,
     seed: int,
-    found: Mapping[str, Mapping[str, Any]],
+    found: Mapping[Searched, Mapping[str, Any]],
 ) -> Iterator[tuple[RunConfig, dict[str, Any]] | str]:
     """Each configuration of an arm with its factors, or what is wrong."""
-    backbones: list[str | None] = [*plan.backbones] or [None]
     dims: list[int | None] = [*plan.dims] or [None]
     for backbone, dim, values in itertools.product(
-        backbones, dims, list(itertools.product(*plan.grid.values()))
+        backbones(plan), dims, list(itertools.product(*plan.grid.values()))
     ):
         factors = dict(zip(plan.grid, values, strict=True))
         model = {"backbone": backbone, "dim": dim}
-        settings = {**factors, **found.get(f"{source}/{arm.name}", {})}
+        settings = {**factors, **found.get((source, backbone, arm.name), {})}
         try:
             yield (
                 _resolved(plan, source, arm, model, seed, settings),
@@ -185,13 +204,14 @@ def _holds(case: CaseConfig, source: str, backbone: str | None) -> bool:
     )
 
 
-def _job(
+def make_job(
     plan: PlanConfig,
     arm: ArmConfig,
     config: RunConfig,
     factors: Mapping[str, Any],
     fold: int | None,
 ) -> Job:
+    """One run, named after what tells it from the others of the plan."""
     label = ", ".join(
         [arm.name, *(f"{short_name(k)} {v}" for k, v in factors.items())]
     )

@@ -20,6 +20,7 @@ from keras_dml.protocols.findings import Finding, check_findings
 from keras_dml.protocols.paper import PaperValue
 from keras_dml.protocols.ranks import RankTable, rank_records
 from keras_dml.protocols.records import RunRecord
+from keras_dml.protocols.search_result import ArmSearch
 from keras_dml.protocols.summary import metric_of
 from keras_dml.protocols.table_formats import (
     Cell,
@@ -33,6 +34,7 @@ from keras_dml.protocols.tables import (
     findings_table,
     ranks_table,
     results_tables,
+    settings_table,
 )
 from keras_dml.protocols.wording import (
     counted,
@@ -61,6 +63,7 @@ def write_comparison(
     about: str = "",
     protocol: str = "",
     budget: str = "",
+    searches: Sequence[ArmSearch] = (),
     ranked_by: str | None = None,
 ) -> Path:
     """Writes `tables/`, `figures/` and `report.md` into a folder.
@@ -78,6 +81,8 @@ def write_comparison(
         about: A paragraph on what is compared. Defaults to `""`.
         protocol: A sentence on how epochs were chosen. Defaults to `""`.
         budget: A sentence on how long was trained. Defaults to `""`.
+        searches: What searches found before the runs, one an arm, network
+            and data set. Defaults to `()`.
         ranked_by: The metric of ranks and figures. Defaults to `"map@r"`
             where it is among the metrics, else the first.
 
@@ -116,6 +121,9 @@ def write_comparison(
         parts.append("## Findings")
         parts.append("\n".join(f"- {result.sentence}" for result in results))
         parts += _write_table(findings_table(results), folder)
+    if searches:
+        parts.append("## Settings found")
+        parts += _write_table(settings_table(searches), folder)
     parts += _figures(records, ranked_by, folder)
     parts += _unfinished(records)
     page = "\n\n".join(part.strip("\n") for part in parts if part)

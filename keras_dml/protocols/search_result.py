@@ -69,6 +69,23 @@ class SearchResult:
         return sum(trial.state == state for trial in self.trials)
 
 
+@dataclass(frozen=True)
+class ArmSearch:
+    """What the search of one arm of a plan came to.
+
+    Args:
+        source: The data.
+        backbone: The network; `None` is the recipe's own.
+        arm: Name of the arm.
+        result: Its trials.
+    """
+
+    source: str
+    backbone: str | None
+    arm: str
+    result: SearchResult
+
+
 def write_trials(path: Path, trials: Sequence[SearchTrial]) -> None:
     """Writes the trials as CSV, one row each, one column per setting."""
     buffer = io.StringIO()

@@ -107,6 +107,11 @@ class SearchSpace:
             UsageError: Naming all mistakes, or if the runs have no validation
                 classes.
         """
+        if not self._values:
+            raise UsageError(
+                "`search.space` is empty: it must map settings, such as "
+                "`model.scale`, to a list of values or to `low` and `high`."
+            )
         reference = self.reference()
         mistakes: dict[str, None] = {}
         for key, values in self._values.items():

@@ -20,6 +20,7 @@ from keras_dml.protocols.finding_result import FindingResult, bounds
 from keras_dml.protocols.paper import PaperColumn, PaperValue, paper_columns
 from keras_dml.protocols.ranks import RankTable
 from keras_dml.protocols.records import RunRecord
+from keras_dml.protocols.search_result import ArmSearch
 from keras_dml.protocols.summary import Summary, summarize_arms
 from keras_dml.protocols.table_formats import Cell, Column, Table
 from keras_dml.protocols.wording import (
@@ -120,6 +121,43 @@ def findings_table(results: Sequence[FindingResult]) -> Table:
         Column("verdict", numeric=False),
     )
     return Table("findings", findings_caption(), columns, tuple(rows))
+
+
+def settings_table(searches: Sequence[ArmSearch]) -> Table:
+    """The best settings of each search, and what they reached."""
+    rows = []
+    for search in searches:
+        result = search.result
+        network = f", {search.backbone}" if search.backbone else ""
+        settings = ", ".join(
+            f"{key} {value}" for key, value in result.best.parameters.items()
+        )
+        value = result.best.value or math.nan
+        rows.append(
+            (
+                Cell(search.arm),
+                Cell(f"{source_title(search.source)}{network}"),
+                Cell(settings),
+                Cell(f"{value:.3f}", (_exact(value),)),
+                Cell(str(len(result.trials))),
+                Cell(str(result.count("pruned"))),
+            )
+        )
+    metric = metric_title(searches[0].result.metric)
+    return Table(
+        "settings",
+        "Chosen on validation classes: the best of several values there is "
+        "too high by chance, and not what the test classes give.",
+        (
+            Column("arm", numeric=False),
+            Column("data", numeric=False),
+            Column("settings", numeric=False),
+            Column(f"validation {metric}"),
+            Column("trials"),
+            Column("stopped early"),
+        ),
+        tuple(rows),
+    )
 
 
 def _interval_cell(interval: Summary | Difference | None) -> Cell:

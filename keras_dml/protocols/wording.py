@@ -37,6 +37,22 @@ def counted(count: int, singular: str) -> str:
     return f"{count} {singular}{'' if count == 1 else 's'}"
 
 
+def duration(seconds: float) -> str:
+    """A length of time in words.
+
+    Example:
+
+    >>> duration(100), duration(5400)
+    ('1 min 40 s', '1 h 30 min')
+    """
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+
+
 def listed(names: Iterable[object]) -> str:
     """Names with commas and an `and`.
 

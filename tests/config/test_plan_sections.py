@@ -9,6 +9,28 @@ from keras_dml.config.plans import (
 from keras_dml.config.yaml_files import parse_yaml
 from keras_dml.errors import UsageError
 
+SCALES = {"model.scale": [4, 8]}
+RATES = {"optimizer.backbone.lr": {"low": 0.001, "high": 0.1, "log": True}}
+
+
+def test_an_arm_adds_to_what_all_search():
+    plan = parse_plan(
+        {
+            "title": "T",
+            "sources": ["digits"],
+            "arms": [
+                {"name": "a", "recipe": "ln"},
+                {"name": "b", "recipe": "bn", "space": RATES},
+            ],
+            "search": {"space": SCALES},
+        }
+    )
+    spaces = [
+        list(plan.search.with_space(arm.space).space) for arm in plan.arms
+    ]
+    assert spaces == [["model.scale"], ["model.scale", *RATES]]
+    assert parse_plan(parse_yaml(dump_plan(plan))) == plan
+
 
 def test_a_plan_is_read_back_as_it_was_written():
     for name in plan_names():
@@ -29,6 +51,29 @@ def test_a_plan_is_read_back_as_it_was_written():
         (
             {"recipes": ["ln", "bn"], "arms": [{"name": "wide"}]},
             r"\['wide'\] name no `recipe`",
+        ),
+        (
+            {"recipes": ["ln", "bn"], "search": {"kind": "tpe"}},
+            r"nothing to search for \['ln', 'bn'\]",
+        ),
+        (
+            {"arms": [{"name": "a", "recipe": "ln", "space": SCALES}]},
+            r"\['a'\] have a `space`, but the plan has no `search`",
+        ),
+        (
+            {
+                "recipes": ["ln"],
+                "search": {"space": SCALES},
+                "grid": {"model.scale": [2]},
+            },
+            r"either searched or in `grid`; both: \['model.scale'\]",
+        ),
+        (
+            {
+                "arms": [{"name": "a", "recipe": "ln", "space": RATES}],
+                "search": {"kind": "grid", "space": SCALES},
+            },
+            "a grid takes lists of values only",
         ),
     ],
 )

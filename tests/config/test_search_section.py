@@ -72,7 +72,6 @@ def test_reads_what_it_wrote():
 @pytest.mark.parametrize(
     "space, message",
     [
-        ({}, "must map settings"),
         ([1], "must map settings"),
         ({"lr": []}, "`lr`: expected a list of values"),
         ({"lr": 0.1}, "Received: 0.1"),
@@ -112,6 +111,17 @@ def test_a_grid_takes_no_ranges():
     space = {"model.dim": {"low": 64, "high": 128}, "model.scale": [4, 8]}
     with pytest.raises(ValidationError, match="Ranges: `model.dim`"):
         read(space, kind="grid")
+
+
+def test_more_settings_win_over_its_own():
+    section = read({"model.scale": [4, 8]}, trials=3)
+    wider = section.with_space({"model.scale": [16, 32], "lr": RATE})
+    assert wider.space["model.scale"] == [16, 32]
+    assert wider.space["lr"] == RangeConfig(**RATE)
+    assert wider.trials == 3
+    assert section.space == {"model.scale": [4, 8]}
+    with pytest.raises(ValueError, match="^a grid takes lists of values only"):
+        read({"model.scale": [4, 8]}, kind="grid").with_space({"lr": RATE})
 
 
 @pytest.mark.parametrize(
