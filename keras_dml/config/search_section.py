@@ -123,13 +123,14 @@ class SearchConfig(Section):
 
     @property
     def size(self) -> int | None:
-        """How many points the space has; `None` if it is continuous."""
+        """How many points there are; `None` if continuous or not known yet."""
         sizes = [
             len(values) if isinstance(values, list) else values.size
             for values in self.space.values()
         ]
         finite = [size for size in sizes if size is not None]
-        return math.prod(finite) if len(finite) == len(sizes) else None
+        whole = finite and len(finite) == len(sizes)
+        return math.prod(finite) if whole else None
 
     @property
     def budget(self) -> int:

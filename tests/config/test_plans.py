@@ -28,6 +28,7 @@ RUNS = {
     "omniglot_heating": 10 * 3,
     "omniglot_k_max": 7 * 3,
     "omniglot_proxy_isa": 8 * 3,
+    "omniglot_search": 2 * 3,
     "omniglot_small": 4 * 2,
     "omniglot_temperature": 17 * 3,
     "omniglot_tournament": 25 * 3,
@@ -98,6 +99,7 @@ TRIALS = {
     "proxynca_pp_appendix_d_search": 5,
     **{name: 50 for name in RUNS if name.startswith("deck_search")},
     "reality_check": 50,
+    "omniglot_search": 12,
 }
 DECK_LOSSES = {
     "Contrastive",

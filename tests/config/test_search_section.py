@@ -120,6 +120,8 @@ def test_more_settings_win_over_its_own():
     assert wider.space["lr"] == RangeConfig(**RATE)
     assert wider.trials == 3
     assert section.space == {"model.scale": [4, 8]}
+    assert section.budget == 2
+    assert read({}, trials=3).budget == 3
     with pytest.raises(ValueError, match="^a grid takes lists of values only"):
         read({"model.scale": [4, 8]}, kind="grid").with_space({"lr": RATE})
 

@@ -130,7 +130,7 @@ def test_names_stay_the_same():
 def test_found_settings_come_on_top():
     jobs = make_jobs(
         plan(recipes=["ln", "bn"], set={"model.scale": 4.0}),
-        {"digits/bn": {"model.scale": 9.0}},
+        {("digits", None, "bn"): {"model.scale": 9.0}},
     )
     assert [job.config.model.scale for job in jobs] == [4.0, 9.0]
 

@@ -7,6 +7,11 @@ import pytest
 
 from keras_dml.protocols.findings import check_findings
 from keras_dml.protocols.ranks import rank_arms
+from keras_dml.protocols.search_result import (
+    ArmSearch,
+    SearchResult,
+    SearchTrial,
+)
 from keras_dml.protocols.summary import summarize
 from keras_dml.protocols.table_formats import (
     Cell,
@@ -21,6 +26,7 @@ from keras_dml.protocols.tables import (
     findings_table,
     ranks_table,
     results_tables,
+    settings_table,
 )
 from tests.protocols.made_up import record, unfinished
 from tests.protocols.test_findings import MAX, pair_runs
@@ -335,3 +341,18 @@ def test_the_same_records_give_the_same_bytes(write):
         write(results_tables(list(records), METRICS)[0]) for _ in range(2)
     )
     assert first == second
+
+
+def test_settings_that_were_found():
+    trials = [
+        SearchTrial(0, {"model.scale": 4.0}, "complete", 0.5),
+        SearchTrial(1, {"model.scale": 8.0}, "complete", 0.61234),
+        SearchTrial(2, {"model.scale": 9.0}, "pruned", 0.7),
+    ]
+    result = SearchResult("map@r", trials)
+    table = settings_table([ArmSearch("data/shoes", "resnet50", "ln", result)])
+    assert [entry.text for entry in table.rows[0]] == [
+        *("ln", "shoes, resnet50", "model.scale 8.0", "0.612", "3", "1")
+    ]
+    assert "0.61234" in to_csv(table)
+    assert "validation MAP@R" in to_markdown(table)
