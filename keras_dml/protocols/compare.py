@@ -23,10 +23,10 @@ from keras_dml.protocols.plan_searches import (
 )
 from keras_dml.protocols.protocol import budget_in_words, protocol_in_words
 from keras_dml.protocols.records import RunRecord
-from keras_dml.protocols.report import write_comparison
+from keras_dml.protocols.report.comparison import write_comparison
 from keras_dml.protocols.results import collect, write_results
 from keras_dml.protocols.runner import Runner
-from keras_dml.protocols.search_result import ArmSearch
+from keras_dml.protocols.search.result import ArmSearch
 from keras_dml.protocols.wording import duration
 
 

@@ -24,9 +24,9 @@ from keras_dml.protocols.jobs import (
     with_changes,
 )
 from keras_dml.protocols.protocol import under_protocol
-from keras_dml.protocols.search_result import ArmSearch
-from keras_dml.protocols.search_space import MakeConfig, SearchSpace
-from keras_dml.protocols.search_study import import_optuna
+from keras_dml.protocols.search.result import ArmSearch
+from keras_dml.protocols.search.space import MakeConfig, SearchSpace
+from keras_dml.protocols.search.study import import_optuna
 from keras_dml.protocols.wording import slug, source_title
 
 _ENDED = ("complete", "pruned")
@@ -128,7 +128,7 @@ def run_searches(
     Raises:
         UsageError, RunError, PreemptedError: See `run_search`.
     """
-    from keras_dml.protocols.search import run_search
+    from keras_dml.protocols.search.run_search import run_search
 
     found = []
     for number, search in enumerate(searches):

@@ -4,11 +4,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from keras_dml.evaluation.bootstrap import Difference
-from keras_dml.protocols.captions import (
-    findings_caption,
-    ranks_caption,
-    results_caption,
-)
 from keras_dml.protocols.experiment import (
     Network,
     by_arm,
@@ -17,12 +12,21 @@ from keras_dml.protocols.experiment import (
     network_of,
 )
 from keras_dml.protocols.finding_result import FindingResult, bounds
-from keras_dml.protocols.paper import PaperColumn, PaperValue, paper_columns
 from keras_dml.protocols.ranks import RankTable
 from keras_dml.protocols.records import RunRecord
-from keras_dml.protocols.search_result import ArmSearch
+from keras_dml.protocols.report.captions import (
+    findings_caption,
+    ranks_caption,
+    results_caption,
+)
+from keras_dml.protocols.report.paper import (
+    PaperColumn,
+    PaperValue,
+    paper_columns,
+)
+from keras_dml.protocols.report.table_formats import Cell, Column, Table
+from keras_dml.protocols.search.result import ArmSearch
 from keras_dml.protocols.summary import Summary, summarize_arms
-from keras_dml.protocols.table_formats import Cell, Column, Table
 from keras_dml.protocols.wording import (
     experiment_title,
     metric_title,

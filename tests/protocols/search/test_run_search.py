@@ -16,8 +16,8 @@ import yaml
 
 from keras_dml.distribute import PreemptedError
 from keras_dml.errors import RunError, UsageError
-from keras_dml.protocols import search_figures
-from tests.protocols.search_command import (
+from keras_dml.protocols.search import figures
+from tests.protocols.search.command import (
     GRID,
     TPE,
     make_config,
@@ -26,7 +26,7 @@ from tests.protocols.search_command import (
     starter,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def changes(result):
@@ -49,7 +49,7 @@ def command(folder, section, **options):
     """The same search in a process of its own."""
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "tests.protocols.search_command"),
+            *(sys.executable, "-m", "tests.protocols.search.command"),
             *(folder, json.dumps(section), json.dumps(options)),
         ],
         cwd=ROOT,
@@ -67,7 +67,7 @@ def wait_for(condition, seconds=240.0):
 @pytest.fixture(autouse=True)
 def undrawn(monkeypatch):
     """Pictures take a second each time; `tpe` has some."""
-    monkeypatch.setattr(search_figures, "draw_search", lambda *_: [])
+    monkeypatch.setattr(figures, "draw_search", lambda *_: [])
 
 
 @pytest.fixture(scope="module")
@@ -301,7 +301,7 @@ def test_settings_that_do_not_go_together_fail_alone(tmp_path):
         return make_config(changes, number)
 
     from keras_dml.config.search_section import SearchConfig
-    from keras_dml.protocols.search import run_search
+    from keras_dml.protocols.search.run_search import run_search
 
     result = run_search(
         SearchConfig.model_validate(GRID),
@@ -397,7 +397,7 @@ def test_another_search_in_the_folder_is_refused(tpe, change):
 
 def test_another_configuration_in_the_folder_is_refused(tpe, monkeypatch):
     monkeypatch.setattr(
-        "tests.protocols.search_command.make_config",
+        "tests.protocols.search.command.make_config",
         lambda changes, number: make_config(
             {**changes, "model.scale": 7.0}, number
         ),

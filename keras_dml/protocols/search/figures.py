@@ -8,8 +8,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from keras_dml.config.search_section import RangeConfig, SearchConfig
-from keras_dml.protocols.drawing import COLOURS, GREY, save_figure, styled
-from keras_dml.protocols.search_result import SearchResult, SearchTrial
+from keras_dml.protocols.report.drawing import (
+    COLOURS,
+    GREY,
+    save_figure,
+    styled,
+)
+from keras_dml.protocols.search.result import SearchResult, SearchTrial
 from keras_dml.protocols.wording import metric_title
 
 COMPLETE, BEST, PRUNED = COLOURS[0], COLOURS[1], COLOURS[4]

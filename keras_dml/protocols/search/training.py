@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from keras_dml.distribute import PREEMPTED, RESTART
-from keras_dml.protocols.search_history import History, read_history
-from keras_dml.protocols.search_locks import is_locked
+from keras_dml.protocols.search.history import History, read_history
+from keras_dml.protocols.search.locks import is_locked
 from keras_dml.run.folder import RunFolder
 
 RESTARTS = 3

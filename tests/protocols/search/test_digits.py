@@ -7,7 +7,7 @@ import pytest
 
 from keras_dml.config import load_run_config, resolve
 from keras_dml.config.search_section import SearchConfig
-from keras_dml.protocols.search import run_search
+from keras_dml.protocols.search.run_search import run_search
 
 SMALL = {
     "data": {"folds": 2, "fold": 0},

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from keras_dml.protocols.experiment import Experiment, Network, trained_runs
-from keras_dml.protocols.paper import PaperColumn, places_in_words
 from keras_dml.protocols.ranks import RankTable
 from keras_dml.protocols.records import RunRecord
+from keras_dml.protocols.report.paper import PaperColumn, places_in_words
 from keras_dml.protocols.summary import (
     INTERVAL_IN_WORDS,
     STD_IN_WORDS,

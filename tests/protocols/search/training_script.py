@@ -1,6 +1,6 @@
 """A stand-in for a training: real files, real signals, no network.
 
-Called as `python search_training_script.py RUN SETTINGS`; SETTINGS is JSON:
+Called as `python training_script.py RUN SETTINGS`; SETTINGS is JSON:
 `peak`, `epochs`, `pause`, `code` (exits with it after the first epoch),
 `column`. It goes on from `history.csv`, as a training does.
 """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from keras_dml.protocols.drawing import (
+from keras_dml.protocols.report.drawing import (
     kept_apart,
     line_style,
     save_figure,

@@ -6,8 +6,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from keras_dml.protocols.drawing import COLOURS, styled, widest
-from keras_dml.protocols.panels import (
+from keras_dml.protocols.report.drawing import COLOURS, styled, widest
+from keras_dml.protocols.report.panels import (
     ABOVE,
     BELOW,
     EDGE,

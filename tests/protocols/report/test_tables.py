@@ -7,13 +7,7 @@ import pytest
 
 from keras_dml.protocols.findings import check_findings
 from keras_dml.protocols.ranks import rank_arms
-from keras_dml.protocols.search_result import (
-    ArmSearch,
-    SearchResult,
-    SearchTrial,
-)
-from keras_dml.protocols.summary import summarize
-from keras_dml.protocols.table_formats import (
+from keras_dml.protocols.report.table_formats import (
     Cell,
     Column,
     Table,
@@ -22,12 +16,18 @@ from keras_dml.protocols.table_formats import (
     to_latex,
     to_markdown,
 )
-from keras_dml.protocols.tables import (
+from keras_dml.protocols.report.tables import (
     findings_table,
     ranks_table,
     results_tables,
     settings_table,
 )
+from keras_dml.protocols.search.result import (
+    ArmSearch,
+    SearchResult,
+    SearchTrial,
+)
+from keras_dml.protocols.summary import summarize
 from tests.protocols.made_up import record, unfinished
 from tests.protocols.test_findings import MAX, pair_runs
 

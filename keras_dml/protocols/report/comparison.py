@@ -5,24 +5,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from keras_dml.files import write_text
-from keras_dml.protocols.critical_difference import (
+from keras_dml.protocols.experiment import by_arm, trained_runs
+from keras_dml.protocols.findings import Finding, check_findings
+from keras_dml.protocols.ranks import RankTable, rank_records
+from keras_dml.protocols.records import RunRecord
+from keras_dml.protocols.report.critical_difference import (
     critical_difference_diagram,
 )
-from keras_dml.protocols.drawing import save_figure
-from keras_dml.protocols.experiment import by_arm, trained_runs
-from keras_dml.protocols.figures import (
+from keras_dml.protocols.report.drawing import save_figure
+from keras_dml.protocols.report.figures import (
     quality_by_arm,
     quality_by_factor,
     quality_by_size,
     swept_factors,
 )
-from keras_dml.protocols.findings import Finding, check_findings
-from keras_dml.protocols.paper import PaperValue
-from keras_dml.protocols.ranks import RankTable, rank_records
-from keras_dml.protocols.records import RunRecord
-from keras_dml.protocols.search_result import ArmSearch
-from keras_dml.protocols.summary import metric_of
-from keras_dml.protocols.table_formats import (
+from keras_dml.protocols.report.paper import PaperValue
+from keras_dml.protocols.report.table_formats import (
     Cell,
     Column,
     Table,
@@ -30,12 +28,14 @@ from keras_dml.protocols.table_formats import (
     to_latex,
     to_markdown,
 )
-from keras_dml.protocols.tables import (
+from keras_dml.protocols.report.tables import (
     findings_table,
     ranks_table,
     results_tables,
     settings_table,
 )
+from keras_dml.protocols.search.result import ArmSearch
+from keras_dml.protocols.summary import metric_of
 from keras_dml.protocols.wording import (
     counted,
     listed,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_dml.protocols.figures import (
+from keras_dml.protocols.report.figures import (
     quality_by_arm,
     quality_by_factor,
     quality_by_size,

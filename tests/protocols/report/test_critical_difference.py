@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from keras_dml.protocols.critical_difference import (
+from keras_dml.protocols.ranks import rank_arms
+from keras_dml.protocols.report.critical_difference import (
     critical_difference_diagram,
 )
-from keras_dml.protocols.drawing import COLOURS
-from keras_dml.protocols.ranks import rank_arms
+from keras_dml.protocols.report.drawing import COLOURS
 from tests.protocols.deck_tournament import ARMS, RECALL_AT_1
 from tests.protocols.pictures import check_legible, texts
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from keras_dml.protocols.drawing import (
+from keras_dml.protocols.report.drawing import (
     LINE_HEIGHT,
     kept_apart,
     line_style,
@@ -16,7 +16,7 @@ from keras_dml.protocols.drawing import (
     text_width,
     widest,
 )
-from keras_dml.protocols.panels import (
+from keras_dml.protocols.report.panels import (
     ABOVE,
     BELOW,
     EDGE,

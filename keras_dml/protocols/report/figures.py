@@ -6,16 +6,16 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from keras_dml.protocols.bar_figure import draw_bars
 from keras_dml.protocols.experiment import (
     by_arm,
     grouped,
     network_of,
     trained_runs,
 )
-from keras_dml.protocols.line_figure import draw_lines
-from keras_dml.protocols.panels import Panel, places_of
 from keras_dml.protocols.records import RunRecord
+from keras_dml.protocols.report.bar_figure import draw_bars
+from keras_dml.protocols.report.line_figure import draw_lines
+from keras_dml.protocols.report.panels import Panel, places_of
 from keras_dml.protocols.summary import (
     Summary,
     summarize_runs,

@@ -9,8 +9,8 @@ from keras_dml.config.search_section import SearchConfig
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
 from keras_dml.errors import UsageError
 from keras_dml.files import write_text
-from keras_dml.protocols.search_history import History, read_history
-from keras_dml.protocols.search_locks import WORKERS, exclusive
+from keras_dml.protocols.search.history import History, read_history
+from keras_dml.protocols.search.locks import WORKERS, exclusive
 from keras_dml.run.folder import RunFolder
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_dml.protocols.search_history import History, read_history
+from keras_dml.protocols.search.history import History, read_history
 
 
 def read(tmp_path, text, column="val_map@r"):

@@ -5,7 +5,8 @@ import math
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from keras_dml.protocols.drawing import (
+from keras_dml.protocols.ranks import RankTable
+from keras_dml.protocols.report.drawing import (
     COLOURS,
     GREY,
     LINE_HEIGHT,
@@ -13,7 +14,6 @@ from keras_dml.protocols.drawing import (
     text_width,
     widest,
 )
-from keras_dml.protocols.ranks import RankTable
 from keras_dml.protocols.wording import counted, metric_title
 
 # Inches.

@@ -15,20 +15,20 @@ from keras_dml.distribute import PreemptedError
 from keras_dml.errors import RunError, UsageError
 from keras_dml.protocols import launch
 from keras_dml.protocols.job import DISK_FULL
-from keras_dml.protocols.search_folder import SearchFolder
-from keras_dml.protocols.search_result import (
+from keras_dml.protocols.search.folder import SearchFolder
+from keras_dml.protocols.search.result import (
     SearchResult,
     SearchTrial,
     write_best,
     write_trials,
 )
-from keras_dml.protocols.search_space import MakeConfig, SearchSpace, run_name
-from keras_dml.protocols.search_study import (
+from keras_dml.protocols.search.space import MakeConfig, SearchSpace, run_name
+from keras_dml.protocols.search.study import (
     SearchStudy,
     import_optuna,
     quiet_optuna,
 )
-from keras_dml.protocols.search_training import Training
+from keras_dml.protocols.search.training import Training
 from keras_dml.run.preemption import heeding_sigterm
 
 StartRun = Callable[[RunConfig, Path, Path, int | None], subprocess.Popen]
@@ -176,7 +176,7 @@ class _Search:
             self.section.monitor, trials, self._importances(len(done))
         )
         write_best(self.files.best, result.best)
-        from keras_dml.protocols.search_figures import draw_search
+        from keras_dml.protocols.search.figures import draw_search
 
         draw_search(result, self.section, self.files.figures)
         return result

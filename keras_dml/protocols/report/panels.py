@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from keras_dml.protocols.drawing import GREY, text_width, widest
+from keras_dml.protocols.report.drawing import GREY, text_width, widest
 from keras_dml.protocols.summary import Summary
 
 # Inches.

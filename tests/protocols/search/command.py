@@ -1,6 +1,7 @@
 """A search with stand-ins for trainings, in this process or its own.
 
-`python -m tests.protocols.search_command FOLDER SECTION OPTIONS`, JSON both.
+`python -m tests.protocols.search.command FOLDER SECTION OPTIONS`, both in
+JSON.
 """
 
 import json
@@ -11,9 +12,9 @@ from pathlib import Path
 
 from keras_dml.config import resolve
 from keras_dml.config.search_section import SearchConfig
-from keras_dml.protocols.search import run_search
+from keras_dml.protocols.search.run_search import run_search
 
-SCRIPT = Path(__file__).with_name("search_training_script.py")
+SCRIPT = Path(__file__).with_name("training_script.py")
 TPE = {
     "kind": "tpe",
     "trials": 6,

@@ -4,8 +4,8 @@ import numpy as np
 from PIL import Image
 
 from keras_dml.config.search_section import SearchConfig
-from keras_dml.protocols.search_figures import best_so_far, draw_search
-from keras_dml.protocols.search_result import SearchResult, SearchTrial
+from keras_dml.protocols.search.figures import best_so_far, draw_search
+from keras_dml.protocols.search.result import SearchResult, SearchTrial
 
 
 def trial(number, state, value=None, **changes):

@@ -8,9 +8,9 @@ import optuna
 import pytest
 
 from keras_dml.config.search_section import SearchConfig
-from keras_dml.protocols.search_space import SearchSpace
-from keras_dml.protocols.search_study import SearchStudy, quiet_optuna
-from tests.protocols.search_command import GRID, TPE
+from keras_dml.protocols.search.space import SearchSpace
+from keras_dml.protocols.search.study import SearchStudy, quiet_optuna
+from tests.protocols.search.command import GRID, TPE
 
 
 @contextlib.contextmanager

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keras_dml.protocols.report import write_comparison
+from keras_dml.protocols.report.comparison import write_comparison
 from tests.protocols.made_up import record, unfinished, write_queries
+from tests.protocols.report.test_tables import Printed
 from tests.protocols.test_findings import Claim
-from tests.protocols.test_tables import Printed
 
 VALUES = {"softmax": 0.50, "bn": 0.55, "proxy_anchor": 0.60, "triplet": 0.40}
 FINDINGS = [

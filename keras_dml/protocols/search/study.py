@@ -10,8 +10,8 @@ import numpy as np
 
 from keras_dml.config.search_section import SearchConfig
 from keras_dml.errors import RunError, UsageError
-from keras_dml.protocols.search_locks import WORKERS, Worker
-from keras_dml.protocols.search_space import Changes, SearchSpace, run_name
+from keras_dml.protocols.search.locks import WORKERS, Worker
+from keras_dml.protocols.search.space import Changes, SearchSpace, run_name
 
 STUDY = "search"
 # What was drawn before does not count. After some of it TPE has settled on one
