@@ -71,11 +71,11 @@ def draw(results, seed):
     trained = {key: value for key, value in results.items() if key[1]}
     losses = list(dict.fromkeys(loss for loss, _ in trained))
     columns = len(trained) // len(losses)
-    figure = Figure(figsize=(4.3, 5.8), layout="constrained")
+    figure = Figure(figsize=(4.8, 5.8), layout="constrained")
     axes = figure.subplots(
         len(losses), columns, sharex=True, sharey=True, squeeze=False
     )
-    for axis, ((loss, epoch), result) in zip(
+    for axis, ((_, epoch), result) in zip(
         axes.flat, trained.items(), strict=True
     ):
         size = len(result["cosines"])
@@ -89,11 +89,12 @@ def draw(results, seed):
             middles, ["images", "proxies"], rotation=90, va="center"
         )
         axis.set_title(
-            f"{NAMES[loss]}, epoch {epoch}\nother classes: mean "
-            f"{result['different']:.2f}",
-            fontsize=7,
+            f"epoch {epoch}\nother classes: {result['different']:.2f}",
+            fontsize=8,
         )
-    label = f"cosine (seed {seed}; {IMAGES} images of each class, by class)"
+    for axis, loss in zip(axes[:, 0], losses, strict=True):
+        axis.set_ylabel(NAMES[loss])
+    label = f"cosine (means above; {IMAGES} images of each class, seed {seed})"
     figure.colorbar(shown, ax=axes, label=label, shrink=0.6)
     return figure
 
