@@ -6,7 +6,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from keras_dml.config import RunConfig, resolve
@@ -22,6 +21,7 @@ from keras_dml.protocols.protocol import (
     within_budget,
 )
 from keras_dml.protocols.records import RunRecord
+from keras_dml.protocols.wording import source_title
 
 # What a search is of: source, backbone and arm.
 Searched = tuple[str, str | None, str]
@@ -219,7 +219,7 @@ def make_job(
         label = label.removeprefix(f"{arm.name}, ")
     model = config.model
     name = [
-        Path(config.data.source).stem,
+        source_title(config.data.source).removesuffix(".csv"),
         model.backbone,
         f"{model.dim}d",
         label,

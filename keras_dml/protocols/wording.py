@@ -13,6 +13,7 @@ _TITLES = {
     "nmi": "NMI",
     "r_precision": "R-precision",
 }
+_NO_NAMES = {"data", "images", "img", "labels", "photos", "train"}
 _AT_K = {"recall": "R", "precision": "P", "map": "MAP"}
 
 
@@ -76,8 +77,17 @@ def spanned(numbers: Sequence[int]) -> str:
 
 
 def source_title(source: str) -> str:
-    """The name of data, without the folders above them."""
-    return Path(source).name or source
+    """The name of data, without the folders above them.
+
+    Names that any data could have are preceded by their folder's.
+
+    >>> source_title("/data/shoes"), source_title("/data/shoes/images")
+    ('shoes', 'shoes/images')
+    """
+    path = Path(source)
+    if path.stem.lower() in _NO_NAMES and path.parent.name:
+        return f"{path.parent.name}/{path.name}"
+    return path.name or source
 
 
 def network_title(network: Network | Experiment) -> str:

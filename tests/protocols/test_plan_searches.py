@@ -73,10 +73,10 @@ def test_mistakes_of_all_searches_come_first(tmp_path):
 
 
 def test_data_of_equal_names_have_folders_of_their_own(tmp_path):
-    sources = [str(tmp_path / name / "images") for name in "ab"]
+    sources = [str(tmp_path / name / "shoes") for name in "ab"]
     searches = plan_searches(searched(sources=sources), tmp_path)
     names = [search.folder.name for search in searches]
-    assert names == ["images-norm-softmax", "images-norm-softmax--2"]
+    assert names == ["shoes-norm-softmax", "shoes-norm-softmax--2"]
 
 
 def test_what_has_ended_is_not_left(tmp_path):

@@ -7,6 +7,7 @@ from keras_dml.protocols.wording import (
     listed,
     metric_title,
     slug,
+    source_title,
     spanned,
 )
 
@@ -25,6 +26,21 @@ from keras_dml.protocols.wording import (
 )
 def test_metrics_are_named_as_papers_do(metric, title):
     assert metric_title(metric) == title
+
+
+@pytest.mark.parametrize(
+    "source, title",
+    [
+        ("omniglot", "omniglot"),
+        ("tfds:mnist", "tfds:mnist"),
+        ("/data/shoes", "shoes"),
+        ("/data/shoes/images", "shoes/images"),
+        ("shoes/train.csv", "shoes/train.csv"),
+        ("images", "images"),
+    ],
+)
+def test_data_are_named_after_a_folder_that_says_something(source, title):
+    assert source_title(source) == title
 
 
 def test_counts_and_lists():
