@@ -1,10 +1,8 @@
 """From a plan to its runs."""
 
 import dataclasses
-import hashlib
 import itertools
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,13 +13,13 @@ from keras_dml.config.plan_sections import (
     PlanConfig,
 )
 from keras_dml.errors import UsageError
+from keras_dml.protocols.job_names import label_of, own_name, run_name
 from keras_dml.protocols.protocol import (
     fold_numbers,
     under_protocol,
     within_budget,
 )
 from keras_dml.protocols.records import RunRecord
-from keras_dml.protocols.wording import source_title
 
 # What a search is of: source, backbone and arm.
 Searched = tuple[str, str | None, str]
@@ -83,7 +81,7 @@ def make_jobs(
                 config, factors = config_or_mistake
                 for fold in fold_numbers(plan.protocol):
                     job = make_job(plan, arm, config, factors, fold)
-                    run = _own_name(job, runs)
+                    run = own_name(job.run, job.config, runs)
                     record = dataclasses.replace(job.record, run=run)
                     jobs.append(dataclasses.replace(job, record=record))
     mistakes |= dict.fromkeys(_unknown_arms(plan, jobs) if jobs else ())
@@ -111,6 +109,14 @@ def arms(plan: PlanConfig) -> list[ArmConfig]:
 def backbones(plan: PlanConfig) -> list[str | None]:
     """The networks of the plan; `None` is that of each recipe."""
     return [*plan.backbones] or [None]
+
+
+def count_trials(plan: PlanConfig) -> int:
+    """Trials of a plan: one search for each arm, network and data set."""
+    if plan.search is None:
+        return 0
+    budgets = [plan.search.with_space(arm.space).budget for arm in arms(plan)]
+    return sum(budgets) * len(plan.sources) * len(backbones(plan))
 
 
 def with_changes(
@@ -212,29 +218,15 @@ def make_job(
     fold: int | None,
 ) -> Job:
     """One run, named after what tells it from the others of the plan."""
-    label = ", ".join(
-        [arm.name, *(f"{short_name(k)} {v}" for k, v in factors.items())]
-    )
-    if factors and len(arms(plan)) == 1:
-        label = label.removeprefix(f"{arm.name}, ")
-    model = config.model
-    name = [
-        source_title(config.data.source).removesuffix(".csv"),
-        model.backbone,
-        f"{model.dim}d",
-        label,
-        f"seed{config.seed}",
-    ]
-    if fold is not None:
-        name.append(f"fold{fold}")
+    label = label_of(arm.name, factors, alone=len(arms(plan)) == 1)
     return Job(
         under_protocol(config, plan.protocol, fold),
         RunRecord(
-            run="-".join(_slug(part) for part in name),
+            run=run_name(config, label, fold),
             source=config.data.source,
-            backbone=model.backbone,
-            weights=model.weights,
-            dim=model.dim,
+            backbone=config.model.backbone,
+            weights=config.model.weights,
+            dim=config.model.dim,
             arm=label,
             line=arm.name,
             recipe=config.recipe,
@@ -243,36 +235,6 @@ def make_job(
             fold=fold,
         ),
     )
-
-
-def short_name(key: str) -> str:
-    """What a dotted key is called in a table: `model.scale` is `scale`.
-
-    Example:
-
-    >>> short_name("optimizer.proxies.lr")
-    'proxies lr'
-    """
-    parts = [part for part in key.split(".") if not part.isdigit()]
-    if parts[0] == "optimizer" or len(parts) > 2:
-        return " ".join(parts[-2:])
-    return parts[-1]
-
-
-def _slug(text: str) -> str:
-    """A part of a folder's name."""
-    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")
-
-
-def _own_name(job: Job, runs: dict[str, str]) -> str:
-    """The run of an equal configuration, or a name that no other has."""
-    key = job.config.model_dump_json()
-    if key not in runs:
-        name = job.run
-        if name in runs.values():
-            name += f"_{hashlib.sha256(key.encode()).hexdigest()[:6]}"
-        runs[key] = name
-    return runs[key]
 
 
 def _unknown_arms(plan: PlanConfig, jobs: list[Job]) -> list[str]:

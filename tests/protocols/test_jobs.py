@@ -2,7 +2,8 @@ import pytest
 
 from keras_dml.config.plans import parse_plan
 from keras_dml.errors import UsageError
-from keras_dml.protocols.jobs import arms, make_jobs, short_name
+from keras_dml.protocols.job_names import short_name
+from keras_dml.protocols.jobs import arms, count_trials, make_jobs
 
 
 def plan(**values):
@@ -205,4 +206,19 @@ def test_findings_and_paper_values_name_arms():
 def test_short_names():
     assert short_name("model.scale") == "scale"
     assert short_name("optimizer.proxies.lr") == "proxies lr"
-    assert short_name("loss.0.arguments.margin") == "arguments margin"
+    assert short_name("loss.0.arguments.margin") == "margin"
+
+
+def test_trials_are_counted():
+    assert count_trials(plan(recipes=["ln"])) == 0
+    searched = plan(
+        recipes=[],
+        sources=["digits", "omniglot"],
+        backbones=["small_cnn", "resnet50"],
+        arms=[
+            {"name": "a", "recipe": "ln"},
+            {"name": "b", "recipe": "bn", "space": {"model.dim": [8, 16, 32]}},
+        ],
+        search={"space": {"model.scale": [2, 4]}},
+    )
+    assert count_trials(searched) == (2 + 6) * 2 * 2
