@@ -39,14 +39,16 @@ def announce(
         for job in runs.values()
         if not RunFolder(folder / "runs" / job.run).finished
     ]
-    trials = [search.job for search in searches for _ in range(search.left)]
+    trials = sum(search.left for search in searches)
     if searches:
         total = sum(search.section.budget for search in searches)
+        folds = searches[0].folds
         logger.info(
-            "%s to find settings first, %d of them ended, %d to go.",
+            "%s to find settings first%s, %d of them ended, %d to go.",
             counted(total, "trial"),
-            total - len(trials),
-            len(trials),
+            f" (each on {folds} folds)" if folds > 1 else "",
+            total - trials,
+            trials,
         )
     logger.info(
         "%s, %d of them finished, %d to go.",
@@ -56,7 +58,12 @@ def announce(
     )
     if not (left or trials) or not estimate:
         return None
-    seconds = estimate_seconds([*trials, *left], cache)
+    trainings = [
+        search.job
+        for search in searches
+        for _ in range(search.left * search.folds)
+    ]
+    seconds = estimate_seconds([*trainings, *left], cache)
     logger.info(
         "About %s one after the other%s, measured on a few steps.",
         duration(seconds),

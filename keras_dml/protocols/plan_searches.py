@@ -23,7 +23,7 @@ from keras_dml.protocols.jobs import (
     make_job,
     with_changes,
 )
-from keras_dml.protocols.protocol import under_protocol
+from keras_dml.protocols.protocol import fold_numbers, under_protocol
 from keras_dml.protocols.search.result import ArmSearch
 from keras_dml.protocols.search.space import MakeConfig, SearchSpace
 from keras_dml.protocols.search.study import import_optuna
@@ -43,6 +43,7 @@ class PlanSearch:
         section: What is tried.
         make_config: The run of some settings, see `run_search`.
         job: A run with the first settings: the trials are as long.
+        folds: How many folds a trial is trained on.
         folder: Where the search goes.
     """
 
@@ -52,6 +53,7 @@ class PlanSearch:
     section: SearchConfig
     make_config: MakeConfig
     job: Job
+    folds: int = 1
     folder: Path = Path()
 
     @property
@@ -140,6 +142,7 @@ def run_searches(
             search.make_config,
             search.folder,
             processes=processes,
+            folds=search.folds,
         )
         found.append(
             ArmSearch(search.source, search.backbone, search.arm, result)
@@ -165,16 +168,20 @@ def _search(
 ) -> PlanSearch:
     assert plan.search is not None
     protocol = _protocol(plan)
+    folds = fold_numbers(protocol)
+    fold = folds[0]
 
     def make_config(changes, number):
         config = with_changes(plan, source, arm, changes, backbone)
-        return under_protocol(config, protocol)
+        return under_protocol(config, protocol, fold)
 
     section = plan.search.with_space(arm.space)
     reference = SearchSpace(section).check(make_config)
     judged = plan.model_copy(update={"protocol": protocol})
-    job = make_job(judged, arm, reference, {}, None)
-    return PlanSearch(source, backbone, arm.name, section, make_config, job)
+    job = make_job(judged, arm, reference, {}, fold)
+    return PlanSearch(
+        source, backbone, arm.name, section, make_config, job, len(folds)
+    )
 
 
 def _folders(searches: Sequence[PlanSearch], parent: Path) -> list[Path]:
@@ -190,6 +197,6 @@ def _folders(searches: Sequence[PlanSearch], parent: Path) -> list[Path]:
 
 def _protocol(plan: PlanConfig) -> ProtocolConfig:
     """How the trials are judged: on classes held out of the training ones."""
-    if plan.protocol.kind == "fixed_validation":
+    if plan.protocol.kind in ("fixed_validation", "cross_validation"):
         return plan.protocol
     return ProtocolConfig()

@@ -48,6 +48,19 @@ def test_trials_never_see_the_test_classes(tmp_path):
     assert search.make_config({}, 0).data.validation == "classes"
 
 
+def test_trials_are_judged_under_the_protocol_of_the_runs(tmp_path):
+    protocol = {"kind": "cross_validation", "folds": 5, "split": "contiguous"}
+    (search,) = plan_searches(searched(protocol=protocol, set={}), tmp_path)
+    config = search.make_config({}, 0)
+    assert search.folds == config.data.folds == 5
+    assert config.data.fold_split == "contiguous"
+    protocol = {"kind": "fixed_validation", "fraction": 0.3}
+    (search,) = plan_searches(searched(protocol=protocol, set={}), tmp_path)
+    config = search.make_config({}, 0)
+    assert search.folds == 1
+    assert config.data.validation_fraction == 0.3
+
+
 def test_a_space_of_its_own(tmp_path):
     arms = [
         {"name": "a", "recipe": "ln"},

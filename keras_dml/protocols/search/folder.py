@@ -9,7 +9,11 @@ from keras_dml.config.search_section import SearchConfig
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
 from keras_dml.errors import UsageError
 from keras_dml.files import write_text
-from keras_dml.protocols.search.history import History, read_history
+from keras_dml.protocols.search.history import (
+    History,
+    mean_history,
+    read_history,
+)
 from keras_dml.protocols.search.locks import WORKERS, exclusive
 from keras_dml.run.folder import RunFolder
 
@@ -19,10 +23,12 @@ class SearchFolder:
 
     Args:
         path: The folder; nothing is made until `claim`.
+        folds: Integer, the trainings of a trial. Defaults to `1`.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, folds: int = 1) -> None:
         self.path = Path(path)
+        self.folds = folds
         self.settings = self.path / "search.yaml"
         self.trials = self.path / "trials.csv"
         self.best = self.path / "best.yaml"
@@ -36,9 +42,23 @@ class SearchFolder:
         """The log of the run of that name."""
         return self.path / "logs" / f"{name}.log"
 
+    def output(self, name: str) -> Path:
+        """Where a trial's output is: its log, or the folder of its logs."""
+        return self.log(name) if self.folds == 1 else self.path / "logs"
+
+    def parts(self, name: str) -> list[str]:
+        """Names of the trainings of a trial: one for each fold."""
+        if self.folds == 1:
+            return [name]
+        return [f"{name}-fold{fold}" for fold in range(self.folds)]
+
     def history(self, name: str, column: str) -> History:
-        """What the run of that name has written of its epochs."""
-        return read_history(RunFolder(self.run(name)).history, column)
+        """What the trainings of a trial have written of their epochs."""
+        histories = [
+            read_history(RunFolder(self.run(part)).history, column)
+            for part in self.parts(name)
+        ]
+        return histories[0] if self.folds == 1 else mean_history(histories)
 
     def claim(self, section: SearchConfig, reference: RunConfig) -> None:
         """Makes the folder, or checks that it belongs to the same search.

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,6 +50,16 @@ def read_history(path: Path, column: str) -> History:
         best = value if best is None else max(best, value)
     seconds = sum(_number(row.get("seconds")) or 0.0 for row in rows)
     return History(values, best, len(rows), seconds)
+
+
+def mean_history(histories: Sequence[History]) -> History:
+    """The trainings of a trial as one: the mean of their best values."""
+    best = [one.best for one in histories if one.best is not None]
+    return History(
+        best=sum(best) / len(best) if best else None,
+        epochs=sum(one.epochs for one in histories),
+        seconds=sum(one.seconds for one in histories),
+    )
 
 
 def _number(text: str | None) -> float | None:
