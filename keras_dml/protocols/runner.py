@@ -1,5 +1,6 @@
 """Trains the runs of a plan, one by one or several at once."""
 
+import errno
 import os
 import queue
 import signal
@@ -26,8 +27,8 @@ class Runner:
     Args:
         folder: The plan's folder; runs go to `runs/`, output to `logs/`.
         processes: How many train at once; the cores are shared out.
-        on_done: Called after each with the job and its seconds; 0 for a run
-            that had been finished before.
+        on_done: Called after each, one at a time, with the job and its
+            seconds; 0 for a run that had been finished before.
         start: Starts one training, see `start_run`.
 
     Attributes:
@@ -50,6 +51,7 @@ class Runner:
         self._stopping = threading.Event()
         self._reason = ""
         self._lock = threading.Lock()
+        self._telling = threading.Lock()
 
     def run(self, jobs: Sequence[Job]) -> None:
         """Trains what is left of the jobs; a failed one stops no other.
@@ -99,10 +101,15 @@ class Runner:
             try:
                 self._train(job)
             except OSError as error:
+                remedy = (
+                    "free some space"
+                    if error.errno == errno.ENOSPC
+                    else "make that possible"
+                )
                 self._stop(
                     f"The plan was stopped, {error.strerror} "
-                    f"({error.filename}). What was finished is whole: free "
-                    "some space and start the same command again."
+                    f"({error.filename}). What was finished is whole: "
+                    f"{remedy} and start the same command again."
                 )
 
     def _train(self, job: Job) -> None:
@@ -132,7 +139,9 @@ class Runner:
         elif code != 0:
             self.failed[job.run] = last_words(self.log(job), code)
             logger.warning("%s failed: %s", job.run, self.failed[job.run])
-        self.on_done(job, time.perf_counter() - started)
+        # Runs may end together, and who hears of them writes files.
+        with self._telling:
+            self.on_done(job, time.perf_counter() - started)
 
     def _stop(self, reason: str) -> None:
         """Tells all trainings to save themselves, and waits for them."""

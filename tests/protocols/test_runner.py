@@ -29,6 +29,30 @@ def test_every_run_is_trained_once(tmp_path, processes):
     assert not runner.failed
 
 
+def test_runs_that_end_together_are_told_one_after_the_other(tmp_path):
+    """Who hears of them writes one file."""
+    inside, most = 0, 0
+
+    def on_done(job, seconds):
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.05)
+        inside -= 1
+
+    Runner(tmp_path, 4, on_done, Scripts()).run(some_jobs(8))
+    assert most == 1
+
+
+def test_a_failure_to_write_is_not_taken_for_a_full_disk(tmp_path):
+    def on_done(job, seconds):
+        raise PermissionError(13, "Permission denied", "results.csv")
+
+    with pytest.raises(RunError, match="Permission denied.*results.csv") as e:
+        Runner(tmp_path, 1, on_done, Scripts()).run(some_jobs(2))
+    assert "free some space" not in str(e.value)
+
+
 def test_what_is_finished_is_not_trained_again(tmp_path):
     jobs = some_jobs(4)
     Runner(tmp_path, start=Scripts()).run(jobs[:2])
