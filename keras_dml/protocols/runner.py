@@ -66,20 +66,19 @@ class Runner:
                 self.on_done(job, 0.0)
             else:
                 waiting.put(job)
-        workers = [
-            threading.Thread(target=self._work, args=(waiting,))
-            for _ in range(self.processes)
-        ]
+        ended: list[threading.Event] = []
         with _terminable():
             try:
-                for worker in workers:
-                    worker.start()
-                for worker in workers:
-                    worker.join()
+                for _ in range(self.processes):
+                    event = threading.Event()
+                    threading.Thread(
+                        target=self._work, args=(waiting, event)
+                    ).start()
+                    ended.append(event)
+                _wait(ended)
             except BaseException:
                 self._stop("interrupted")
-                for worker in workers:
-                    worker.join()
+                _wait(ended)
                 raise
         if self._stopping.is_set():
             raise RunError(self._reason)
@@ -92,7 +91,15 @@ class Runner:
         """Where its output goes."""
         return self.folder / "logs" / f"{job.run}.log"
 
-    def _work(self, waiting: "queue.SimpleQueue[Job]") -> None:
+    def _work(
+        self, waiting: "queue.SimpleQueue[Job]", ended: threading.Event
+    ) -> None:
+        try:
+            self._train_all(waiting)
+        finally:
+            ended.set()
+
+    def _train_all(self, waiting: "queue.SimpleQueue[Job]") -> None:
         while not self._stopping.is_set():
             try:
                 job = waiting.get_nowait()
@@ -168,6 +175,16 @@ def last_words(log: Path, code: int) -> str:
         lines = []
     written = [line.strip() for line in lines if line.strip()]
     return written[-1].removeprefix("Error: ") if written else f"exit {code}"
+
+
+def _wait(events: Sequence[threading.Event]) -> None:
+    """Waits for all of them.
+
+    Threads are not joined: where a signal has interrupted it once, Python 3.11
+    takes a thread for ended that is not.
+    """
+    for event in events:
+        event.wait()
 
 
 @contextmanager

@@ -135,8 +135,17 @@ def interruptible():
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_all_trainings_and_waits_for_them(tmp_path, number):
-    jobs, start = some_jobs(4), Scripts(WAIT)
-    runner = Runner(tmp_path, 2, start=start)
+    jobs, start, ended = some_jobs(4), Scripts(WAIT), []
+
+    class Slow(Runner):
+        """What a thread does after its process has ended takes a while."""
+
+        def _train(self, job):
+            super()._train(job)
+            time.sleep(0.3)
+            ended.append(job.run)
+
+    runner = Slow(tmp_path, 2, start=start)
 
     def interrupt():
         while len(runner._running) < 2:
@@ -148,6 +157,6 @@ def test_a_signal_stops_all_trainings_and_waits_for_them(tmp_path, number):
     with pytest.raises(KeyboardInterrupt):
         runner.run(jobs)
     assert time.perf_counter() - started < 30
-    assert len(start.started) == 2
+    assert len(start.started) == len(ended) == 2
     assert not runner._running
     assert not runner.failed
