@@ -27,7 +27,7 @@ RUNS = {
     "omniglot_dims": 4 * 2 * 6,
     "omniglot_heating": 10 * 3,
     "omniglot_k_max": 7 * 3,
-    "omniglot_proxy_isa": 8 * 3,
+    "omniglot_proxy_isa": 9 * 3,
     "omniglot_search": 2 * 3,
     "omniglot_small": 4 * 2,
     "omniglot_temperature": 17 * 3,
