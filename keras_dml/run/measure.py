@@ -1,5 +1,6 @@
 """Retrieval of a manifest's images by a model, or by their raw pixels."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -55,8 +56,10 @@ def embed(
 
 def forward_function(model: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
     """A model as a function of one batch, on one device of this worker."""
+    # TensorFlow warns of too much tracing by the code of a function, which
+    # those of all models of a process would share.
     return tf.function(
-        lambda images: model(images, training=False), reduce_retracing=True
+        functools.partial(model, training=False), reduce_retracing=True
     )
 
 
