@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from keras_dml.protocols.jobs import (
     with_changes,
 )
 from keras_dml.protocols.protocol import fold_numbers, under_protocol
+from keras_dml.protocols.search.folder import SearchFolder
 from keras_dml.protocols.search.result import ArmSearch
 from keras_dml.protocols.search.space import MakeConfig, SearchSpace
 from keras_dml.protocols.search.study import import_optuna
@@ -59,7 +61,7 @@ class PlanSearch:
     @property
     def left(self) -> int:
         """How many trials have not ended."""
-        trials = self.folder / "trials.csv"
+        trials = SearchFolder(self.folder).trials
         if not trials.is_file():
             return self.section.budget
         with open(trials, encoding="utf-8", newline="") as file:
@@ -143,6 +145,8 @@ def run_searches(
             search.folder,
             processes=processes,
             folds=search.folds,
+            # Once it has ended, runs have the settings that it found.
+            retry=not SearchFolder(search.folder).best.is_file(),
         )
         found.append(
             ArmSearch(search.source, search.backbone, search.arm, result)
@@ -186,13 +190,14 @@ def _search(
 
 def _folders(searches: Sequence[PlanSearch], parent: Path) -> list[Path]:
     """A folder for each, numbered where names are alike."""
-    names: list[str] = []
+    folders, taken = [], Counter[str]()
     for search in searches:
         parts = [source_title(search.source), search.backbone, search.arm]
         name = slug(*(part for part in parts if part))
-        alike = sum(name == other.rpartition("--")[0] for other in names)
-        names.append(f"{name}--{alike + 1}")
-    return [parent / name.removesuffix("--1") for name in names]
+        taken[name] += 1
+        number = f"--{taken[name]}" if taken[name] > 1 else ""
+        folders.append(parent / f"{name}{number}")
+    return folders
 
 
 def _protocol(plan: PlanConfig) -> ProtocolConfig:

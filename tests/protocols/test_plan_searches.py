@@ -8,7 +8,12 @@ from keras_dml.config import load_run_config
 from keras_dml.config.plans import parse_plan
 from keras_dml.errors import UsageError
 from keras_dml.protocols.compare import compare
-from keras_dml.protocols.plan_searches import check_searches, plan_searches
+from keras_dml.protocols.plan_searches import (
+    check_searches,
+    plan_searches,
+    run_searches,
+)
+from keras_dml.protocols.search import run_search
 
 RATES = {"optimizer.backbone.lr": [1e-8, 1e-3]}
 
@@ -99,6 +104,22 @@ def test_what_has_ended_is_not_left(tmp_path):
         "number,state\n0,pruned\n1,failed\n"
     )
     assert search.left == 1
+
+
+def test_a_search_that_has_ended_finds_nothing_else(tmp_path, monkeypatch):
+    """Its runs may have begun: a failed trial is not tried again."""
+    retried = []
+
+    def run(section, make_config, folder, *, retry, **options):
+        retried.append(retry)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "best.yaml").touch()
+
+    monkeypatch.setattr(run_search, "run_search", run)
+    searches = plan_searches(searched(), tmp_path)
+    run_searches(searches)
+    run_searches(searches)
+    assert retried == [True, False]
 
 
 def test_data_that_are_not_there(tmp_path):

@@ -72,12 +72,14 @@ class SearchFolder:
         Raises:
             UsageError: If the folder holds another search or something else.
         """
-        settings = {
+        settings: dict[str, Any] = {
             "search": section.model_dump(mode="json"),
             "run": reference.model_dump(mode="json"),
         }
         if section.kind != "grid":
             del settings["search"]["trials"]
+        if self.folds > 1:
+            settings["folds"] = self.folds
         self._check_free()
         with exclusive(self.path / WORKERS):
             if not self.settings.exists():

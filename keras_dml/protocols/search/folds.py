@@ -1,7 +1,6 @@
 """The trainings of a trial that is judged on several folds."""
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 from keras_dml.protocols.search.history import History, mean_history
 from keras_dml.protocols.search.training import Training
@@ -47,11 +46,6 @@ class FoldedTraining:
     def exit_code(self) -> int | None:
         """The exit code of that training."""
         return self._current.exit_code
-
-    @property
-    def log(self) -> Path:
-        """Its log."""
-        return self._current.log
 
     def poll(self) -> bool:
         """Looks after the trainings; whether the trial has ended."""

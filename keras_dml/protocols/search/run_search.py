@@ -26,6 +26,7 @@ def run_search(
     *,
     processes: int = 1,
     folds: int = 1,
+    retry: bool = True,
     start_run: StartRun = launch.start_run,
     progress: Progress | None = None,
     poll: float = 0.5,
@@ -35,9 +36,8 @@ def run_search(
 
     Each trial is a training in a process and a run folder of its own. Killed
     and started again, the search goes on: trainings that were running
-    continue from their checkpoints, failed ones are tried once more, none is
-    repeated. Several calls, also in several processes, may share a folder of
-    one machine.
+    continue from their checkpoints and none is repeated. Several calls, also
+    in several processes, may share a folder of one machine.
 
     Args:
         section: The `search` section of a plan.
@@ -50,6 +50,8 @@ def run_search(
             trained on in turn; the mean of its best values counts. The
             configurations must have that many `data.folds`. Defaults to `1`,
             as the configurations say.
+        retry: Boolean, whether trials that failed are tried once more.
+            Defaults to `True`.
         start_run: Starts a training. Defaults to
             `protocols.launch.start_run`.
         progress: Called with every `SearchTrial` that ends and the number of
@@ -97,7 +99,7 @@ def run_search(
     files = SearchFolder(folder, folds)
     files.claim(section, reference)
     with quiet_optuna():
-        study = SearchStudy(files.path, section)
+        study = SearchStudy(files.path, section, retry)
         try:
             threads = None
             if processes > 1:

@@ -46,9 +46,13 @@ class SearchStudy:
     Args:
         folder: The folder of the search.
         section: The `search` section of a plan.
+        retry: Whether trials that failed are tried once more. Defaults to
+            `True`.
     """
 
-    def __init__(self, folder: Path, section: SearchConfig) -> None:
+    def __init__(
+        self, folder: Path, section: SearchConfig, retry: bool = True
+    ) -> None:
         self._optuna = import_optuna()
         self._section = section
         self.space = SearchSpace(section)
@@ -59,7 +63,8 @@ class SearchStudy:
             with self._worker.alone(), _readable_errors():
                 self._open(folder / "study.sqlite3")
                 self._enqueue_grid()
-                self._retry_failed()
+                if retry:
+                    self._retry_failed()
             undo.pop_all()
 
     def take(self) -> Any:

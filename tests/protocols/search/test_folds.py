@@ -121,3 +121,9 @@ def test_folds_must_be_those_of_the_runs(tmp_path):
     ):
         search(tmp_path / "s", folds=2)
     assert not (tmp_path / "s").exists()
+
+
+def test_other_folds_are_another_search(tmp_path):
+    search(tmp_path / "s")
+    with pytest.raises(UsageError, match="`folds` was 3, received None"):
+        search(tmp_path / "s", folds=1)

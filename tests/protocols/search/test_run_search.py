@@ -268,6 +268,19 @@ def test_a_failed_training_is_reported_and_tried_again(tmp_path):
     assert [len(x) for x in notes(folder, "starts").values()].count(2) == 2
 
 
+def test_what_has_failed_may_be_left_so(tmp_path):
+    """The runs of a plan already have the settings that were found."""
+
+    def fails(config):
+        return int(config.model.scale == 8)
+
+    failing = starter(code=fails)
+    first = search(tmp_path / "s", GRID, start_run=failing)
+    again = search(tmp_path / "s", GRID, retry=False)
+    assert again.trials == first.trials
+    assert states(again).count("failed") == 2
+
+
 def test_all_failed(tmp_path):
     failing = starter(code=lambda config: 1)
     with pytest.raises(RunError, match="All 2 .* loss is not finite"):
