@@ -26,7 +26,7 @@ from keras_dml.run.folder import RunFolder
 from keras_dml.run.one_run import Run
 from keras_dml.run.phases import check_stages
 from keras_dml.run.preemption import Preemption, heeding_sigterm
-from keras_dml.run.replica_checks import check_optimizers, full_batches
+from keras_dml.run.replica_checks import check_optimizers
 from keras_dml.run.trained_run import TrainedRun
 
 
@@ -105,7 +105,6 @@ def _fit(
 ) -> dict[str, Any] | None:
     """One run; `None` on all workers but the chief."""
     replicas = strategy.num_replicas_in_sync
-    config = full_batches(config, replicas)
     check_same_settings(config)
     stored = distribute.together(lambda: open_run(folder, config, resume))
     stored = distribute.broadcast(stored)

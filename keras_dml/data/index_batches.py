@@ -41,7 +41,7 @@ class Replicas:
 
 def index_batches(
     sampler: Callable[[int], Sequence[np.ndarray]],
-    sizes: list[int],
+    shape: tuple[int, int],
     seed: int,
     first_epoch: int,
     first_step: int = 0,
@@ -54,7 +54,7 @@ def index_batches(
 
     Args:
         sampler: Function of the epoch that returns its batches.
-        sizes: List of the sizes that the batches of every epoch have.
+        shape: How many batches every epoch has, and how many rows a batch.
         seed: Non-negative integer.
         first_epoch: Integer, the epoch to start at.
         first_step: Integer, the step of it to start at. Defaults to `0`.
@@ -63,33 +63,30 @@ def index_batches(
 
     Returns:
         Dataset of int64 `(steps, batch)` rows and float32 `(steps, batch,
-        NUM_DRAWS)` draws. A batch that is not full is filled with -1. Of
-        several replicas each has its own batch, one after the other.
+        NUM_DRAWS)` draws. Of several replicas each has its own batch, one
+        after the other.
     """
-    batch_size = max(sizes)
+    steps, batch_size = shape
     replicas = replicas or Replicas()
 
     def generate():
         for epoch in itertools.count(first_epoch):
             batches = sampler(epoch)
-            if [len(rows) for rows in batches] != sizes:
+            if [len(rows) for rows in batches] != [batch_size] * steps:
                 raise ValueError(
                     "`sampler` must give the same batch sizes in every "
                     f"epoch. Received: other sizes in epoch {epoch}."
                 )
             begin = first_step if epoch == first_epoch else 0
-            for start in range(begin, len(sizes), STEPS_AT_ONCE):
-                chunk = batches[start : start + STEPS_AT_ONCE]
-                filled = np.full((len(chunk), batch_size), -1)
-                for step, rows in enumerate(chunk):
-                    filled[step, : len(rows)] = rows
+            for start in range(begin, steps, STEPS_AT_ONCE):
+                chunk = np.stack(batches[start : start + STEPS_AT_ONCE])
                 drawn = np.stack(
                     [
                         draws(seed, epoch, start + step, batch_size)
                         for step in range(len(chunk))
                     ]
                 )
-                yield replicas.part(filled), replicas.part(drawn)
+                yield replicas.part(chunk), replicas.part(drawn)
 
     own_size = batch_size // replicas.total
     return tf.data.Dataset.from_generator(

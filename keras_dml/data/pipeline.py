@@ -37,7 +37,7 @@ def train_batches(
         manifest: `Manifest` of training images, labelled 0..C-1.
         sampler: Function of the epoch that returns its batches: arrays of
             rows of `manifest`, as `balanced_batches` and `random_batches`
-            do. Every epoch must have as many batches of the same sizes.
+            do. All batches must have one size, all epochs as many batches.
         image_size: Integer, the side of the square images.
         channels: 3 for RGB or 1 for luma. Defaults to `3`.
         seed: Non-negative integer. Defaults to `0`.
@@ -52,8 +52,8 @@ def train_batches(
 
     Returns:
         Dataset of `({"image": float32 (batch, image_size, image_size,
-        channels) in 0..255, "label": int32 (batch,)}, int32 (batch,))`. The
-        batch size is static when all batches are full.
+        channels) in 0..255, "label": int32 (batch,)}, int32 (batch,))`, with
+        a static batch size.
 
     Raises:
         UsageError: If sizes do not fit.
@@ -77,20 +77,21 @@ def train_batches(
             f"gives, {len(sizes)}. Received: "
             f"steps_per_epoch={steps_per_epoch}"
         )
-    batch_size = max(sizes)
-    if replicas is not None:
-        batch_size = _part_size(sizes, replicas)
+    replicas = replicas or Replicas()
+    if len(set(sizes)) > 1 or sizes[0] % replicas.total:
+        raise UsageError(
+            "All batches must have one size that divides by the replicas. "
+            f"Received: sizes {sorted(set(sizes))}, {replicas.total} replicas"
+        )
+    batch_size = sizes[0] // replicas.total
     batches = index_batches(
-        sampler, sizes, seed, first_epoch, first_step, replicas
+        sampler, (len(sizes), sizes[0]), seed, first_epoch, first_step, replicas
     )
     make = _batches_of_arrays if manifest.paths is None else _batches_of_files
     batches = make(manifest, batches, batch_size, augmentation, image_size)
     labels = _on_cpu(manifest.labels.astype(np.int32))
 
     def finish(rows, draw, images):
-        if min(sizes) < max(sizes):
-            count = tf.math.count_nonzero(rows >= 0, dtype=tf.int32)
-            rows, draw, images = rows[:count], draw[:count], images[:count]
         images = decoding.to_channels(images, channels)
         if augmentation.has_affine:
             images = augment.random_affine(images, draw, augmentation)
@@ -160,16 +161,6 @@ def evaluation_batches(
     return dataset.prefetch(tf.data.AUTOTUNE)
 
 
-def _part_size(sizes, replicas):
-    """How many rows each replica takes of a batch."""
-    if len(set(sizes)) > 1 or sizes[0] % replicas.total:
-        raise UsageError(
-            "All batches must have one size that divides by the replicas. "
-            f"Received: sizes {sorted(set(sizes))}, {replicas.total} replicas"
-        )
-    return sizes[0] // replicas.total
-
-
 def _on_cpu(values):
     """A constant of the host: tf.data does not run on an accelerator."""
     with tf.device("CPU:0"):
@@ -198,7 +189,7 @@ def _batches_of_files(manifest, batches, batch_size, augmentation, image_size):
         rows = tf.reshape(rows, [-1])
         draw = tf.reshape(draw, [-1, augment.NUM_DRAWS])
         sides = crop_sides(draw, augmentation.area, augmentation.aspect)
-        return rows, draw, sides, tf.gather(paths, tf.maximum(rows, 0))
+        return rows, draw, sides, tf.gather(paths, rows)
 
     def load(row, draw, sides, path):
         contents = tf.io.read_file(path)
@@ -240,7 +231,7 @@ def _batches_of_arrays(manifest, batches, batch_size, augmentation, image_size):
         return _resize_square(image, augmentation, image_size)
 
     def load(rows, draw):
-        pixels = tf.gather(images, tf.maximum(rows, 0))
+        pixels = tf.gather(images, rows)
         if augmentation.flip:
             pixels = tf.where(
                 augment.flips(draw)[:, None, None, None],

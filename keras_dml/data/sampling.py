@@ -74,20 +74,27 @@ def random_batches(
     drop_remainder: bool = False,
     steps: int | None = None,
 ) -> list[np.ndarray]:
-    """Draws the batches of one shuffled pass over `count` images.
+    """Draws the whole batches of one epoch from shuffled passes over images.
+
+    The batches of all epochs are cut from one endless series of passes. What
+    is left of a pass when an epoch ends begins the first batch of the next
+    one, so every batch is full and every image is drawn equally often. No
+    batch holds an image twice.
 
     Args:
         count: Integer, how many images there are.
-        batch_size: Integer, how many images a batch holds.
+        batch_size: Integer, how many images a batch holds. With fewer images
+            than that, every batch holds all of them.
         seed: Non-negative integer.
         epoch: Non-negative integer.
-        drop_remainder: Boolean, whether to leave out a last batch that is
-            not full. Defaults to `False`.
-        steps: Integer, how many batches to draw, over several passes if one
-            has too few. Defaults to the number of one pass.
+        drop_remainder: Boolean, whether to leave out the rest of each pass
+            instead. So do passes shorter than two batches in any case.
+            Defaults to `False`.
+        steps: Integer, how many batches to draw. Defaults to the number of
+            whole batches in one pass.
 
     Returns:
-        List of int64 arrays of rows.
+        List of int64 arrays of rows, all of one length.
 
     Raises:
         UsageError: If no batch can be drawn.
@@ -95,26 +102,33 @@ def random_batches(
     Example:
 
     >>> [len(rows) for rows in random_batches(10, 4, seed=0, epoch=0)]
-    [4, 4, 2]
+    [4, 4]
     """
     _require_positive("batch_size", batch_size)
     _require_positive("count", count)
-    end = count - count % batch_size if drop_remainder else count
-    if end == 0:
+    if drop_remainder and count < batch_size:
         raise UsageError(
             f"`batch_size` must be at most the number of images, {count}, "
-            "when the last partial batch is dropped. Received: "
+            "when the rest of each pass is dropped. Received: "
             f"batch_size={batch_size}. Lower `batch_size`."
         )
-    per_pass = -(-end // batch_size)
-    steps = per_pass if steps is None else steps
+    size = min(batch_size, count)
+    length = count
+    if drop_remainder or count < 2 * size:
+        length -= count % size
+    steps = length // size if steps is None else steps
     _require_positive("steps", steps)
-    generator = np.random.default_rng((seed, epoch))
-    batches: list[np.ndarray] = []
-    while len(batches) < steps:
-        order = generator.permutation(count)[:end]
-        batches += np.split(order, range(batch_size, end, batch_size))
-    return batches[:steps]
+    begin = epoch * steps * size
+    first_pass, offset = divmod(begin, length)
+    last_pass = (begin + steps * size - 1) // length
+    rows = np.concatenate(
+        [
+            _one_pass(number, count, length, size, seed)
+            for number in range(first_pass, last_pass + 1)
+        ]
+    )
+    rows = rows[offset : offset + steps * size]
+    return list(rows.reshape(steps, size))
 
 
 def check(labels, classes: int, images: int) -> list[str]:
@@ -167,6 +181,24 @@ def _require_positive(name, value):
         raise UsageError(
             f"`{name}` must be a positive integer. Received: {name}={value}"
         )
+
+
+def _one_pass(number, count, length, size, seed):
+    """int64 `(length,)`: a shuffled pass that continues the one before.
+
+    Its first rows complete the batch that the previous pass began, so they
+    are chosen among the images that this batch does not hold yet. That moves
+    rows within the first batch alone: the end of a pass, which the next one
+    looks at, stays as it was shuffled.
+    """
+    order = np.random.default_rng((seed, number)).permutation(count)[:length]
+    begun = number * length % size
+    if begun:
+        previous = np.random.default_rng((seed, number - 1)).permutation(count)
+        new = ~np.isin(order, previous[:length][-begun:])
+        completes = np.flatnonzero(new)[: size - begun]
+        order = np.concatenate([order[completes], np.delete(order, completes)])
+    return order
 
 
 def _draw_classes(generator, num_classes, classes, steps):

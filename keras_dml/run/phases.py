@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from keras_dml import callbacks, distribute, freezing
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
+from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
@@ -131,7 +133,7 @@ class StageTrainer:
         if not started and phase.refresh_bn:
             callbacks.refresh_bn(
                 trainer,
-                evaluation_batches(self.data.fit, self.config).repeat(),
+                _whole_batches(self.data.fit, self.config),
                 phase.refresh_bn,
             )
         self._freeze(phase)
@@ -267,6 +269,13 @@ class StageTrainer:
             phase.name,
             format_table([OptimizerGroup._fields, *map(_cells, rows)]),
         )
+
+
+def _whole_batches(images: Manifest, config: RunConfig) -> tf.data.Dataset:
+    """Center crops without end: batch statistics of a rest would be noise."""
+    size = config.evaluation.batch_size
+    batches = evaluation_batches(images, config).repeat()
+    return batches.rebatch(size, drop_remainder=True)
 
 
 def _cells(row: OptimizerGroup) -> list[str]:

@@ -11,23 +11,6 @@ from keras_dml.run.data import make_sampler
 ACCUMULATION = "gradient_accumulation_steps"
 
 
-def full_batches(config: RunConfig, replicas: int) -> RunConfig:
-    """Leaves out a last batch that several replicas could not share.
-
-    Args:
-        config: The configuration.
-        replicas: Number of replicas.
-
-    Returns:
-        The configuration with `sampling.drop_remainder` where there are
-        several.
-    """
-    if replicas == 1 or config.sampling.kind == "balanced":
-        return config
-    shared = config.sampling.model_copy(update={"drop_remainder": True})
-    return config.model_copy(update={"sampling": shared})
-
-
 def check_batches(manifest: Manifest, config: RunConfig, count: int) -> None:
     """Refuses batches that replicas cannot share equally, in whole groups.
 
@@ -42,12 +25,11 @@ def check_batches(manifest: Manifest, config: RunConfig, count: int) -> None:
     if count == 1:
         return
     settings = config.sampling
-    sizes = sorted({len(rows) for rows in make_sampler(manifest, config)(0)})
+    size = len(make_sampler(manifest, config)(0)[0])
     group = settings.images if settings.kind == "balanced" else 1
     least = count * group
-    if all(size % least == 0 for size in sizes):
+    if size % least == 0:
         return
-    size = sizes[-1]
     below, above = size // least * least, -(-size // least) * least
     fitting = " or ".join(str(one) for one in (below, above) if one)
     groups = f" with {group} images of each class" if group > 1 else ""

@@ -60,7 +60,7 @@ def balanced(epoch):
     return balanced_batches(np.arange(COUNT) // 2, 3, 2, 0, epoch)
 
 
-def ragged(epoch):
+def shuffled(epoch):
     return random_batches(COUNT, 4, 0, epoch)
 
 
@@ -106,7 +106,7 @@ def test_labels_are_those_of_the_sampler(manifest):
         np.testing.assert_array_equal(labels, manifest.labels[rows])
 
 
-@pytest.mark.parametrize("sampler", [balanced, ragged])
+@pytest.mark.parametrize("sampler", [balanced, shuffled])
 def test_two_builds_are_identical(manifest, sampler):
     runs = [
         take(
@@ -124,7 +124,7 @@ def test_two_builds_are_identical(manifest, sampler):
     assert_same(*runs)
 
 
-@pytest.mark.parametrize("sampler", [balanced, ragged])
+@pytest.mark.parametrize("sampler", [balanced, shuffled])
 def test_a_resumed_run_sees_what_the_whole_run_sees(manifest, sampler):
     steps = len(sampler(0))
     options = {"image_size": 12, "augmentation": EVERYTHING}
@@ -162,16 +162,22 @@ def test_views_of_an_image_differ(files):
     assert (images[0] != images[1]).any()
 
 
-def test_ragged_epochs_keep_their_batches(manifest):
+def test_batches_are_whole_and_carry_the_rest_over(manifest):
+    """14 images: three batches of four an epoch, the rest comes in the next."""
     dataset = train_batches(
-        manifest, ragged, image_size=8, augmentation=EVERYTHING
+        manifest, shuffled, image_size=8, augmentation=EVERYTHING
     )
-    assert dataset.element_spec[1].shape == (None,)
-    batches = take(dataset, 8)
-    assert [len(labels) for _, labels in batches] == [4, 4, 4, 2] * 2
-    assert [len(x["image"]) for x, _ in batches] == [4, 4, 4, 2] * 2
-    epoch = np.sort(np.concatenate([labels for _, labels in batches[:4]]))
-    np.testing.assert_array_equal(epoch, manifest.labels)
+    assert dataset.element_spec[1].shape == (4,)
+    drawn = np.concatenate([labels for _, labels in take(dataset, 7)])
+    np.testing.assert_array_equal(np.sort(drawn[:COUNT]), manifest.labels)
+    np.testing.assert_array_equal(np.sort(drawn[COUNT:]), manifest.labels)
+
+
+def test_batches_of_several_sizes_are_refused(manifest):
+    with pytest.raises(UsageError, match=r"one size .* sizes \[2, 4\]"):
+        train_batches(
+            manifest, lambda epoch: [np.arange(4), np.arange(2)], image_size=8
+        )
 
 
 def test_an_array_without_augmentation_passes_unchanged(arrays):

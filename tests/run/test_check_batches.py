@@ -5,7 +5,7 @@ from keras_dml.config import resolve
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.run.data import make_sampler
-from keras_dml.run.replica_checks import check_batches, full_batches
+from keras_dml.run.replica_checks import check_batches
 
 MANIFEST = Manifest(
     name="squares",
@@ -27,7 +27,7 @@ def test_batches_that_divide_pass(replicas):
     check_batches(MANIFEST, balanced, replicas)
     check_batches(
         MANIFEST,
-        settings(kind="random", batch_size=24, drop_remainder="true"),
+        settings(kind="random", batch_size=24),
         replicas,
     )
 
@@ -36,13 +36,13 @@ def test_batches_that_divide_pass(replicas):
     "sampling, replicas, message",
     [
         (
-            {"kind": "random", "batch_size": 30, "drop_remainder": "true"},
+            {"kind": "random", "batch_size": 30},
             4,
             "by the 4 devices. Received: a batch of 30 images. Sizes that do "
             "are the multiples of 4, such as 28 or 32.",
         ),
         (
-            {"kind": "random", "batch_size": 3, "drop_remainder": "true"},
+            {"kind": "random", "batch_size": 3},
             4,
             "the multiples of 4, such as 4.",
         ),
@@ -64,11 +64,9 @@ def test_other_batches_are_refused_with_sizes_that_do(
     assert message in str(refused.value)
 
 
-def test_a_last_batch_that_is_not_full_is_left_out_on_replicas():
+@pytest.mark.parametrize("replicas", [1, 2, 3, 6])
+def test_every_batch_is_whole_on_any_number_of_replicas(replicas):
     config = settings(kind="random", batch_size=24, steps_per_epoch="null")
-    assert full_batches(config, 1) is config
-    sizes = [len(b) for b in make_sampler(MANIFEST, full_batches(config, 2))(0)]
+    sizes = [len(rows) for rows in make_sampler(MANIFEST, config)(0)]
     assert sizes == [24] * 4
-    check_batches(MANIFEST, full_batches(config, 2), 2)
-    balanced = settings(kind="balanced", batch_size=24)
-    assert full_batches(balanced, 2) is balanced
+    check_batches(MANIFEST, config, replicas)
