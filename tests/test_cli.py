@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from keras_dml import train
 from keras_dml.errors import RunError
+from keras_dml.run import fit as train
 from tests.cli.refusals import refused
 from tests.commands import run_command
 from tests.images import image_folder

@@ -5,9 +5,9 @@ import shlex
 
 import pytest
 
+from keras_dml.comparison.jobs import make_jobs
 from keras_dml.config.plans import parse_plan
 from keras_dml.config.yaml_files import parse_yaml
-from keras_dml.protocols.jobs import make_jobs
 from tests.commands import run_command
 from tests.conftest import ROOT
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keras_dml.cli.options import DataDir, Json
+from keras_dml.cli.printing import print_rows, say
 from keras_dml.console import logging_to
 from keras_dml.errors import RunError, UsageError
-from keras_dml.printing import print_rows, say
 
 if TYPE_CHECKING:
+    from keras_dml.comparison.compare import Comparison
     from keras_dml.config.plan_sections import PlanConfig
-    from keras_dml.protocols.compare import Comparison
 
 
 def compare(
@@ -108,7 +108,7 @@ def compare(
         settings or [],
     )
 
-    from keras_dml.protocols.compare import compare as compare_runs
+    from keras_dml.comparison.compare import compare as compare_runs
 
     with logging_to():
         result = compare_runs(
@@ -135,8 +135,8 @@ def compare(
 
 def plans() -> None:
     """List the plans: what each reproduces, and how many runs that takes."""
+    from keras_dml.comparison.jobs import count_trials, make_jobs
     from keras_dml.config.plans import load_plan, plan_names
-    from keras_dml.protocols.jobs import count_trials, make_jobs
 
     rows = []
     for name in plan_names():
@@ -173,9 +173,9 @@ def _plan(plan_or_source: str, recipes: str | None) -> "tuple[PlanConfig, str]":
 
 def _only(plan: "PlanConfig", names: list[str]) -> "PlanConfig":
     """The plan with some of its arms, and the findings about them."""
+    from keras_dml.comparison.jobs import arms
     from keras_dml.config.plans import parse_plan
     from keras_dml.naming import nearest
-    from keras_dml.protocols.jobs import arms
 
     listed = {arm.name: arm for arm in arms(plan)}
     unknown = [name for name in names if name not in listed]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from keras_dml.printing import say
+from keras_dml.cli.printing import say
 
 
 def convert_weights(

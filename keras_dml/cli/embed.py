@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from keras_dml.cli.options import DataDir, Json, Run
+from keras_dml.cli.printing import say
 from keras_dml.console import logging_to
 from keras_dml.errors import RunError
-from keras_dml.printing import say
 
 
 def embed(
@@ -65,7 +65,7 @@ def embed(
 ) -> None:
     """Embed all images of a folder, with their ids, into files."""
     from keras_dml.data.decoding import MAX_PIXELS
-    from keras_dml.run.embedding import embed_source
+    from keras_dml.embed.embed_source import embed_source
 
     with logging_to():
         done = embed_source(

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from keras_dml.cli.options import DataDir, IndexKind, Json, parse_ranks
+from keras_dml.cli.printing import print_evaluation
 from keras_dml.console import logging_to
 from keras_dml.errors import UsageError
-from keras_dml.printing import print_evaluation
 
 DEFAULT_RANKS = (1, 2, 4, 8)
 
@@ -78,7 +78,7 @@ def evaluate(
             rerank=rerank,
         )
     else:
-        from keras_dml import train
+        from keras_dml.run import fit as train
 
         assert run is not None
         with logging_to():

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from keras_dml.cli.options import DataDir, Run
-from keras_dml.printing import print_artefacts
+from keras_dml.cli.printing import print_artefacts
 
 
 def export(

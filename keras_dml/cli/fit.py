@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from keras_dml.cli.options import DataDir, Source
+from keras_dml.cli.printing import print_gain, say
 from keras_dml.console import logging_to
-from keras_dml.printing import print_gain, say
 
 if TYPE_CHECKING:
     from keras_dml.distribute import PeerLostError, PreemptedError
@@ -80,13 +80,13 @@ def fit(
     )
     folder = output_folder or _default_output(source, recipe, seed)
 
-    from keras_dml import train
     from keras_dml.distribute import (
         PeerLostError,
         PreemptedError,
         is_chief,
         num_workers,
     )
+    from keras_dml.run import fit as train
 
     try:
         metrics = train.fit(

@@ -1,6 +1,6 @@
 """`keras-dml recipes`, `datasets` and `backbones`: what there is."""
 
-from keras_dml.printing import print_rows
+from keras_dml.cli.printing import print_rows
 
 
 def recipes() -> None:

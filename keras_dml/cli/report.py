@@ -1,8 +1,8 @@
 """`keras-dml report`."""
 
 from keras_dml.cli.options import DataDir, Run
+from keras_dml.cli.printing import say
 from keras_dml.console import logging_to
-from keras_dml.printing import say
 
 
 def report(run: Run, data_dir: DataDir = None) -> None:

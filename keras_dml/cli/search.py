@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from keras_dml.cli.options import DataDir, IndexKind, Json, Run
+from keras_dml.cli.printing import print_answers, say
 from keras_dml.console import logging_to
-from keras_dml.printing import print_answers, say
 
 
 def search(
@@ -53,7 +53,7 @@ def search(
         from keras_dml.report import check_picture
 
         check_picture(picture)
-    from keras_dml.run.search import search_run
+    from keras_dml.search.search_run import search_run
 
     with logging_to():
         result = search_run(

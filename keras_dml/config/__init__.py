@@ -1,11 +1,5 @@
 """Configuration: recipes, data-set facts, and the resolved run."""
 
-from keras_dml.config.facts import (
-    DatasetFacts,
-    SourceFile,
-    dataset_facts,
-    known_datasets,
-)
 from keras_dml.config.recipes import (
     DEFAULT_RECIPE,
     Recipe,
@@ -35,6 +29,12 @@ from keras_dml.config.sections import (
     RunConfig,
     SamplingConfig,
     StageConfig,
+)
+from keras_dml.data.facts import (
+    DatasetFacts,
+    SourceFile,
+    dataset_facts,
+    known_datasets,
 )
 
 __all__ = [

@@ -8,10 +8,10 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from keras_dml.config.facts import dataset_facts
 from keras_dml.config.recipes import Recipe, load_recipe
 from keras_dml.config.sections import RunConfig
 from keras_dml.config.yaml_files import dump_yaml, parse_yaml, read_yaml
+from keras_dml.data.facts import dataset_facts
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 

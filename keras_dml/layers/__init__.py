@@ -1,6 +1,10 @@
 """Keras layers of metric learning: pooling, head, proxies, logits."""
 
-from keras_dml.layers.centre_distance import CentreDistance
+from keras_dml.initializers.initializers import (
+    UniformFanIn,
+    get_kernel_initializer,
+    get_proxy_initializer,
+)
 from keras_dml.layers.class_boundaries import ClassBoundaries
 from keras_dml.layers.cross_batch_memory import CrossBatchMemory
 from keras_dml.layers.embedding_head import EmbeddingHead
@@ -15,18 +19,14 @@ from keras_dml.layers.image_preprocessing import (
     ImagePreprocessing,
     preprocess_images,
 )
-from keras_dml.layers.initializers import (
-    UniformFanIn,
-    get_kernel_initializer,
-    get_proxy_initializer,
-)
 from keras_dml.layers.nested_network import NestedNetwork
 from keras_dml.layers.proxies import Proxies
 from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
 from keras_dml.layers.sampled_proxies import SampledProxies
 from keras_dml.layers.scaled_logits import ScaledLogits
 from keras_dml.layers.token_pooling import TokenPooling, pool_tokens
-from keras_dml.layers.unit_rows import unit_rows
+from keras_dml.ops.unit_rows import unit_rows
+from keras_dml.regularizers.center_distance import CentreDistance
 
 __all__ = [
     "CentreDistance",

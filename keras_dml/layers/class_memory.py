@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_dml.rows import add_rows, read_rows, write_rows
+from keras_dml.ops.rows import add_rows, read_rows, write_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml import distribute
 from keras_dml.layers.labelled_rows import check_labelled_rows
-from keras_dml.layers.unit_rows import unit_rows
+from keras_dml.ops.unit_rows import unit_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -122,7 +122,7 @@ class CrossBatchMemory(keras.layers.Layer):
 
     def _pairs(self, rows, labels):
         # `losses` imports `layers`.
-        from keras_dml.losses.pairs import Pairs
+        from keras_dml.ops.pairs import Pairs
 
         same = ops.equal(labels[:, None], self.labels[None, :])
         valid = ops.less(ops.arange(self.size), self.filled)[None, :]

@@ -4,8 +4,11 @@ import math
 
 import keras
 
-from keras_dml.layers.initializers import UniformFanIn, get_kernel_initializer
-from keras_dml.layers.unit_rows import unit_rows
+from keras_dml.initializers.initializers import (
+    UniformFanIn,
+    get_kernel_initializer,
+)
+from keras_dml.ops.unit_rows import unit_rows
 
 NORMALIZATIONS = (None, "l2", "batch_norm")
 

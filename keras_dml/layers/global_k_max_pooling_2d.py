@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_dml.layers.data_format import (
+from keras_dml.ops.data_format import (
     pooled_shape,
     spatial_axes,
     standardize_data_format,

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_dml.layers.initializers import get_proxy_initializer
-from keras_dml.layers.similarities import METRICS, similarities
+from keras_dml.initializers.initializers import get_proxy_initializer
 from keras_dml.naming import nearest
+from keras_dml.ops.similarities import METRICS, similarities
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

@@ -4,14 +4,14 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.layers import informativeness
 from keras_dml.layers.class_memory import ClassMemory
 from keras_dml.layers.labelled_rows import check_labelled_rows
 from keras_dml.layers.proxies import Proxies
-from keras_dml.layers.unit_rows import unit_rows
-from keras_dml.layers.weighted_exponents import entries, join_exponents
 from keras_dml.naming import nearest
-from keras_dml.rows import add_rows, read_rows, write_rows
+from keras_dml.ops import informativeness
+from keras_dml.ops.rows import add_rows, read_rows, write_rows
+from keras_dml.ops.unit_rows import unit_rows
+from keras_dml.ops.weighted_exponents import entries, join_exponents
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

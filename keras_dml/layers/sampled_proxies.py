@@ -4,12 +4,12 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.layers.class_sample import sample_classes
-from keras_dml.layers.distinct import distinct
 from keras_dml.layers.labelled_rows import check_labelled_rows
 from keras_dml.layers.proxies import Proxies
-from keras_dml.layers.similarities import similarities
-from keras_dml.rows import read_rows
+from keras_dml.ops.class_sample import sample_classes
+from keras_dml.ops.distinct import distinct
+from keras_dml.ops.rows import read_rows
+from keras_dml.ops.similarities import similarities
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

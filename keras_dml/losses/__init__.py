@@ -4,9 +4,6 @@ from keras_dml.losses.arc_face import ArcFace, arc_face_loss
 from keras_dml.losses.circle import Circle, circle_loss
 from keras_dml.losses.contrastive import Contrastive, contrastive_loss
 from keras_dml.losses.cos_face import CosFace, cos_face_loss
-from keras_dml.losses.distance_weighted_sampling import (
-    distance_weighted_negatives,
-)
 from keras_dml.losses.lifted_structure import (
     LiftedStructure,
     lifted_pairs_loss,
@@ -31,7 +28,6 @@ from keras_dml.losses.proxy_isa import ProxyISA, proxy_isa_loss
 from keras_dml.losses.proxy_nca import ProxyNCA, proxy_nca_loss
 from keras_dml.losses.proxy_nca_isa import ProxyNCAISA, proxy_nca_isa_loss
 from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
-from keras_dml.losses.proxy_repulsion import ProxyRepulsion
 from keras_dml.losses.registry import INPUTS, LOSSES, get, input_of
 from keras_dml.losses.smooth_ap import SmoothAP, smooth_ap_loss
 from keras_dml.losses.soft_triple import SoftTriple, soft_triple_loss
@@ -44,6 +40,10 @@ from keras_dml.losses.sup_con import SupCon, sup_con_loss
 from keras_dml.losses.triplet import Triplet, triplet_loss
 from keras_dml.losses.weighted_sum import WeightedSum
 from keras_dml.losses.with_memory import WithMemory
+from keras_dml.ops.distance_weighted_sampling import (
+    distance_weighted_negatives,
+)
+from keras_dml.regularizers.proxy_repulsion import ProxyRepulsion
 
 __all__ = [
     "INPUTS",

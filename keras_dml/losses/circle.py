@@ -9,7 +9,7 @@ from keras_dml.losses.checks import (
     positive_number,
 )
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.losses.pairs import batch_mean, log_sum_exp, similarities
+from keras_dml.ops.pairs import batch_mean, log_sum_exp, similarities
 
 
 def circle_loss(similarity, positive, negative, gamma=80.0, margin=0.4):

@@ -10,7 +10,7 @@ from keras_dml.losses.checks import (
     positive_number,
 )
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.losses.pairs import (
+from keras_dml.ops.pairs import (
     batch_mean,
     count,
     distances,

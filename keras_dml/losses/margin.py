@@ -3,13 +3,13 @@
 import keras
 from keras import ops
 
-from keras_dml.layers.unit_rows import unit_rows
 from keras_dml.losses.checks import finite_number, full_precision
-from keras_dml.losses.distance_weighted_sampling import (
+from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.ops.distance_weighted_sampling import (
     distance_weighted_negatives,
 )
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.losses.pairs import batch_mean, count, distances, masked_sum
+from keras_dml.ops.pairs import batch_mean, count, distances, masked_sum
+from keras_dml.ops.unit_rows import unit_rows
 
 SAMPLINGS = ("distance_weighted", "all")
 

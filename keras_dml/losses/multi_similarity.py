@@ -8,9 +8,9 @@ from keras_dml.losses.checks import (
     full_precision,
     positive_number,
 )
-from keras_dml.losses.log_sum_exp import log_one_plus_sum_exp
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.losses.pairs import masked_max, masked_min, similarities
+from keras_dml.ops.log_sum_exp import log_one_plus_sum_exp
+from keras_dml.ops.pairs import masked_max, masked_min, similarities
 
 
 def multi_similarity_loss(

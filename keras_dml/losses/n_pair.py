@@ -6,7 +6,7 @@ from keras import ops
 from keras_dml import distribute
 from keras_dml.losses.checks import finite_number, full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.losses.pairs import (
+from keras_dml.ops.pairs import (
     batch_mean,
     count,
     log_sum_exp,

@@ -4,12 +4,12 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.layers.class_sample import positions_in_sample
 from keras_dml.losses.checks import (
     check_integer_labels,
     full_precision,
     matching_labels,
 )
+from keras_dml.ops.class_sample import positions_in_sample
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

@@ -11,7 +11,7 @@ from keras_dml.losses.checks import (
 )
 from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.losses.our_loss_1 import our_loss_1
-from keras_dml.losses.proxy_repulsion import mutual_repulsion
+from keras_dml.regularizers.proxy_repulsion import mutual_repulsion
 
 
 def our_loss_2(

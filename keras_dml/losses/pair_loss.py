@@ -6,8 +6,8 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.layers.unit_rows import unit_rows
-from keras_dml.losses.pairs import Pairs, pair_masks
+from keras_dml.ops.pairs import Pairs, pair_masks
+from keras_dml.ops.unit_rows import unit_rows
 
 
 class PairLoss(keras.losses.Loss, abc.ABC):

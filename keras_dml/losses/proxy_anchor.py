@@ -4,15 +4,15 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.layers.custom_gradient import custom_gradient
 from keras_dml.losses.checks import (
     finite_number,
     full_precision,
     positive_number,
 )
-from keras_dml.losses.log_sum_exp import log_one_plus_sum_exp
 from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.losses.over_replicas import over_replicas
+from keras_dml.ops.custom_gradient import custom_gradient
+from keras_dml.ops.log_sum_exp import log_one_plus_sum_exp
+from keras_dml.ops.over_replicas import over_replicas
 
 
 def proxy_anchor_loss(labels, similarities, scale=32.0, margin=0.1):

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_dml.layers.weighted_exponents import split_exponents
 from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.ops.weighted_exponents import split_exponents
 
 
 def proxy_nca_isa_loss(labels, exponents):

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml.losses.checks import full_precision, positive_number
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.losses.pairs import batch_mean, count, similarities
+from keras_dml.ops.pairs import batch_mean, count, similarities
 
 
 def smooth_ap_loss(similarity, positive, negative, temperature=0.01):

@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from keras_dml.layers.custom_gradient import custom_gradient
 from keras_dml.losses.checks import (
     finite_number,
     full_precision,
@@ -11,6 +10,7 @@ from keras_dml.losses.checks import (
 )
 from keras_dml.losses.cos_face import cos_face_loss
 from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.ops.custom_gradient import custom_gradient
 
 
 def soft_triple_loss(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):

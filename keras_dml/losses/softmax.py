@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from keras_dml.layers.custom_gradient import custom_gradient
-from keras_dml.layers.sums import row_sums
 from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.ops.custom_gradient import custom_gradient
+from keras_dml.ops.sums import row_sums
 
 
 def softmax_cross_entropy(labels, logits):

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml.losses.checks import full_precision, positive_number
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.losses.pairs import (
+from keras_dml.ops.pairs import (
     batch_mean,
     count,
     log_sum_exp,

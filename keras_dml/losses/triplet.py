@@ -5,14 +5,14 @@ from keras import ops
 
 from keras_dml.losses.checks import finite_number, full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.losses.pairs import (
+from keras_dml.naming import nearest
+from keras_dml.ops.pairs import (
     DISTANCES,
     batch_mean,
     distances,
     masked_max,
     masked_min,
 )
-from keras_dml.naming import nearest
 
 BY_PAIR = ("semi_hard", "facenet", "all_semi_hard")
 BY_ROW = ("hard", "easy")

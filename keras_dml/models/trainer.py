@@ -15,9 +15,9 @@ from keras_dml.layers import (
     SampledProxies,
     ScaledLogits,
 )
-from keras_dml.losses.proxy_repulsion import ProxyRepulsion
 from keras_dml.losses.registry import INPUTS
 from keras_dml.models.precision import dtype_policy
+from keras_dml.regularizers.proxy_repulsion import ProxyRepulsion
 
 _REGULARIZERS = {
     "centre_distance": CentreDistance,

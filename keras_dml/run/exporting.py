@@ -18,8 +18,8 @@ from keras_dml.export.references import MAX_K, check_index
 from keras_dml.run.data import evaluation_batches, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.hashing import weights_hash
-from keras_dml.run.references import read_references
 from keras_dml.run.trained_run import TrainedRun
+from keras_dml.search.references import read_references
 
 COMPARED_IMAGES = 500
 CALIBRATION_IMAGES = 200

@@ -7,11 +7,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_dml import callbacks, distribute, freezing
+from keras_dml import callbacks, distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
+from keras_dml.models import freezing
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import (

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from keras_dml import train
 from keras_dml.config import resolve
+from keras_dml.run import fit as train
 from tests.commands import run_command
 from tests.images import image_folder
 

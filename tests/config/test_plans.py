@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from keras_dml.comparison.jobs import arms, make_jobs, with_changes
 from keras_dml.config import load_recipe, resolve
-from keras_dml.config.facts import known_datasets
 from keras_dml.config.plans import dump_plan, load_plan, parse_plan, plan_names
 from keras_dml.config.search_section import RangeConfig
+from keras_dml.data.facts import known_datasets
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.metric_names import metric_function
-from keras_dml.protocols.jobs import arms, make_jobs, with_changes
 
 DOCS = Path(__file__).parents[2] / "docs" / "plans.md"
 

@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from keras_dml.config.facts import SourceFile
+from keras_dml.data.facts import SourceFile
 from keras_dml.data.prepare import check_file, prepare
 from keras_dml.errors import UsageError
 from tests.data.stand_ins import write_classes, write_cub200, write_empty_files

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_dml import train
 from keras_dml.config import resolve
+from keras_dml.run import fit as train
 from keras_dml.run import one_run
 from keras_dml.run.checkpoint import load_checkpoint
 from tests.conftest import ROOT

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses
-from keras_dml.losses.distance_weighted_sampling import (
+from keras_dml.ops.distance_weighted_sampling import (
     distance_weighted_negatives,
 )
 from tests.conformance import numerical_gradient, roundtrip

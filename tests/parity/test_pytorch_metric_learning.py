@@ -8,8 +8,8 @@ import tensorflow as tf
 from keras import ops
 
 from keras_dml import losses
-from keras_dml.layers import unit_rows
-from keras_dml.losses.pairs import Pairs, distances
+from keras_dml.ops import unit_rows
+from keras_dml.ops.pairs import Pairs, distances
 from tests.parity.batches import batches, load
 
 KEPT = load(Path(__file__).parent, "pytorch_metric_learning.npz")

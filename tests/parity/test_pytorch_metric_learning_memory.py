@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_dml import layers, losses
-from keras_dml.losses.pairs import Pairs
+from keras_dml.ops.pairs import Pairs
 from tests.parity.batches import batches, load
 
 KEPT = load(Path(__file__).parent, "pytorch_metric_learning_memory.npz")

@@ -7,9 +7,9 @@ import threading
 import numpy as np
 import pytest
 
-from keras_dml import train
 from keras_dml.config import resolve
 from keras_dml.distribute import PreemptedError
+from keras_dml.run import fit as train
 from keras_dml.run import one_run
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.preemption import Preemption, heeding_sigterm

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from keras_dml import callbacks, train
+from keras_dml import callbacks
 from keras_dml.config import resolve
+from keras_dml.run import fit as train
 from keras_dml.run.checkpoint import load_checkpoint
 
 

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml import train
 from keras_dml.config import resolve
+from keras_dml.run import fit as train
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.one_run import Run
 

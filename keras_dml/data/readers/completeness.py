@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_dml.config.facts import DatasetFacts
+from keras_dml.data.facts import DatasetFacts
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from keras_dml.config.facts import dataset_facts
 from keras_dml.data import splits
+from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.completeness import complete
 

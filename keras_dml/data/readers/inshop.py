@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_dml.config.facts import dataset_facts
+from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.completeness import complete, exist, find_root
 from keras_dml.data.readers.lines import read_columns

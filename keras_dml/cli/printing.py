@@ -1,0 +1,128 @@
+"""What the commands print on standard output."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from keras_dml.embeddings import Measured
+    from keras_dml.search.search_result import SearchResult
+
+output = Console()
+
+
+def say(sentence: str) -> None:
+    """Prints a line as it is, however long."""
+    output.print(sentence, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_gain(metrics: dict[str, Any]) -> None:
+    """What training bought, over the features it started from."""
+    kind = "classes seen in training" if metrics["seen"] else "unseen classes"
+    source = Path(metrics["dataset"]).name
+    table = Table(
+        title=f"{source}, {metrics['recipe']}: {metrics['num_queries']:,} "
+        f"queries, {metrics['test_classes']} {kind}"
+    )
+    table.add_column("metric")
+    start_from = metrics["pretrained_features"]
+    for column in (start_from, "untrained head", "trained", "gain"):
+        table.add_column(column, justify="right")
+    for name, after in metrics["after"].items():
+        start, before = (
+            metrics[part][name] for part in ("pretrained", "before")
+        )
+        table.add_row(
+            name,
+            f"{start:.4f}",
+            f"{before:.4f}",
+            f"{after:.4f}",
+            f"{after - start:+.4f}",
+        )
+    output.print(table)
+    if metrics["partial"]:
+        output.print("The data set is incomplete: these numbers are partial.")
+
+
+def print_evaluation(measured: "Measured") -> None:
+    """The metrics of embeddings, and what was asked for beside them."""
+    exact = measured.exact
+    lone = f", {exact.num_lone:,} without a positive" if exact.num_lone else ""
+    print_rows(f"{exact.num_queries:,} queries{lone}", measured.rows())
+    if measured.approximation is not None:
+        print_rows(
+            "Share of the K nearest that the index finds",
+            [
+                {"metric": name, "value": share}
+                for name, share in measured.approximation.ann_recall.items()
+            ],
+        )
+    rows = measured.class_rows()
+    if rows:
+        print_rows(f"{len(rows):,} classes", rows)
+
+
+def print_answers(result: "SearchResult") -> None:
+    """What a search found for each image, and how sure that is."""
+    limit = result.threshold
+    for answer in result.answers:
+        if limit is not None and answer.match is False:
+            nearest = answer.neighbours[0]
+            say(
+                f"{answer.path}: none. The nearest of "
+                f"{result.num_references:,} images, {nearest.id} "
+                f"({nearest.score:.4f}), does not reach the threshold "
+                f"{limit.threshold.score:.4f}."
+            )
+            continue
+        rows = [
+            {"score": one.score, "label": one.label, "id": one.id}
+            for one in answer.neighbours
+        ]
+        if limit is not None:
+            for row, one in zip(rows, answer.neighbours, strict=True):
+                row["near enough"] = "yes" if one.accepted else "no"
+        title = f"{answer.path}: nearest of {result.num_references:,} images"
+        print_rows(title, rows)
+    if limit is not None:
+        say(
+            f"Threshold {limit.threshold.score:.4f}: of {limit.num_images:,} "
+            f"validation images of {limit.num_classes:,} classes, searched "
+            f"among themselves, {limit.wrong_answers:.1%} would be given an "
+            "image of another class if their own were missing."
+        )
+
+
+def print_artefacts(rows: list[dict[str, Any]]) -> None:
+    """How exports compare: a column for each, which a terminal has room for.
+
+    Args:
+        rows: Dicts of the same keys, the first of which is `"artefact"`.
+    """
+    table = Table(title="Exported")
+    table.add_column("measure", no_wrap=True)
+    for row in rows:
+        table.add_column(row["artefact"], justify="right", overflow="fold")
+    for measure in list(rows[0])[1:]:
+        table.add_row(measure, *(_cell(row[measure]) for row in rows))
+    output.print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else escape(str(value))
+
+
+def print_rows(title: str, rows: list[dict[str, Any]]) -> None:
+    """Prints dicts of the same keys as a table."""
+    table = Table(title=escape(title))
+    for column in rows[0]:
+        # Folded, not cut: what is copied from a narrow window must be whole.
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    output.print(table)

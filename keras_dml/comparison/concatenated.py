@@ -1,0 +1,88 @@
+"""The embeddings of all folds side by side, measured as one."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_dml.comparison.records import RunRecord
+from keras_dml.files import write_text
+from keras_dml.run.measure import evaluate
+from keras_dml.run.results import write_per_query
+from keras_dml.run.trained_run import TrainedRun
+
+
+def concatenated(records: Sequence[RunRecord], folder: Path) -> list[RunRecord]:
+    """Measures the folds of each arm and seed as one embedder.
+
+    `f(x) = [f_1(x) / |f_1(x)|, ..., f_K(x) / |f_K(x)|]`, of length 1 again
+    when it is compared.
+
+    Args:
+        records: The runs of a plan under cross-validation; arms and seeds
+            whose folds are not all done are left out.
+        folder: Where results are kept, one folder each.
+
+    Returns:
+        One record for each arm and seed, `dim` that of the whole.
+
+    Reference:
+        Musgrave et al., "A Metric Learning Reality Check", 2020, section 3.2.
+    """
+    groups: dict[tuple, list[RunRecord]] = {}
+    for record in records:
+        key = (
+            record.source,
+            record.backbone,
+            record.weights,
+            record.dim,
+            record.arm,
+            record.seed,
+        )
+        groups.setdefault(key, []).append(record)
+    return [
+        _measured(folds, folder)
+        for folds in groups.values()
+        if all(fold.status == "done" for fold in folds)
+    ]
+
+
+def _measured(folds: list[RunRecord], folder: Path) -> RunRecord:
+    first = folds[0]
+    name = f"{first.run.rpartition('-fold')[0]}-concatenated"
+    target = folder / name
+    result = target / "metrics.json"
+    if not result.is_file():
+        target.mkdir(parents=True, exist_ok=True)
+        _measure(folds, target, result)
+    return dataclasses.replace(
+        first,
+        run=name,
+        dim=sum(fold.dim for fold in folds),
+        fold=None,
+        oracle=any(fold.oracle for fold in folds),
+        pretrained={},
+        before={},
+        after=json.loads(result.read_text(encoding="utf-8")),
+        validation={},
+        train_seconds=sum(fold.train_seconds for fold in folds),
+        folder=target,
+    )
+
+
+def _measure(folds: list[RunRecord], target: Path, result: Path) -> None:
+    runs = [TrainedRun(fold.folder) for fold in folds if fold.folder]
+    parts = [run.part("test") for run in runs]
+    rows = [_unit_rows(part.embeddings.embeddings) for part in parts if part]
+    images = parts[0].images if parts[0] else None
+    assert images is not None
+    measured = evaluate(np.concatenate(rows, axis=1), images, runs[0].config)
+    write_per_query(target / "per_query.npz", images, measured)
+    write_text(result, json.dumps(measured.metrics, indent=2) + "\n")
+
+
+def _unit_rows(rows: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.maximum(lengths, np.finfo(rows.dtype).tiny)

@@ -1,0 +1,288 @@
+"""Whether what papers say holds among the runs of a plan."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Protocol
+
+import numpy as np
+
+from keras_dml.comparison.experiment import (
+    Experiment,
+    by_arm,
+    experiment_of,
+    grouped,
+)
+from keras_dml.comparison.finding_result import (
+    CONFIRMED,
+    CONTRADICTED,
+    NOT_MEASURED,
+    OPEN,
+    FindingResult,
+)
+from keras_dml.comparison.per_query import (
+    DIGITS,
+    mean_over_runs,
+    same_queries,
+)
+from keras_dml.comparison.records import RunRecord
+from keras_dml.comparison.summary import (
+    Repetitions,
+    Summary,
+    metric_of,
+    paired_repetitions,
+    summarize,
+)
+from keras_dml.comparison.wording import (
+    counted,
+    listed,
+)
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.bootstrap import Difference, paired_bootstrap
+
+
+class Finding(Protocol):
+    """A claim: the arms of `better` exceed those of `than`.
+
+    Args:
+        claim: A sentence.
+        better: Names of arms.
+        than: Names of arms.
+        metric: Name of a metric, higher is better.
+        each: Whether every arm of `better` must exceed every arm of `than`;
+            else the means of both are compared.
+    """
+
+    @property
+    def claim(self) -> str: ...
+
+    @property
+    def better(self) -> Sequence[str]: ...
+
+    @property
+    def than(self) -> Sequence[str]: ...
+
+    @property
+    def metric(self) -> str: ...
+
+    @property
+    def each(self) -> bool: ...
+
+
+def check_findings(
+    findings: Iterable[Finding], records: Iterable[RunRecord]
+) -> list[FindingResult]:
+    """Checks each claim in every experiment that has one of its arms.
+
+    Args:
+        findings: Claims.
+        records: Runs of any state.
+    """
+    experiments = grouped(records, experiment_of)
+    results = []
+    for finding in findings:
+        names = {*finding.better, *finding.than}
+        having = [
+            runs
+            for runs in experiments.values()
+            if names & {run.arm for run in runs}
+        ]
+        results += [check_finding(finding, runs) for runs in having or [[]]]
+    return results
+
+
+def check_finding(
+    finding: Finding, records: Iterable[RunRecord]
+) -> FindingResult:
+    """Checks a claim in one experiment.
+
+    The differences of arms are taken under the same seeds (and folds, which
+    are averaged first), with Student's t interval; and on the same queries,
+    averaged over runs, with a bootstrap that draws test classes.
+
+    With `each`, one pair that contradicts the claim contradicts it, and all
+    pairs must confirm it. Intervals of pairs are not widened for their number.
+
+    Args:
+        finding: The claim.
+        records: Runs of any state, of one experiment.
+
+    Raises:
+        ValueError: If the runs are of several experiments.
+
+    Example:
+
+    >>> check_finding(finding, records).verdict
+    'confirmed'
+    """
+    records = list(records)
+    experiments = {experiment_of(record) for record in records}
+    if len(experiments) > 1:
+        raise ValueError(
+            "`records` must be of one experiment. Received: "
+            f"{listed(sorted(experiments))}. `check_findings` takes them all."
+        )
+    experiment = experiments.pop() if experiments else None
+    better, than = tuple(finding.better), tuple(finding.than)
+    if finding.each and len(better) * len(than) > 1:
+        return _every_pair(finding, experiment, records)
+    return _compared(finding, experiment, records, better, than)
+
+
+def _every_pair(
+    finding: Finding, experiment: Experiment | None, records: list[RunRecord]
+) -> FindingResult:
+    pairs = tuple(
+        _compared(finding, experiment, records, (first,), (second,))
+        for first, second in product(finding.better, finding.than)
+    )
+    verdicts = [pair.verdict for pair in pairs]
+    measured = [pair for pair in pairs if not math.isnan(pair.difference)]
+    verdict = next(
+        (
+            verdict
+            for verdict in (CONTRADICTED, NOT_MEASURED, OPEN)
+            if verdict in verdicts
+        ),
+        CONFIRMED,
+    )
+    worst = min(measured or pairs, key=lambda pair: pair.difference)
+    notes = [
+        f"{verdicts.count(CONFIRMED)} of {counted(len(pairs), 'pair')} "
+        "confirmed"
+    ]
+    if measured:
+        notes.append(
+            f"the figures are of `{worst.better[0]}` against "
+            f"`{worst.than[0]}`, the pair least in favour"
+        )
+    notes += dict.fromkeys(note for pair in pairs for note in pair.notes)
+    return dataclasses.replace(
+        worst,
+        better=tuple(finding.better),
+        than=tuple(finding.than),
+        verdict=verdict,
+        notes=tuple(notes),
+        pairs=pairs,
+    )
+
+
+def _compared(
+    finding: Finding,
+    experiment: Experiment | None,
+    records: list[RunRecord],
+    better: tuple[str, ...],
+    than: tuple[str, ...],
+) -> FindingResult:
+    metric, runs = finding.metric, by_arm(records)
+    arms = {arm: runs.get(arm, []) for arm in (*better, *than)}
+    found = paired_repetitions(arms, metric)
+    nothing = FindingResult(
+        finding.claim,
+        experiment,
+        metric,
+        better,
+        than,
+        math.nan,
+        None,
+        None,
+        NOT_MEASURED,
+    )
+    if not found.keys:
+        return dataclasses.replace(nothing, notes=_missing(arms, metric))
+    names = list(arms)
+    first = [names.index(arm) for arm in better]
+    second = [names.index(arm) for arm in than]
+    apart = found.values[:, first].mean(axis=1)
+    apart = apart - found.values[:, second].mean(axis=1)
+    # Rounding errors of equal arms are no difference.
+    apart = np.round(apart, DIGITS)
+    seeds = summarize(apart, unit=found.unit, folds=found.folds)
+    queries = _queries(found, arms, better, than, metric)
+    notes = _left_out(found, arms)
+    if any(run.oracle for own in arms.values() for run in own):
+        notes.append("oracle: epochs were chosen on the test classes")
+    repeated = seeds.count > 1
+    if not repeated:
+        notes.append("one seed: nothing is known of other seeds")
+    if isinstance(queries, str):
+        notes.append(f"no interval over classes, because {queries}")
+    intervals: list[Summary | Difference] = [seeds] if repeated else []
+    intervals += [] if isinstance(queries, str) else [queries]
+    return dataclasses.replace(
+        nothing,
+        difference=seeds.mean,
+        seeds=seeds if repeated else None,
+        queries=None if isinstance(queries, str) else queries,
+        verdict=_verdict(intervals),
+        notes=tuple(notes),
+    )
+
+
+def _verdict(intervals: list[Summary | Difference]) -> str:
+    if intervals and all(interval.low > 0 for interval in intervals):
+        return CONFIRMED
+    if intervals and all(interval.high < 0 for interval in intervals):
+        return CONTRADICTED
+    return OPEN
+
+
+def _queries(
+    found: Repetitions,
+    arms: dict[str, list[RunRecord]],
+    better: tuple[str, ...],
+    than: tuple[str, ...],
+    metric: str,
+) -> Difference | str:
+    """Interval over test classes, or why there is none."""
+    sides = []
+    for names in (better, than):
+        used = [
+            run
+            for arm in names
+            for run in arms[arm]
+            if run.status == "done" and (run.seed, run.fold) in found.pairs
+        ]
+        values = mean_over_runs(used, metric)
+        if isinstance(values, str):
+            return values
+        sides.append(values)
+    first, second = sides
+    if not same_queries(first, second):
+        return "the arms were measured on different queries"
+    try:
+        return paired_bootstrap(first.values, second.values, first.labels)
+    except UsageError as error:
+        return str(error)
+
+
+def _missing(arms: dict[str, list[RunRecord]], metric: str) -> tuple[str, ...]:
+    """Why no seed was finished by all arms."""
+    notes = []
+    for arm, runs in arms.items():
+        if any(metric_of(run, metric) is not None for run in runs):
+            continue
+        states = [run.status for run in runs]
+        if not runs:
+            notes.append(f"`{arm}` is not among the runs")
+        elif "done" in states:
+            notes.append(f"`{arm}` has no {metric}")
+        elif "failed" in states:
+            runs_in_words = counted(states.count("failed"), "run")
+            notes.append(f"`{arm}` failed in {runs_in_words}")
+        else:
+            notes.append(f"`{arm}` is left to run")
+    return tuple(notes) or ("the arms finished no seed in common",)
+
+
+def _left_out(
+    found: Repetitions, arms: dict[str, list[RunRecord]]
+) -> list[str]:
+    """Which seeds and folds not all arms finished."""
+    planned = {(run.seed, run.fold) for runs in arms.values() for run in runs}
+    missed = len(planned) - len(found.pairs)
+    if not missed:
+        return []
+    noun = "seeds" if found.unit == "seeds" and not found.folds else "folds"
+    return [f"{missed} of {len(planned)} {noun} left out, not finished by all"]

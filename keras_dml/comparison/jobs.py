@@ -1,0 +1,256 @@
+"""From a plan to its runs."""
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from keras_dml.comparison.job_names import label_of, own_name, run_name
+from keras_dml.comparison.protocol import (
+    fold_numbers,
+    under_protocol,
+    within_budget,
+)
+from keras_dml.comparison.records import RunRecord
+from keras_dml.config import RunConfig, resolve
+from keras_dml.config.plan_sections import (
+    ArmConfig,
+    CaseConfig,
+    PlanConfig,
+)
+from keras_dml.errors import UsageError
+
+# What a search is of: source, backbone and arm.
+Searched = tuple[str, str | None, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One run of a plan.
+
+    Args:
+        config: What `fit` trains. Equal configurations share a run.
+        record: What the run is in the plan, not yet done.
+        steps: Training steps in all, known when the data are.
+        validations: How often it measures its validation classes.
+    """
+
+    config: RunConfig
+    record: RunRecord
+    steps: int = 0
+    validations: int = 0
+
+    @property
+    def run(self) -> str:
+        """Name of the run folder."""
+        return self.record.run
+
+
+def make_jobs(
+    plan: PlanConfig,
+    changes: Mapping[Searched, Mapping[str, Any]] | None = None,
+) -> list[Job]:
+    """All runs of a plan, in the order in which they are trained.
+
+    Seeds come last: every arm is measured once before any is repeated.
+
+    Args:
+        plan: The plan.
+        changes: Settings that a search has found, by source, backbone and
+            arm. Defaults to `None`.
+
+    Raises:
+        UsageError: Naming every mistake in the plan.
+
+    Example:
+
+    >>> len(make_jobs(load_plan("demo")))
+    8
+    """
+    jobs: list[Job] = []
+    mistakes: dict[str, None] = {}
+    runs: dict[str, str] = {}
+    found = changes or {}
+    for seed, source in itertools.product(plan.seeds, plan.sources):
+        for arm in arms(plan):
+            for config_or_mistake in _configs(plan, source, arm, seed, found):
+                if isinstance(config_or_mistake, str):
+                    mistakes[config_or_mistake] = None
+                    continue
+                config, factors = config_or_mistake
+                for fold in fold_numbers(plan.protocol):
+                    job = make_job(plan, arm, config, factors, fold)
+                    run = own_name(job.run, job.config, runs)
+                    record = dataclasses.replace(job.record, run=run)
+                    jobs.append(dataclasses.replace(job, record=record))
+    mistakes |= dict.fromkeys(_unknown_arms(plan, jobs) if jobs else ())
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return jobs
+
+
+def arms(plan: PlanConfig) -> list[ArmConfig]:
+    """The lines of the plan: its recipes as they are, then its `arms`."""
+    as_they_are = [ArmConfig(name=recipe) for recipe in plan.recipes]
+    if plan.arms and len(plan.recipes) == 1:
+        as_they_are = []
+    only = plan.recipes[0] if len(plan.recipes) == 1 else None
+    named = [
+        arm.model_copy(update={"recipe": arm.recipe or only})
+        for arm in plan.arms
+    ]
+    return [
+        *(arm.model_copy(update={"recipe": arm.name}) for arm in as_they_are),
+        *named,
+    ]
+
+
+def backbones(plan: PlanConfig) -> list[str | None]:
+    """The networks of the plan; `None` is that of each recipe."""
+    return [*plan.backbones] or [None]
+
+
+def count_trials(plan: PlanConfig) -> int:
+    """Trials of a plan: one search for each arm, network and data set."""
+    if plan.search is None:
+        return 0
+    budgets = [plan.search.with_space(arm.space).budget for arm in arms(plan)]
+    return sum(budgets) * len(plan.sources) * len(backbones(plan))
+
+
+def with_changes(
+    plan: PlanConfig,
+    source: str,
+    arm: ArmConfig,
+    settings: Mapping[str, Any],
+    backbone: str | None = None,
+) -> RunConfig:
+    """The run of an arm with more settings, for a search.
+
+    It has the plan's first embedding size and seed, and the first value of
+    each setting in its grid.
+
+    Raises:
+        UsageError: If a key or a value is wrong.
+    """
+    model = {"backbone": backbone, "dim": plan.dims[0] if plan.dims else None}
+    first = {key: values[0] for key, values in plan.grid.items()}
+    return _resolved(
+        plan, source, arm, model, plan.seeds[0], {**first, **settings}
+    )
+
+
+def _configs(
+    plan: PlanConfig,
+    source: str,
+    arm: ArmConfig,
+    seed: int,
+    found: Mapping[Searched, Mapping[str, Any]],
+) -> Iterator[tuple[RunConfig, dict[str, Any]] | str]:
+    """Each configuration of an arm with its factors, or what is wrong."""
+    dims: list[int | None] = [*plan.dims] or [None]
+    for backbone, dim, values in itertools.product(
+        backbones(plan), dims, list(itertools.product(*plan.grid.values()))
+    ):
+        factors = dict(zip(plan.grid, values, strict=True))
+        model = {"backbone": backbone, "dim": dim}
+        settings = {**factors, **found.get((source, backbone, arm.name), {})}
+        try:
+            yield (
+                _resolved(plan, source, arm, model, seed, settings),
+                factors,
+            )
+        except UsageError as error:
+            yield f"{source}, {arm.name}: {error}"
+
+
+def _resolved(
+    plan: PlanConfig,
+    source: str,
+    arm: ArmConfig,
+    model: Mapping[str, Any],
+    seed: int,
+    settings: Mapping[str, Any],
+) -> RunConfig:
+    assert arm.recipe is not None
+    network = model.get("backbone")
+    cases = [case for case in plan.cases if _holds(case, source, network)]
+    weights = [case.weights for case in cases if case.weights is not None]
+    flags = {**model, "weights": weights[-1] if weights else plan.weights}
+    overrides = {**plan.set}
+    for part in (*(case.set for case in cases), arm.set, settings):
+        overrides |= part
+    return within_budget(
+        resolve(
+            arm.recipe,
+            source,
+            flags={
+                "seed": seed,
+                "strategy": "none",
+                "data": {"data_dir": plan.data_dir},
+                "model": {
+                    key: value
+                    for key, value in flags.items()
+                    if value is not None
+                },
+            },
+            overrides=[
+                f"{key}={json.dumps(value)}" for key, value in overrides.items()
+            ],
+        ),
+        plan.budget,
+    )
+
+
+def _holds(case: CaseConfig, source: str, backbone: str | None) -> bool:
+    """Whether a case is about these data and this network."""
+    return (not case.sources or source in case.sources) and (
+        not case.backbones or backbone in case.backbones
+    )
+
+
+def make_job(
+    plan: PlanConfig,
+    arm: ArmConfig,
+    config: RunConfig,
+    factors: Mapping[str, Any],
+    fold: int | None,
+) -> Job:
+    """One run, named after what tells it from the others of the plan."""
+    label = label_of(arm.name, factors, alone=len(arms(plan)) == 1)
+    return Job(
+        under_protocol(config, plan.protocol, fold),
+        RunRecord(
+            run=run_name(config, label, fold),
+            source=config.data.source,
+            backbone=config.model.backbone,
+            weights=config.model.weights,
+            dim=config.model.dim,
+            arm=label,
+            line=arm.name,
+            recipe=config.recipe,
+            factors=dict(factors),
+            seed=config.seed,
+            fold=fold,
+        ),
+    )
+
+
+def _unknown_arms(plan: PlanConfig, jobs: list[Job]) -> list[str]:
+    known = {job.record.arm for job in jobs} | {arm.name for arm in arms(plan)}
+    named = [
+        (f"finding {finding.claim!r}", arm)
+        for finding in plan.findings
+        for arm in (*finding.better, *finding.than)
+    ]
+    named += [
+        (f"paper value of {value.where!r}", value.arm)
+        for value in plan.paper_values
+    ]
+    return [
+        f"The {place} names the arm {arm!r}, which the plan does not have. "
+        f"Its arms: {sorted(known)}."
+        for place, arm in named
+        if arm not in known
+    ]

@@ -1,0 +1,165 @@
+"""What must be known to read a table, in sentences."""
+
+from collections.abc import Mapping, Sequence
+
+from keras_dml.comparison.experiment import Experiment, Network, trained_runs
+from keras_dml.comparison.page.paper import PaperColumn, places_in_words
+from keras_dml.comparison.ranks import RankTable
+from keras_dml.comparison.records import RunRecord
+from keras_dml.comparison.summary import (
+    INTERVAL_IN_WORDS,
+    STD_IN_WORDS,
+    Summary,
+)
+from keras_dml.comparison.wording import (
+    counted,
+    listed,
+    metric_title,
+    network_title,
+    spanned,
+)
+
+
+def results_caption(
+    network: Network,
+    runs: list[RunRecord],
+    metrics: Sequence[str],
+    summaries: Mapping[str, Mapping[Experiment, Mapping[str, Summary]]],
+    paper: Sequence[PaperColumn],
+    protocol: str,
+) -> str:
+    """What must be known to read a table of results.
+
+    Args:
+        network: Data, network and weights of the table.
+        runs: Its runs.
+        metrics: Its metrics.
+        summaries: Dict of the metrics to what `summarize_arms` says of them.
+        paper: Its columns of printed numbers.
+        protocol: A sentence on how epochs were chosen, or `""`.
+    """
+    dims = sorted({run.dim for run in runs})
+    noun = "embedding size" if len(dims) == 1 else "embedding sizes"
+    sentences = [
+        f"{network_title(network)}, {noun} {listed(dims)}.",
+        _seeds_in_words(runs),
+    ]
+    trained = {run.dim for run in trained_runs(runs)}
+    side_by_side = [dim for dim in dims if dim not in trained]
+    if side_by_side:
+        sentences.append(
+            f"Size {listed(side_by_side)}: the embeddings of all folds side "
+            "by side."
+        )
+    if protocol:
+        sentences.append(f"Protocol: {protocol.rstrip('.')}.")
+    sentences += _oracle_in_words(runs)
+    found = [
+        summary
+        for metric in metrics
+        for arms in summaries[metric].values()
+        for summary in arms.values()
+    ]
+    sentences.append(_spread_in_words(found))
+    each = " of each size" if len(dims) > 1 else ""
+    sentences.append(f"Bold: the best mean{each}.")
+    if any(run.pretrained for run in runs):
+        sentences.append(
+            "The first row is what nearest neighbours find without training."
+        )
+    if paper:
+        sentences.append(places_in_words(paper))
+    return " ".join(sentences)
+
+
+def ranks_caption(ranks: RankTable, metric: str) -> str:
+    """What was ranked in what, and which differences are told apart."""
+    count = counted(ranks.num_blocks, ranks.unit.removesuffix("s"))
+    sentences = [
+        f"Ranks by {metric_title(metric)} in {count}, 1 is the best; equal "
+        "values share the average of their ranks."
+    ]
+    if ranks.unit == "experiments":
+        sentences.append(
+            "An experiment is one data set, network, weights and embedding "
+            "size; arms are ranked by their mean in it."
+        )
+    else:
+        sentences.append(
+            f"There is one experiment, so its {ranks.unit} are ranked: this "
+            f"says what to expect of other {ranks.unit}, not of other data or "
+            "networks."
+        )
+    if ranks.num_blocks < 2:
+        sentences.append("One is too few for a deviation or a test.")
+    else:
+        sentences.append(
+            f"The deviation of the ranks is {STD_IN_WORDS}. "
+            f"Friedman test: p = {ranks.friedman_p:.2g}"
+            + (
+                ", so the arms are not told apart."
+                if ranks.friedman_p >= 1 - ranks.level
+                else "."
+            )
+            + f" Nemenyi's critical difference at {100 * ranks.level:g} %: "
+            f"{ranks.critical_difference:.2f}."
+        )
+    if ranks.unit == "experiments" and ranks.num_blocks > 1:
+        sentences.append(
+            "Experiments on the same data are not independent, as both take "
+            "them to be."
+        )
+    if ranks.blocks_left_out:
+        left = counted(ranks.blocks_left_out, ranks.unit.removesuffix("s"))
+        sentences.append(f"{left} left out, which not all arms finished.")
+    if ranks.arms_left_out:
+        arms = listed(f"`{arm}`" for arm in ranks.arms_left_out)
+        sentences.append(f"Not ranked, without a finished run: {arms}.")
+    return " ".join(sentences)
+
+
+def findings_caption() -> str:
+    """How intervals and verdicts of claims came about."""
+    return (
+        "Differences are paired. Over seeds: the 95 % interval by Student's t "
+        "of the differences under the same seeds; folds of a seed are averaged "
+        "first, and with one seed the folds are its repetitions. Over classes: "
+        "the 95 % bootstrap interval of the differences on the same queries, "
+        "averaged over runs, with test classes drawn anew. Confirmed: both lie "
+        "above zero. Contradicted: both lie below. Open: neither. Where one is "
+        "missing, the other decides alone. Nothing is corrected for the number "
+        "of claims."
+    )
+
+
+def _seeds_in_words(runs: list[RunRecord]) -> str:
+    seeds = sorted({run.seed for run in runs})
+    noun = "Seed" if len(seeds) == 1 else "Seeds"
+    text = f"{noun} {listed(seeds)}"
+    folds = {run.fold for run in runs} - {None}
+    return f"{text}, {len(folds)} folds." if folds else f"{text}."
+
+
+def _oracle_in_words(runs: list[RunRecord]) -> list[str]:
+    oracle = {run.oracle for run in runs}
+    if oracle == {False}:
+        return []
+    which = (
+        "Rows marked oracle" if len(oracle) > 1 else "All results are oracle"
+    )
+    return [f"{which}: the epoch was chosen on the test classes."]
+
+
+def _spread_in_words(found: list[Summary]) -> str:
+    repeated = [summary for summary in found if summary.count > 1]
+    if not repeated:
+        return "One repetition each, so nothing is known of the spread."
+    units = {summary.unit for summary in repeated}
+    counts = spanned([summary.count for summary in repeated])
+    text = f"± is {STD_IN_WORDS} over {counts} {listed(sorted(units))}"
+    if "folds" in units:
+        text += " of one seed"
+    folds = [summary.folds for summary in repeated if summary.folds]
+    if folds:
+        text += f", each the mean of its {spanned(folds)} folds"
+    return f"{text}. In the CSV, low and high are {INTERVAL_IN_WORDS}."

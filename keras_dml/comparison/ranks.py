@@ -1,0 +1,228 @@
+"""Ranks of arms over experiments, and which of them are told apart."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from keras_dml.comparison.experiment import (
+    by_arm,
+    experiment_of,
+    grouped,
+    trained_runs,
+)
+from keras_dml.comparison.records import RunRecord
+from keras_dml.comparison.summary import (
+    LEVEL,
+    metric_of,
+    paired_repetitions,
+    summarize_arms,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RankTable:
+    """Ranks of arms, best first; rank 1 is the best.
+
+    Args:
+        arms: Tuple of names, the best average rank first.
+        total: Float array `(arms,)`, sum of the ranks.
+        mean: Float array `(arms,)`, average rank.
+        std: Float array `(arms,)`, sample standard deviation of the ranks
+            (`ddof=1`); NaN with one block.
+        num_blocks: Integer, how often the arms were ranked.
+        unit: What they were ranked in, `"experiments"`, `"seeds"` or
+            `"folds"`.
+        friedman_statistic: Float, corrected for ties.
+        friedman_p: Float, that equal arms differ so much; NaN with one block.
+        critical_difference: Float, Nemenyi's; NaN with one block.
+        level: Float, of the critical difference.
+        blocks_left_out: Integer, experiments (or seeds) that an arm missed.
+        arms_left_out: Tuple of arms without any finished run.
+    """
+
+    arms: tuple[str, ...]
+    total: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray
+    num_blocks: int
+    unit: str
+    friedman_statistic: float
+    friedman_p: float
+    critical_difference: float
+    level: float = LEVEL
+    blocks_left_out: int = 0
+    arms_left_out: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> list[tuple[int, int]]:
+        """First and last position of the arms not told apart, longest runs.
+
+        Where the Friedman test finds no difference at all, they are one group.
+        """
+        count = len(self.arms)
+        if math.isnan(self.critical_difference):
+            return []
+        if self.friedman_p >= 1 - self.level:
+            return [(0, count - 1)]
+        groups: list[tuple[int, int]] = []
+        for first in range(count):
+            reach = self.mean[first] + self.critical_difference
+            last = int(np.flatnonzero(self.mean < reach)[-1])
+            if last > first and (not groups or last > groups[-1][1]):
+                groups.append((first, last))
+        return groups
+
+
+def rank_arms(
+    scores: Any,
+    arms: Sequence[str] | None = None,
+    unit: str = "experiments",
+    level: float = LEVEL,
+) -> RankTable:
+    """Ranks arms in each block and averages the ranks.
+
+    Equal scores share the average of their ranks. The Friedman test asks
+    whether the arms differ at all; two arms differ where their average ranks
+    are at least `q * sqrt(k (k + 1) / (6 N))` apart. Both take the blocks as
+    independent, which experiments on the same data are only in part.
+
+    Args:
+        scores: Float array `(blocks, arms)`, higher is better.
+        arms: Names. Defaults to `None`, the numbers of the columns.
+        unit: What a block is. Defaults to `"experiments"`.
+        level: Float in (0, 1). Defaults to `0.95`.
+
+    Returns:
+        `RankTable`, the best average rank first.
+
+    Raises:
+        ValueError: If `scores` is not a matrix of finite numbers with a name
+            for each column.
+
+    Example:
+
+    >>> rank_arms([[0.9, 0.7], [0.8, 0.8]], ["a", "b"]).total
+    array([2.5, 3.5])
+
+    Reference:
+        Demšar, "Statistical Comparisons of Classifiers over Multiple Data
+        Sets", JMLR 2006, section 3.2.
+    """
+    scores = np.asarray(scores, np.float64)
+    if scores.ndim != 2 or not scores.size or not np.isfinite(scores).all():
+        raise ValueError(
+            "`scores` must be a matrix of finite numbers, one row a block and "
+            f"one column an arm. Received: shape {scores.shape}"
+        )
+    num_blocks, num_arms = scores.shape
+    names = [str(i) for i in range(num_arms)] if arms is None else list(arms)
+    if len(names) != num_arms:
+        raise ValueError(
+            "`arms` must name every column of `scores`. "
+            f"Received: {len(names)} names for {num_arms} columns"
+        )
+    ranks = stats.rankdata(-scores, axis=1)
+    mean = ranks.mean(axis=0)
+    order = np.argsort(mean, kind="stable")
+    statistic, p_value, difference = (math.nan,) * 3
+    std = np.full(num_arms, math.nan)
+    if num_blocks > 1 and num_arms > 1:
+        statistic, p_value = _friedman(ranks)
+        difference = critical_difference(num_arms, num_blocks, level)
+    if num_blocks > 1:
+        std = ranks.std(axis=0, ddof=1)
+    return RankTable(
+        tuple(names[i] for i in order),
+        ranks.sum(axis=0)[order],
+        mean[order],
+        std[order],
+        num_blocks,
+        unit,
+        statistic,
+        p_value,
+        difference,
+        level,
+    )
+
+
+def critical_difference(
+    num_arms: int, num_blocks: int, level: float = LEVEL
+) -> float:
+    """How far apart average ranks are told apart, by Nemenyi's test.
+
+    `q * sqrt(k (k + 1) / (6 N))`, with `q` the quantile of the studentized
+    range of `k` arms divided by `sqrt(2)`.
+
+    Example:
+
+    >>> round(critical_difference(4, 14), 2)
+    1.25
+    """
+    quantile = stats.studentized_range.ppf(level, num_arms, np.inf)
+    spread = num_arms * (num_arms + 1) / (6 * num_blocks)
+    return float(quantile / math.sqrt(2) * math.sqrt(spread))
+
+
+def rank_records(records: Iterable[RunRecord], metric: str) -> RankTable | None:
+    """Ranks arms by their mean in each experiment that all of them finished.
+
+    With a single experiment its seeds are the blocks (or its folds, where
+    there is one seed); the table's `unit` says which. Concatenated embeddings
+    of folds are not ranked, being of the same trainings.
+
+    Args:
+        records: Runs of any state.
+        metric: Name of a metric, higher is better.
+
+    Returns:
+        `RankTable`, or `None` where no two arms finished the same.
+    """
+    records = trained_runs(records)
+    finished = [run for run in records if metric_of(run, metric) is not None]
+    arms = list(by_arm(finished))
+    left = tuple(arm for arm in by_arm(records) if arm not in arms)
+    experiments = grouped(records, experiment_of)
+    summaries = summarize_arms(finished, metric)
+    whole = [
+        [found[arm].mean for arm in arms]
+        for found in summaries.values()
+        if len(found) == len(arms)
+    ]
+    if len(arms) < 2 or not whole:
+        return None
+    if len(experiments) > 1:
+        table = rank_arms(whole, arms)
+        missed = len(experiments) - len(whole)
+    else:
+        runs = {arm: by_arm(finished)[arm] for arm in arms}
+        found = paired_repetitions(runs, metric)
+        if not found.keys:
+            return None
+        table = rank_arms(found.values, arms, found.unit)
+        missed = _num_repetitions(records, found.unit) - len(found.keys)
+    return dataclasses.replace(
+        table, blocks_left_out=missed, arms_left_out=left
+    )
+
+
+def _num_repetitions(records: Iterable[RunRecord], unit: str) -> int:
+    if unit == "seeds":
+        return len({record.seed for record in records})
+    return len({(record.seed, record.fold) for record in records})
+
+
+def _friedman(ranks: np.ndarray) -> tuple[float, float]:
+    """Friedman's statistic, corrected for ties, and its p-value."""
+    num_blocks, num_arms = ranks.shape
+    sums = ranks.sum(axis=0)
+    middle = num_blocks * (num_arms + 1) / 2
+    spread = (ranks**2).sum() - num_blocks * num_arms * (num_arms + 1) ** 2 / 4
+    if spread <= 0:
+        # All arms are equal in every block.
+        return 0.0, 1.0
+    statistic = (num_arms - 1) * ((sums - middle) ** 2).sum() / spread
+    return float(statistic), float(stats.chi2.sf(statistic, num_arms - 1))

@@ -1,0 +1,203 @@
+"""Means over repetitions, and how far they could be from the truth."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from keras_dml.comparison.experiment import (
+    Experiment,
+    by_arm,
+    experiment_of,
+    grouped,
+)
+from keras_dml.comparison.records import RunRecord
+
+LEVEL = 0.95
+# Said wherever a standard deviation is shown.
+STD_IN_WORDS = "the sample standard deviation (n - 1 in the divisor, ddof 1)"
+INTERVAL_IN_WORDS = "the 95 % interval of the mean by Student's t"
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """A mean of repetitions and its interval.
+
+    Args:
+        mean: Float.
+        std: Float, the sample standard deviation (`ddof=1`); NaN where
+            there are fewer than two repetitions, like `low` and `high`.
+        low: Float, lower end of Student's t interval of the mean.
+        high: Float, upper end.
+        count: Integer, the number of repetitions.
+        unit: What was repeated, `"seeds"` or `"folds"`. Defaults to
+            `"seeds"`.
+        folds: Integer, over how many folds each seed's value was averaged at
+            most; `0` without folds, or where the folds are the repetitions.
+            Defaults to `0`.
+    """
+
+    mean: float
+    std: float
+    low: float
+    high: float
+    count: int
+    unit: str = "seeds"
+    folds: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Repetitions:
+    """Values of arms under the same seeds, or the same folds of one seed.
+
+    Args:
+        unit: `"seeds"` or `"folds"`.
+        keys: Tuple of seeds or folds that all arms finished, sorted.
+        values: Float array `(len(keys), arms)`.
+        folds: Integer, the most folds of a seed that were averaged; `0`
+            without folds, or where the folds are the repetitions.
+        pairs: Tuple of seeds with their folds that all arms finished.
+    """
+
+    unit: str
+    keys: tuple[int, ...]
+    values: np.ndarray
+    folds: int
+    pairs: tuple[tuple[int, int | None], ...]
+
+
+def summarize(
+    values: Any, level: float = LEVEL, unit: str = "seeds", folds: int = 0
+) -> Summary:
+    """Mean, sample standard deviation and Student's t interval.
+
+    `mean ± t * std / sqrt(n)`, with `t` the quantile of `n - 1` degrees of
+    freedom.
+
+    Args:
+        values: Float array `(n,)`, one value a repetition.
+        level: Float in (0, 1). Defaults to `0.95`.
+        unit: What was repeated. Defaults to `"seeds"`.
+        folds: Integer, over how many folds each value is a mean. Defaults to
+            `0`.
+
+    Raises:
+        ValueError: If there are no values or `level` is out of range.
+
+    Example:
+
+    >>> summarize([0.60, 0.61, 0.62]).mean
+    0.61
+    """
+    values = np.asarray(values, np.float64)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(
+            "`values` must be a list of at least one number. "
+            f"Received: shape {values.shape}"
+        )
+    if not 0 < level < 1:
+        raise ValueError(
+            "`level` must lie between 0 and 1, both excluded. "
+            f"Received: level={level}"
+        )
+    mean, count = math.fsum(values) / len(values), len(values)
+    if count < 2:
+        nan = math.nan
+        return Summary(mean, nan, nan, nan, count, unit, folds)
+    std = math.sqrt(math.fsum((values - mean) ** 2) / (count - 1))
+    quantile = float(stats.t.ppf(0.5 + level / 2, count - 1))
+    reach = quantile * std / math.sqrt(count)
+    return Summary(mean, std, mean - reach, mean + reach, count, unit, folds)
+
+
+def metric_of(record: RunRecord, metric: str) -> float | None:
+    """A run's value after training, or `None` where there is none."""
+    value = record.after.get(metric) if record.status == "done" else None
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def paired_repetitions(
+    arms: Mapping[str, Iterable[RunRecord]], metric: str
+) -> Repetitions:
+    """Values of arms by the seeds that all of them finished.
+
+    Seeds are the repetitions: folds of a seed that all arms finished are
+    averaged first. With one seed and several folds, the folds are.
+
+    Args:
+        arms: Dict of arms to their runs in one experiment.
+        metric: Name of a metric.
+    """
+    found = [_by_seed_and_fold(runs, metric) for runs in arms.values()]
+    common = set(found[0]).intersection(*found) if found else set()
+    pairs = sorted(common, key=lambda pair: (pair[0], pair[1] or 0))
+    seeds = sorted({seed for seed, _ in pairs})
+    has_folds = any(fold is not None for _, fold in pairs)
+    if len(seeds) == 1 and len(pairs) > 1:
+        rows = [[values[pair] for values in found] for pair in pairs]
+        keys = tuple(fold or 0 for _, fold in pairs)
+        return Repetitions("folds", keys, np.array(rows), 0, tuple(pairs))
+    rows, folds = [], 0
+    for seed in seeds:
+        own = [pair for pair in pairs if pair[0] == seed]
+        folds = max(folds, len(own) if has_folds else 0)
+        rows.append(
+            [
+                math.fsum(values[pair] for pair in own) / len(own)
+                for values in found
+            ]
+        )
+    values = np.array(rows).reshape(len(rows), len(found))
+    return Repetitions("seeds", tuple(seeds), values, folds, tuple(pairs))
+
+
+def summarize_runs(records: Iterable[RunRecord], metric: str) -> Summary | None:
+    """The summary of one arm's runs, or `None` where none is finished.
+
+    Args:
+        records: Runs of one arm in one experiment.
+        metric: Name of a metric.
+    """
+    found = paired_repetitions({"": records}, metric)
+    if not found.keys:
+        return None
+    return summarize(found.values[:, 0], unit=found.unit, folds=found.folds)
+
+
+def summarize_arms(
+    records: Iterable[RunRecord], metric: str
+) -> dict[Experiment, dict[str, Summary]]:
+    """Every arm's summary in every experiment; arms without a run are absent.
+
+    Args:
+        records: Runs of any state.
+        metric: Name of a metric, such as `"map@r"`.
+
+    Example:
+
+    >>> summaries = summarize_arms(records, "map@r")
+    >>> summaries["omniglot", "small_cnn", "none", 64]["softmax"].mean
+    0.601
+    """
+    summaries: dict[Experiment, dict[str, Summary]] = {}
+    for experiment, runs in grouped(records, experiment_of).items():
+        summaries[experiment] = {}
+        for arm, own in by_arm(runs).items():
+            summary = summarize_runs(own, metric)
+            if summary is not None:
+                summaries[experiment][arm] = summary
+    return summaries
+
+
+def _by_seed_and_fold(
+    records: Iterable[RunRecord], metric: str
+) -> dict[tuple[int, int | None], float]:
+    values = {}
+    for record in records:
+        value = metric_of(record, metric)
+        if value is not None:
+            values[record.seed, record.fold] = value
+    return values

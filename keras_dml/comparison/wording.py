@@ -1,0 +1,115 @@
+"""How metrics, counts and experiments are named in tables and figures."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from keras_dml.comparison.experiment import Experiment, Network
+
+_TITLES = {
+    "map": "MAP",
+    "map@r": "MAP@R",
+    "mrr": "MRR",
+    "nmi": "NMI",
+    "r_precision": "R-precision",
+}
+_NO_NAMES = {"data", "images", "img", "labels", "photos", "train"}
+_AT_K = {"recall": "R", "precision": "P", "map": "MAP"}
+
+
+def metric_title(metric: str) -> str:
+    """A metric's name as papers print it.
+
+    >>> metric_title("recall@1")
+    'R@1'
+    """
+    match = re.fullmatch(r"(\w+)@(\d+)", metric)
+    if match and match[1] in _AT_K:
+        return f"{_AT_K[match[1]]}@{match[2]}"
+    return _TITLES.get(metric, metric)
+
+
+def counted(count: int, singular: str) -> str:
+    """A number with its noun, in the plural where it needs one.
+
+    >>> counted(2, "seed")
+    '2 seeds'
+    """
+    return f"{count} {singular}{'' if count == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words.
+
+    Example:
+
+    >>> duration(100), duration(5400)
+    ('1 min 40 s', '1 h 30 min')
+    """
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names with commas and an `and`.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    texts = [str(name) for name in names]
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def spanned(numbers: Sequence[int]) -> str:
+    """The least and the most of several counts.
+
+    >>> spanned([3, 2, 3])
+    '2 to 3'
+    """
+    low, high = min(numbers), max(numbers)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def source_title(source: str) -> str:
+    """The name of data, without the folders above them.
+
+    Names that any data could have are preceded by their folder's.
+
+    >>> source_title("/data/shoes"), source_title("/data/shoes/images")
+    ('shoes', 'shoes/images')
+    """
+    path = Path(source)
+    if path.stem.lower() in _NO_NAMES and path.parent.name:
+        return f"{path.parent.name}/{path.name}"
+    return path.name or source
+
+
+def network_title(network: Network | Experiment) -> str:
+    """Data, network and weights in words."""
+    start = (
+        "from scratch"
+        if network.weights in ("none", "")
+        else f"weights `{network.weights}`"
+    )
+    return f"{source_title(network.source)}, {network.backbone}, {start}"
+
+
+def experiment_title(experiment: Experiment) -> str:
+    """An experiment in words."""
+    return f"{network_title(experiment)}, {experiment.dim}-d"
+
+
+def slug(*parts: object) -> str:
+    """A file name of lower-case letters, digits and hyphens.
+
+    >>> slug("recall@1", "model.scale")
+    'recall-1-model-scale'
+    """
+    text = "-".join(str(part) for part in parts)
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"

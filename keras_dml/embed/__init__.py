@@ -1,0 +1,1 @@
+"""Embeds any number of images with a trained run."""

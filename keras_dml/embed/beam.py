@@ -1,0 +1,198 @@
+"""Embedding as an Apache Beam transform, for more than one machine.
+
+Needs `pip install 'keras-dml[beam]'`. Nothing else of the library imports it.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.io import fileio
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.ml.inference.base import (
+    KeyedModelHandler,
+    ModelHandler,
+    RunInference,
+)
+
+BAD = "bad"
+EMBEDDED = "embedded"
+MAX_PIXELS = 2**28 // 3  # as in data.decoding, which loads TensorFlow
+
+
+class EmbedderHandler(ModelHandler):
+    """Loads an embedder once per process and embeds bytes of image files.
+
+    For `RunInference`. It gives a float32 array `(dim,)` for each image, and
+    a string, the reason, for one that cannot be decoded.
+
+    Args:
+        model: A run folder, its `embedder.keras`, or an exported SavedModel:
+            a path, or an address that Beam can read, such as gs://.
+        max_batch_size: Integer, images embedded at once. Defaults to `64`.
+        max_pixels: Integer, larger images are refused. Defaults to
+            89,478,485.
+
+    Example:
+
+    ```python
+    results = images | RunInference(
+        KeyedModelHandler(EmbedderHandler("runs/shoes"))
+    )
+    ```
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        max_batch_size: int = 64,
+        max_pixels: int = MAX_PIXELS,
+    ) -> None:
+        self._model = os.fspath(model)
+        self._max_batch_size = max_batch_size
+        self._max_pixels = max_pixels
+        super().__init__()
+
+    def load_model(self) -> Any:
+        """Returns a `BytesEmbedder`; called on each worker."""
+        # Runs know of embeddings, and not the other way round.
+        from keras_dml.embed.bytes_embedder import BytesEmbedder
+
+        if "://" not in self._model:
+            return BytesEmbedder(self._model, self._max_pixels)
+        with tempfile.TemporaryDirectory() as folder:
+            copy = copy_folder(self._model.removesuffix("/"), folder)
+            return BytesEmbedder(copy, self._max_pixels)
+
+    def run_inference(
+        self,
+        batch: Sequence[bytes],
+        model: Any,
+        inference_args: dict[str, Any] | None = None,
+    ) -> Iterable[np.ndarray | str]:
+        """Embeds a batch; called on each worker."""
+        return model(batch)
+
+    def batch_elements_kwargs(self) -> dict[str, int]:
+        """How many images Beam hands over at once."""
+        return {"max_batch_size": self._max_batch_size}
+
+    def get_num_bytes(self, batch: Sequence[bytes]) -> int:
+        """The size of a batch, for Beam's counters."""
+        return sum(map(len, batch))
+
+    def get_metrics_namespace(self) -> str:
+        """The name of Beam's counters."""
+        return "keras_dml"
+
+
+class EmbedImages(beam.PTransform):
+    """Turns (id, bytes of an image file) into (id, embedding).
+
+    Args:
+        model: As for `EmbedderHandler`.
+        max_batch_size: Integer, images embedded at once. Defaults to `64`.
+        max_pixels: Integer, larger images are bad ones. Defaults to
+            89,478,485.
+
+    Returns:
+        Two collections: `embedded`, pairs of an id and a float32 array
+        `(dim,)`, and `bad`, pairs of an id and the reason.
+
+    Example:
+
+    ```python
+    with beam.Pipeline() as pipeline:
+        images = pipeline | ReadImages("photos/**.jpg")
+        result = images | EmbedImages("runs/shoes")
+        result.embedded | beam.Map(print)
+        result.bad | "Bad" >> beam.Map(print)
+    ```
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        max_batch_size: int = 64,
+        max_pixels: int = MAX_PIXELS,
+    ) -> None:
+        super().__init__()
+        self._handler = EmbedderHandler(model, max_batch_size, max_pixels)
+
+    def expand(self, images: beam.PCollection) -> Any:
+        """Builds the steps."""
+        results = images | "Embed" >> RunInference(
+            KeyedModelHandler(self._handler)
+        )
+        return results | "Split" >> beam.FlatMap(_split).with_outputs(
+            BAD, main=EMBEDDED
+        )
+
+
+class ReadImages(beam.PTransform):
+    """Reads files as pairs of their name and their bytes.
+
+    Args:
+        pattern: A path or address with wildcards, such as
+            `gs://shop/photos/**.jpg`; `**` also goes into sub-folders.
+        root: What to cut off the names, such as `gs://shop/photos/`. Defaults
+            to `""`, nothing.
+    """
+
+    def __init__(self, pattern: str, root: str = "") -> None:
+        super().__init__()
+        self._pattern = pattern
+        self._root = root
+
+    def expand(self, start: Any) -> beam.PCollection:
+        """Builds the steps."""
+        return (
+            start
+            | "Match" >> fileio.MatchFiles(self._pattern)
+            | "Spread" >> beam.Reshuffle()
+            | "Open" >> fileio.ReadMatches()
+            | "Read" >> beam.Map(_read, self._root)
+        )
+
+
+def copy_folder(address: str, target: str | os.PathLike[str]) -> Path:
+    """Copies a folder from wherever Beam can read to this machine.
+
+    Args:
+        address: The folder, or an `embedder.keras` in a run folder.
+        target: A local folder.
+
+    Raises:
+        FileNotFoundError: If there is no file.
+    """
+    if address.endswith(".keras"):
+        address = address.rpartition("/")[0]
+    (match,) = FileSystems.match([f"{address}/**"])
+    if not match.metadata_list:
+        raise FileNotFoundError(f"There is no file in {address}.")
+    for found in match.metadata_list:
+        name = found.path.removeprefix(address).lstrip("/")
+        copy = Path(target, name)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with FileSystems.open(found.path) as source, copy.open("wb") as file:
+            while block := source.read(2**20):
+                file.write(block)
+    return Path(target)
+
+
+def _read(file, root):
+    # Closed here, for Beam's own `read` leaves that to the collector.
+    with file.open() as content:
+        return file.metadata.path.removeprefix(root), content.read()
+
+
+def _split(result):
+    name, value = result
+    if isinstance(value, str):
+        yield beam.pvalue.TaggedOutput(BAD, (name, value))
+    else:
+        yield name, value

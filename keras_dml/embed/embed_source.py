@@ -1,0 +1,244 @@
+"""Embeds any number of images with a trained run, into files."""
+
+import dataclasses
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from keras_dml.console import progress_bar, track
+from keras_dml.data import decoding
+from keras_dml.embed.image_list import ImageList, list_images
+from keras_dml.embed.shards import embed_missing, split_rows
+from keras_dml.embed.stream import make_forward
+from keras_dml.embeddings.merging import merge_shards, merged_manifest
+from keras_dml.embeddings.rows import FORMATS, check_format
+from keras_dml.embeddings.shard_folder import (
+    ShardFolder,
+    check_same,
+    write_bad,
+)
+from keras_dml.errors import RunError, UsageError
+from keras_dml.run.trained_run import TrainedRun
+from keras_dml.version import __version__
+
+SHARD_SIZE = 10_000
+_SUFFIXES = tuple(f".{kind}" for kind in FORMATS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Embedded:
+    """What was embedded, and where it is.
+
+    Args:
+        output: The folder of shards, or the file.
+        images: How many images the source has.
+        rows: How many of them were embedded.
+        bad: How many could not be read.
+        bad_list: The file that names those, if there are any.
+        dim: The length of an embedding.
+        seconds: How long this call embedded, 0 where nothing was left to do.
+        images_per_second: Of this call, 0 where nothing was left to do.
+    """
+
+    output: str
+    images: int
+    rows: int
+    bad: int
+    bad_list: str | None
+    dim: int
+    seconds: float
+    images_per_second: float
+
+
+def embed_source(
+    run: str | Path,
+    source: str,
+    output: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    file_format: str | None = None,
+    shard_size: int = SHARD_SIZE,
+    batch_size: int | None = None,
+    max_pixels: int = decoding.MAX_PIXELS,
+    resume: bool = False,
+) -> Embedded:
+    """Embeds all images of a source; memory does not grow with their number.
+
+    Args:
+        run: Folder of a finished run.
+        source: A folder of images, with or without one sub-folder per class;
+            a CSV file; a data set's name.
+        output: A folder for shards, or one `.npz` or `.parquet` file.
+        data_dir: The folder of a named data set. Defaults to `None`.
+        file_format: `"npz"` or `"parquet"`. Defaults to `None`: that of the
+            file's name, else `"npz"`.
+        shard_size: Integer, images of a shard: what a kill can undo. Defaults
+            to `10000`.
+        batch_size: Integer, images embedded at once. Defaults to `None`, the
+            run's `evaluation.batch_size`.
+        max_pixels: Integer, larger images are bad ones. Defaults to
+            89,478,485.
+        resume: Boolean, whether to go on with what is there. Defaults to
+            `False`.
+
+    Returns:
+        `Embedded`.
+
+    Raises:
+        UsageError: If an argument is wrong, the output exists and `resume` is
+            false, or it was made of other images or by other weights.
+        RunError: If no image can be read, or an embedding is not finite.
+
+    Example:
+
+    ```python
+    embed_source("runs/shoes", "photos", "vectors", resume=True)
+    ```
+    """
+    output = Path(output)
+    kind = _format(output, file_format)
+    is_file = output.suffix in _SUFFIXES
+    folder = ShardFolder(
+        output.with_name(f".{output.name}.shards") if is_file else output
+    )
+    _check_free(output, folder, resume)
+    opened = TrainedRun(run, data_dir=None)
+    with progress_bar() as progress:
+        progress.add_task("listing images", total=None, note="")
+        images = list_images(source, data_dir)
+    settings = make_settings(
+        opened,
+        images,
+        source=source,
+        format=kind,
+        shard_size=shard_size,
+        max_pixels=max_pixels,
+    )
+    if is_file and output.exists():
+        stored = merged_manifest(output)
+        assert stored is not None
+        check_same(stored, settings, output)
+        shutil.rmtree(folder.path, ignore_errors=True)
+        return _summary(output, stored, _bad_list(output, folder), 0, 0.0)
+    if folder.exists:
+        check_same(folder.manifest(), settings, output)
+    else:
+        folder.create(settings)
+    with folder.locked():
+        start = time.perf_counter()
+        done = embed_missing(
+            make_forward(opened.embedder),
+            images,
+            folder,
+            opened.config,
+            batch_size or opened.config.evaluation.batch_size,
+        )
+        seconds = time.perf_counter() - start
+        manifest = folder.finish()
+        if is_file:
+            write_bad(_bad_list(output, folder), folder.read_bad())
+            if manifest["rows"]:
+                merge_shards(folder, output)
+            shutil.rmtree(folder.path)
+    bad_list = _bad_list(output, folder)
+    if not manifest["rows"]:
+        raise RunError(
+            f"None of the {len(images)} images of {source} can be read; "
+            f"{bad_list} says why."
+        )
+    return _summary(output, manifest, bad_list, done, seconds)
+
+
+def _format(output: Path, wanted: str | None) -> str:
+    if output.suffix not in _SUFFIXES:
+        check_format(wanted or FORMATS[0])
+        return wanted or FORMATS[0]
+    kind = output.suffix.removeprefix(".")
+    if wanted not in (None, kind):
+        raise UsageError(
+            f"`--format` and the name of `--output` must agree. Received: "
+            f"{wanted} and {output}. Leave `--format` out."
+        )
+    check_format(kind)
+    return kind
+
+
+def _check_free(output: Path, folder: ShardFolder, resume: bool) -> None:
+    """Refuses what this call must not write to."""
+    if output.exists() and output != folder.path:
+        ours = output.is_file() and merged_manifest(output) is not None
+    elif folder.path.is_dir():
+        ours = folder.exists
+        if not ours and not any(folder.path.iterdir()):
+            return
+    else:
+        ours = False
+        if not folder.path.exists():
+            return
+    if not ours:
+        raise UsageError(
+            f"{output} exists and was not written by `keras-dml embed`. "
+            "Choose another `--output`."
+        )
+    if not resume:
+        raise UsageError(
+            f"{output} already holds embeddings, or a part of them. Pass "
+            "`--resume` to go on, or choose another `--output`."
+        )
+
+
+def make_settings(
+    run: TrainedRun, images: ImageList, *, shard_size: int, **choices: Any
+) -> dict[str, Any]:
+    """All that decides the rows, and one hash of the images of each shard.
+
+    Args:
+        run: The run.
+        images: `ImageList`, all images.
+        shard_size: Integer, images of a shard.
+        **choices: `source`, `format` and `max_pixels`.
+    """
+    config = run.config
+    parts = split_rows(len(images), shard_size)
+    return {
+        "version": __version__,
+        **choices,
+        "shard_size": shard_size,
+        "num_images": len(images),
+        "labels": images.labels is not None,
+        "dim": run.embedder.output_shape[-1],
+        "weights_hash": run.weights_hash,
+        "image_shape": list(config.data.image_shape),
+        "resize": config.augmentation.resize,
+        "squash": config.augmentation.squash,
+        "digests": [
+            images.digest(part.start, part.stop)
+            for part in track(parts, "checking images", len(parts))
+        ],
+    }
+
+
+def _bad_list(output: Path, folder: ShardFolder) -> Path:
+    if output == folder.path:
+        return output / "bad.csv"
+    return output.with_name(f"{output.name}.bad.csv")
+
+
+def _summary(
+    output: Path,
+    manifest: dict[str, Any],
+    bad_list: Path,
+    done: int,
+    seconds: float,
+) -> Embedded:
+    return Embedded(
+        output=str(output),
+        images=manifest["num_images"],
+        rows=manifest["rows"],
+        bad=manifest["bad"],
+        bad_list=str(bad_list) if manifest["bad"] else None,
+        dim=manifest["dim"],
+        seconds=round(seconds, 3) if done else 0.0,
+        images_per_second=round(done / seconds, 1) if done else 0.0,
+    )

@@ -1,0 +1,1 @@
+"""Initializers of the papers, by name."""

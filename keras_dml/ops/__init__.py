@@ -1,0 +1,1 @@
+"""Tensor functions that layers and losses share, on any Keras backend."""

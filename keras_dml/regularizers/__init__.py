@@ -1,0 +1,1 @@
+"""Regularizers of proxies."""

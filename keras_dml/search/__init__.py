@@ -1,0 +1,1 @@
+"""Finds the images that are like an image."""

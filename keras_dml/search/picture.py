@@ -1,0 +1,117 @@
+"""A picture of what a search found."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from keras_dml.errors import UsageError
+from keras_dml.files import replacing
+from keras_dml.report.charts import NEGATIVE, POSITIVE
+from keras_dml.report.thumbnails import Thumbnails
+from keras_dml.search.search_result import Neighbour, SearchResult
+
+INCHES = 1.5
+MAX_LETTERS = 22
+
+
+def check_picture(path: Path) -> None:
+    """Refuses a path that no picture can be written to.
+
+    Raises:
+        UsageError: If it is no .png file in a folder that exists.
+    """
+    if path.suffix.lower() != ".png" or not path.parent.is_dir():
+        raise UsageError(
+            "`--picture` must be a .png file in a folder that exists. "
+            f"Received: {str(path)!r}."
+        )
+
+
+def draw_answers(result: SearchResult, path: str | Path) -> None:
+    """Draws each query with its neighbours in a row, with their scores.
+
+    Neighbours that reach the threshold have a green frame, the others a
+    dashed red one; without a threshold frames are grey.
+
+    Args:
+        result: `SearchResult`.
+        path: The PNG file to write or replace.
+
+    Raises:
+        UsageError: If the gallery's images are not there, or the picture
+            cannot be written.
+
+    Example:
+
+    ```python
+    result = search_run("runs/shoes", ["photo.jpg"])
+    draw_answers(result, "answer.png")
+    ```
+    """
+    path = Path(path)
+    check_picture(path)
+    if result.gallery.images is None:
+        raise UsageError(
+            "`--picture` shows images of the gallery, and they are not where "
+            "they were. Name their place by `--data-dir`."
+        )
+    queries = Thumbnails(result.queries)
+    found = Thumbnails(result.gallery.images)
+    columns = 1 + max(len(answer.neighbours) for answer in result.answers)
+    rows = len(result.answers)
+    figure = Figure(
+        figsize=(columns * INCHES, rows * (INCHES + 0.55)),
+        layout="constrained",
+    )
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.flat:
+        axes.set_axis_off()
+    for row, answer in enumerate(result.answers):
+        verdict = "query: none" if answer.match is False else "query"
+        title = f"{verdict}\n{_short(Path(answer.path).name)}"
+        _draw(grid[row, 0], queries.pixels(row), title, "#57606a")
+        for column, one in enumerate(answer.neighbours, start=1):
+            title = f"{one.score:.3f}\n{_short(one.label)}"
+            _draw(grid[row, column], found.pixels(one.row), title, _edge(one))
+            if one.accepted is False:
+                for spine in grid[row, column].spines.values():
+                    spine.set_linestyle("--")
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def _draw(axes, pixels: np.ndarray, title: str, colour: str) -> None:
+    axes.set_axis_on()
+    smooth = "nearest" if max(pixels.shape[:2]) < 64 else "antialiased"
+    axes.imshow(_square(pixels), interpolation=smooth)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_title(title, fontsize=8)
+    for spine in axes.spines.values():
+        spine.set_color(colour)
+        spine.set_linewidth(3)
+
+
+def _square(pixels: np.ndarray) -> np.ndarray:
+    """The whole image in the middle of a white square."""
+    height, width = pixels.shape[:2]
+    side = max(height, width)
+    square = np.full((side, side, 3), 255, np.uint8)
+    top, left = (side - height) // 2, (side - width) // 2
+    square[top : top + height, left : left + width] = pixels
+    return square
+
+
+def _edge(neighbour: Neighbour) -> str:
+    if neighbour.accepted is None:
+        return "#8c959f"
+    return POSITIVE if neighbour.accepted else NEGATIVE
+
+
+def _short(text: str) -> str:
+    """Text that fits above a picture; `$` would start a formula."""
+    text = text.replace("$", r"\$")
+    if len(text) <= MAX_LETTERS:
+        return text
+    return f"{text[: MAX_LETTERS - 1]}…"

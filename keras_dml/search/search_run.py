@@ -1,0 +1,198 @@
+"""Which images of a gallery are like these, and is any near enough?"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_dml.console import logger
+from keras_dml.data import decoding
+from keras_dml.data.manifest import Manifest
+from keras_dml.embeddings.indexes import build_index, check_index
+from keras_dml.errors import UsageError
+from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
+from keras_dml.search.search_result import Answer, Neighbour, SearchResult
+from keras_dml.search.thresholds import RunThreshold, threshold_of
+
+DEFAULT_FALSE_MATCH_RATE = 0.001
+
+
+def search_run(
+    run: str | Path,
+    images: Sequence[str | Path],
+    *,
+    k: int = 10,
+    gallery: str | None = None,
+    data_dir: str | Path | None = None,
+    index: str = "exact",
+    max_false_match_rate: float | None = None,
+    decision: str = "pairs",
+) -> SearchResult:
+    """Finds the images nearest to each of some image files.
+
+    An image that is itself a file of the gallery does not find itself.
+
+    Args:
+        run: Folder of a finished run.
+        images: Image files.
+        k: Integer, how many neighbours to find. Defaults to `10`.
+        gallery: A source, all images of which are searched. Defaults to
+            `None`, the run's test images.
+        data_dir: Where the gallery's files are. Defaults to `None`.
+        index: `"exact"` or `"scann"`. Defaults to `"exact"`.
+        max_false_match_rate: Float in (0, 1), calibrates the threshold below
+            which an image has no match. Defaults to `None`: 0.001, or no
+            threshold where none can be calibrated.
+
+    Returns:
+        `SearchResult`.
+
+    Raises:
+        UsageError: If the run is not finished, an image cannot be read, or
+            an argument is out of range.
+
+    Example:
+
+    ```python
+    result = search_run("runs/shoes", ["photo.jpg"], k=5)
+    print(result.answers[0].neighbours[0].id)
+    ```
+    """
+    if max_false_match_rate is not None and not 0 < max_false_match_rate < 1:
+        raise UsageError(
+            "`--max-false-match-rate` must lie between 0 and 1, both "
+            f"excluded. Received: {max_false_match_rate}."
+        )
+    check_index(index)
+    opened = TrainedRun(run, data_dir if gallery is None else None)
+    queries = read_queries(images)
+    threshold = _threshold(opened, max_false_match_rate, decision)
+    searched = _gallery(opened, gallery, data_dir)
+    built = build_index(
+        index,
+        searched.embeddings,
+        normalize=opened.config.evaluation.normalize,
+    )
+    found, scores = built.search(
+        opened.embed(queries), k, exclude_ids=_own_ids(queries, searched)
+    )
+    return SearchResult(
+        _answers(queries, searched, threshold, found, scores),
+        queries,
+        searched,
+        threshold,
+    )
+
+
+def read_queries(images: Sequence[str | Path]) -> Manifest:
+    """The image files as a manifest, each named once.
+
+    Raises:
+        UsageError: If one of them is not a readable image.
+    """
+    paths = list(dict.fromkeys(os.fspath(image) for image in images))
+    queries = Manifest(
+        name="images",
+        labels=np.zeros(len(paths), np.int64),
+        class_names=["unknown"],
+        ids=paths,
+        paths=paths,
+    )
+    for path, why in decoding.verify(queries).bad:
+        raise UsageError(
+            f"{path} cannot be read as an image: {why}. Name image files alone."
+        )
+    return queries
+
+
+def _threshold(
+    run: TrainedRun, rate: float | None, decision: str
+) -> RunThreshold | None:
+    """The threshold; without one only a rate that was asked for is refused."""
+    try:
+        return threshold_of(run, rate or DEFAULT_FALSE_MATCH_RATE, decision)
+    except UsageError as error:
+        if rate is not None:
+            raise
+        logger.warning("%s Every image gets its nearest.", error)
+        return None
+
+
+def _gallery(
+    run: TrainedRun, source: str | None, data_dir: str | Path | None
+) -> EmbeddedImages:
+    """The images to search: of the run's test data, or all of a source."""
+    if source is not None:
+        everything = run.part("all", source, data_dir)
+        assert everything is not None
+        return everything
+    test = run.part("test")
+    assert test is not None
+    rows = test.embeddings.references
+    return EmbeddedImages(
+        test.embeddings.select(rows),
+        None if test.images is None else test.images.select(rows),
+    )
+
+
+def _own_ids(queries: Manifest, gallery: EmbeddedImages) -> np.ndarray:
+    """For each query the id of the same file in the gallery, if it is there."""
+    ids = np.full(len(queries), "", gallery.embeddings.ids.dtype)
+    if gallery.images is None or gallery.images.paths is None:
+        return ids
+    wanted = [_file(path) for path in queries.paths.tolist()]
+    found = {
+        file: row
+        for row, path in enumerate(gallery.images.paths.tolist())
+        if (file := _file(path)) in wanted
+    }
+    for query, file in enumerate(wanted):
+        if file in found:
+            ids[query] = gallery.embeddings.ids[found[file]]
+    return ids
+
+
+def _file(path: str) -> tuple[int, int] | None:
+    """What two names of one file share, links included."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _answers(
+    queries: Manifest,
+    gallery: EmbeddedImages,
+    threshold: RunThreshold | None,
+    found: np.ndarray,
+    scores: np.ndarray,
+) -> list[Answer]:
+    ids = gallery.embeddings.ids
+    names = gallery.embeddings.names
+    order = np.argsort(ids, kind="stable")
+    rows = order[np.searchsorted(ids[order], found)]
+
+    def neighbour(row: int, score: float) -> Neighbour:
+        accepted = (
+            None
+            if threshold is None
+            else bool(threshold.threshold.accepts(score))
+        )
+        return Neighbour(str(ids[row]), str(names[row]), score, row, accepted)
+
+    return [
+        Answer(
+            path,
+            [
+                neighbour(row, score)
+                for row, score in zip(*found_rows, strict=True)
+                # The excluded file comes last, scored minus infinity.
+                if np.isfinite(score)
+            ],
+        )
+        for path, *found_rows in zip(
+            queries.paths.tolist(), rows.tolist(), scores.tolist(), strict=True
+        )
+    ]

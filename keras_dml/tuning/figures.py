@@ -1,0 +1,204 @@
+"""Pictures of a search: its course, what matters, each setting's values."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from keras_dml.comparison.page.drawing import (
+    COLOURS,
+    GREY,
+    save_figure,
+    styled,
+)
+from keras_dml.comparison.wording import metric_title
+from keras_dml.config.search_section import RangeConfig, SearchConfig
+from keras_dml.tuning.result import SearchResult, SearchTrial
+
+COMPLETE, BEST, PRUNED = COLOURS[0], COLOURS[1], COLOURS[4]
+_MARKS = (("complete", COMPLETE, "o"), ("pruned", PRUNED, "v"))
+_COLUMNS = 3
+
+
+def draw_search(
+    result: SearchResult, section: SearchConfig, folder: Path
+) -> None:
+    """Draws `history`, `slices` and, if known, `importances`.
+
+    Args:
+        result: The result.
+        section: The `search` section.
+        folder: Where the pictures go, as PNG and as SVG.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with styled():
+        save_figure(_history(result), folder / "history")
+        save_figure(_slices(result, section), folder / "slices")
+        if result.importances:
+            save_figure(_importances(result), folder / "importances")
+
+
+def best_so_far(trials: Sequence[SearchTrial]) -> np.ndarray:
+    """The best value of the complete trials up to each; NaN before any.
+
+    Args:
+        trials: The trials by number.
+
+    Returns:
+        Float array `(trials,)`.
+    """
+    values = [
+        trial.value
+        if trial.state == "complete" and trial.value is not None
+        else np.nan
+        for trial in trials
+    ]
+    return np.fmax.accumulate(np.asarray(values, dtype=float))
+
+
+def _history(result: SearchResult) -> Figure:
+    figure = Figure(figsize=(7, 3.5), layout="constrained")
+    axes: Any = figure.subplots()
+    for state, colour, marker in _MARKS:
+        chosen = _with_value(result.trials, state)
+        if chosen:
+            axes.scatter(
+                [trial.number for trial in chosen],
+                [trial.value for trial in chosen],
+                color=colour,
+                marker=marker,
+                s=24,
+                label="stopped early" if state == "pruned" else "complete",
+            )
+    failed = [x.number for x in result.trials if x.state == "failed"]
+    if failed:
+        axes.scatter(
+            failed,
+            np.zeros(len(failed)),
+            transform=axes.get_xaxis_transform(),
+            color=GREY,
+            marker="|",
+            s=60,
+            clip_on=False,
+            label="failed",
+        )
+    axes.step(
+        [trial.number for trial in result.trials],
+        best_so_far(result.trials),
+        where="post",
+        color=BEST,
+        label="best so far",
+    )
+    axes.set_xlabel("trial")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_ylabel(_value_label(result))
+    _legend(figure, axes)
+    return figure
+
+
+def _slices(result: SearchResult, section: SearchConfig) -> Figure:
+    keys = list(section.space)
+    columns = min(len(keys), _COLUMNS)
+    rows = -(-len(keys) // columns)
+    figure = Figure(
+        figsize=(max(4.0, 3.2 * columns), 2.8 * rows), layout="constrained"
+    )
+    grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    for axes in grid.flat[len(keys) :]:
+        axes.set_axis_off()
+    for number, key in enumerate(keys):
+        _slice(grid.flat[number], result, key, section.space[key])
+    for row in grid:
+        row[0].set_ylabel(_value_label(result))
+    _legend(figure, grid.flat[0])
+    return figure
+
+
+def _slice(
+    axes: Any, result: SearchResult, key: str, values: RangeConfig | list[Any]
+) -> None:
+    for state, colour, marker in _MARKS:
+        chosen = _with_value(result.trials, state)
+        if not chosen:
+            continue
+        axes.scatter(
+            [_position(trial.parameters[key], values) for trial in chosen],
+            [trial.value for trial in chosen],
+            color=colour,
+            marker=marker,
+            s=20,
+            alpha=0.8,
+            label="stopped early" if state == "pruned" else "complete",
+        )
+    axes.scatter(
+        [_position(result.best.parameters[key], values)],
+        [result.best.value],
+        facecolors="none",
+        edgecolors=BEST,
+        linewidths=1.5,
+        s=90,
+        label="best",
+    )
+    axes.set_xlabel(key)
+    if isinstance(values, list):
+        names = [str(value) for value in values]
+        turned = sum(map(len, names)) > 24
+        axes.set_xticks(
+            range(len(values)),
+            names,
+            rotation=30 if turned else 0,
+            ha="right" if turned else "center",
+        )
+        axes.set_xlim(-0.5, len(values) - 0.5)
+        return
+    # All of the range: the best value at an end asks for a wider one.
+    if values.log:
+        axes.set_xscale("log")
+        margin = (values.high / values.low) ** 0.05
+        axes.set_xlim(values.low / margin, values.high * margin)
+    else:
+        margin = (values.high - values.low) * 0.05
+        axes.set_xlim(values.low - margin, values.high + margin)
+
+
+def _importances(result: SearchResult) -> Figure:
+    keys = list(result.importances)[::-1]
+    shares = [result.importances[key] for key in keys]
+    figure = Figure(figsize=(7, 1.1 + 0.32 * len(keys)), layout="constrained")
+    axes = figure.subplots()
+    bars = axes.barh(keys, shares, color=COMPLETE, height=0.6)
+    axes.bar_label(bars, [f"{share:.0%}" for share in shares], padding=3)
+    axes.set_xlim(0, max(1.0, *shares) * 1.08)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel(
+        f"share of the variance of {metric_title(result.metric)} "
+        f"({result.count('complete')} complete trials, fANOVA)"
+    )
+    return figure
+
+
+def _legend(figure: Figure, axes: Any) -> None:
+    """Above all axes, where no point can be hidden."""
+    marks, names = axes.get_legend_handles_labels()
+    figure.legend(
+        marks,
+        names,
+        loc="outside upper left",
+        ncols=len(names),
+        frameon=False,
+    )
+
+
+def _with_value(trials: Sequence[SearchTrial], state: str) -> list[SearchTrial]:
+    return [x for x in trials if x.state == state and x.value is not None]
+
+
+def _position(value: Any, values: RangeConfig | list[Any]) -> Any:
+    """A list's values stand side by side, a range's on their scale."""
+    return values.index(value) if isinstance(values, list) else value
+
+
+def _value_label(result: SearchResult) -> str:
+    return f"{metric_title(result.metric)}, validation classes"

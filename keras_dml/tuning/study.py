@@ -1,0 +1,300 @@
+"""The record of a search: an Optuna study in one SQLite file."""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_dml.config.search_section import SearchConfig
+from keras_dml.errors import RunError, UsageError
+from keras_dml.tuning.locks import WORKERS, Worker
+from keras_dml.tuning.space import Changes, SearchSpace, run_name
+
+STUDY = "search"
+# What was drawn before does not count. After some of it TPE has settled on one
+# point of a finite space; after much of it there is hardly another.
+DUPLICATES_OF_SAMPLER = 10
+DUPLICATES = 200
+LOCK_SECONDS = 120.0
+
+
+def import_optuna() -> Any:
+    """Optuna, which only a search needs.
+
+    Raises:
+        UsageError: If it is not installed.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise UsageError(
+            "A search needs Optuna: install it with "
+            "`pip install 'keras-dml[search]'`."
+        ) from error
+    return optuna
+
+
+class SearchStudy:
+    """The trials of a search, shared by all processes that work on it.
+
+    Settings are drawn with a seed made of the search's own and the number of
+    the trial. So a search that was interrupted draws what it would have drawn.
+
+    Args:
+        folder: The folder of the search.
+        section: The `search` section of a plan.
+        retry: Whether trials that failed are tried once more. Defaults to
+            `True`.
+    """
+
+    def __init__(
+        self, folder: Path, section: SearchConfig, retry: bool = True
+    ) -> None:
+        self._optuna = import_optuna()
+        self._section = section
+        self.space = SearchSpace(section)
+        self._distributions = self.space.distributions()
+        self._worker = Worker(folder / WORKERS)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._worker.close)
+            with self._worker.alone(), _readable_errors():
+                self._open(folder / "study.sqlite3")
+                self._enqueue_grid()
+                if retry:
+                    self._retry_failed()
+            undo.pop_all()
+
+    def take(self) -> Any:
+        """The next trial to train; `None` if all are done or taken.
+
+        A trial whose process is gone comes first: it goes on.
+        """
+        with self._worker.alone(), _readable_errors():
+            trials = self._trials()
+            for trial in trials:
+                if trial.state.name == "RUNNING" and not self._worker.lives(
+                    trial.user_attrs.get("worker", "")
+                ):
+                    return self._take_over(trial)
+            if any(trial.state.name == "WAITING" for trial in trials):
+                return self._ask()
+            if len(self.counted(trials)) >= self._section.budget:
+                return None
+            return self._ask_for_new(trials)
+
+    def counted(self, trials: list[Any] | None = None) -> list[Any]:
+        """The trials in their order, each settings' last attempt only."""
+        trials = self._trials() if trials is None else trials
+        retried = {trial.user_attrs.get("retries") for trial in trials}
+        return sorted(
+            (
+                trial
+                for trial in trials
+                if trial.number not in retried
+                and "duplicate" not in trial.user_attrs
+            ),
+            key=_place,
+        )
+
+    def position(self, number: int) -> int:
+        """Which of the counted trials a trial is, from 0."""
+        return [trial.number for trial in self.counted()].index(number)
+
+    def changes(self, trial: Any) -> Changes:
+        """The settings of a trial."""
+        return self.space.changes(_parameters(trial))
+
+    def unfinished(self) -> bool:
+        """Whether some trial is not done, be it another process's."""
+        return any(not trial.state.is_finished() for trial in self._trials())
+
+    def reported(self, trial: Any) -> list[int]:
+        """Epochs of a trial whose values were noted before."""
+        return list(self._trials()[trial.number].intermediate_values)
+
+    def importances(self) -> dict[str, float]:
+        """Share of each setting in the variance of the values (fANOVA).
+
+        Reference:
+            Hutter, Hoos, Leyton-Brown 2014, An Efficient Approach for
+            Assessing Hyperparameter Importance.
+        """
+        importance = self._optuna.importance
+        evaluator = importance.FanovaImportanceEvaluator(
+            seed=self._section.seed
+        )
+        try:
+            shares = importance.get_param_importances(
+                self.study, evaluator=evaluator
+            )
+        except RuntimeError:
+            # All values are equal: there is no variance to share.
+            return {}
+        return {key: float(share) for key, share in shares.items()}
+
+    def report(self, trial: Any, epoch: int, value: float) -> bool:
+        """Notes a validation value; whether the training should stop."""
+        with _readable_errors():
+            trial.report(value, epoch)
+            return trial.should_prune()
+
+    def tell(
+        self, trial: Any, state: str, value: float | None = None, **notes: Any
+    ) -> None:
+        """Ends a trial, with what else is to be remembered of it."""
+        with _readable_errors():
+            for key, note in notes.items():
+                trial.set_user_attr(key, note)
+            states = self._optuna.trial.TrialState
+            self.study.tell(trial, value, state=states[state])
+
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps the other processes of the search waiting."""
+        return self._worker.alone()
+
+    def close(self) -> None:
+        """Leaves the search; its running trials are for others to go on."""
+        self._worker.close()
+        self._storage.remove_session()
+        self._storage.engine.dispose()
+
+    def _open(self, path: Path) -> None:
+        def connect():
+            return sqlite3.connect(
+                path, timeout=LOCK_SECONDS, check_same_thread=False
+            )
+
+        # An address would not take every folder's name.
+        self._storage = self._optuna.storages.RDBStorage(
+            f"sqlite:///{path.name}", engine_kwargs={"creator": connect}
+        )
+        self.study = self._optuna.create_study(
+            study_name=STUDY,
+            storage=self._storage,
+            direction="maximize",
+            pruner=self._pruner(),
+            load_if_exists=True,
+        )
+
+    def _enqueue_grid(self) -> None:
+        if self._section.kind != "grid":
+            return
+        # A search may have been killed while it did this.
+        points = self.space.grid()
+        for point in points[len(self._trials()) :]:
+            self.study.enqueue_trial(point)
+
+    def _trials(self) -> list[Any]:
+        return self.study.get_trials(deepcopy=False)
+
+    def _take_over(self, trial: Any) -> Any:
+        identity = self._storage.get_trial_id_from_study_id_trial_number(
+            self._storage.get_study_id_from_name(STUDY), trial.number
+        )
+        self.study.sampler = self._sampler(trial.number)
+        taken = self._optuna.trial.Trial(self.study, identity)
+        return self._settle(taken)
+
+    def _ask(self) -> Any:
+        # Trials are numbered in the order they are made; a waiting one has
+        # its settings, so that its number does not matter.
+        self.study.sampler = self._sampler(len(self._trials()))
+        return self._settle(self.study.ask())
+
+    def _ask_for_new(self, trials: list[Any]) -> Any:
+        known = {run_name(self.changes(trial)) for trial in trials}
+        for attempt in range(DUPLICATES):
+            number = len(self._trials())
+            at_random = attempt >= DUPLICATES_OF_SAMPLER
+            self.study.sampler = self._sampler(number, at_random)
+            trial = self._settle(self.study.ask())
+            if run_name(self.changes(trial)) not in known:
+                return trial
+            self.tell(trial, "FAIL", duplicate=True)
+        return None
+
+    def _settle(self, trial: Any) -> Any:
+        """Draws what is not drawn yet, and makes the trial this process's."""
+        trial.set_user_attr("worker", self._worker.name)
+        for key, distribution in self._distributions.items():
+            if hasattr(distribution, "choices"):
+                trial.suggest_categorical(key, distribution.choices)
+                continue
+            suggest = (
+                trial.suggest_int
+                if isinstance(
+                    distribution, self._optuna.distributions.IntDistribution
+                )
+                else trial.suggest_float
+            )
+            suggest(
+                key,
+                distribution.low,
+                distribution.high,
+                log=distribution.log,
+                step=distribution.step,
+            )
+        return trial
+
+    def _retry_failed(self) -> None:
+        """Failed trials get another attempt: the disk may have been full."""
+        for trial in self.counted():
+            if trial.state.name == "FAIL":
+                notes = {"retries": trial.number, "place": _place(trial)}
+                self.study.enqueue_trial(trial.params, user_attrs=notes)
+
+    def _sampler(self, number: int, at_random: bool = False) -> Any:
+        seeds = np.random.SeedSequence([self._section.seed, number])
+        seed = int(seeds.generate_state(1)[0])
+        if self._section.kind == "tpe" and not at_random:
+            return self._optuna.samplers.TPESampler(seed=seed)
+        return self._optuna.samplers.RandomSampler(seed=seed)
+
+    def _pruner(self) -> Any:
+        pruning = self._section.pruning
+        if pruning is None:
+            return self._optuna.pruners.NopPruner()
+        return self._optuna.pruners.MedianPruner(
+            n_startup_trials=pruning.trials, n_warmup_steps=pruning.epochs
+        )
+
+
+@contextlib.contextmanager
+def quiet_optuna() -> Iterator[None]:
+    """Keeps Optuna from telling what the search tells itself."""
+    logging = import_optuna().logging
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+@contextlib.contextmanager
+def _readable_errors() -> Iterator[None]:
+    """SQLite's trouble in one sentence."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    optuna = import_optuna()
+    try:
+        yield
+    except (optuna.exceptions.StorageInternalError, SQLAlchemyError) as error:
+        reason = str(error.__cause__ or error).splitlines()[0]
+        raise RunError(
+            f"The record of the search could not be read or written: {reason} "
+            "Finished trainings are kept. Once the reason is gone, run the "
+            "same command again."
+        ) from error
+
+
+def _parameters(trial: Any) -> dict[str, Any]:
+    """What was drawn, or is to be drawn of a waiting trial."""
+    return trial.params or trial.system_attrs["fixed_params"]
+
+
+def _place(trial: Any) -> int:
+    return trial.user_attrs.get("place", trial.number)

@@ -1,0 +1,95 @@
+import pytest
+
+from keras_dml.comparison.check import check_jobs
+from keras_dml.comparison.jobs import make_jobs
+from keras_dml.config.plans import parse_plan
+from keras_dml.errors import UsageError
+from tests.images import image_folder
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """24 classes of 4 images; 12 train."""
+    return image_folder(
+        tmp_path_factory.mktemp("images") / "paint",
+        classes=24,
+        images=4,
+        size=16,
+        suffix=".png",
+    )
+
+
+def checked(source, **values):
+    plan = parse_plan(
+        {
+            "title": "T",
+            "sources": [str(source)],
+            "recipes": ["norm_softmax", "triplet"],
+            "backbones": ["small_cnn"],
+            "protocol": {"kind": "recipe"},
+            **values,
+        }
+    )
+    return check_jobs(make_jobs(plan), plan.protocol)
+
+
+def test_steps_and_validations_are_counted(images):
+    jobs = checked(
+        images,
+        budget={"epochs": 6, "steps_per_epoch": 5},
+        protocol={"kind": "cross_validation", "folds": 3},
+        set={"evaluation.every": 2},
+    )
+    assert {job.steps for job in jobs} == {30}
+    assert {job.validations for job in jobs} == {3}
+    (job, *_) = checked(images, budget={"epochs": 6, "steps_per_epoch": 5})
+    # Without validation classes nothing is measured on the way.
+    assert (job.steps, job.validations) == (30, 0)
+
+
+def test_weights_of_the_records_are_settled(images):
+    assert {job.record.weights for job in checked(images)} == {"none"}
+    jobs = checked(
+        images, backbones=["mobilenet_v2"], set={"data.image_size": 32}
+    )
+    assert {job.record.weights for job in jobs} == {"imagenet"}
+    path = "somewhere/mobilenet.weights.h5"
+    jobs = checked(
+        images,
+        backbones=["mobilenet_v2"],
+        weights=path,
+        set={"data.image_size": 32},
+    )
+    assert {job.record.weights for job in jobs} == {"mobilenet.weights.h5"}
+
+
+def test_more_folds_than_classes(images):
+    with pytest.raises(UsageError, match=r"Use at most 6 folds.*14 of 14"):
+        checked(images, protocol={"kind": "cross_validation", "folds": 7})
+
+
+def test_an_empty_validation_split(images):
+    with pytest.raises(UsageError, match="validation split is empty"):
+        checked(images, protocol={"kind": "fixed_validation"})
+    checked(
+        images,
+        protocol={"kind": "fixed_validation"},
+        set={"evaluation.select": "last"},
+    )
+
+
+def test_all_mistakes_at_once(images, tmp_path):
+    with pytest.raises(UsageError) as caught:
+        checked(
+            images,
+            sources=[str(images), "cars196"],
+            backbones=["small_cnn", "resnet5"],
+            data_dir=str(tmp_path),
+            set={"loss.0.arguments": {"sclae": 3}},
+        )
+    mistakes = str(caught.value).splitlines()
+    text = "\n".join(mistakes)
+    assert "'resnet5'" in text
+    assert "cars196" in text
+    assert "`loss`" in text
+    assert text.count("'resnet5'") == 1

@@ -1,0 +1,175 @@
+"""Plans from the command line to the report, with real trainings."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from keras_dml.comparison.compare import duration
+from keras_dml.config.plans import load_plan
+from keras_dml.run.folder import RunFolder
+
+SMALL = ("--epochs", "2", "--steps-per-epoch", "6", "--no-estimate")
+DIGITS = ("digits", "--recipes", "ln,triplet", "--protocol", "recipe")
+
+
+def command(*arguments):
+    script = "import sys; from keras_dml.cli import main; main()"
+    return [sys.executable, "-c", script, "compare", *map(str, arguments)]
+
+
+def run(*arguments, check=True):
+    done = subprocess.run(
+        command(*arguments), capture_output=True, text=True, check=False
+    )
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+def rows(folder):
+    with open(folder / "results.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def times(folder):
+    return {
+        path.parent.name: path.stat().st_mtime_ns
+        for path in folder.glob("runs/*/metrics.json")
+    }
+
+
+@pytest.mark.slow
+def test_killed_and_started_again(tmp_path):
+    """A kill -9 in the middle: nothing is repeated, nothing is lost."""
+    folder = tmp_path / "plan"
+    arguments = (*DIGITS, "--seeds", "0,1", *SMALL, "--output", folder)
+    process = subprocess.Popen(command(*arguments), stderr=subprocess.DEVNULL)
+    second = folder / "runs" / "digits-small_cnn-256d-triplet-seed0"
+    while not RunFolder(second).last_checkpoint.is_file():
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = times(folder)
+    assert list(finished) == ["digits-small_cnn-256d-ln-seed0"]
+    # The training notices that its starter is gone, and saves itself.
+    again = run(*arguments, "--json")
+    assert json.loads(again.stdout)["done"] == 4
+    after = times(folder)
+    assert len(after) == 4
+    assert {name: after[name] for name in finished} == finished
+    epochs = RunFolder(second).history.read_text().splitlines()
+    assert len(epochs) == 3  # a header and every epoch once
+    found = rows(folder)
+    assert {row["status"] for row in found} == {"done"}
+    assert len({row["run"] for row in found}) == 4
+    report = (folder / "report.md").read_text(encoding="utf-8")
+    assert "4 runs: 4 done, 0 failed, 0 left" in report
+
+    # Another plan does not write into it.
+    other = run(*DIGITS, *SMALL, "--output", folder, check=False)
+    assert other.returncode == 2
+    assert "another plan: `seeds`" in other.stderr
+
+
+def test_a_plan_with_mistakes_starts_nothing(tmp_path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "title: T\n"
+        "sources: [digits, omniglott]\n"
+        "recipes: [norm_softmax, tripplet]\n"
+        "set: {model.dmi: 8}\n"
+    )
+    done = run(plan, "--output", tmp_path / "out", check=False)
+    assert done.returncode == 2
+    assert "Nearest: 'triplet'" in done.stderr
+    assert "`model.dmi`" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failed_run_stops_no_other(tmp_path):
+    folder = tmp_path / "plan"
+    plan = tmp_path / "plan.yaml"
+    # A rate this high gives losses that are not finite.
+    plan.write_text(
+        "title: T\n"
+        "sources: [digits]\n"
+        "arms:\n"
+        "  - {name: wild, recipe: softmax, set: {optimizer.backbone.lr: 1e38,"
+        " optimizer.head.lr: 1e38, optimizer.backbone.schedule: constant}}\n"
+        "  - {name: tame, recipe: ln}\n"
+        "protocol: {kind: recipe}\n"
+        "budget: {epochs: 1, steps_per_epoch: 4}\n"
+    )
+    done = run(plan, "--no-estimate", "--output", folder, check=False)
+    assert done.returncode == 1
+    assert "1 of 2 runs failed" in done.stderr
+    states = {row["arm"]: row["status"] for row in rows(folder)}
+    assert states == {"wild": "failed", "tame": "done"}
+    report = (folder / "report.md").read_text(encoding="utf-8")
+    assert "## Failed runs" in report
+
+
+def test_dry_run_writes_nothing(tmp_path):
+    folder = tmp_path / "plan"
+    done = run(*DIGITS, *SMALL, "--output", folder, "--dry-run", "--json")
+    summary = json.loads(done.stdout)
+    assert (summary["left"], summary["report"]) == (2, None)
+    assert "2 runs, 0 of them finished, 2 to go." in done.stderr
+    assert not folder.exists()
+
+
+def test_some_arms_of_a_plan(tmp_path):
+    arguments = ("demo", "--no-estimate", "--dry-run", "--json")
+    folder = ("--output", tmp_path / "plan")
+    done = run(*arguments, *folder, "--arms", "triplet,norm_softmax")
+    assert json.loads(done.stdout)["left"] == 4
+    wrong = run(*arguments, *folder, "--arms", "tripplet", check=False)
+    assert wrong.returncode == 2
+    assert "Nearest: 'triplet'" in wrong.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_small_tournament(test_data, tmp_path):
+    """Four recipes with two seeds on unseen characters, measured first."""
+    folder = tmp_path / "plan"
+    run(
+        "omniglot_small",
+        *("--data-dir", test_data, "--output", folder, "--processes", 2),
+    )
+    plan = load_plan("omniglot_small")
+    found = rows(folder)
+    assert {row["status"] for row in found} == {"done"}
+    assert len({row["run"] for row in found}) == len(plan.recipes) * 2
+    assert {row["oracle"] for row in found} == {"False"}
+    gains = [
+        float(row["value"]) - float(row["before"])
+        for row in found
+        if row["metric"] == "recall@1"
+    ]
+    assert min(gains) > 0.05
+    report = (folder / "report.md").read_text(encoding="utf-8")
+    for part in ("## Results", "## Ranks", "## Findings", "## Figures"):
+        assert part in report
+    assert (folder / "figures" / "critical-difference-map-r.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (3.4, "3 s"),
+        (60, "1 min 0 s"),
+        (3599.6, "1 h 0 min"),
+        (5400, "1 h 30 min"),
+    ],
+)
+def test_duration(seconds, words):
+    assert duration(seconds) == words

@@ -1,0 +1,79 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from keras_dml.comparison.concatenated import concatenated
+from keras_dml.comparison.jobs import make_jobs
+from keras_dml.comparison.results import collect
+from keras_dml.config.plans import parse_plan
+from keras_dml.evaluation import evaluate_retrieval
+from keras_dml.run import fit as train
+from keras_dml.run.trained_run import TrainedRun
+from tests.images import image_folder
+
+
+@pytest.fixture(scope="module")
+def folds(tmp_path_factory):
+    """Two folds of one arm, trained for a few steps."""
+    folder = tmp_path_factory.mktemp("plan")
+    images = image_folder(
+        folder / "paint", classes=12, images=6, size=16, suffix=".png"
+    )
+    plan = parse_plan(
+        {
+            "title": "T",
+            "sources": [str(images)],
+            "recipes": ["ln"],
+            "backbones": ["small_cnn"],
+            "dims": [8],
+            "protocol": {
+                "kind": "cross_validation",
+                "folds": 2,
+                "concatenated": True,
+            },
+            "budget": {"epochs": 1, "steps_per_epoch": 3},
+            "set": {"sampling.batch_size": 12},
+        }
+    )
+    jobs = make_jobs(plan)
+    for job in jobs:
+        train.fit(job.config, folder / "runs" / job.run, formats=())
+    return folder, collect(jobs, folder)
+
+
+def test_unit_embeddings_side_by_side(folds):
+    folder, records = folds
+    (whole,) = concatenated(records, folder / "runs")
+    assert (whole.dim, whole.fold, whole.status) == (16, None, "done")
+    parts = [TrainedRun(record.folder).part("test") for record in records]
+    rows = [part.embeddings.embeddings for part in parts]
+    expected = evaluate_retrieval(
+        np.concatenate(
+            [row / np.linalg.norm(row, axis=1, keepdims=True) for row in rows],
+            axis=1,
+        ),
+        parts[0].embeddings.labels,
+        query_ids=parts[0].embeddings.ids,
+    )
+    for name, value in whole.after.items():
+        assert value == pytest.approx(expected.metrics[name], abs=1e-6)
+    with np.load(whole.folder / "per_query.npz") as file:
+        assert len(file["ids"]) == len(rows[0])
+
+
+def test_it_is_measured_once(folds, monkeypatch):
+    folder, records = folds
+    first = concatenated(records, folder / "runs")
+
+    def refuse(*arguments):
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr("keras_dml.comparison.concatenated.TrainedRun", refuse)
+    assert concatenated(records, folder / "runs") == first
+
+
+def test_without_all_folds_there_is_nothing(folds):
+    folder, records = folds
+    left = dataclasses.replace(records[1], status="left")
+    assert concatenated([records[0], left], folder / "runs") == []

@@ -1,0 +1,67 @@
+import subprocess
+import sys
+
+import pytest
+
+from keras_dml.comparison.plan_folder import PlanFolder
+from keras_dml.config.plans import parse_plan
+from keras_dml.errors import UsageError
+
+
+def plan(**values):
+    return parse_plan(
+        {"title": "T", "sources": ["digits"], "recipes": ["ln"], **values}
+    )
+
+
+def test_the_same_plan_goes_on(tmp_path):
+    for _ in range(2):
+        folder = PlanFolder(tmp_path / "plan")
+        folder.open(plan(seeds=[0, 1]))
+        folder.close()
+
+
+def test_another_plan_is_refused(tmp_path):
+    folder = PlanFolder(tmp_path / "plan")
+    folder.open(plan(seeds=[0, 1]))
+    folder.close()
+    other = plan(seeds=[0], dims=[8])
+    with pytest.raises(UsageError, match="another plan: `dims`, `seeds`"):
+        PlanFolder(tmp_path / "plan").check(other)
+
+
+def test_a_foreign_folder_is_refused(tmp_path):
+    (tmp_path / "letter.txt").write_text("Dear Sir")
+    with pytest.raises(UsageError, match="holds no plan"):
+        PlanFolder(tmp_path).open(plan())
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["letter.txt"]
+
+
+def test_two_commands_never_write_one_folder(tmp_path):
+    script = (
+        "import sys\n"
+        "from keras_dml.config.plans import parse_plan\n"
+        "from keras_dml.comparison.plan_folder import PlanFolder\n"
+        "plan = {'title': 'T', 'sources': ['digits'], 'recipes': ['ln']}\n"
+        "folder = PlanFolder(sys.argv[1])\n"
+        "folder.open(parse_plan(plan))\n"
+        "print('open', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "plan")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert other.stdout.readline() == b"open\n"
+        with pytest.raises(UsageError, match="Another command is writing"):
+            PlanFolder(tmp_path / "plan").open(plan())
+    finally:
+        other.kill()
+        other.communicate()
+    # The lock ends with its holder, even a killed one.
+    folder = PlanFolder(tmp_path / "plan")
+    folder.open(plan())
+    folder.close()

@@ -1,0 +1,161 @@
+"""The searches of a plan: what they train, and what is refused beforehand."""
+
+import csv
+
+import pytest
+
+from keras_dml.comparison.compare import compare
+from keras_dml.comparison.plan_searches import (
+    check_searches,
+    plan_searches,
+    run_searches,
+)
+from keras_dml.config import load_run_config
+from keras_dml.config.plans import parse_plan
+from keras_dml.errors import UsageError
+from keras_dml.tuning import run_search
+
+RATES = {"optimizer.backbone.lr": [1e-8, 1e-3]}
+
+
+def searched(**values):
+    return parse_plan(
+        {
+            "title": "T",
+            "sources": ["digits"],
+            "recipes": ["norm_softmax"],
+            "protocol": {"kind": "cross_validation", "folds": 2},
+            "set": {"data.folds": 2, "data.fold": 0},
+            "search": {"kind": "grid", "space": RATES},
+            **values,
+        }
+    )
+
+
+def test_trials_have_the_network_and_the_size_of_the_runs(tmp_path):
+    plan = searched(
+        backbones=["small_cnn", "resnet50"],
+        dims=[32, 64],
+        grid={"model.scale": [4.0, 8.0]},
+        seeds=[3, 4],
+    )
+    searches = plan_searches(plan, tmp_path)
+    configs = [search.make_config({}, 0) for search in searches]
+    assert [c.model.backbone for c in configs] == ["small_cnn", "resnet50"]
+    assert {(c.model.dim, c.model.scale, c.seed) for c in configs} == {
+        (32, 4.0, 3)
+    }
+
+
+def test_trials_never_see_the_test_classes(tmp_path):
+    plan = searched(protocol={"kind": "oracle"})
+    (search,) = plan_searches(plan, tmp_path)
+    assert search.make_config({}, 0).data.validation == "classes"
+
+
+def test_trials_are_judged_under_the_protocol_of_the_runs(tmp_path):
+    protocol = {"kind": "cross_validation", "folds": 5, "split": "contiguous"}
+    (search,) = plan_searches(searched(protocol=protocol, set={}), tmp_path)
+    config = search.make_config({}, 0)
+    assert search.folds == config.data.folds == 5
+    assert config.data.fold_split == "contiguous"
+    protocol = {"kind": "fixed_validation", "fraction": 0.3}
+    (search,) = plan_searches(searched(protocol=protocol, set={}), tmp_path)
+    config = search.make_config({}, 0)
+    assert search.folds == 1
+    assert config.data.validation_fraction == 0.3
+
+
+def test_a_space_of_its_own(tmp_path):
+    arms = [
+        {"name": "a", "recipe": "ln"},
+        {"name": "b", "recipe": "bn", "space": {"model.scale": [2.0, 4.0, 8]}},
+    ]
+    searches = plan_searches(searched(recipes=[], arms=arms), tmp_path)
+    assert [search.section.budget for search in searches] == [2, 6]
+    assert [search.left for search in searches] == [2, 6]
+
+
+def test_mistakes_of_all_searches_come_first(tmp_path):
+    arms = [
+        {"name": "a", "recipe": "ln"},
+        {"name": "b", "recipe": "bn", "space": {"model.scales": [2.0]}},
+        {"name": "c", "recipe": "ln", "space": {"model.dim": [64, "wide"]}},
+    ]
+    plan = searched(recipes=[], arms=arms, set={"model.dmi": 8})
+    with pytest.raises(UsageError) as caught:
+        compare(plan, tmp_path / "plan")
+    for mistake in ("`model.scales`", "`model.dim`", "`model.dmi`"):
+        assert mistake in str(caught.value)
+    assert not (tmp_path / "plan").exists()
+
+
+def test_data_of_equal_names_have_folders_of_their_own(tmp_path):
+    sources = [str(tmp_path / name / "shoes") for name in "ab"]
+    searches = plan_searches(searched(sources=sources), tmp_path)
+    names = [search.folder.name for search in searches]
+    assert names == ["shoes-norm-softmax", "shoes-norm-softmax--2"]
+
+
+def test_what_has_ended_is_not_left(tmp_path):
+    (search,) = plan_searches(searched(), tmp_path)
+    search.folder.mkdir(parents=True)
+    (search.folder / "trials.csv").write_text(
+        "number,state\n0,pruned\n1,failed\n"
+    )
+    assert search.left == 1
+
+
+def test_a_search_that_has_ended_finds_nothing_else(tmp_path, monkeypatch):
+    """Its runs may have begun: a failed trial is not tried again."""
+    retried = []
+
+    def run(section, make_config, folder, *, retry, **options):
+        retried.append(retry)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "best.yaml").touch()
+
+    monkeypatch.setattr(run_search, "run_search", run)
+    searches = plan_searches(searched(), tmp_path)
+    run_searches(searches)
+    run_searches(searches)
+    assert retried == [True, False]
+
+
+def test_data_that_are_not_there(tmp_path):
+    plan = searched(sources=["omniglot"])
+    with pytest.raises(UsageError, match="no data folder"):
+        check_searches(plan_searches(plan, tmp_path), plan)
+
+
+@pytest.mark.slow
+def test_runs_have_what_the_search_found(tmp_path, caplog):
+    """A search, the runs after it, and the same command once more."""
+    plan = searched(
+        protocol={"kind": "oracle"},
+        budget={"epochs": 1, "steps_per_epoch": 30},
+        set={"data.folds": 2, "data.fold": 0, "model.dim": 16},
+    )
+    with caplog.at_level("INFO"):
+        dry = compare(plan, tmp_path / "plan", dry_run=True, estimate=False)
+    assert "2 trials to find settings first" in caplog.text
+    assert dry.trials_left == 2
+    result = compare(plan, tmp_path / "plan", estimate=False)
+    (run,) = result.records
+    config = load_run_config(result.folder / "runs" / run.run / "config.yaml")
+    assert config.optimizer.backbone.lr == 1e-3
+    trials = result.folder / "search" / "digits-norm-softmax" / "trials.csv"
+    with open(trials, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["state"] for row in rows] == ["complete"] * 2
+    page = result.report.read_text(encoding="utf-8")
+    assert "## Settings found" in page
+    assert "optimizer.backbone.lr 0.001" in page
+    before = {
+        path: path.stat().st_mtime_ns
+        for path in result.folder.glob("**/metrics.json")
+    }
+    assert len(before) == 3
+    again = compare(plan, tmp_path / "plan")
+    assert again.seconds is None
+    assert {path: path.stat().st_mtime_ns for path in before} == before

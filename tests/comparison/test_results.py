@@ -1,0 +1,62 @@
+import csv
+import dataclasses
+
+from keras_dml.comparison.records import RunRecord
+from keras_dml.comparison.results import collect, write_results
+from tests.comparison.scripted import some_jobs
+
+DONE = RunRecord(
+    run="a",
+    source="omniglot",
+    backbone="small_cnn",
+    weights="none",
+    dim=8,
+    arm="ln, scale 4.0",
+    recipe="ln",
+    line="ln",
+    factors={"model.scale": 4.0},
+    seed=1,
+    status="done",
+    pretrained={"recall@1": 0.1, "map@r": 0.2},
+    before={"recall@1": 0.3, "map@r": 0.4},
+    after={"recall@1": 0.5, "map@r": 0.6},
+    validation={"map@r": 0.7},
+    train_seconds=8.0,
+)
+
+
+def rows(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_one_row_for_each_run_and_metric(tmp_path):
+    failed = dataclasses.replace(
+        DONE, run="b", status="failed", after={}, error='a "quoted", word'
+    )
+    write_results([DONE, failed], tmp_path / "results.csv")
+    first, second, third = rows(tmp_path / "results.csv")
+    assert (first["metric"], first["value"], first["before"]) == (
+        "recall@1",
+        "0.5",
+        "0.3",
+    )
+    assert first["validation"] == ""
+    assert (second["metric"], second["pretrained"], second["validation"]) == (
+        "map@r",
+        "0.2",
+        "0.7",
+    )
+    assert first["model.scale"] == second["model.scale"] == "4.0"
+    assert (third["run"], third["metric"], third["error"]) == (
+        "b",
+        "",
+        'a "quoted", word',
+    )
+
+
+def test_what_is_not_finished_is_left_or_failed(tmp_path):
+    jobs = some_jobs(2)
+    left, failed = collect(jobs, tmp_path, {jobs[1].run: "killed"})
+    assert (left.status, left.after) == ("left", {})
+    assert (failed.status, failed.error) == ("failed", "killed")

@@ -1,0 +1,65 @@
+import pytest
+
+from keras_dml.comparison.experiment import Experiment
+from keras_dml.comparison.wording import (
+    counted,
+    experiment_title,
+    listed,
+    metric_title,
+    slug,
+    source_title,
+    spanned,
+)
+
+
+@pytest.mark.parametrize(
+    "metric, title",
+    [
+        ("recall@1", "R@1"),
+        ("recall@1000", "R@1000"),
+        ("precision@5", "P@5"),
+        ("map@10", "MAP@10"),
+        ("map@r", "MAP@R"),
+        ("r_precision", "R-precision"),
+        ("something@new", "something@new"),
+    ],
+)
+def test_metrics_are_named_as_papers_do(metric, title):
+    assert metric_title(metric) == title
+
+
+@pytest.mark.parametrize(
+    "source, title",
+    [
+        ("omniglot", "omniglot"),
+        ("tfds:mnist", "tfds:mnist"),
+        ("/data/shoes", "shoes"),
+        ("/data/shoes/images", "shoes/images"),
+        ("shoes/train.csv", "shoes/train.csv"),
+        ("images", "images"),
+    ],
+)
+def test_data_are_named_after_a_folder_that_says_something(source, title):
+    assert source_title(source) == title
+
+
+def test_counts_and_lists():
+    assert counted(1, "run") == "1 run"
+    assert counted(0, "run") == "0 runs"
+    assert listed([]) == ""
+    assert listed("ab") == "a and b"
+    assert listed("abc") == "a, b and c"
+    assert spanned([3, 3]) == "3"
+    assert spanned([3, 1, 2]) == "1 to 3"
+
+
+def test_paths_are_not_shown():
+    experiment = Experiment("/data/of/mine/shoes", "resnet50", "imagenet", 64)
+    assert experiment_title(experiment) == (
+        "shoes, resnet50, weights `imagenet`, 64-d"
+    )
+
+
+def test_slugs_are_file_names():
+    assert slug("R@1 by", "model.scale/é") == "r-1-by-model-scale"
+    assert slug("é") == "unnamed"

@@ -1,0 +1,298 @@
+"""A run from start to end: its files, its seeds, its interruptions."""
+
+import csv
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+
+from keras_dml.config import resolve
+from keras_dml.errors import RunError, UsageError
+from keras_dml.run import fit as train
+from keras_dml.run.checkpoint import load_checkpoint
+from keras_dml.run.one_run import warn_about_section
+
+CONSTANT_RATES = [
+    f"optimizer.{group}.{key}"
+    for group in ("backbone", "head", "proxies")
+    for key in ("schedule=constant", "warmup_steps=0", "lr=1e-3")
+]
+
+
+def settings(*overrides, recipe="hbn", source="digits", **flags):
+    """A run of a few seconds that heats up on the way."""
+    return resolve(
+        recipe,
+        source,
+        flags={"model": {"backbone": "small_cnn", "dim": 16}, **flags},
+        overrides=[
+            "stages=[{phases: [{epochs: 4, heat: "
+            "{epoch: 2, scale: 4.0, lr_factor: 0.1}}]}]",
+            *CONSTANT_RATES,
+            "sampling.steps_per_epoch=12",
+            *overrides,
+        ],
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    return folder, train.fit(settings(), folder)
+
+
+def test_run_folder_holds_what_the_contract_names(finished):
+    folder, _ = finished
+    names = {entry.name for entry in folder.iterdir()}
+    assert names == {
+        "checkpoints",
+        "config.yaml",
+        "embedder.keras",
+        "export",
+        "history.csv",
+        "log.txt",
+        "metrics.json",
+        "per_query.npz",
+        "tensorboard",
+    }
+    assert {entry.name for entry in (folder / "export").iterdir()} >= {
+        "litert",
+        "saved_model",
+    }
+
+
+def test_metrics_file_is_what_fit_returns(finished):
+    folder, metrics = finished
+    assert json.loads((folder / "metrics.json").read_text()) == metrics
+    assert metrics["seen"] is True
+    assert metrics["oracle"] is False
+    for part in ("pretrained", "before", "after"):
+        assert all(0 <= value <= 1 for value in metrics[part].values())
+
+
+def test_training_helps(finished):
+    _, metrics = finished
+    assert metrics["after"]["map@r"] > metrics["before"]["map@r"] + 0.2
+
+
+def test_history_has_a_row_per_epoch_and_shows_the_heating(finished):
+    folder, _ = finished
+    with open(folder / "history.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == ["0", "1", "2", "3"]
+    assert {row["stage"] for row in rows} == {"main"}
+    temperatures = [float(row["temperature"]) for row in rows]
+    np.testing.assert_allclose(temperatures, [1 / 16, 1 / 16, 1 / 4, 1 / 4])
+    rates = [float(row["learning_rate_proxies"]) for row in rows]
+    np.testing.assert_allclose(rates, [1e-3, 1e-3, 1e-4, 1e-4])
+
+
+def test_log_shows_the_optimizer_of_each_group(finished):
+    folder, _ = finished
+    log = (folder / "log.txt").read_text()
+    for group in ("backbone", "head", "proxies"):
+        assert group in log
+
+
+def test_saved_embedder_gives_unit_rows(finished):
+    folder, _ = finished
+    embedder = keras.saving.load_model(folder / "embedder.keras")
+    rows = embedder.predict(np.zeros((2, *embedder.input_shape[1:])), verbose=0)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+
+def test_same_seed_gives_the_same_metrics(finished, tmp_path):
+    _, first = finished
+    second = train.fit(settings(), tmp_path / "run")
+    for part in ("pretrained", "before", "after"):
+        assert second[part] == first[part]
+
+
+def test_another_seed_gives_another_model(finished, tmp_path):
+    _, first = finished
+    second = train.fit(settings("seed=1"), tmp_path / "run")
+    assert second["before"] != first["before"]
+
+
+def start(folder):
+    """The same run in its own process, to be killed."""
+    script = (
+        "import sys\n"
+        "from tests.run.test_fit import settings\n"
+        "from keras_dml import train\n"
+        "train.fit(settings(), sys.argv[1], resume=True)\n"
+    )
+    return subprocess.Popen([sys.executable, "-c", script, str(folder)])
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_ends_with_the_same_weights(finished, tmp_path):
+    """SIGKILL in the first epochs, in a later one, then on to the end."""
+    whole, metrics = finished
+    folder = tmp_path / "run"
+    last = folder / "checkpoints" / "last.npz"
+    for kill_after in (1, 3):
+        process = start(folder)
+        while process.poll() is None:
+            if last.is_file():
+                epoch = load_checkpoint(last).state["epoch"]
+                if epoch >= kill_after:
+                    break
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not (folder / "metrics.json").exists()
+    resumed = train.fit(settings(), folder, resume=True)
+    for part in ("pretrained", "before", "after"):
+        assert resumed[part] == metrics[part]
+    expected = load_checkpoint(whole / "checkpoints" / "last.npz")
+    actual = load_checkpoint(last)
+    for group in ("model", "optimizer"):
+        assert actual.paths[group] == expected.paths[group]
+        for a, b in zip(
+            actual.values[group], expected.values[group], strict=True
+        ):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_two_stages_replay_the_search(tmp_path):
+    """ProxyNCA++'s protocol: find the schedule, then train on all classes."""
+    config = resolve(
+        "proxynca_pp",
+        "digits",
+        overrides=[
+            "stages=[{name: search, classes: first_half, phases: ["
+            "{name: warm_up, epochs: 1, freeze: weights}, "
+            "{name: train, epochs: 3, plateau: {patience: 1}}]}, "
+            "{name: final, classes: all, replay: search, phases: ["
+            "{name: warm_up, epochs: 1, freeze: weights}, "
+            "{name: train, epochs: 3}]}]",
+            *CONSTANT_RATES,
+            "sampling.steps_per_epoch=12",
+            "evaluation.every=1",
+        ],
+    )
+    folder = tmp_path / "run"
+    train.fit(config, folder)
+    with open(folder / "history.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    search = [row for row in rows if row["stage"] == "search"]
+    final = [row for row in rows if row["stage"] == "final"]
+    state = load_checkpoint(folder / "checkpoints" / "last.npz").state
+    best = state["records"]["search"]["best_epoch"]
+    assert all(row["val_recall@1"] for row in search)
+    assert [row["phase"] for row in final] == ["warm_up"] + ["train"] * (
+        best + 1
+    )
+
+
+def test_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
+    """The rates rise without bound after the first epoch."""
+    folder = tmp_path / "run"
+    config = settings(
+        "stages=[{phases: [{epochs: 3, heat: "
+        "{epoch: 1, scale: 4.0, lr_factor: 1e+30}}]}]"
+    )
+    with pytest.raises(RunError, match="in epoch 1 at step"):
+        train.fit(config, folder)
+    last = load_checkpoint(folder / "checkpoints" / "last.npz")
+    assert last.state["epoch"] == 1
+    assert all(np.isfinite(value).all() for value in last.values["model"])
+    assert not (folder / "metrics.json").exists()
+
+
+def test_a_full_disk_keeps_what_was_written(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    written = []
+
+    def fails_at_the_third(*args, **kwargs):
+        written.append(args)
+        if len(written) == 3:
+            raise OSError(28, "No space left on device", str(args[0]))
+        return real(*args, **kwargs)
+
+    real = np.savez
+    monkeypatch.setattr(np, "savez", fails_at_the_third)
+    with pytest.raises(OSError, match="No space left"):
+        train.fit(settings(), folder)
+    monkeypatch.undo()
+    last = load_checkpoint(folder / "checkpoints" / "last.npz")
+    assert last.state["epoch"] == 2
+    train.fit(settings(), folder, resume=True)
+    assert (folder / "metrics.json").exists()
+
+
+def test_paper_settings_with_another_backbone_are_warned_about(
+    tmp_path, caplog, monkeypatch
+):
+    monkeypatch.setattr(
+        train, "load_run_data", lambda config: pytest.skip("unreached")
+    )
+    config = resolve(
+        "proxynca_pp", "cub200", flags={"model": {"backbone": "mobilenet_v2"}}
+    )
+    with caplog.at_level(logging.WARNING, "keras_dml"):
+        warn_about_section(config)
+    assert "found with resnet50; you train mobilenet_v2" in caplog.text
+
+
+def test_a_phase_that_follows_validation_needs_it(tmp_path):
+    config = settings("stages=[{phases: [{plateau: {patience: 1}}]}]")
+    with pytest.raises(UsageError, match="no validation classes"):
+        train.fit(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_memory_in_a_recipe_and_a_batch_without_positives(tmp_path):
+    config = settings(
+        "stages=[{phases: [{epochs: 2}]}]",
+        "sampling.kind=random",
+        "sampling.batch_size=3",
+        "loss.0.memory={size: 30, warm_up_steps: 2}",
+        recipe="contrastive",
+    )
+    metrics = train.fit(config, tmp_path / "run")
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert log.count("no positive pair") == 1
+    last = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.npz")
+    filled = last.paths["model"].index("memory/filled")
+    assert last.values["model"][filled] == 30
+    assert 0 < metrics["after"]["map@r"] < 1
+
+
+def test_a_replay_names_an_earlier_stage(tmp_path):
+    config = settings("stages=[{replay: search, phases: [{epochs: 1}]}]")
+    with pytest.raises(UsageError, match="no earlier stage"):
+        train.fit(config, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_two_devices_start_where_one_does_and_learn(tmp_path):
+    """The command line's way to try a strategy without accelerators."""
+    results = []
+    for devices in ("none", "mirrored --devices cpu:2"):
+        folder = tmp_path / devices.split()[0]
+        command = (
+            f"fit digits --strategy {devices} --output {folder} "
+            "--set=sampling.steps_per_epoch=10 --set=model.dim=16 "
+            "--set=stages.0.phases.0.epochs=2"
+        )
+        script = (
+            "import sys; from keras_dml.cli import main; "
+            "sys.argv = ['keras-dml', *sys.argv[1:]]; main()"
+        )
+        subprocess.run(
+            [sys.executable, "-c", script, *command.split()], check=True
+        )
+        results.append(json.loads((folder / "metrics.json").read_text()))
+    one, two = results
+    assert two["before"] == pytest.approx(one["before"], abs=1e-6)
+    for result in results:
+        assert result["after"]["map@r"] > result["before"]["map@r"] + 0.1

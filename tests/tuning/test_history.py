@@ -1,0 +1,53 @@
+"""Validation values of a training, as they are read while it runs."""
+
+import pytest
+
+from keras_dml.tuning.history import History, read_history
+
+
+def read(tmp_path, text, column="val_map@r"):
+    path = tmp_path / "history.csv"
+    path.write_text(text)
+    return read_history(path, column)
+
+
+def test_no_file_and_no_row_yet(tmp_path):
+    assert read_history(tmp_path / "history.csv", "val_map@r") == History()
+    assert read(tmp_path, "stage,epoch,val_map@r\n") == History()
+
+
+def test_epochs_that_were_not_validated_are_left_out(tmp_path):
+    history = read(
+        tmp_path,
+        "stage,phase,epoch,loss,seconds,val_map@r\n"
+        "main,train,0,3.0,1.5,\n"
+        "main,train,1,2.0,1.5,0.25\n"
+        "main,train,2,nan,1.5,nan\n"
+        "main,train,3,1.0,1.5,0.5\n"
+        "main,train,4,1.0,1.5,0.4\n",
+    )
+    assert history.values == {1: 0.25, 3: 0.5, 4: 0.4}
+    assert history.best == 0.5
+    assert history.epochs == 5
+    assert history.seconds == pytest.approx(7.5)
+
+
+def test_the_last_stage_that_validates_decides(tmp_path):
+    history = read(
+        tmp_path,
+        "stage,epoch,val_map@r\n"
+        "search,0,0.9\n"
+        "middle,0,0.5\n"
+        "middle,1,0.6\n"
+        "final,0,\n",
+    )
+    assert history.best == 0.6
+    assert list(history.values) == [0, 1, 2]
+
+
+def test_another_column(tmp_path):
+    text = "stage,epoch,val_map@r\nmain,0,0.5\n"
+    history = read(tmp_path, text, "val_recall@1")
+    assert history.values == {}
+    assert history.best is None
+    assert history.epochs == 1

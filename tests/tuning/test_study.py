@@ -1,0 +1,111 @@
+"""The trials of a search, drawn without training."""
+
+import contextlib
+import math
+
+import numpy as np
+import optuna
+import pytest
+
+from keras_dml.config.search_section import SearchConfig
+from keras_dml.tuning.space import SearchSpace
+from keras_dml.tuning.study import SearchStudy, quiet_optuna
+from tests.tuning.command import GRID, TPE
+
+
+@contextlib.contextmanager
+def study_of(folder, section):
+    with (
+        quiet_optuna(),
+        contextlib.closing(
+            SearchStudy(folder, SearchConfig.model_validate(section))
+        ) as study,
+    ):
+        yield study
+
+
+@pytest.mark.parametrize("kind", ["random", "tpe"])
+def test_values_lie_in_their_ranges(tmp_path, kind):
+    section = {
+        "kind": kind,
+        "trials": 24,
+        "space": {
+            **TPE["space"],
+            "model.scale": {"low": 1, "high": 64.0, "step": 0.5},
+            "model.pooling": ["max", "average"],
+        },
+    }
+    drawn = []
+    with study_of(tmp_path, section) as study:
+        while (trial := study.take()) is not None:
+            drawn.append(study.changes(trial))
+            study.tell(trial, "COMPLETE", 0.5)
+    assert len(drawn) == 24
+    rates = [point["optimizer.backbone.lr"] for point in drawn]
+    assert all(1e-4 <= rate <= 1e-1 for rate in rates)
+    # Log-uniform: a third lies below 1e-3; of a uniform draw, 1 in 100.
+    assert sum(rate < 1e-3 for rate in rates) >= 3
+    assert sum(rate > 1e-2 for rate in rates) >= 3
+    dims = {point["model.dim"] for point in drawn}
+    assert dims <= set(range(64, 513, 64))
+    assert {type(dim) for dim in dims} == {int}
+    scales = {point["model.scale"] for point in drawn}
+    assert all(1 <= x <= 64 and x * 2 == int(x * 2) for x in scales)
+    assert {point["model.pooling"] for point in drawn} == {"max", "average"}
+
+
+def test_tpe_learns_where_the_best_values_are(tmp_path):
+    """Half of the orders of magnitude away that its first trials are."""
+    distances = []
+    with study_of(tmp_path, {**TPE, "trials": 24}) as study:
+        while (trial := study.take()) is not None:
+            rate = study.changes(trial)["optimizer.backbone.lr"]
+            distances.append(abs(math.log10(rate) + 2.5))
+            study.tell(trial, "COMPLETE", -distances[-1])
+    assert np.median(distances[14:]) < np.median(distances[:10]) / 2
+
+
+def test_a_trial_of_a_process_that_ended_is_taken_over(tmp_path):
+    with study_of(tmp_path, TPE) as first:
+        trial = first.take()
+        drawn = first.changes(trial)
+        first.report(trial, 0, 0.25)
+        with study_of(tmp_path, TPE) as other:
+            assert other.changes(other.take()) != drawn
+    with study_of(tmp_path, TPE) as second:
+        again = second.take()
+        assert again.number == trial.number
+        assert second.changes(again) == drawn
+        assert second.reported(again) == [0]
+
+
+def test_what_was_interrupted_draws_the_same(tmp_path):
+    def draw(folder, number):
+        with study_of(tmp_path / folder, {**TPE, "trials": 13}) as study:
+            drawn = []
+            for _ in range(number):
+                trial = study.take()
+                changes = study.changes(trial)
+                drawn.append(changes)
+                value = -changes["optimizer.backbone.lr"]
+                study.tell(trial, "COMPLETE", value)
+        return drawn
+
+    whole = draw("whole", 13)
+    assert draw("parts", 6) + draw("parts", 7) == whole
+
+
+def test_a_grid_left_half_written_is_completed(tmp_path):
+    storage = f"sqlite:///{tmp_path}/study.sqlite3"
+    space = SearchSpace(SearchConfig.model_validate(GRID))
+    points = space.grid()
+    with quiet_optuna():
+        begun = optuna.create_study(study_name="search", storage=storage)
+        begun.enqueue_trial(points[0])
+        begun.enqueue_trial(points[1])
+    with study_of(tmp_path, GRID) as study:
+        taken = [study.take() for _ in points]
+        assert study.take() is None
+        assert [study.changes(trial) for trial in taken] == [
+            space.changes(point) for point in points
+        ]
