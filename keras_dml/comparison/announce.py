@@ -6,9 +6,9 @@ from pathlib import Path
 from keras_dml.comparison.estimate import estimate_seconds
 from keras_dml.comparison.jobs import Job
 from keras_dml.comparison.plan_searches import PlanSearch
-from keras_dml.comparison.wording import counted, duration
 from keras_dml.console import logger
 from keras_dml.run.folder import RunFolder
+from keras_dml.wording import counted, duration
 
 
 def announce(

@@ -23,11 +23,11 @@ from keras_dml.comparison.protocol import budget_in_words, protocol_in_words
 from keras_dml.comparison.records import RunRecord
 from keras_dml.comparison.results import collect, write_results
 from keras_dml.comparison.runner import Runner
-from keras_dml.comparison.wording import duration
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.console import logger, progress_bar
 from keras_dml.errors import RunError, UsageError
 from keras_dml.tuning.result import ArmSearch
+from keras_dml.wording import duration
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from keras_dml.comparison.records import RunRecord
+from keras_dml.wording import source_title
 
 Key = TypeVar("Key")
 
@@ -21,6 +22,16 @@ class Network(NamedTuple):
     backbone: str
     weights: str
 
+    @property
+    def title(self) -> str:
+        """Data, network and weights in words."""
+        start = (
+            "from scratch"
+            if self.weights in ("none", "")
+            else f"weights `{self.weights}`"
+        )
+        return f"{source_title(self.source)}, {self.backbone}, {start}"
+
 
 class Experiment(NamedTuple):
     """Everything that arms have in common when one is called better.
@@ -36,6 +47,11 @@ class Experiment(NamedTuple):
     backbone: str
     weights: str
     dim: int
+
+    @property
+    def title(self) -> str:
+        """Data, network, weights and embedding size in words."""
+        return f"{Network(*self[:3]).title}, {self.dim}-d"
 
 
 def network_of(record: RunRecord) -> Network:

@@ -5,8 +5,8 @@ import math
 
 from keras_dml.comparison.experiment import Experiment
 from keras_dml.comparison.summary import Summary
-from keras_dml.comparison.wording import experiment_title, metric_title
 from keras_dml.evaluation.bootstrap import Difference
+from keras_dml.wording import metric_title
 
 CONFIRMED, CONTRADICTED = "confirmed", "contradicted"
 OPEN, NOT_MEASURED = "open", "not measured"
@@ -54,7 +54,7 @@ class FindingResult:
         """The result in words."""
         where = ""
         if self.experiment is not None:
-            where = f" ({experiment_title(self.experiment)})"
+            where = f" ({self.experiment.title})"
         text = f"{self.claim}{where}: "
         if not math.isnan(self.difference):
             text += f"{self.difference:+.3f} {metric_title(self.metric)}, "

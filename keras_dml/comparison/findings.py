@@ -34,12 +34,12 @@ from keras_dml.comparison.summary import (
     paired_repetitions,
     summarize,
 )
-from keras_dml.comparison.wording import (
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.bootstrap import Difference, paired_bootstrap
+from keras_dml.wording import (
     counted,
     listed,
 )
-from keras_dml.errors import UsageError
-from keras_dml.evaluation.bootstrap import Difference, paired_bootstrap
 
 
 class Finding(Protocol):

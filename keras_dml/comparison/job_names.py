@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from keras_dml.comparison.wording import source_title
 from keras_dml.config import RunConfig
+from keras_dml.wording import source_title
 
 
 def label_of(arm: str, factors: Mapping[str, Any], *, alone: bool) -> str:

@@ -17,7 +17,6 @@ from keras_dml.comparison.jobs import (
     with_changes,
 )
 from keras_dml.comparison.protocol import fold_numbers, under_protocol
-from keras_dml.comparison.wording import slug, source_title
 from keras_dml.config.plan_sections import (
     ArmConfig,
     PlanConfig,
@@ -30,6 +29,7 @@ from keras_dml.tuning.folder import SearchFolder
 from keras_dml.tuning.result import ArmSearch
 from keras_dml.tuning.space import MakeConfig, SearchSpace
 from keras_dml.tuning.study import import_optuna
+from keras_dml.wording import slug, source_title
 
 _ENDED = ("complete", "pruned")
 

@@ -1,30 +1,20 @@
 """Charts of a page, drawn by matplotlib without a display."""
 
-import io
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from keras_dml.plotting import (
+    COLORS,
+    DASHES,
+    GRAY,
+    NEGATIVE,
+    POSITIVE,
+    styled,
+    svg,
+)
 from keras_dml.report.thumbnails import data_uri
-
-# Told apart by people with any colour vision (Okabe and Ito).
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-DASHES = ("-", (0, (5, 3)), (0, (2, 2)), (0, (7, 2, 1, 2)))
-POSITIVE, NEGATIVE = "#1a7f37", "#b3261e"
-_GREY = "#57606a"
-_STYLE: Any = {
-    "svg.hashsalt": "keras-dml",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": _GREY,
-    "axes.grid": True,
-    "grid.color": "#d8dee4",
-    "grid.linewidth": 0.6,
-}
 
 
 def drawn_epochs(values: np.ndarray, logarithmic: bool) -> np.ndarray:
@@ -55,7 +45,7 @@ def curves(
     Returns:
         The chart as a data URI.
     """
-    with matplotlib.rc_context(_STYLE):
+    with styled():
         figure, axes = _axes()
         for number, (name, values) in enumerate(columns.items()):
             epochs = drawn_epochs(values, logarithmic)
@@ -64,7 +54,7 @@ def curves(
                 epochs + 1,
                 values[epochs],
                 label=name,
-                color=COLOURS[number % len(COLOURS)],
+                color=COLORS[number % len(COLORS)],
                 # Equal curves show both: the later one has gaps.
                 linestyle=DASHES[number % len(DASHES)],
                 marker=marker,
@@ -73,13 +63,13 @@ def curves(
         if logarithmic:
             axes.set_yscale("log")
         for start, name in phases if len(phases) > 1 else ():
-            axes.axvline(start + 0.5, color=_GREY, linestyle=":", linewidth=1)
+            axes.axvline(start + 0.5, color=GRAY, linestyle=":", linewidth=1)
             axes.annotate(
                 f" {name}",
                 (start + 0.5, 1),
                 xycoords=("data", "axes fraction"),
                 fontsize=8,
-                color=_GREY,
+                color=GRAY,
                 va="bottom",
             )
         if kept is not None:
@@ -95,7 +85,7 @@ def curves(
             )
         axes.set_xlabel("epoch")
         axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.legend(frameon=False, fontsize=9)
+        axes.legend()
         return _svg(figure)
 
 
@@ -110,19 +100,19 @@ def histograms(
         negative: Float array `(bins,)`, shares of the other pairs.
         name: What the axis measures.
     """
-    with matplotlib.rc_context(_STYLE):
+    with styled():
         figure, axes = _axes()
-        for shares, label, colour, hatch in (
+        for shares, label, color, hatch in (
             (negative, "different classes", NEGATIVE, "//"),
             (positive, "one class", POSITIVE, None),
         ):
-            axes.stairs(shares, edges, color=colour, label=label)
+            axes.stairs(shares, edges, color=color, label=label)
             axes.stairs(
-                shares, edges, fill=True, alpha=0.25, color=colour, hatch=hatch
+                shares, edges, fill=True, alpha=0.25, color=color, hatch=hatch
             )
         axes.set_xlabel(name)
         axes.set_ylabel("share of pairs")
-        axes.legend(frameon=False, fontsize=9)
+        axes.legend()
         return _svg(figure)
 
 
@@ -132,9 +122,9 @@ def spectrum(shares: np.ndarray) -> str:
     Args:
         shares: Float array `(dim,)`, largest first.
     """
-    with matplotlib.rc_context(_STYLE):
+    with styled():
         figure, axes = _axes()
-        axes.plot(np.arange(1, len(shares) + 1), shares, color=COLOURS[0])
+        axes.plot(np.arange(1, len(shares) + 1), shares, color=COLORS[0])
         if shares[0] > 0:
             axes.set_yscale("log")
             least = max(float(shares[0]) * 1e-8, float(shares.min()) / 2)
@@ -150,6 +140,4 @@ def _axes():
 
 
 def _svg(figure: Figure) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return data_uri(buffer.getvalue(), "image/svg+xml")
+    return data_uri(svg(figure), "image/svg+xml")

@@ -86,23 +86,23 @@ def draw_map(
     thumbnails: Thumbnails,
     rows: np.ndarray,
 ) -> str:
-    """Draws dots in the colours of classes, and thumbnails where they fit.
+    """Draws dots in the colors of classes, and thumbnails where they fit.
 
     Args:
         places: Float array `(rows, 2)` in 0..1.
-        labels: Integer array `(rows,)`, one colour each.
+        labels: Integer array `(rows,)`, one color each.
         thumbnails: `Thumbnails` of all images.
         rows: Integer array `(rows,)`, the rows of the images placed.
 
     Returns:
         The picture as a data URI.
     """
-    colours = _colours(labels)
+    colors = _colours(labels)
     canvas = Image.new("RGB", (CANVAS, CANVAS), "white")
     draw = ImageDraw.Draw(canvas)
     spots = MARGIN + places * (CANVAS - 2 * MARGIN)
-    for (x, y), colour in zip(spots, colours, strict=True):
-        draw.ellipse((x - DOT, y - DOT, x + DOT, y + DOT), fill=colour)
+    for (x, y), color in zip(spots, colors, strict=True):
+        draw.ellipse((x - DOT, y - DOT, x + DOT, y + DOT), fill=color)
     shown = _apart(spots)
     pictures = thumbnails.squares(rows[shown], THUMBNAIL)
     half = THUMBNAIL // 2
@@ -114,7 +114,7 @@ def draw_map(
             x + THUMBNAIL + FRAME - 1,
             y + THUMBNAIL + FRAME - 1,
         )
-        draw.rectangle(edge, fill=colours[number])
+        draw.rectangle(edge, fill=colors[number])
         canvas.paste(Image.fromarray(picture), (x, y))
     buffer = io.BytesIO()
     canvas.save(buffer, "JPEG", quality=82, optimize=True)
@@ -136,10 +136,10 @@ def _apart(spots: np.ndarray) -> np.ndarray:
 
 def _colours(labels: np.ndarray) -> list[tuple[int, int, int]]:
     """A hue for each class; neighbours in number lie far apart in hue."""
-    colours = []
+    colors = []
     for label in labels.tolist():
         hue = label * 0.618033988749895 % 1
         value = 0.55 + 0.25 * (label % 3) / 2
         red, green, blue = colorsys.hsv_to_rgb(hue, 0.85, value)
-        colours.append((int(255 * red), int(255 * green), int(255 * blue)))
-    return colours
+        colors.append((int(255 * red), int(255 * green), int(255 * blue)))
+    return colors

@@ -156,7 +156,7 @@ def embedding_map(
             "uri": uri,
             "count": len(rows),
             "num_classes": len(np.unique(embeddings.labels[rows])),
-            "alt": f"{len(rows)} test images as dots in the colours of their "
+            "alt": f"{len(rows)} test images as dots in the colors of their "
             "classes, near ones near each other, with thumbnails.",
         }
     }

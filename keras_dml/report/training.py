@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.report import charts
-from keras_dml.report.history import History, read_history
+from keras_dml.run.history import read_history
 
 _CHARTS = (
     ("Loss", ("loss", "val_loss"), False),
@@ -36,7 +36,7 @@ def training_curves(
         description for each kind of column that is there.
     """
     history = read_history(path)
-    kept = _kept_epoch(history, monitor) if selected else None
+    kept = history.best_epoch(monitor) if selected else None
     drawn = []
     for name, prefixes, logarithmic in _CHARTS:
         columns = history.starting_with(*prefixes)
@@ -54,17 +54,6 @@ def training_curves(
                 }
             )
     return len(history), drawn
-
-
-def _kept_epoch(history: History, monitor: str) -> int | None:
-    """The best epoch of the last stage, the earliest of equals."""
-    values = history.columns.get(monitor)
-    if values is None or not len(history):
-        return None
-    last = history.phases[-1].partition("/")[0]
-    of_stage = [phase.partition("/")[0] == last for phase in history.phases]
-    values = np.where(of_stage, values, np.nan)
-    return None if np.isnan(values).all() else int(np.nanargmax(values))
 
 
 def _in_words(columns: dict[str, np.ndarray]) -> str:

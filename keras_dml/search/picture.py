@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from keras_dml.errors import UsageError
 from keras_dml.files import replacing
-from keras_dml.report.charts import NEGATIVE, POSITIVE
+from keras_dml.plotting import GRAY, NEGATIVE, POSITIVE
 from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.search.search_result import Neighbour, SearchResult
 
@@ -70,7 +70,7 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
     for row, answer in enumerate(result.answers):
         verdict = "query: none" if answer.match is False else "query"
         title = f"{verdict}\n{_short(Path(answer.path).name)}"
-        _draw(grid[row, 0], queries.pixels(row), title, "#57606a")
+        _draw(grid[row, 0], queries.pixels(row), title, GRAY)
         for column, one in enumerate(answer.neighbours, start=1):
             title = f"{one.score:.3f}\n{_short(one.label)}"
             _draw(grid[row, column], found.pixels(one.row), title, _edge(one))
@@ -81,7 +81,7 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
         figure.savefig(temporary, format="png", dpi=110)
 
 
-def _draw(axes, pixels: np.ndarray, title: str, colour: str) -> None:
+def _draw(axes, pixels: np.ndarray, title: str, color: str) -> None:
     axes.set_axis_on()
     smooth = "nearest" if max(pixels.shape[:2]) < 64 else "antialiased"
     axes.imshow(_square(pixels), interpolation=smooth)
@@ -89,7 +89,7 @@ def _draw(axes, pixels: np.ndarray, title: str, colour: str) -> None:
     axes.set_yticks([])
     axes.set_title(title, fontsize=8)
     for spine in axes.spines.values():
-        spine.set_color(colour)
+        spine.set_color(color)
         spine.set_linewidth(3)
 
 

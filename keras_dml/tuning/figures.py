@@ -7,17 +7,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from keras_dml.comparison.page.drawing import (
-    COLOURS,
-    GREY,
-    save_figure,
-    styled,
-)
-from keras_dml.comparison.wording import metric_title
 from keras_dml.config.search_section import RangeConfig, SearchConfig
+from keras_dml.plotting import COLORS, GRAY, save_figure, styled
 from keras_dml.tuning.result import SearchResult, SearchTrial
+from keras_dml.wording import metric_title
 
-COMPLETE, BEST, PRUNED = COLOURS[0], COLOURS[1], COLOURS[4]
+COMPLETE, BEST, PRUNED = COLORS[0], COLORS[1], COLORS[4]
 _MARKS = (("complete", COMPLETE, "o"), ("pruned", PRUNED, "v"))
 _COLUMNS = 3
 
@@ -61,13 +56,13 @@ def best_so_far(trials: Sequence[SearchTrial]) -> np.ndarray:
 def _history(result: SearchResult) -> Figure:
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axes: Any = figure.subplots()
-    for state, colour, marker in _MARKS:
+    for state, color, marker in _MARKS:
         chosen = _with_value(result.trials, state)
         if chosen:
             axes.scatter(
                 [trial.number for trial in chosen],
                 [trial.value for trial in chosen],
-                color=colour,
+                color=color,
                 marker=marker,
                 s=24,
                 label="stopped early" if state == "pruned" else "complete",
@@ -78,7 +73,7 @@ def _history(result: SearchResult) -> Figure:
             failed,
             np.zeros(len(failed)),
             transform=axes.get_xaxis_transform(),
-            color=GREY,
+            color=GRAY,
             marker="|",
             s=60,
             clip_on=False,
@@ -119,14 +114,14 @@ def _slices(result: SearchResult, section: SearchConfig) -> Figure:
 def _slice(
     axes: Any, result: SearchResult, key: str, values: RangeConfig | list[Any]
 ) -> None:
-    for state, colour, marker in _MARKS:
+    for state, color, marker in _MARKS:
         chosen = _with_value(result.trials, state)
         if not chosen:
             continue
         axes.scatter(
             [_position(trial.parameters[key], values) for trial in chosen],
             [trial.value for trial in chosen],
-            color=colour,
+            color=color,
             marker=marker,
             s=20,
             alpha=0.8,

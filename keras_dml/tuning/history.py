@@ -1,10 +1,10 @@
 """Validation values of a training, read while it runs."""
 
-import csv
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from keras_dml.run import history as run_history
 
 
 class History(NamedTuple):
@@ -33,23 +33,14 @@ def read_history(path: Path, column: str) -> History:
     Returns:
         The history.
     """
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except FileNotFoundError:
-        return History()
-    values: dict[int, float] = {}
-    stage, best = "", None
-    for number, row in enumerate(rows):
-        value = _number(row.get(column))
-        if value is None:
-            continue
-        values[number] = value
-        if row.get("stage", "") != stage:
-            stage, best = row.get("stage", ""), None
-        best = value if best is None else max(best, value)
-    seconds = sum(_number(row.get("seconds")) or 0.0 for row in rows)
-    return History(values, best, len(rows), seconds)
+    history = run_history.read_history(path)
+    values, best = history.values(column), history.best_epoch(column)
+    return History(
+        values,
+        None if best is None else values[best],
+        len(history),
+        history.seconds,
+    )
 
 
 def mean_history(histories: Sequence[History]) -> History:
@@ -60,11 +51,3 @@ def mean_history(histories: Sequence[History]) -> History:
         epochs=sum(one.epochs for one in histories),
         seconds=sum(one.seconds for one in histories),
     )
-
-
-def _number(text: str | None) -> float | None:
-    """A finite number, or `None`: an epoch may not have been validated."""
-    if not text:
-        return None
-    value = float(text)
-    return value if math.isfinite(value) else None

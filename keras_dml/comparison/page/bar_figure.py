@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from keras_dml.comparison.page.drawing import COLOURS, styled, widest
+from keras_dml.comparison.page.drawing import widest
 from keras_dml.comparison.page.panels import (
     ABOVE,
     BELOW,
@@ -19,6 +19,7 @@ from keras_dml.comparison.page.panels import (
     places_of,
     reach_of,
 )
+from keras_dml.plotting import COLORS, styled
 
 # Inches.
 _BAR_HEIGHT = 0.24
@@ -70,12 +71,12 @@ def _draw_groups(
     size = _group_size(panel)
     highest = 0.0
     for number, (name, points) in enumerate(panel.lines.items()):
-        colour = COLOURS[lines.index(name) % len(COLOURS)]
+        color = COLORS[lines.index(name) % len(COLORS)]
         for place, point in points.items():
             row = places.index(place) * size + number
             reach = reach_of(point)
             highest = max(highest, point.mean + min(reach, point.mean / 2))
-            axes.barh(row, point.mean, 0.8, color=colour, alpha=0.75)
+            axes.barh(row, point.mean, 0.8, color=color, alpha=0.75)
             if reach:
                 axes.errorbar(
                     point.mean, row, xerr=reach, color="black", capsize=2

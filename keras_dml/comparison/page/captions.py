@@ -11,11 +11,10 @@ from keras_dml.comparison.summary import (
     STD_IN_WORDS,
     Summary,
 )
-from keras_dml.comparison.wording import (
+from keras_dml.wording import (
     counted,
     listed,
     metric_title,
-    network_title,
     spanned,
 )
 
@@ -41,7 +40,7 @@ def results_caption(
     dims = sorted({run.dim for run in runs})
     noun = "embedding size" if len(dims) == 1 else "embedding sizes"
     sentences = [
-        f"{network_title(network)}, {noun} {listed(dims)}.",
+        f"{network.title}, {noun} {listed(dims)}.",
         _seeds_in_words(runs),
     ]
     trained = {run.dim for run in trained_runs(runs)}

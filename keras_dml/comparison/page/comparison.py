@@ -9,7 +9,6 @@ from keras_dml.comparison.findings import Finding, check_findings
 from keras_dml.comparison.page.critical_difference import (
     critical_difference_diagram,
 )
-from keras_dml.comparison.page.drawing import save_figure
 from keras_dml.comparison.page.figures import (
     quality_by_arm,
     quality_by_factor,
@@ -34,15 +33,17 @@ from keras_dml.comparison.page.tables import (
 from keras_dml.comparison.ranks import RankTable, rank_records
 from keras_dml.comparison.records import RunRecord
 from keras_dml.comparison.summary import metric_of
-from keras_dml.comparison.wording import (
+from keras_dml.files import write_text
+from keras_dml.plotting import save_figure
+from keras_dml.tuning.result import ArmSearch
+from keras_dml.wording import (
     counted,
+    duration,
     listed,
     metric_title,
     slug,
     source_title,
 )
-from keras_dml.files import write_text
-from keras_dml.tuning.result import ArmSearch
 
 FILE = "report.md"
 # Shown where a plan names none.
@@ -173,22 +174,10 @@ def _what_was_run(records: list[RunRecord]) -> str:
     if done:
         seconds = [run.train_seconds for run in done]
         text += (
-            f" Training took {_duration(sum(seconds))}, "
-            f"{_duration(statistics.median(seconds))} in the median run."
+            f" Training took {duration(sum(seconds))}, "
+            f"{duration(statistics.median(seconds))} in the median run."
         )
     return text
-
-
-def _duration(seconds: float) -> str:
-    """Seconds in the unit that is read most easily.
-
-    >>> _duration(5400)
-    '1.5 h'
-    """
-    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min")):
-        if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 3600:.1f} h"
 
 
 def _ranks(ranks: RankTable | None, metric: str, folder: Path) -> list[str]:

@@ -5,16 +5,10 @@ import math
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from keras_dml.comparison.page.drawing import (
-    COLOURS,
-    GREY,
-    LINE_HEIGHT,
-    styled,
-    text_width,
-    widest,
-)
+from keras_dml.comparison.page.drawing import LINE_HEIGHT, text_width, widest
 from keras_dml.comparison.ranks import RankTable
-from keras_dml.comparison.wording import counted, metric_title
+from keras_dml.plotting import COLORS, GRAY, styled
+from keras_dml.wording import counted, metric_title
 
 # Inches.
 _AXIS_WIDTH = 5.5
@@ -68,7 +62,7 @@ def critical_difference_diagram(ranks: RankTable, metric: str) -> Figure:
         axes.text(_MARGIN, _MARGIN, title, size=10, va="top")
         if bars:
             bottom = height - _MARGIN
-            axes.text(start, bottom, _LEGEND, color=GREY, va="center")
+            axes.text(start, bottom, _LEGEND, color=GRAY, va="center")
         _draw_axis(axes, count, start, scale)
         _draw_ruler(axes, ranks, start, scale, stop)
         for (first, last), row in zip(ranks.groups, bars, strict=True):
@@ -76,7 +70,7 @@ def critical_difference_diagram(ranks: RankTable, metric: str) -> Figure:
             axes.plot(
                 (places[first] - 0.04, places[last] + 0.04),
                 (depth, depth),
-                color=COLOURS[1],
+                color=COLORS[1],
                 linewidth=3.5,
                 solid_capstyle="butt",
             )
@@ -90,7 +84,7 @@ def critical_difference_diagram(ranks: RankTable, metric: str) -> Figure:
             axes.plot(
                 (place, place, end),
                 (_TOP, depth, depth),
-                color=GREY,
+                color=GRAY,
                 linewidth=0.8,
                 solid_joinstyle="miter",
             )
@@ -150,7 +144,7 @@ def _draw_ruler(
     length = ranks.critical_difference
     if math.isnan(length):
         text = "one block: no critical difference"
-        axes.text(start, 0.6, text, color=GREY, va="center")
+        axes.text(start, 0.6, text, color=GRAY, va="center")
         return
     text = f"critical difference {length:.2f}"
     end = start + length * scale

@@ -20,7 +20,7 @@ from keras_dml.comparison.summary import (
     Summary,
     summarize_runs,
 )
-from keras_dml.comparison.wording import metric_title, network_title
+from keras_dml.wording import metric_title
 
 # An axis that spans more than this is logarithmic.
 LARGE_SPAN = 20
@@ -43,7 +43,7 @@ def quality_by_size(records: Iterable[RunRecord], metric: str) -> Figure | None:
     for network, runs in grouped(trained_runs(records), network_of).items():
         lines = _lines(runs, metric, lambda run: run.arm, lambda run: run.dim)
         if len(places_of([Panel("", lines)])) > 1:
-            panels.append(Panel(network_title(network), lines))
+            panels.append(Panel(network.title, lines))
     if not panels:
         return None
     title = metric_title(metric)
@@ -87,7 +87,7 @@ def quality_by_factor(
     for network, own in grouped(runs, network_of).items():
         lines = _lines(own, metric, _line_namer(own, factor), place)
         if len(places_of([Panel("", lines)])) > 1:
-            panels.append(Panel(network_title(network), lines))
+            panels.append(Panel(network.title, lines))
     if not panels:
         return None
     title = metric_title(metric)
@@ -123,7 +123,7 @@ def quality_by_arm(records: Iterable[RunRecord], metric: str) -> Figure | None:
             best = sorted(found, key=lambda arm: -found[arm].mean)
             if best:
                 size = f", {dim}-d" if several else ""
-                title = network_title(network) + size
+                title = network.title + size
                 line = {arm: found[arm] for arm in best}
                 panels.append(Panel(title, {"": line}))
     if not panels:

@@ -11,8 +11,6 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from keras_dml.comparison.page.drawing import (
     LINE_HEIGHT,
     kept_apart,
-    line_style,
-    styled,
     text_width,
     widest,
 )
@@ -29,6 +27,7 @@ from keras_dml.comparison.page.panels import (
     places_of,
     reach_of,
 )
+from keras_dml.plotting import line_style, styled
 
 # Inches.
 _PLOT_HEIGHT = 2.6

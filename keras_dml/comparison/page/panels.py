@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from keras_dml.comparison.page.drawing import GREY, text_width, widest
+from keras_dml.comparison.page.drawing import text_width, widest
 from keras_dml.comparison.summary import Summary
+from keras_dml.plotting import GRAY
 
 # Inches.
 PLOT_WIDTH = 4.6
@@ -70,7 +71,7 @@ def add_note(figure: Figure, panels: Sequence[Panel]) -> None:
     )
     text = _NOTE if repeated else "one repetition each: no error bars"
     height = figure.get_size_inches()[1]
-    figure.text(0.02, 0.1 / height, text, size=8, color=GREY)
+    figure.text(0.02, 0.1 / height, text, size=8, color=GRAY)
 
 
 def reach_of(point: Summary) -> float:

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from keras_dml.comparison.experiment import by_arm
 from keras_dml.comparison.records import RunRecord
-from keras_dml.comparison.wording import metric_title
+from keras_dml.wording import metric_title
 
 
 class PaperValue(Protocol):

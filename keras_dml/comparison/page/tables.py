@@ -25,14 +25,13 @@ from keras_dml.comparison.page.table_formats import Cell, Column, Table
 from keras_dml.comparison.ranks import RankTable
 from keras_dml.comparison.records import RunRecord
 from keras_dml.comparison.summary import Summary, summarize_arms
-from keras_dml.comparison.wording import (
-    experiment_title,
+from keras_dml.evaluation.bootstrap import Difference
+from keras_dml.tuning.result import ArmSearch
+from keras_dml.wording import (
     metric_title,
     slug,
     source_title,
 )
-from keras_dml.evaluation.bootstrap import Difference
-from keras_dml.tuning.result import ArmSearch
 
 _NONE = "-"
 
@@ -96,11 +95,7 @@ def findings_table(results: Sequence[FindingResult]) -> Table:
     rows = []
     for result in results:
         measured = not math.isnan(result.difference)
-        where = (
-            _NONE
-            if result.experiment is None
-            else experiment_title(result.experiment)
-        )
+        where = _NONE if result.experiment is None else result.experiment.title
         rows.append(
             (
                 Cell(result.claim),

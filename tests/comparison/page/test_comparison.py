@@ -75,7 +75,7 @@ def test_the_page_says_what_was_run(written):
     assert text.startswith("# A tournament\n\nLosses against each other.\n\n")
     assert "50 runs: 48 done, 1 failed, 1 left. 5 arms on omniglot" in text
     assert "small_cnn and resnet50, embedding size 64 and 128, seeds" in text
-    assert "Training took 48 min, 60 s in the median run." in text
+    assert "Training took 48 min, 1 min in the median run." in text
     assert "\n\nProtocol: the epoch with the best MAP@R on a tenth" in text
     assert "\n\nBudget: 60 epochs of 100 steps.\n" in text
     assert "No run measured `recall@9`." in text

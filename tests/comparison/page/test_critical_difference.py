@@ -4,8 +4,8 @@ import pytest
 from keras_dml.comparison.page.critical_difference import (
     critical_difference_diagram,
 )
-from keras_dml.comparison.page.drawing import COLOURS
 from keras_dml.comparison.ranks import rank_arms
+from keras_dml.plotting import COLORS
 from tests.comparison.deck_tournament import ARMS, RECALL_AT_1
 from tests.comparison.pictures import check_legible, texts
 
@@ -33,7 +33,7 @@ def bars(figure):
             for end in line.get_xdata()
         )
         for line in axes.lines
-        if line.get_color() == COLOURS[1]
+        if line.get_color() == COLORS[1]
     )
 
 

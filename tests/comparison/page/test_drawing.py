@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from keras_dml.comparison.page.drawing import (
-    kept_apart,
-    line_style,
-    save_figure,
-    text_width,
-)
+from keras_dml.comparison.page.drawing import kept_apart, text_width
+from keras_dml.plotting import line_style, save_figure
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1,10 +1,8 @@
-"""How metrics, counts and experiments are named in tables and figures."""
+"""Puts numbers, lists, metrics and data sets into words."""
 
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-from keras_dml.comparison.experiment import Experiment, Network
 
 _TITLES = {
     "map": "MAP",
@@ -39,19 +37,22 @@ def counted(count: int, singular: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in words.
+    """A length of time in words, in its two largest units.
 
     Example:
 
-    >>> duration(100), duration(5400)
-    ('1 min 40 s', '1 h 30 min')
+    >>> duration(100), duration(5400), duration(120)
+    ('1 min 40 s', '1 h 30 min', '2 min')
     """
     seconds = round(seconds)
-    if seconds < 60:
-        return f"{seconds} s"
+    large, small, size = "h", "min", 3600
     if seconds < 3600:
-        return f"{seconds // 60} min {seconds % 60} s"
-    return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+        large, small, size = "min", "s", 60
+    whole, rest = divmod(seconds, size)
+    parts = [f"{whole} {large}"] if whole else []
+    if rest * 60 >= size or not whole:
+        parts.append(f"{rest * 60 // size} {small}")
+    return " ".join(parts)
 
 
 def listed(names: Iterable[object]) -> str:
@@ -88,21 +89,6 @@ def source_title(source: str) -> str:
     if path.stem.lower() in _NO_NAMES and path.parent.name:
         return f"{path.parent.name}/{path.name}"
     return path.name or source
-
-
-def network_title(network: Network | Experiment) -> str:
-    """Data, network and weights in words."""
-    start = (
-        "from scratch"
-        if network.weights in ("none", "")
-        else f"weights `{network.weights}`"
-    )
-    return f"{source_title(network.source)}, {network.backbone}, {start}"
-
-
-def experiment_title(experiment: Experiment) -> str:
-    """An experiment in words."""
-    return f"{network_title(experiment)}, {experiment.dim}-d"
 
 
 def slug(*parts: object) -> str:

@@ -1,9 +1,8 @@
 import pytest
 
 from keras_dml.comparison.experiment import Experiment
-from keras_dml.comparison.wording import (
+from keras_dml.wording import (
     counted,
-    experiment_title,
     listed,
     metric_title,
     slug,
@@ -55,9 +54,7 @@ def test_counts_and_lists():
 
 def test_paths_are_not_shown():
     experiment = Experiment("/data/of/mine/shoes", "resnet50", "imagenet", 64)
-    assert experiment_title(experiment) == (
-        "shoes, resnet50, weights `imagenet`, 64-d"
-    )
+    assert experiment.title == ("shoes, resnet50, weights `imagenet`, 64-d")
 
 
 def test_slugs_are_file_names():

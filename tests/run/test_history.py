@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from keras_dml.report.history import read_history
 from keras_dml.report.training import training_curves
+from keras_dml.run.history import read_history
 
 TEXT = """stage,phase,epoch,loss,seconds,val_map@r,learning_rate_head
 search,warm,0,3.0,1.0,,0.1
@@ -59,8 +59,22 @@ def test_one_chart_for_each_kind_of_column(path):
 
 
 def test_the_kept_epoch_is_the_first_best_of_the_last_stage(path):
-    from keras_dml.report.training import _kept_epoch
-
     history = read_history(path)
-    assert _kept_epoch(history, "val_map@r") == 4
-    assert _kept_epoch(history, "val_recall@1") is None
+    assert history.best_epoch("val_map@r") == 4
+    assert history.best_epoch("val_recall@1") is None
+
+
+def test_the_last_stage_that_validates_has_the_best_epoch(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text(
+        "stage,phase,epoch,val_mrr\n"
+        "search,train,0,0.9\nmain,train,0,0.5\nmain,train,1,0.6\n"
+        "final,train,0,\n"
+    )
+    assert read_history(path).best_epoch("val_mrr") == 2
+    assert read_history(path).values("val_mrr") == {0: 0.9, 1: 0.5, 2: 0.6}
+
+
+def test_epochs_tell_how_long_they_took(path, tmp_path):
+    assert read_history(path).seconds == 6.0
+    assert read_history(tmp_path / "absent.csv").seconds == 0.0

@@ -1,0 +1,108 @@
+"""The epochs of a run, as `history.csv` holds them."""
+
+import csv
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+_WORDS = ("stage", "phase", "epoch")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class History:
+    """The epochs of all phases in the order of training, one row an epoch.
+
+    Args:
+        phases: List of strings, the stage and phase of each epoch, such as
+            `"main/train"`. Defaults to an empty list.
+        columns: Dict of names to float arrays `(epochs,)`, NaN in epochs
+            without a number. Defaults to an empty dict.
+    """
+
+    phases: list[str] = dataclasses.field(default_factory=list)
+    columns: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.phases)
+
+    @property
+    def starts(self) -> list[tuple[int, str]]:
+        """The first epoch and the name of each phase."""
+        return [
+            (epoch, phase)
+            for epoch, phase in enumerate(self.phases)
+            if epoch == 0 or phase != self.phases[epoch - 1]
+        ]
+
+    @property
+    def seconds(self) -> float:
+        """How long the epochs took."""
+        return float(np.nansum(self.columns.get("seconds", 0.0)))
+
+    def starting_with(self, *prefixes: str) -> dict[str, np.ndarray]:
+        """Returns the columns that hold a number and start with a prefix."""
+        return {
+            name: values
+            for name, values in self.columns.items()
+            if name.startswith(prefixes) and np.isfinite(values).any()
+        }
+
+    def values(self, column: str) -> dict[int, float]:
+        """Returns the finite numbers of a column by epoch."""
+        values = self.columns.get(column, np.zeros(0))
+        epochs = np.flatnonzero(np.isfinite(values))
+        return {int(epoch): float(values[epoch]) for epoch in epochs}
+
+    def best_epoch(self, column: str) -> int | None:
+        """Returns the epoch with the highest number in the last stage.
+
+        The last stage is the last one with a number in the column. Of equal
+        epochs the earliest is the best.
+
+        Args:
+            column: Name of a column, such as `"val_map@r"`.
+
+        Returns:
+            Integer, or `None` if the column holds no number.
+        """
+        values = self.values(column)
+        if not values:
+            return None
+        stages = {epoch: self.phases[epoch].split("/")[0] for epoch in values}
+        last = stages[max(values)]
+        return max(
+            (epoch for epoch in values if stages[epoch] == last),
+            key=lambda epoch: values[epoch],
+        )
+
+
+def read_history(path: Path) -> History:
+    """Reads `history.csv`, also while the training goes on.
+
+    Args:
+        path: The file, which a training replaces after each epoch.
+
+    Returns:
+        `History`, without epochs if there is no file yet.
+    """
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except FileNotFoundError:
+        return History()
+    names = [name for name in (rows[0] if rows else ()) if name not in _WORDS]
+    return History(
+        [f"{row.get('stage', '')}/{row.get('phase', '')}" for row in rows],
+        {
+            name: np.array([_number(row[name]) for row in rows])
+            for name in names
+        },
+    )
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return float("nan")
