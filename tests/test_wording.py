@@ -3,6 +3,7 @@ import pytest
 from keras_dml.comparison.experiment import Experiment
 from keras_dml.wording import (
     counted,
+    duration,
     listed,
     metric_title,
     slug,
@@ -60,3 +61,17 @@ def test_paths_are_not_shown():
 def test_slugs_are_file_names():
     assert slug("R@1 by", "model.scale/é") == "r-1-by-model-scale"
     assert slug("é") == "unnamed"
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [
+        (3.4, "3 s"),
+        (60, "1 min"),
+        (100, "1 min 40 s"),
+        (3599.6, "1 h"),
+        (5400, "1 h 30 min"),
+    ],
+)
+def test_durations_have_two_units_at_most(seconds, words):
+    assert duration(seconds) == words

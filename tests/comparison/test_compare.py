@@ -10,7 +10,6 @@ import time
 
 import pytest
 
-from keras_dml.comparison.compare import duration
 from keras_dml.config.plans import load_plan
 from keras_dml.run.folder import RunFolder
 
@@ -160,16 +159,3 @@ def test_small_tournament(test_data, tmp_path):
     for part in ("## Results", "## Ranks", "## Findings", "## Figures"):
         assert part in report
     assert (folder / "figures" / "critical-difference-map-r.png").is_file()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (3.4, "3 s"),
-        (60, "1 min 0 s"),
-        (3599.6, "1 h 0 min"),
-        (5400, "1 h 30 min"),
-    ],
-)
-def test_duration(seconds, words):
-    assert duration(seconds) == words
