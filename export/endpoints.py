@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_dml.data import decoding
+from keras_dml.data.image_fit import ImageFit
 from keras_dml.export.served_index import ServedIndex
 from keras_dml.export.serving import embed_image_bytes
 
@@ -31,8 +32,9 @@ def make_endpoints(
     Returns:
         Dict of name to `tf.function` with an input signature.
     """
-    image_shape = embedder.input_shape[1:]
-    shape = (None, *image_shape)
+    height, _, channels = embedder.input_shape[1:]
+    fit = ImageFit(height, channels, resize, squash)
+    shape = (None, *fit.shape)
 
     # One function for all endpoints, so that its graph is stored once.
     @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
@@ -48,9 +50,7 @@ def make_endpoints(
     @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
     def embed_bytes(image_bytes):
         image_bytes = tf.ensure_shape(image_bytes, (None,))
-        return embed_image_bytes(
-            embed, image_bytes, image_shape, resize, squash, max_pixels
-        )
+        return embed_image_bytes(embed, image_bytes, fit, max_pixels)
 
     def serve_image_bytes(image_bytes):
         return embed_bytes(image_bytes)

@@ -67,7 +67,7 @@ def index_parity(
     if excluded is not None:
         found = _without(found, excluded)
     true, scores = exact.search(queries, 2 * k, excluded)
-    result = {"queries": len(rows), "k": k}
+    result: dict[str, Any] = {"queries": len(rows), "k": k}
     for count in sorted({1, k}):
         result[f"ann_recall@{count}"] = _share(found, true, scores, count)
     for name, lists in (("recall@1", found), ("recall@1_exact", true)):

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_dml.data import decoding, resizing
+from keras_dml.data import decoding
+from keras_dml.data.image_fit import ImageFit, decode_readable
 from keras_dml.export.image_header import count_pixels, first_gif_frame
 
 
@@ -56,22 +57,17 @@ def decode_image(contents, max_pixels: int = decoding.MAX_PIXELS) -> tf.Tensor:
 def embed_image_bytes(
     embed: Callable[[tf.Tensor], tf.Tensor],
     contents,
-    image_shape: tuple[int, int, int],
-    resize: int | None = None,
-    squash: bool = False,
+    fit: ImageFit,
     max_pixels: int = decoding.MAX_PIXELS,
 ) -> dict[str, tf.Tensor]:
     """Embeds image files as the evaluation does.
 
     Args:
-        embed: Function of float32 images `(batch, *image_shape)` that returns
+        embed: Function of float32 images `(batch, *fit.shape)` that returns
             embeddings.
         contents: String tensor `(batch,)`, the bytes of image files of any
             size.
-        image_shape: Height, width (the same) and channels.
-        resize: Shorter side in pixels before the crop. Defaults to the
-            height.
-        squash: Whether both sides become `resize`. Defaults to `False`.
+        fit: `ImageFit`, how they are resized and cropped.
         max_pixels: Integer; larger images are not decoded. Defaults to
             89,478,485, as in training.
 
@@ -80,27 +76,12 @@ def embed_image_bytes(
         `(batch,)`: whether the image could be decoded. The embedding of one
         that could not is zero.
     """
-    size, _, channels = image_shape
-
-    def fit(row, content):
-        image = resizing.resize_and_crop(
-            decode_image(content, max_pixels), size, resize, squash
-        )
-        image = tf.ensure_shape(image, (size, size, 3))
-        return row, decoding.to_channels(image, channels)
-
     count = tf.size(contents)
-    files = tf.data.Dataset.from_tensor_slices((tf.range(count), contents))
-    images = files.map(fit, num_parallel_calls=tf.data.AUTOTUNE)
+    rows, images = decode_readable(
+        contents, lambda one: fit.fit(decode_image(one, max_pixels)), fit.shape
+    )
     # An empty batch fails in a convolution: the spare image is embedded when
     # all others are bad, and its row is cut off.
-    spare = tf.data.Dataset.from_tensors((count, tf.zeros(image_shape)))
-    rows, images = (
-        images.ignore_errors()
-        .concatenate(spare)
-        .batch(tf.cast(count, tf.int64) + 1)
-        .get_single_element()
-    )
     good = tf.maximum(tf.size(rows) - 1, 1)
     rows, images = rows[:good, None], images[:good]
     embeddings = embed(images)

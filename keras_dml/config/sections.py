@@ -6,7 +6,14 @@ error; so is a value of another type or outside its range.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    model_validator,
+)
 
 from keras_dml.config.class_sample import settle_class_sample
 
@@ -82,7 +89,11 @@ class SamplingConfig(Section):
 class AugmentationConfig(Section):
     """Random changes of training images, and the fixed crop of the others."""
 
-    crop: Literal["random_resized", "random", "centre"] = "random_resized"
+    # Version 0.1 wrote "centre".
+    crop: Annotated[
+        Literal["random_resized", "random", "center"],
+        BeforeValidator(lambda crop: "center" if crop == "centre" else crop),
+    ] = "random_resized"
     area: Range = (0.08, 1.0)
     aspect: Range = (0.75, 4 / 3)
     flip: bool | None = None

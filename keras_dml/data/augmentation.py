@@ -21,7 +21,7 @@ ASPECT_DRAWS = slice(CROP_TRIES, 2 * CROP_TRIES)
 PLACE_DRAWS = slice(2 * CROP_TRIES, 2 * CROP_TRIES + 2)
 _FLIP = 22
 _AFFINE = slice(23, 28)
-_COLOUR = slice(28, 31)
+_COLOR = slice(28, 31)
 NUM_DRAWS = 31
 
 
@@ -32,13 +32,13 @@ class Augmentation:
     Args:
         crop: `"random_resized"` (a box of random area and aspect ratio),
             `"random"` (a box of the final size, at a random place of the
-            resized image) or `"centre"` (no randomness). Defaults to
+            resized image) or `"center"` (no randomness). Defaults to
             `"random_resized"`.
         area: Pair of floats in (0, 1], the part of the image that a
             `"random_resized"` box covers. Defaults to `(0.08, 1.0)`.
         aspect: Pair of positive floats, width / height of a
             `"random_resized"` box, log-uniform. Defaults to `(3/4, 4/3)`.
-        resize: Integer, the shorter side before a `"random"` or `"centre"`
+        resize: Integer, the shorter side before a `"random"` or `"center"`
             crop. Defaults to the final size.
         squash: Boolean, whether this resizing makes the image square instead
             of keeping its proportions. Defaults to `False`.
@@ -69,11 +69,11 @@ class Augmentation:
 
     Example:
 
-    >>> Augmentation(crop="centre", rotation=10.0).has_affine
+    >>> Augmentation(crop="center", rotation=10.0).has_affine
     True
     """
 
-    crop: Literal["random_resized", "random", "centre"] = "random_resized"
+    crop: Literal["random_resized", "random", "center"] = "random_resized"
     area: tuple[float, float] = (0.08, 1.0)
     aspect: tuple[float, float] = (3 / 4, 4 / 3)
     resize: int | None = None
@@ -90,9 +90,9 @@ class Augmentation:
     saturation: float = 0.0
 
     def __post_init__(self):
-        if self.crop not in ("random_resized", "random", "centre"):
+        if self.crop not in ("random_resized", "random", "center"):
             raise UsageError(
-                "`crop` must be 'random_resized', 'random' or 'centre'. "
+                "`crop` must be 'random_resized', 'random' or 'center'. "
                 f"Received: crop={self.crop!r}"
             )
         for name in ("area", "aspect", "scale"):
@@ -123,7 +123,7 @@ class Augmentation:
         )
 
     @property
-    def has_colour(self) -> bool:
+    def has_color(self) -> bool:
         """Whether brightness, contrast or saturation change."""
         return bool(self.brightness or self.contrast or self.saturation)
 
@@ -163,7 +163,7 @@ def flips(draw) -> tf.Tensor:
 
 
 def random_affine(images, draw, augmentation: Augmentation) -> tf.Tensor:
-    """Rotates, scales, shears and shifts every image about its centre.
+    """Rotates, scales, shears and shifts every image about its center.
 
     Args:
         images: float32 tensor `(batch, height, width, channels)`.
@@ -198,7 +198,7 @@ def affine_transforms(shape, angle, shift, scale, shear) -> tf.Tensor:
     """Matrices that take a place in the result to its place in the source.
 
     `source = inverse(scale * R(angle) @ H(shear)) @ (result - c - shift) + c`
-    with `c` the centre of the image.
+    with `c` the center of the image.
 
     Args:
         shape: float32 tensor `(2,)`, height and width.
@@ -213,17 +213,17 @@ def affine_transforms(shape, angle, shift, scale, shear) -> tf.Tensor:
     cos, sin, tan = tf.cos(angle), tf.sin(angle), tf.tan(shear)
     xx, xy = (cos + tan * sin) / scale, (sin - tan * cos) / scale
     yx, yy = -sin / scale, cos / scale
-    centre_y, centre_x = (shape[0] - 1) / 2, (shape[1] - 1) / 2
-    from_x, from_y = centre_x + shift[:, 1], centre_y + shift[:, 0]
+    center_y, center_x = (shape[0] - 1) / 2, (shape[1] - 1) / 2
+    from_x, from_y = center_x + shift[:, 1], center_y + shift[:, 0]
     zero = tf.zeros_like(angle)
     return tf.stack(
         [
             xx,
             xy,
-            centre_x - xx * from_x - xy * from_y,
+            center_x - xx * from_x - xy * from_y,
             yx,
             yy,
-            centre_y - yx * from_x - yy * from_y,
+            center_y - yx * from_x - yy * from_y,
             zero,
             zero,
         ],
@@ -231,7 +231,7 @@ def affine_transforms(shape, angle, shift, scale, shear) -> tf.Tensor:
     )
 
 
-def random_colour(images, draw, augmentation: Augmentation) -> tf.Tensor:
+def random_color(images, draw, augmentation: Augmentation) -> tf.Tensor:
     """Changes brightness, contrast and saturation, in this order.
 
     Args:
@@ -242,7 +242,7 @@ def random_colour(images, draw, augmentation: Augmentation) -> tf.Tensor:
     Returns:
         float32 tensor of the shape of `images`, in 0..255.
     """
-    signed = 2.0 * draw[:, _COLOUR] - 1.0
+    signed = 2.0 * draw[:, _COLOR] - 1.0
     factors = 1.0 + signed * [
         augmentation.brightness,
         augmentation.contrast,
@@ -252,13 +252,13 @@ def random_colour(images, draw, augmentation: Augmentation) -> tf.Tensor:
         factors[:, :, None, None, None], axis=1
     )
     images = tf.clip_by_value(images * brightness, 0.0, 255.0)
-    mean = tf.reduce_mean(_grey(images), axis=(1, 2), keepdims=True)
+    mean = tf.reduce_mean(_gray(images), axis=(1, 2), keepdims=True)
     images = tf.clip_by_value(mean + (images - mean) * contrast, 0.0, 255.0)
-    grey = _grey(images)
-    return tf.clip_by_value(grey + (images - grey) * saturation, 0.0, 255.0)
+    gray = _gray(images)
+    return tf.clip_by_value(gray + (images - gray) * saturation, 0.0, 255.0)
 
 
-def _grey(images):
+def _gray(images):
     if images.shape[-1] == 1:
         return images
     return tf.image.rgb_to_grayscale(images)

@@ -1,10 +1,10 @@
 """From the bytes of an image file to pixels, and a check of all files.
 
-TensorFlow decodes JPEG (grey and CMYK included) and PNG of 8 or 16 bits, as
+TensorFlow decodes JPEG (gray and CMYK included) and PNG of 8 or 16 bits, as
 Pillow does to the last bit; Pillow decodes everything else, such as GIF, BMP,
 WebP and TIFF. Of an animation the first
 frame is taken, transparent pixels lie on white, and 16-bit values keep their
-upper 8 bits. A truncated file is an error, never a half-grey image. An EXIF
+upper 8 bits. A truncated file is an error, never a half-gray image. An EXIF
 orientation is not applied, here or in an exported model.
 
 The size is read from the header first, and an image of more than `MAX_PIXELS`
@@ -91,9 +91,9 @@ def decode_jpeg(contents) -> tf.Tensor:
 
 def on_white(image) -> tf.Tensor:
     """An int32 RGBA image on a white ground, as uint8 RGB."""
-    colour, alpha = image[..., :3], image[..., 3:]
+    color, alpha = image[..., :3], image[..., 3:]
     # Adding 127 rounds to the nearest, as Pillow does.
-    blended = (colour * alpha + 255 * (255 - alpha) + 127) // 255
+    blended = (color * alpha + 255 * (255 - alpha) + 127) // 255
     return tf.cast(blended, tf.uint8)
 
 
@@ -356,8 +356,8 @@ def _decode_with_pillow(contents, max_pixels):
         if width * height > max_pixels:
             raise ValueError(f"too many pixels: {width * height}")
         if image.mode.startswith("I;16"):
-            grey = (np.asarray(image) >> 8).astype(np.uint8)
-            return np.repeat(grey[..., None], 3, axis=-1)
+            gray = (np.asarray(image) >> 8).astype(np.uint8)
+            return np.repeat(gray[..., None], 3, axis=-1)
         if image.mode in ("I", "F"):
             raise ValueError(
                 f"Images must have at most 16 bits. Received: {image.mode}"

@@ -167,7 +167,7 @@ class Manifest:
         return dataclasses.replace(self, **chosen)
 
     def part(self, split: str) -> "Manifest":
-        """Returns the rows of a split, relabelled.
+        """Returns the rows of a split, relabeled.
 
         Args:
             split: `"train"` or `"test"`.

@@ -1,5 +1,6 @@
 """Batches of images for training and for evaluation, as tf.data datasets."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -8,6 +9,7 @@ import tensorflow as tf
 from keras_dml.data import augmentation as augment
 from keras_dml.data import decoding, resizing
 from keras_dml.data.augmentation import Augmentation
+from keras_dml.data.image_fit import ImageFit
 from keras_dml.data.index_batches import Replicas, index_batches
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.random_crop import crop_sides, random_resized_crop_box
@@ -34,7 +36,7 @@ def train_batches(
     name its row several times: every place in a batch has its own draws.
 
     Args:
-        manifest: `Manifest` of training images, labelled 0..C-1.
+        manifest: `Manifest` of training images, labeled 0..C-1.
         sampler: Function of the epoch that returns its batches: arrays of
             rows of `manifest`, as `balanced_batches` and `random_batches`
             do. All batches must have one size, all epochs as many batches.
@@ -69,7 +71,9 @@ def train_batches(
     ```
     """
     augmentation = augmentation or Augmentation()
-    _check_sizes(image_size, augmentation.resize, channels)
+    fit = ImageFit(
+        image_size, channels, augmentation.resize, augmentation.squash
+    )
     sizes = [len(rows) for rows in sampler(first_epoch)]
     if steps_per_epoch not in (None, len(sizes)):
         raise UsageError(
@@ -88,15 +92,15 @@ def train_batches(
         sampler, (len(sizes), sizes[0]), seed, first_epoch, first_step, replicas
     )
     make = _batches_of_arrays if manifest.paths is None else _batches_of_files
-    batches = make(manifest, batches, batch_size, augmentation, image_size)
+    batches = make(manifest, batches, batch_size, augmentation, fit)
     labels = _on_cpu(manifest.labels.astype(np.int32))
 
     def finish(rows, draw, images):
         images = decoding.to_channels(images, channels)
         if augmentation.has_affine:
             images = augment.random_affine(images, draw, augmentation)
-        if augmentation.has_colour:
-            images = augment.random_colour(images, draw, augmentation)
+        if augmentation.has_color:
+            images = augment.random_color(images, draw, augmentation)
         batch_labels = tf.gather(labels, rows)
         return {"image": images, "label": batch_labels}, batch_labels
 
@@ -115,7 +119,7 @@ def evaluation_batches(
 ) -> tf.data.Dataset:
     """All images once, in the order of the manifest.
 
-    The shorter side is resized with antialiasing, then the centre cropped.
+    The shorter side is resized with antialiasing, then the center cropped.
 
     Args:
         manifest: `Manifest`.
@@ -133,25 +137,22 @@ def evaluation_batches(
     Raises:
         UsageError: If sizes do not fit.
     """
-    _check_sizes(image_size, resize, channels)
+    fit = ImageFit(image_size, channels, resize, squash)
     labels = tf.data.Dataset.from_tensor_slices(
         manifest.labels.astype(np.int32)
     )
 
-    def fit(pixels):
-        return _fit(pixels, image_size, channels, resize, squash)
-
     if manifest.images is None:
         images = tf.data.Dataset.from_tensor_slices(manifest.paths.tolist())
         images = images.map(
-            lambda path: fit(decoding.decode(tf.io.read_file(path))),
+            lambda path: fit.decode(tf.io.read_file(path)),
             num_parallel_calls=tf.data.AUTOTUNE,
         ).batch(batch_size)
     else:
         pixels = _on_cpu(manifest.images)
         images = tf.data.Dataset.range(len(manifest)).batch(batch_size)
         images = images.map(
-            lambda rows: fit(tf.gather(pixels, rows)),
+            lambda rows: fit.fit(tf.gather(pixels, rows)),
             num_parallel_calls=tf.data.AUTOTUNE,
         )
     dataset = tf.data.Dataset.zip(images, labels.batch(batch_size))
@@ -167,22 +168,10 @@ def _on_cpu(values):
         return tf.constant(values)
 
 
-def _check_sizes(image_size, resize, channels):
-    if channels not in (1, 3):
-        raise UsageError(
-            f"`channels` must be 1 or 3. Received: channels={channels}"
-        )
-    if image_size < 1 or (resize is not None and resize < image_size):
-        raise UsageError(
-            "`resize` must be at least `image_size`, since a square of that "
-            f"side is cropped. Received: resize={resize}, "
-            f"image_size={image_size}"
-        )
-
-
-def _batches_of_files(manifest, batches, batch_size, augmentation, image_size):
+def _batches_of_files(manifest, batches, batch_size, augmentation, fit):
     """(rows, draws, images) of files, each cropped, flipped and resized."""
     paths = _on_cpu(manifest.paths.tolist())
+    fit = dataclasses.replace(fit, channels=3)
 
     def look_up(rows, draw):
         # Done for many images at once, for it costs little per call.
@@ -199,28 +188,29 @@ def _batches_of_files(manifest, batches, batch_size, augmentation, image_size):
                 lambda shape: random_resized_crop_box(
                     shape, sides, draw, augmentation.aspect
                 ),
-                least_side=image_size,
+                least_side=fit.size,
             )
             image = _flip(image, draw, augmentation)
-            image = _resize_square(image, augmentation, image_size)
+            image = _resize_box(image, augmentation, fit)
         else:
             image = _flip(decoding.decode(contents), draw, augmentation)
-            image = _crop_resized(image, draw, augmentation, image_size)
-        return row, draw, tf.ensure_shape(image, (image_size, image_size, 3))
+            image = fit.fit(image, _place(draw, augmentation))
+        return row, draw, tf.ensure_shape(image, fit.shape)
 
     images = batches.map(look_up).unbatch()
     images = images.map(load, num_parallel_calls=tf.data.AUTOTUNE)
     return images.batch(batch_size, drop_remainder=True)
 
 
-def _batches_of_arrays(manifest, batches, batch_size, augmentation, image_size):
+def _batches_of_arrays(manifest, batches, batch_size, augmentation, fit):
     """The same of images in memory: a whole batch at once where possible."""
     images = _on_cpu(manifest.images)
+    fit = dataclasses.replace(fit, channels=images.shape[-1])
 
     def crop(item):
         image, draw = item
         if augmentation.crop == "random":
-            return _crop_resized(image, draw, augmentation, image_size)
+            return fit.fit(image, _place(draw, augmentation))
         box = random_resized_crop_box(
             tf.shape(image)[:2],
             crop_sides(draw, augmentation.area, augmentation.aspect),
@@ -228,7 +218,7 @@ def _batches_of_arrays(manifest, batches, batch_size, augmentation, image_size):
             augmentation.aspect,
         )
         image = decoding.crop_box(image, box)
-        return _resize_square(image, augmentation, image_size)
+        return _resize_box(image, augmentation, fit)
 
     def load(rows, draw):
         pixels = tf.gather(images, rows)
@@ -238,42 +228,24 @@ def _batches_of_arrays(manifest, batches, batch_size, augmentation, image_size):
                 tf.reverse(pixels, [2]),
                 pixels,
             )
-        channels = pixels.shape[-1]
-        if augmentation.crop == "centre":
-            resize, squash = augmentation.resize, augmentation.squash
-            pixels = _fit(pixels, image_size, channels, resize, squash)
+        if augmentation.crop == "center":
+            pixels = fit.fit(pixels)
         else:
             pixels = tf.map_fn(
                 crop, (pixels, draw), fn_output_signature=tf.float32
             )
-        shape = (batch_size, image_size, image_size, channels)
-        return rows, draw, tf.ensure_shape(pixels, shape)
+        return rows, draw, tf.ensure_shape(pixels, (batch_size, *fit.shape))
 
     return batches.unbatch().map(load, num_parallel_calls=tf.data.AUTOTUNE)
 
 
-def _resize_square(image, augmentation, image_size):
-    size = (image_size, image_size)
-    return resizing.resize(image, size, augmentation.antialias)
+def _resize_box(image, augmentation, fit):
+    return resizing.resize(image, fit.shape[:2], augmentation.antialias)
 
 
-def _crop_resized(image, draw, augmentation, image_size):
-    place = augment.places(draw) if augmentation.crop == "random" else None
-    return resizing.resize_and_crop(
-        image, image_size, augmentation.resize, augmentation.squash, place
-    )
-
-
-def _fit(pixels, image_size, channels, resize, squash):
-    """Shorter side resized, centre cropped: one image or a batch."""
-    if pixels.shape[-3:-1] == (image_size, image_size) and (
-        resize in (None, image_size)
-    ):
-        pixels = tf.cast(pixels, tf.float32)
-    else:
-        pixels = resizing.resize_and_crop(pixels, image_size, resize, squash)
-    shape = (*pixels.shape[:-3], image_size, image_size, pixels.shape[-1])
-    return decoding.to_channels(tf.ensure_shape(pixels, shape), channels)
+def _place(draw, augmentation):
+    """Where to crop; `None` for the center."""
+    return augment.places(draw) if augmentation.crop == "random" else None
 
 
 def _flip(image, draw, augmentation):

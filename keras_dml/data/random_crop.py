@@ -38,7 +38,7 @@ def random_resized_crop_box(shape, sides, draw, aspect) -> tf.Tensor:
     """Draws a box as torchvision's `RandomResizedCrop` does.
 
     The area is uniform and the aspect ratio log-uniform; the first of ten
-    tries that fits is taken, else the largest centred box whose aspect ratio
+    tries that fits is taken, else the largest centered box whose aspect ratio
     is in range.
 
     Args:

@@ -53,7 +53,7 @@ def resize_and_crop(
         squash: Boolean, whether both sides become `shorter_side`. Defaults
             to `False`.
         place: float32 tensor `(2,)` in [0, 1), where the square lies
-            vertically and horizontally. Defaults to the centre.
+            vertically and horizontally. Defaults to the center.
 
     Returns:
         float32 tensor `(..., image_size, image_size, channels)`.

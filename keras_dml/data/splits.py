@@ -153,7 +153,7 @@ def some_classes(labels, split, max_classes: int) -> np.ndarray:
 def within_classes(labels, fraction: float = 0.5, seed: int = 0) -> np.ndarray:
     """Gives a part of the images of every class to training, the rest to test.
 
-    Test classes are then seen in training: this measures no generalisation
+    Test classes are then seen in training: this measures no generalization
     to new classes and is meant for sets with too few classes to divide.
 
     Args:

@@ -6,8 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_dml.config import RunConfig
-from keras_dml.data import decoding, pipeline, resizing
+from keras_dml.data import decoding
 from keras_dml.embed.image_list import ImageList
+from keras_dml.run.data import evaluation_batches, image_fit
 
 ROWS_AT_ONCE = 1024
 
@@ -39,8 +40,7 @@ def image_batches(
     if images.pixels is not None:
         yield from _batches_of_arrays(images.pixels, rows, config, batch_size)
         return
-    size, _, channels = config.data.image_shape
-    resize, squash = config.augmentation.resize, config.augmentation.squash
+    fit = image_fit(config)
 
     def chunks():
         for part in rows:
@@ -55,9 +55,7 @@ def image_batches(
                 yield np.arange(start, stop), paths
 
     def load(row, path):
-        image = decoding.decode(tf.io.read_file(path), max_pixels=max_pixels)
-        image = fit_image(image, size, resize, squash)
-        return row, decoding.to_channels(image, channels)
+        return row, fit.decode(tf.io.read_file(path), max_pixels)
 
     dataset = tf.data.Dataset.from_generator(
         chunks,
@@ -73,42 +71,10 @@ def image_batches(
         yield found.numpy(), batch
 
 
-def fit_image(image, size: int, resize: int | None, squash: bool) -> tf.Tensor:
-    """Resizes and crops as the evaluation does; what fits stays as it is.
-
-    Args:
-        image: uint8 tensor `(height, width, 3)`.
-        size: Integer, the side of the square.
-        resize: Integer, the shorter side before the crop, or `None`.
-        squash: Boolean, whether both sides become `resize`.
-
-    Returns:
-        float32 tensor `(size, size, 3)`.
-    """
-
-    def resized():
-        return resizing.resize_and_crop(image, size, resize, squash)
-
-    if resize not in (None, size):
-        return tf.ensure_shape(resized(), (size, size, 3))
-    # Resizing to the same size changes no pixel and takes as long as decoding.
-    fitted = tf.cond(
-        tf.reduce_all(tf.shape(image)[:2] == size),
-        lambda: tf.cast(image, tf.float32),
-        resized,
-    )
-    return tf.ensure_shape(fitted, (size, size, 3))
-
-
 def _batches_of_arrays(pixels, rows, config, batch_size):
     for part in rows:
-        batches = pipeline.evaluation_batches(
-            pixels.select(np.arange(part.start, part.stop)),
-            batch_size=batch_size,
-            image_size=config.data.image_shape[0],
-            channels=config.data.image_shape[2],
-            resize=config.augmentation.resize,
-            squash=config.augmentation.squash,
+        batches = evaluation_batches(
+            pixels.select(np.arange(part.start, part.stop)), config, batch_size
         )
         start = part.start
         for inputs, _ in batches:

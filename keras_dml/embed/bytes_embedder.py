@@ -9,11 +9,12 @@ import tensorflow as tf
 
 from keras_dml.config import load_run_config
 from keras_dml.data import decoding
-from keras_dml.embed.batches import fit_image
+from keras_dml.data.image_fit import ImageFit, decode_readable
 from keras_dml.embed.stream import make_forward
 from keras_dml.errors import UsageError
 from keras_dml.export.artefact import is_export, read_manifest
 from keras_dml.models import load_embedder
+from keras_dml.run.data import image_fit
 
 
 class BytesEmbedder:
@@ -48,16 +49,16 @@ class BytesEmbedder:
         if path.suffix == ".keras":
             path = path.parent
         if is_export(path) and (path / "saved_model.pb").is_file():
-            shape, resize, squash = self._load_saved_model(path)
+            fit = self._load_saved_model(path)
         elif (path / "config.yaml").is_file():
-            shape, resize, squash = self._load_run(path)
+            fit = self._load_run(path)
         else:
             raise UsageError(
                 f"{path} must be a run folder or an exported SavedModel. "
                 "Received: neither. Name the `--output` of `keras-dml fit`, "
                 "or a folder saved_model/ of `keras-dml export`."
             )
-        self._prepare = _make_prepare(shape, resize, squash, max_pixels)
+        self._prepare = _make_prepare(fit, max_pixels)
 
     def __call__(self, contents: Sequence[bytes]) -> list[np.ndarray | str]:
         """For each file its embedding, or words on why it has none.
@@ -85,41 +86,26 @@ class BytesEmbedder:
     def _load_run(self, path):
         config = load_run_config(path / "config.yaml")
         self._forward = make_forward(load_embedder(path / "embedder.keras"))
-        augmentation = config.augmentation
-        return config.data.image_shape, augmentation.resize, augmentation.squash
+        return image_fit(config)
 
     def _load_saved_model(self, path):
         image = read_manifest(path)["image"]
         # Kept, for its functions live no longer than it does.
         self._model = tf.saved_model.load(str(path))
         self._forward = lambda images: self._model.serve(images)["embedding"]
-        shape = (image["height"], image["width"], image["channels"])
-        return shape, image["resize"], image["squash"]
+        return ImageFit(
+            image["height"], image["channels"], image["resize"], image["squash"]
+        )
 
 
-def _make_prepare(shape, resize, squash, max_pixels):
+def _make_prepare(fit, max_pixels):
     """A function of bytes to the rows and images that can be decoded."""
-    size, _, channels = shape
-
-    def load(row, content):
-        image = decoding.decode(content, max_pixels=max_pixels)
-        image = fit_image(image, size, resize, squash)
-        return row, decoding.to_channels(image, channels)
 
     # Traced once; a dataset made anew for each batch would be built each time.
     @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
     def prepare(contents):
-        count = tf.size(contents)
-        files = tf.data.Dataset.from_tensor_slices((tf.range(count), contents))
-        images = files.map(load, num_parallel_calls=tf.data.AUTOTUNE)
-        # A dataset without an element has no single element: the spare one
-        # makes a batch even where all files are bad.
-        spare = tf.data.Dataset.from_tensors((count, tf.zeros(shape)))
-        rows, images = (
-            images.ignore_errors(log_warning=False)
-            .concatenate(spare)
-            .batch(tf.cast(count, tf.int64) + 1)
-            .get_single_element()
+        rows, images = decode_readable(
+            contents, lambda one: fit.decode(one, max_pixels), fit.shape
         )
         return rows[:-1], images[:-1]
 

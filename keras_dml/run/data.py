@@ -13,6 +13,7 @@ from keras_dml.console import progress_bar
 from keras_dml.data import decoding, pipeline, readers, sampling, splits
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.data.class_folds import fold_classes
+from keras_dml.data.image_fit import ImageFit
 from keras_dml.data.index_batches import Replicas
 from keras_dml.data.manifest import Manifest
 from keras_dml.models import Backbone, get_backbone
@@ -175,17 +176,24 @@ def train_batches(
 
 
 def evaluation_batches(
-    manifest: Manifest, config: RunConfig
+    manifest: Manifest, config: RunConfig, batch_size: int | None = None
 ) -> tf.data.Dataset:
-    """All images once, in order, resized and cropped at the centre."""
+    """All images once, in order, resized and cropped at the center."""
     return pipeline.evaluation_batches(
         manifest,
-        batch_size=config.evaluation.batch_size,
+        batch_size=batch_size or config.evaluation.batch_size,
         image_size=config.data.image_shape[0],
         channels=config.data.image_shape[2],
         resize=config.augmentation.resize,
         squash=config.augmentation.squash,
     )
+
+
+def image_fit(config: RunConfig) -> ImageFit:
+    """How the run resizes and crops an image that it does not train on."""
+    size, _, channels = config.data.image_shape
+    augmentation = config.augmentation
+    return ImageFit(size, channels, augmentation.resize, augmentation.squash)
 
 
 def settle(config: RunConfig, data: RunData) -> RunConfig:

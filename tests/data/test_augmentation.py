@@ -83,28 +83,28 @@ def test_random_affine_keeps_to_its_ranges_and_fills():
     np.testing.assert_allclose(rows, images, atol=1e-2)
 
 
-def test_colour_factors(image):
+def test_color_factors(image):
     images = tf.constant(np.stack([image] * 2), tf.float32)
     draw = np.full((2, NUM_DRAWS), 0.5, np.float32)
     strong = Augmentation(brightness=1.0, contrast=1.0, saturation=1.0)
-    same = augment.random_colour(images, tf.constant(draw), strong)
+    same = augment.random_color(images, tf.constant(draw), strong)
     np.testing.assert_allclose(same, images, atol=1e-3)
     draw[:, 28] = 0.0
-    dark = augment.random_colour(images, tf.constant(draw), strong)
+    dark = augment.random_color(images, tf.constant(draw), strong)
     assert np.abs(dark).max() == 0
     draw[:, 28:31] = (0.5, 0.5, 0.0)
-    grey = augment.random_colour(images, tf.constant(draw), strong).numpy()
-    np.testing.assert_allclose(grey[..., 0], grey[..., 2], atol=1e-3)
+    gray = augment.random_color(images, tf.constant(draw), strong).numpy()
+    np.testing.assert_allclose(gray[..., 0], gray[..., 2], atol=1e-3)
     draw[:, 28:31] = (0.5, 0.0, 0.5)
-    flat = augment.random_colour(images, tf.constant(draw), strong).numpy()
+    flat = augment.random_color(images, tf.constant(draw), strong).numpy()
     assert np.ptp(flat[0]) < 1e-3
 
 
-def test_colour_stays_in_range_and_takes_grey_images():
+def test_color_stays_in_range_and_takes_gray_images():
     images = tf.constant(
         np.random.default_rng(0).uniform(0, 255, (32, 4, 4, 1)), tf.float32
     )
-    result = augment.random_colour(
+    result = augment.random_color(
         images,
         tf.constant(draws(0, 0, 0, 32)),
         Augmentation(brightness=0.9, contrast=0.9, saturation=0.9),

@@ -15,7 +15,7 @@ from tests.data.stand_ins import write_image
 
 
 def picture():
-    """Smooth colours, so that JPEG keeps them."""
+    """Smooth colors, so that JPEG keeps them."""
     y, x = np.mgrid[0:40, 0:48]
     channels = np.stack([x * 5, y * 6, (x + y) * 2], axis=-1)
     return Image.fromarray(channels.astype(np.uint8))
@@ -42,12 +42,12 @@ def animation(kind, **options):
 
 READABLE = {
     "jpeg": lambda: encode(picture(), "JPEG"),
-    "jpeg grey": lambda: encode(picture().convert("L"), "JPEG"),
+    "jpeg gray": lambda: encode(picture().convert("L"), "JPEG"),
     "jpeg cmyk": lambda: encode(picture().convert("CMYK"), "JPEG"),
     "jpeg progressive": lambda: encode(picture(), "JPEG", progressive=True),
     "jpeg 1x1": lambda: encode(picture().resize((1, 1)), "JPEG"),
     "png": lambda: encode(picture(), "PNG"),
-    "png grey": lambda: encode(picture().convert("L"), "PNG"),
+    "png gray": lambda: encode(picture().convert("L"), "PNG"),
     "png 1 bit": lambda: encode(picture().convert("1"), "PNG"),
     "png palette": lambda: encode(picture().convert("P"), "PNG"),
     "png palette 4 bits": lambda: encode(picture().quantize(11), "PNG", bits=4),
@@ -55,7 +55,7 @@ READABLE = {
         picture().convert("P"), "PNG", transparency=3
     ),
     "png alpha": lambda: encode(translucent(), "PNG"),
-    "png grey alpha": lambda: encode(translucent().convert("LA"), "PNG"),
+    "png gray alpha": lambda: encode(translucent().convert("LA"), "PNG"),
     "gif": lambda: encode(picture(), "GIF"),
     "gif animated": lambda: animation("GIF"),
     "bmp": lambda: encode(picture(), "BMP"),
@@ -116,7 +116,7 @@ def test_decode_and_crop_is_a_part_of_decode(kind):
     whole = decoding.decode(contents).numpy()
     top, left = whole.shape[0] // 3, whole.shape[1] // 3
     np.testing.assert_array_equal(result[:, 1:], whole[top:, left + 1 :])
-    # libjpeg has no neighbour to smooth the first column's colour with.
+    # libjpeg has no neighbour to smooth the first column's color with.
     np.testing.assert_allclose(result[:, 0], whole[top:, left], atol=5)
 
 
@@ -136,11 +136,11 @@ def test_a_large_box_is_shrunk_while_decoding(least_side, ratio):
     np.testing.assert_allclose(result, blocks.mean(axis=(1, 3)), atol=8)
 
 
-def png_16_bits(values, colour_type):
+def png_16_bits(values, color_type):
     """A 16-bit PNG written by hand, for Pillow writes no RGB one."""
     height, width = values.shape[:2]
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
-    header = struct.pack(">IIBBBBB", width, height, 16, colour_type, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 16, color_type, 0, 0, 0)
     chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data))
@@ -151,12 +151,10 @@ def png_16_bits(values, colour_type):
     )
 
 
-@pytest.mark.parametrize(
-    ("shape", "colour_type"), [((6, 5, 3), 2), ((6, 5), 0)]
-)
-def test_16_bit_png_keeps_the_upper_bits(shape, colour_type):
+@pytest.mark.parametrize(("shape", "color_type"), [((6, 5, 3), 2), ((6, 5), 0)])
+def test_16_bit_png_keeps_the_upper_bits(shape, color_type):
     values = np.random.default_rng(0).integers(0, 2**16, shape)
-    result = decoding.decode(png_16_bits(values, colour_type)).numpy()
+    result = decoding.decode(png_16_bits(values, color_type)).numpy()
     expected = values >> 8 if len(shape) == 3 else values[..., None] >> 8
     np.testing.assert_array_equal(result, np.broadcast_to(expected, (6, 5, 3)))
 

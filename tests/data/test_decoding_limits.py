@@ -17,8 +17,8 @@ SIDE = 20_000
 REASON = "it has 400,000,000 pixels, more than the limit of 89,478,485"
 
 
-def png(width, height, depth, colour_type, data):
-    header = struct.pack(">IIBBBBB", width, height, depth, colour_type, 0, 0, 0)
+def png(width, height, depth, color_type, data):
+    header = struct.pack(">IIBBBBB", width, height, depth, color_type, 0, 0, 0)
     chunks = [(b"IHDR", header), (b"IDAT", data), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(content))

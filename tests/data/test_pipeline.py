@@ -77,7 +77,7 @@ def assert_same(first, second):
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("crop", ["random_resized", "random", "centre"])
+@pytest.mark.parametrize("crop", ["random_resized", "random", "center"])
 def test_structure_and_range(manifest, channels, crop):
     augmentation = Augmentation(crop=crop, resize=20, flip=True)
     dataset = train_batches(
@@ -186,7 +186,7 @@ def test_an_array_without_augmentation_passes_unchanged(arrays):
         lambda epoch: [np.arange(COUNT)],
         image_size=16,
         channels=1,
-        augmentation=Augmentation(crop="centre"),
+        augmentation=Augmentation(crop="center"),
     )
     images = take(dataset, 1)[0][0]["image"]
     np.testing.assert_array_equal(images, arrays.images)
@@ -199,7 +199,7 @@ def test_flips_mirror_half_of_the_images(arrays):
         lambda epoch: [rows],
         image_size=16,
         channels=1,
-        augmentation=Augmentation(crop="centre", flip=True),
+        augmentation=Augmentation(crop="center", flip=True),
     )
     images = take(dataset, 1)[0][0]["image"]
     same = (images == arrays.images[0]).all(axis=(1, 2, 3))

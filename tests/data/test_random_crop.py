@@ -87,7 +87,7 @@ def test_aspect_is_log_uniform():
         (1, 1, (0, 0, 1, 1)),
     ],
 )
-def test_centre_fallback(height, width, box):
+def test_center_fallback(height, width, box):
     boxes = library_boxes(height, width, (0.9, 1.0), ASPECT, 5)
     assert (boxes == box).all()
 

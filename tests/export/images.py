@@ -30,11 +30,11 @@ GREY = RGB.convert("L")
 
 FILES = {
     "jpeg": encode(RGB, "JPEG"),
-    "grey_jpeg": encode(GREY, "JPEG"),
+    "gray_jpeg": encode(GREY, "JPEG"),
     "cmyk_jpeg": encode(RGB.convert("CMYK"), "JPEG"),
     "png": encode(RGB, "PNG"),
     "alpha_png": encode(RGBA, "PNG"),
-    "grey_alpha_png": encode(RGBA.convert("LA"), "PNG"),
+    "gray_alpha_png": encode(RGBA.convert("LA"), "PNG"),
     "palette_png": encode(RGB.quantize(200), "PNG"),
     "palette_4_bits_png": encode(RGB.quantize(9), "PNG"),
     "one_bit_png": encode(RGB.convert("1"), "PNG"),

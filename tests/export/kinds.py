@@ -9,7 +9,7 @@ MODELS = {
     "batch_norm": {"normalization": "batch_norm", "layer_norm": False},
     "raw": {"normalize": False},
     "frozen_statistics": {"batch_norm": "frozen_statistics"},
-    "grey": {"channels": 1},
+    "gray": {"channels": 1},
     "mixed_bfloat16": {"policy": "mixed_bfloat16"},
     "mixed_float16": {"policy": "mixed_float16"},
 }

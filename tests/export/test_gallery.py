@@ -137,7 +137,7 @@ def test_the_client_prepares_as_the_evaluation(
         embedder, tmp_path / "litert", resize=resize, squash=squash
     )
     paths = []
-    for kind in ("jpeg", "png", "alpha_png", "grey_jpeg", "one_pixel_png"):
+    for kind in ("jpeg", "png", "alpha_png", "gray_jpeg", "one_pixel_png"):
         paths.append(str(tmp_path / kind))
         (tmp_path / kind).write_bytes(FILES[kind])
     manifest = Manifest(

@@ -109,11 +109,11 @@ def test_int8_stays_in_range_on_images_darker_than_those_it_has_seen(tmp_path):
         if tensor["dtype"] == np.int8
         and tensor["shape"].tolist() == [1, 16, 16, 3]
     ]
-    # Every grey level has an int8 of its own.
+    # Every gray level has an int8 of its own.
     assert scale == (1.0, -128)
 
 
-def test_int8_preprocessing_merges_no_grey_levels(tmp_path):
+def test_int8_preprocessing_merges_no_gray_levels(tmp_path):
     """In int8 `x / 127.5 - 1` has 170 levels: the quotient goes up to 2."""
     image = keras.Input((16, 16, 3), name="image")
     x = ImagePreprocessing("tf", name="preprocessing")(image)

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml.data import decoding
+from keras_dml.data.image_fit import ImageFit
 from keras_dml.export.serving import decode_image, embed_image_bytes
 from tests.conformance import to_numpy
 from tests.export.images import BROKEN, FILES, on_white
@@ -28,8 +29,9 @@ def test_refuses(name):
 
 
 def embed_files(embedder, contents):
-    shape = embedder.input_shape[1:]
-    return embed_image_bytes(embedder, tf.constant(contents, tf.string), shape)
+    size, _, channels = embedder.input_shape[1:]
+    contents = tf.constant(contents, tf.string)
+    return embed_image_bytes(embedder, contents, ImageFit(size, channels))
 
 
 def test_broken_files_get_zeros_and_leave_the_others_alone(make_embedder):
@@ -53,6 +55,6 @@ def test_only_broken_files(make_embedder, count):
     assert not result["ok"].numpy().any()
 
 
-def test_grey_embedder_takes_colour_files(make_embedder):
+def test_gray_embedder_takes_color_files(make_embedder):
     result = embed_files(make_embedder(channels=1), list(FILES.values()))
     assert result["ok"].numpy().all()

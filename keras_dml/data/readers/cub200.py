@@ -37,12 +37,12 @@ def read_cub200(data_dir, allow_partial: bool = False) -> Manifest:
     left, top, width, height = np.asarray(sides, dtype=np.float64)
     boxes = np.stack([left, top, left + width, top + height], axis=1)
     box_of = dict(zip(box_number, boxes, strict=True))
-    unlabelled = set(numbers) - (label_of.keys() & box_of.keys())
-    if unlabelled:
+    unlabeled = set(numbers) - (label_of.keys() & box_of.keys())
+    if unlabeled:
         raise UsageError(
             f"Every image of {root / 'images.txt'} must have a label and a "
-            f"box. Received: {len(unlabelled)} without, such as image "
-            f"{min(unlabelled)}. Unpack the published archive again."
+            f"box. Received: {len(unlabeled)} without, such as image "
+            f"{min(unlabeled)}. Unpack the published archive again."
         )
     labels = np.asarray([int(label_of[number]) - 1 for number in numbers])
     folder_of = dict(zip(labels.tolist(), names, strict=True))

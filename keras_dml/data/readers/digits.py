@@ -11,7 +11,7 @@ BRIGHTEST = 16
 
 
 def read_digits(data_dir=None, allow_partial: bool = False) -> Manifest:
-    """Reads the 8 x 8 grey images, half of each digit's for training.
+    """Reads the 8 x 8 gray images, half of each digit's for training.
 
     Ten classes are too few to keep some unseen: a network trained on five
     digits tells the other five apart no better than before. So images are

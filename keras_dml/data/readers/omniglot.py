@@ -17,7 +17,7 @@ _KEYS = ("images28", "label", "alphabet", "split", "class_names")
 
 
 def read_omniglot(data_dir, allow_partial: bool = False) -> Manifest:
-    """Reads 28 x 28 grey images, bright ink on black.
+    """Reads 28 x 28 gray images, bright ink on black.
 
     They come from `omniglot.npz`, whose arrays are `images28` (uint8
     `(n, 28, 28)`), `label`, `alphabet` and `split` (0 trains, 1 tests) with
@@ -106,5 +106,5 @@ def _shrink(path):
     from PIL import Image, ImageOps
 
     with Image.open(path) as image:
-        grey = ImageOps.invert(image.convert("L"))
-    return np.asarray(grey.resize((SIDE, SIDE), Image.Resampling.BOX))
+        gray = ImageOps.invert(image.convert("L"))
+    return np.asarray(gray.resize((SIDE, SIDE), Image.Resampling.BOX))

@@ -56,15 +56,15 @@ def read_tfds(
         builder, facts, image_key, label_key, in_memory
     )
     # A split without labels has -1 everywhere.
-    labelled = np.flatnonzero(labels >= 0)
-    if len(labelled) < len(labels):
+    labeled = np.flatnonzero(labels >= 0)
+    if len(labeled) < len(labels):
         logger.warning(
             "%d of %d images of tfds:%s have no label and are left out.",
-            len(labels) - len(labelled),
+            len(labels) - len(labeled),
             len(labels),
             name,
         )
-    order = labelled[np.argsort(ids[labelled], kind="stable")]
+    order = labeled[np.argsort(ids[labeled], kind="stable")]
     contents = [contents[row] for row in order]
     labels = labels[order]
     images = None
