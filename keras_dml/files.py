@@ -1,10 +1,14 @@
-"""Files that are whole or absent, and locks that end with their holder."""
+"""Files that are whole or absent, and folders that one work has claimed."""
 
 import contextlib
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Self
+
+from keras_dml.errors import UsageError
+from keras_dml.naming import differences
 
 try:
     import fcntl
@@ -26,7 +30,7 @@ def replacing(path: Path) -> Iterator[Path]:
     >>> with replacing(folder / "metrics.json") as temporary:
     ...     temporary.write_text("{}")
     """
-    temporary = path.with_name(f".{path.stem}.partial{path.suffix}")
+    temporary = path.with_name(partial_name(path))
     try:
         yield temporary
         with open(temporary, "rb") as file:
@@ -36,10 +40,28 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def partial_name(path: Path) -> str:
+    """Name of the temporary file that becomes `path`."""
+    return f".{path.stem}.partial{path.suffix}"
+
+
 def write_text(path: Path, text: str) -> None:
     """Writes or replaces a text file in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes or replaces a JSON file in one step, indented for people."""
+    write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file; `None` if it is missing or damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def lock(path: Path) -> IO[str] | None:
@@ -59,3 +81,130 @@ def lock(path: Path) -> IO[str] | None:
             file.close()
             return None
     return file
+
+
+class ClaimedFolder:
+    """A folder that belongs to one piece of work.
+
+    One file, the record, marks the folder and holds the settings of the work.
+    A folder with other files and no record is foreign, and never written to.
+
+    Subclasses set these attributes:
+
+    Attributes:
+        kind: What the folder is, with its article: `"a run folder"`.
+        record_name: Name of the record.
+        maker: The value of `made_by` in a JSON record that more than one
+            kind of folder may have. `None`: the name is enough.
+        lock_name: The file that is locked, below the folder.
+        passing: Names of entries that may be there before the record.
+
+    Args:
+        path: The folder. Nothing is made until `lock` or until the record is
+            written.
+
+    Example:
+
+    ```python
+    class RunFolder(ClaimedFolder):
+        kind = "a run folder"
+        record_name = "config.yaml"
+
+    with RunFolder("runs/digits") as folder:
+        folder.check_free()
+        folder.lock()
+    ```
+    """
+
+    kind: str
+    record_name: str
+    maker: str | None = None
+    lock_name = ".lock"
+    passing: frozenset[str] = frozenset()
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.record = self.path / self.record_name
+        self._lock: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder has its record."""
+        if self.maker is None:
+            return self.record.is_file()
+        record = read_json(self.record)
+        return isinstance(record, dict) and record.get("made_by") == self.maker
+
+    @property
+    def foreign(self) -> bool:
+        """Whether something else is in the place of the folder."""
+        if self.exists or not self.path.exists():
+            return False
+        expected = {self.lock_name, partial_name(self.record), *self.passing}
+        strange = not self.path.is_dir() or any(
+            entry.name not in expected for entry in self.path.iterdir()
+        )
+        # Another process may have written the record meanwhile.
+        return strange and not self.exists
+
+    def check_free(self) -> None:
+        """Refuses a folder that holds something else.
+
+        Raises:
+            UsageError: If it does, or a file has its name.
+        """
+        if self.foreign:
+            raise UsageError(
+                f"{self.path} exists and is not {self.kind} (it has no "
+                f"`{self.record_name}`). Choose another `output`."
+            )
+
+    def check_same(
+        self, stored: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> None:
+        """Refuses settings that differ from those of the work begun here.
+
+        Args:
+            stored: The settings in the record; sections may be nested.
+            given: The settings of the work that wants to go on.
+
+        Raises:
+            UsageError: If they differ, naming the first four differences.
+        """
+        changed = differences(stored, given)
+        if changed:
+            more = f"; and {len(changed) - 4} more" if changed[4:] else ""
+            raise UsageError(
+                f"{self.path} was started with other settings: "
+                f"{'; '.join(changed[:4])}{more}. Go on with the same "
+                "settings, or choose another `output`."
+            )
+
+    def lock(self) -> None:
+        """Keeps other processes out until `close`, or this process ends.
+
+        Raises:
+            UsageError: If another process has locked the folder.
+        """
+        if self._lock is not None:
+            return
+        file = self.path / self.lock_name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = lock(file)
+        if self._lock is None:
+            raise UsageError(
+                f"Another process is writing to {self.path}. Wait for it, or "
+                "choose another `output`."
+            )
+
+    def close(self) -> None:
+        """Lets other processes write here."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None

@@ -1,7 +1,8 @@
-"""Finds what a misspelt name was meant to be."""
+"""Names of settings: the dotted form, and what a misspelled name meant."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -17,3 +18,38 @@ def nearest(name: str, names: Iterable[str]) -> str:
     if not close:
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
     return ", ".join(repr(found) for found in close)
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The leaves of nested sections by dotted key; lists are leaves.
+
+    Example:
+
+    >>> flatten({"model": {"dim": 64}, "seed": 0})
+    {'model.dim': 64, 'seed': 0}
+    """
+    leaves: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            leaves |= flatten(value, f"{prefix}{key}.")
+        else:
+            leaves[f"{prefix}{key}"] = value
+    return leaves
+
+
+def differences(
+    stored: Mapping[str, Any], given: Mapping[str, Any]
+) -> list[str]:
+    """The settings that differ, each as a part of a sentence.
+
+    Example:
+
+    >>> differences({"model": {"dim": 64}}, {"model": {"dim": 128}})
+    ['`model.dim` was 64, received 128']
+    """
+    old, new = flatten(stored), flatten(given)
+    return [
+        f"`{key}` was {old.get(key)!r}, received {new.get(key)!r}"
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key)
+    ]

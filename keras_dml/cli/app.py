@@ -1,11 +1,14 @@
 """The commands in one application, and its exit codes."""
 
 import errno
+import logging
 import os
+import re
 import sys
 from typing import NoReturn
 
 import typer
+from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from keras_dml.cli.compare import compare, plans
 from keras_dml.cli.convert_weights import convert_weights
@@ -17,6 +20,7 @@ from keras_dml.cli.lists import backbones, datasets, recipes
 from keras_dml.cli.prepare import prepare
 from keras_dml.cli.report import report
 from keras_dml.cli.search import search
+from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -49,14 +53,17 @@ for command in (
 def main() -> None:
     """Runs the command line: 0 done, 2 the caller's mistake, 1 the rest.
 
-    75 and 143 ask to start `fit` again with `--resume`.
+    75 and 143 ask to start `fit` again with `--resume`. Errors and log lines
+    name options where the library names arguments.
     """
+    wording = _OptionNames()
+    logger.addFilter(wording)
     try:
         app()
     except UsageError as error:
-        _fail(str(error), 2)
+        _fail(wording.translate(str(error)), 2)
     except RunError as error:
-        _fail(str(error), 1)
+        _fail(wording.translate(str(error)), 1)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
@@ -66,6 +73,50 @@ def main() -> None:
             "`--resume`.",
             1,
         )
+    finally:
+        logger.removeFilter(wording)
+
+
+class _OptionNames(logging.Filter):
+    """Turns the arguments that the library names into options.
+
+    `resume=True` becomes `--resume`, and `output`, `--output`. It is the only
+    place that knows of both, and reads them from the commands themselves.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._options: dict[str, TyperOption] = {}
+        group = typer.main.get_command(app)
+        assert isinstance(group, TyperGroup)
+        parameters = [p for c in group.commands.values() for p in c.params]
+        for one in parameters:
+            if isinstance(one, TyperOption):
+                flag = one.opts[0].lstrip("-").replace("-", "_")
+                self._options |= {str(one.name): one, flag: one}
+        for one in parameters:
+            if isinstance(one, TyperArgument):
+                self._options.pop(str(one.name), None)
+
+    def translate(self, text: str) -> str:
+        """The text, with options in place of arguments."""
+        return re.sub(r"`(\w+)(?:=([^`]*))?`", self._option, text)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Translates a log line; passes all of them."""
+        record.msg, record.args = self.translate(record.getMessage()), None
+        return True
+
+    def _option(self, match: re.Match[str]) -> str:
+        name, value = match.groups()
+        option = self._options.get(name)
+        if option is None:
+            return match.group()
+        if value == "False" and option.secondary_opts:
+            return f"`{option.secondary_opts[0]}`"
+        if value in (None, "True"):
+            return f"`{option.opts[0]}`"
+        return f"`{option.opts[0]} {value.strip(chr(39))}`"
 
 
 def _fail(message: str, code: int) -> NoReturn:

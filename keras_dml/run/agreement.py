@@ -9,6 +9,7 @@ from keras_dml.config import RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.workers import worker_name
 from keras_dml.errors import UsageError
+from keras_dml.naming import flatten
 from keras_dml.run.data import RunData
 
 LIBRARIES = ("keras-dml", "keras", "tensorflow", "numpy")
@@ -24,7 +25,7 @@ def check_same_settings(config: RunConfig) -> None:
         UsageError: On every worker, naming the differences.
     """
     settings = config.model_dump(mode="json", exclude={"data": {"data_dir"}})
-    record = {f"`{key}`": value for key, value in _flat(settings).items()}
+    record = {f"`{key}`": value for key, value in flatten(settings).items()}
     for name in LIBRARIES:
         record[f"the version of {name}"] = importlib.metadata.version(name)
     record["the version of Python"] = platform.python_version()
@@ -71,13 +72,3 @@ def _compare(record: dict[str, Any]) -> None:
             f"{'; '.join(differences[:NAMED])}{rest}. Give all of them the "
             "same command, libraries and data."
         )
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            flat.update(_flat(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

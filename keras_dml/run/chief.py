@@ -18,12 +18,12 @@ def open_run(
     """The settings of a run that is there already, as the chief finds it."""
     if not distribute.is_chief():
         return None
-    folder.check_free(resume)
+    folder.check_may_write(resume)
     if not folder.exists:
         return None
     if not folder.finished:
         folder.lock()
-    folder.check_same(config)
+    folder.check_config(config)
     return folder.load_config().model_dump(mode="json")
 
 
@@ -32,7 +32,7 @@ def create_run(folder: RunFolder, config: RunConfig, resume: bool) -> None:
     if distribute.is_chief():
         if not resume:
             # Another process may have been faster.
-            folder.check_free(resume)
+            folder.check_may_write(resume)
         folder.lock()
         folder.create(config)
 

@@ -253,7 +253,7 @@ def unchanged_files(folder: RunFolder) -> Callable[[], None]:
     Returns:
         Function that raises a `RunError` when a file has changed.
     """
-    files = (folder.config, folder.metrics, folder.embedder)
+    files = (folder.record, folder.metrics, folder.embedder)
     before = [_digest(file) for file in files]
 
     def check():

@@ -3,27 +3,33 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import IO, Any
+from typing import Any, Self
 
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
 from keras_dml.errors import UsageError
-from keras_dml.files import lock, write_text
+from keras_dml.files import ClaimedFolder, write_json, write_text
+from keras_dml.naming import flatten
+
+OPEN = (None, "auto")
 
 
-class RunFolder:
+class RunFolder(ClaimedFolder):
     """Paths and files of one run.
 
     A run is finished when its `metrics.json` exists: it is written last.
 
     Args:
-        path: The folder; nothing is made until `create`.
+        path: The folder. Nothing is made until `lock` or `create`.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.config = self.path / "config.yaml"
+    kind = "a run folder"
+    record_name = "config.yaml"
+    lock_name = "checkpoints/.lock"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
         self.metrics = self.path / "metrics.json"
         self.per_query = self.path / "per_query.npz"
         self.history = self.path / "history.csv"
@@ -34,10 +40,9 @@ class RunFolder:
         self.best_checkpoint = self.checkpoints / "best.npz"
         self.tensorboard = self.path / "tensorboard"
         self.export = self.path / "export"
-        self._lock: IO[str] | None = None
 
     @classmethod
-    def open(cls, path: str | Path) -> "RunFolder":
+    def open(cls, path: str | os.PathLike[str]) -> Self:
         """Opens an existing run.
 
         Raises:
@@ -46,104 +51,59 @@ class RunFolder:
         folder = cls(path)
         if not folder.path.is_dir():
             raise UsageError(
-                f"There is no run folder {folder.path}. Train one with "
-                f"`keras-dml fit SOURCE --output {folder.path}`."
+                f"There is no run folder {folder.path}. Train one with `fit` "
+                "first, or name another."
             )
-        if not folder.config.is_file():
+        if not folder.exists:
             raise UsageError(
                 f"{folder.path} is not a run folder: it has no `config.yaml`."
             )
         return folder
 
     @property
-    def exists(self) -> bool:
-        """Whether the folder holds a run, finished or not."""
-        return self.config.is_file()
-
-    @property
     def finished(self) -> bool:
         """Whether the run came to its end."""
         return self.metrics.is_file()
 
-    def check_free(self, resume: bool) -> None:
+    def check_may_write(self, resume: bool) -> None:
         """Refuses a folder that this run must not write to.
 
         Raises:
             UsageError: If the folder holds a run and `resume` is false, or
                 holds something that is not a run.
         """
-        if self.exists:
-            if not resume:
-                state = "a finished" if self.finished else "an unfinished"
-                raise UsageError(
-                    f"{self.path} already holds {state} run. Pass "
-                    "`--resume` to go on with it, or another `--output`."
-                )
-        elif self.path.exists() and (
-            not self.path.is_dir() or any(self.path.iterdir())
-        ):
+        self.check_free()
+        if self.exists and not resume:
+            state = "a finished" if self.finished else "an unfinished"
             raise UsageError(
-                f"{self.path} exists and is not a run folder (it has no "
-                "`config.yaml`). Pass another `--output`."
+                f"{self.path} already holds {state} run. Pass `resume=True` "
+                "to go on with it, or choose another `output`."
             )
 
-    def lock(self) -> None:
-        """Keeps other processes from writing the same run.
-
-        Raises:
-            UsageError: If another process is writing it.
-        """
-        if self._lock is not None:
-            return
-        self.checkpoints.mkdir(parents=True, exist_ok=True)
-        self._lock = lock(self.checkpoints / ".lock")
-        if self._lock is None:
-            raise UsageError(
-                f"Another process is writing the run {self.path}. Wait for "
-                "it, or pass another `--output`."
-            )
-
-    def close(self) -> None:
-        """Lets other processes go on with the run."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    def check_same(self, config: RunConfig) -> None:
+    def check_config(self, config: RunConfig) -> None:
         """Refuses to resume with settings other than the run's own.
 
         Raises:
             UsageError: If `config` differs, naming the first differences.
         """
-        stored = _flat(self.load_config().model_dump(mode="json"))
-        given = _flat(config.model_dump(mode="json"))
+        stored = flatten(self.load_config().model_dump(mode="json"))
+        given = flatten(config.model_dump(mode="json"))
         # Open sizes are settled from the data when the run starts.
-        changed = [
-            f"`{key}` was {stored.get(key)!r}, received {given.get(key)!r}"
-            for key in sorted(stored.keys() | given.keys())
-            if stored.get(key) != given.get(key)
-            and given.get(key) not in (None, "auto")
-        ]
-        if changed:
-            raise UsageError(
-                f"{self.path} was started with another configuration: "
-                f"{'; '.join(changed[:4])}. Resume with the same settings, "
-                "or choose another `--output`."
-            )
+        settled = {k: stored[k] for k in stored if given.get(k, 0) in OPEN}
+        self.check_same(stored, given | settled)
 
     def create(self, config: RunConfig) -> None:
         """Makes the folder and saves the configuration."""
-        for folder in (self.path, self.checkpoints):
-            folder.mkdir(parents=True, exist_ok=True)
-        write_text(self.config, dump_run_config(config))
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        write_text(self.record, dump_run_config(config))
 
     def load_config(self) -> RunConfig:
         """The configuration that the run was started with."""
-        return load_run_config(self.config)
+        return load_run_config(self.record)
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Writes `metrics.json`, which marks the run as finished."""
-        write_text(self.metrics, json.dumps(metrics, indent=2) + "\n")
+        write_json(self.metrics, metrics)
 
     def read_metrics(self) -> dict[str, Any]:
         """Reads `metrics.json`.
@@ -153,8 +113,8 @@ class RunFolder:
         """
         if not self.finished:
             raise UsageError(
-                f"{self.path} holds an unfinished run. Finish it with "
-                f"`keras-dml fit ... --output {self.path} --resume`."
+                f"{self.path} holds an unfinished run. Finish it with `fit` "
+                "and `resume=True`."
             )
         return json.loads(self.metrics.read_text(encoding="utf-8"))
 
@@ -166,13 +126,3 @@ class RunFolder:
         writer.writeheader()
         writer.writerows(rows)
         write_text(self.history, buffer.getvalue())
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat.update(_flat(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

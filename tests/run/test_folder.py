@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from keras_dml.config import resolve
@@ -23,7 +20,7 @@ def test_a_run_is_finished_when_it_has_metrics(tmp_path, config):
     folder = RunFolder(tmp_path / "run")
     folder.create(config)
     assert not folder.finished
-    with pytest.raises(UsageError, match="unfinished run.*--resume"):
+    with pytest.raises(UsageError, match="unfinished run.*resume=True"):
         folder.read_metrics()
     folder.write_metrics({"after": {"recall@1": 0.5}})
     assert folder.finished
@@ -32,18 +29,18 @@ def test_a_run_is_finished_when_it_has_metrics(tmp_path, config):
 
 def test_an_existing_run_needs_resume(tmp_path, config):
     folder = RunFolder(tmp_path / "run")
-    folder.check_free(resume=False)
+    folder.check_may_write(resume=False)
     folder.create(config)
-    folder.check_free(resume=True)
+    folder.check_may_write(resume=True)
     with pytest.raises(UsageError, match="already holds an unfinished run"):
-        folder.check_free(resume=False)
+        folder.check_may_write(resume=False)
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "holiday.jpg").write_bytes(b"")
     for resume in (False, True):
         with pytest.raises(UsageError, match="exists and is not a run folder"):
-            RunFolder(tmp_path).check_free(resume)
+            RunFolder(tmp_path).check_may_write(resume)
     with pytest.raises(UsageError, match="has no `config.yaml`"):
         RunFolder.open(tmp_path)
     with pytest.raises(UsageError, match="There is no run folder"):
@@ -51,16 +48,16 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
 
 
 def test_an_empty_folder_may_be_used(tmp_path):
-    RunFolder(tmp_path).check_free(resume=False)
+    RunFolder(tmp_path).check_may_write(resume=False)
 
 
 def test_resuming_with_other_settings_is_refused(tmp_path, config):
     folder = RunFolder(tmp_path / "run")
     folder.create(config)
-    folder.check_same(config)
+    folder.check_config(config)
     other = resolve("norm_softmax", "digits", overrides=["model.dim=7"])
     with pytest.raises(UsageError, match="`model.dim` was .* received 7"):
-        folder.check_same(other)
+        folder.check_config(other)
 
 
 def test_sizes_that_the_data_settled_may_be_resumed(tmp_path, config):
@@ -69,7 +66,7 @@ def test_sizes_that_the_data_settled_may_be_resumed(tmp_path, config):
         update={"data": config.data.model_copy(update={"image_size": 8})}
     )
     folder.create(settled)
-    folder.check_same(config)
+    folder.check_config(config)
 
 
 def test_history_has_the_columns_of_all_phases(tmp_path, config):
@@ -81,32 +78,3 @@ def test_history_has_the_columns_of_all_phases(tmp_path, config):
         "0,2.0,",
         "1,,0.5",
     ]
-
-
-HOLD = """
-import sys
-from keras_dml.run.folder import RunFolder
-folder = RunFolder(sys.argv[1])
-folder.lock()
-print("locked", flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_run_is_written_by_one_process(tmp_path):
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
-        assert other.stdout.readline() == "locked\n"
-        folder = RunFolder(tmp_path)
-        with pytest.raises(UsageError, match="Another process is writing"):
-            folder.lock()
-        other.kill()
-    # Whatever ends a process, its lock goes with it.
-    folder.lock()
-    folder.lock()
-    folder.close()
-    folder.close()

@@ -1,0 +1,31 @@
+import logging
+
+import pytest
+
+from keras_dml.cli import app
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Pass `resume=True`.", "Pass `--resume`."),
+        ("Choose another `output`.", "Choose another `--output`."),
+        ("`report=False`", "`--no-report`"),
+        ("`recipe='triplet:default'`", "`--recipe triplet:default`"),
+        ("`max_false_match_rate` is 2", "`--max-false-match-rate` is 2"),
+        ("`format` is gif", "`--format` is gif"),
+        # No option has these names, or an argument of a command has.
+        ("`model.dim` and `margin`", "`model.dim` and `margin`"),
+        ("`source` is absent", "`source` is absent"),
+    ],
+)
+def test_arguments_become_options(text, expected):
+    assert app._OptionNames().translate(text) == expected
+
+
+def test_log_lines_are_translated_with_their_values():
+    record = logging.LogRecord(
+        "keras_dml", 20, "", 0, "%s: pass `resume=True`", ("runs/a",), None
+    )
+    assert app._OptionNames().filter(record)
+    assert record.getMessage() == "runs/a: pass `--resume`"
