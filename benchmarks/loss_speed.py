@@ -45,10 +45,10 @@ class Case(NamedTuple):
 
 CASES = {
     "proxy_anchor": Case(180, 11_318, target=3.0),
-    "proxy_nca_plus_plus": Case(180, 11_318, target=3.0),
-    "normalized_softmax": Case(180, 11_318, target=3.0),
+    "proxynca_pp": Case(180, 11_318, target=3.0),
+    "norm_softmax": Case(180, 11_318, target=3.0),
     "soft_triple": Case(180, 1_000, centres=10),
-    "arc_face": Case(180, 11_318),
+    "arcface": Case(180, 11_318),
     "multi_similarity": Case(512, target=3.0),
     "contrastive": Case(512),
     "contrastive_euclidean": Case(512),
@@ -57,7 +57,7 @@ CASES = {
     "margin_sampled": Case(512, differs=True),
     # Theirs counts a pair once for each triplet it is in.
     "margin_all": Case(512, differs=True),
-    "lifted_structure": Case(128, target=50.0),
+    "lifted": Case(128, target=50.0),
 }
 
 

@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--k", type=int, default=1)
     parser.add_argument("--dim", type=int, default=512)
     parser.add_argument("--classes", type=int, default=100)
-    parser.add_argument("--loss", default="proxy_nca_plus_plus")
+    parser.add_argument("--loss", default="proxynca_pp")
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 64])
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--json", action="store_true")

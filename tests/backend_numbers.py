@@ -81,7 +81,7 @@ def loss_cases() -> dict:
         # The others take the output of `SampleAwareProxies`: see the models.
         if losses.input_of(name) in PREDICTIONS
     }
-    for name in ("soft_triple", "sub_centre_arc_face"):
+    for name in ("soft_triple", "sub_center_arcface"):
         cases[f"{name}_of_centres"] = (losses.get(name), COSINES)
     for mining in ("all_semi_hard", "facenet", "hard", "easy"):
         loss = losses.Triplet(mining=mining, margin=0.5, distance="euclidean")
@@ -114,7 +114,7 @@ def regularizer_cases() -> dict:
     proxies = np.random.default_rng(2).standard_normal((CLASSES, 3, 6))
     proxies = proxies.astype("float32")
     return {
-        "centre_distance": (layers.CentreDistance(0.5), proxies),
+        "centre_distance": (layers.CenterDistance(0.5), proxies),
         "proxy_repulsion": (losses.ProxyRepulsion(8.0), proxies[:, 0]),
     }
 
@@ -206,7 +206,7 @@ def model_cases() -> dict:
         TorchAdam(0.01, epsilon=1.0, l2=0.1),
         {"proxies/.*": keras.optimizers.SGD(0.5)},
     )
-    centres = {"centres": 3, "regularizer": layers.CentreDistance(0.5)}
+    centres = {"centres": 3, "regularizer": layers.CenterDistance(0.5)}
     memory = layers.CrossBatchMemory(
         losses.MultiSimilarity(), size=12, warm_up_steps=1, name="memory"
     )
@@ -231,7 +231,7 @@ def model_cases() -> dict:
     )
 
     return {
-        "proxy_nca_plus_plus": compiled(
+        "proxynca_pp": compiled(
             layers.ScaledLogits(9.0, name="logits")(proxies()),
             losses.ProxyNCAPlusPlus(),
             several,
@@ -242,7 +242,7 @@ def model_cases() -> dict:
             losses.OurLoss1(8.0),
         ),
         "proxy_isa": sample_aware(losses.ProxyISA()),
-        "proxy_nca_isa": sample_aware(losses.ProxyNCAISA()),
+        "proxynca_isa": sample_aware(losses.ProxyNCAISA()),
         "sampled": compiled(
             sampled([head(), label]),
             losses.OnSampledClasses(losses.ArcFace(scale=8.0)),

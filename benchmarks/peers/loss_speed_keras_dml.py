@@ -12,13 +12,13 @@ from keras_dml.layers import ClassBoundaries, Proxies, ScaledLogits
 # The loss, the arguments of its proxies, and the scale of its logits.
 PROXY_LOSSES = {
     "proxy_anchor": (losses.ProxyAnchor(), {}, None),
-    "proxy_nca_plus_plus": (
+    "proxynca_pp": (
         losses.ProxyNCAPlusPlus(),
         {"metric": "neg_squared_euclidean"},
         9.0,
     ),
-    "normalized_softmax": (losses.NormalizedSoftmax(), {}, 20.0),
-    "arc_face": (losses.ArcFace(), {}, None),
+    "norm_softmax": (losses.NormalizedSoftmax(), {}, 20.0),
+    "arcface": (losses.ArcFace(), {}, None),
     "soft_triple": (losses.SoftTriple(), {"centres": 10}, None),
 }
 
@@ -31,7 +31,7 @@ PAIR_LOSSES = {
     ),
     "margin_sampled": losses.Margin(),
     "margin_all": losses.Margin(sampling="all"),
-    "lifted_structure": losses.LiftedStructure(form="pairs", margin=1.0),
+    "lifted": losses.LiftedStructure(form="pairs", margin=1.0),
 }
 
 

@@ -16,17 +16,17 @@ from sides import serve
 # The class, the name of its weights, and its arguments.
 PROXY_LOSSES = {
     "proxy_anchor": (losses.ProxyAnchorLoss, "proxies", {}),
-    "proxy_nca_plus_plus": (
+    "proxynca_pp": (
         losses.ProxyNCALoss,
         "proxies",
         {"softmax_scale": 9.0},
     ),
-    "normalized_softmax": (
+    "norm_softmax": (
         losses.NormalizedSoftmaxLoss,
         "W",
         {"temperature": 0.05},
     ),
-    "arc_face": (losses.ArcFaceLoss, "W", {"margin": math.degrees(0.5)}),
+    "arcface": (losses.ArcFaceLoss, "W", {"margin": math.degrees(0.5)}),
     "soft_triple": (losses.SoftTripleLoss, "fc", {"centers_per_class": 10}),
 }
 
@@ -50,7 +50,7 @@ def pair_loss(case):
         )
     if case == "margin_all":
         return losses.MarginLoss(), None
-    if case == "lifted_structure":
+    if case == "lifted":
         return losses.LiftedStructureLoss(), None
     raise ValueError(f"There is no case {case!r}.")
 

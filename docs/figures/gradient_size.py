@@ -14,7 +14,7 @@ from figure_tools import parse, save
 from matplotlib.figure import Figure
 
 from keras_dml.layers import Proxies, ScaledLogits
-from keras_dml.losses import softmax_cross_entropy
+from keras_dml.losses import softmax_loss
 
 HARD, EASY = (0.9, 0.7, 0.55, 0.5), (0.45, 0.35, 0.2, 0.0)
 PLACES = HARD + EASY
@@ -47,7 +47,7 @@ class Gradient:
         with tf.GradientTape() as tape:
             tape.watch(rows)
             logits = self.logits(self.similarity(rows))
-            losses = softmax_cross_entropy(own, logits)
+            losses = softmax_loss(own, logits)
         gradient = tape.gradient(losses, rows)
         return np.linalg.norm(keras.ops.convert_to_numpy(gradient), axis=1)
 

@@ -8,7 +8,8 @@ import numpy as np
 from figure_tools import parse, save
 from matplotlib.figure import Figure
 
-from keras_dml.layers import SampleAwareProxies, informativeness
+from keras_dml.layers import SampleAwareProxies
+from keras_dml.ops import sample_aware
 
 VOLUME, TAU, HARDNESS, MARGIN = 100.0, 1.5, 0.15, 0.1
 SEEN = np.arange(0, 1001)
@@ -46,17 +47,17 @@ def compute():
         `(n,)`, and `measured` with those of the layer; `search_length`, dict
         of (sensitivity, average) to array `(n,)`.
     """
-    effective = informativeness.effective_number(SEEN.astype("float32"), VOLUME)
+    effective = sample_aware.effective_number(SEEN.astype("float32"), VOLUME)
     numpy = keras.ops.convert_to_numpy
     return {
         "effective": numpy(effective),
         "reciprocal": 1 / np.maximum(numpy(effective), 1.0),
-        "lower_bound": numpy(informativeness.lower_bound(effective)),
-        "sigma": numpy(informativeness.sigma(effective, VOLUME, TAU)),
+        "lower_bound": numpy(sample_aware.lower_bound(effective)),
+        "sigma": numpy(sample_aware.sigma(effective, VOLUME, TAU)),
         "measured": {decay: measured(decay) for decay in DECAYS},
         "search_length": {
             (sensitivity, average): numpy(
-                informativeness.search_length(
+                sample_aware.search_length(
                     HARDNESS * average, effective, sensitivity, MARGIN
                 )
             )

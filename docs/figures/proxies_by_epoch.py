@@ -10,7 +10,7 @@ from omniglot_runs import NAMES, load, train
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
-from keras_dml.ops import unit_rows
+from keras_dml.ops.similarities import unit_rows
 
 LOSSES = ("norm_softmax", "proxy_anchor", "proxy_isa")
 

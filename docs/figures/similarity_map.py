@@ -8,7 +8,7 @@ from figure_tools import parse, save
 from matplotlib.figure import Figure
 from omniglot_runs import NAMES, load, train
 
-from keras_dml.ops import unit_rows
+from keras_dml.ops.similarities import unit_rows
 
 LOSSES = ("norm_softmax", "proxy_anchor", "proxy_isa")
 IMAGES = 3  # of each class, as in the paper

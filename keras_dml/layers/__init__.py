@@ -25,11 +25,11 @@ from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
 from keras_dml.layers.sampled_proxies import SampledProxies
 from keras_dml.layers.scaled_logits import ScaledLogits
 from keras_dml.layers.token_pooling import TokenPooling, pool_tokens
-from keras_dml.ops.unit_rows import unit_rows
-from keras_dml.regularizers.center_distance import CentreDistance
+from keras_dml.ops.similarities import unit_rows
+from keras_dml.regularizers import CenterDistance
 
 __all__ = [
-    "CentreDistance",
+    "CenterDistance",
     "ClassBoundaries",
     "CrossBatchMemory",
     "EmbeddingHead",

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml import distribute
 from keras_dml.layers.labelled_rows import check_labelled_rows
-from keras_dml.ops.unit_rows import unit_rows
+from keras_dml.ops.similarities import unit_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

@@ -8,7 +8,7 @@ from keras_dml.initializers.initializers import (
     UniformFanIn,
     get_kernel_initializer,
 )
-from keras_dml.ops.unit_rows import unit_rows
+from keras_dml.ops.similarities import unit_rows
 
 NORMALIZATIONS = (None, "l2", "batch_norm")
 

@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_dml.initializers.initializers import get_proxy_initializer
 from keras_dml.naming import nearest
-from keras_dml.ops.similarities import METRICS, similarities
+from keras_dml.ops.similarities import METRICS, proxy_similarities
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -35,7 +35,7 @@ class Proxies(keras.layers.Layer):
             `(num_classes * centres, dim)`: one that Keras knows,
             `"normal_eighth"`, `"he_fan_out"`, `"scaled_fan_in"` or
             `"normal"`. Defaults to `"normal_eighth"`, `N(0, 1) / 8`.
-        regularizer: Regularizer of the proxies, such as `CentreDistance`.
+        regularizer: Regularizer of the proxies, such as `CenterDistance`.
             Defaults to `None`.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`:
             normalizing in float16 overflows.
@@ -130,7 +130,7 @@ class Proxies(keras.layers.Layer):
                 "and its embeddings must have as many. "
                 f"Received: inputs.shape={tuple(inputs.shape)}"
             )
-        similarity = similarities(
+        similarity = proxy_similarities(
             inputs,
             ops.reshape(self.proxies, (-1, dim)),
             self.metric,

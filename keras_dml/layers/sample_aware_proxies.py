@@ -8,10 +8,10 @@ from keras_dml.layers.class_memory import ClassMemory
 from keras_dml.layers.labelled_rows import check_labelled_rows
 from keras_dml.layers.proxies import Proxies
 from keras_dml.naming import nearest
-from keras_dml.ops import informativeness
-from keras_dml.ops.rows import add_rows, read_rows, write_rows
-from keras_dml.ops.unit_rows import unit_rows
-from keras_dml.ops.weighted_exponents import entries, join_exponents
+from keras_dml.ops import sample_aware
+from keras_dml.ops.rows import add_rows, entries, read_rows, write_rows
+from keras_dml.ops.sample_aware import join_exponents
+from keras_dml.ops.similarities import unit_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -34,8 +34,8 @@ class SampleAwareProxies(keras.layers.Layer):
 
     From `filter_epoch` on, outliers enter neither the memory nor `n`. The
     memory starts with epoch `memory_epoch`. The callback `CountEpochs` counts
-    epochs, and without it neither starts. See `informativeness` for the
-    formulas.
+    epochs, and without it neither starts. See `keras_dml.ops.sample_aware` for
+    the formulas.
 
     All state is in non-trainable weights, saved with the model. Under
     `tf.distribute` every replica remembers the rows of all.
@@ -168,8 +168,8 @@ class SampleAwareProxies(keras.layers.Layer):
         similarity = self.similarity(embeddings)
         fixed = ops.stop_gradient(similarity)
         to_own = entries(fixed, labels)
-        effective = informativeness.effective_number(self.seen, self.volume)
-        outlier = self.learned - informativeness.search_length(
+        effective = sample_aware.effective_number(self.seen, self.volume)
+        outlier = self.learned - sample_aware.search_length(
             self.learned, effective, self.sensitivity, self.search_margin
         )
         clean = to_own >= ops.take(outlier, labels)
@@ -196,10 +196,10 @@ class SampleAwareProxies(keras.layers.Layer):
         if self.decay == "reciprocal":
             decay = 1.0 / ops.maximum(effective, 1.0)
         elif self.decay == "lower_bound":
-            decay = informativeness.lower_bound(effective)
+            decay = sample_aware.lower_bound(effective)
         else:
-            decay = informativeness.sigma(effective, self.volume, self.tau)
-        weights = informativeness.positive_weight(
+            decay = sample_aware.sigma(effective, self.volume, self.tau)
+        weights = sample_aware.positive_weight(
             to_own,
             ops.take(self.learned, labels),
             ops.take(outlier, labels),
@@ -212,7 +212,7 @@ class SampleAwareProxies(keras.layers.Layer):
         """`scale` times the weights of rows and other proxies."""
         if not self.negative_weights:
             return ops.full_like(similarity, self.scale)
-        return informativeness.negative_weight(
+        return sample_aware.negative_weight(
             similarity, outlier, effective, self.scale
         )
 
@@ -300,12 +300,12 @@ def _check_arguments(
         raise ValueError(
             f"`volume` must be above 1. Received: volume={volume!r}"
         )
-    if decay not in informativeness.DECAYS:
+    if decay not in sample_aware.DECAYS:
         raise ValueError(
             "`decay` must be one of "
-            f"{', '.join(map(repr, informativeness.DECAYS))}. "
+            f"{', '.join(map(repr, sample_aware.DECAYS))}. "
             f"Received: decay={decay!r}. "
-            f"Did you mean {nearest(str(decay), informativeness.DECAYS)}?"
+            f"Did you mean {nearest(str(decay), sample_aware.DECAYS)}?"
         )
     if filter_epoch < memory_epoch:
         raise ValueError(

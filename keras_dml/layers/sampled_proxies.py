@@ -6,10 +6,9 @@ from keras import ops
 from keras_dml import distribute
 from keras_dml.layers.labelled_rows import check_labelled_rows
 from keras_dml.layers.proxies import Proxies
-from keras_dml.ops.class_sample import sample_classes
-from keras_dml.ops.distinct import distinct
-from keras_dml.ops.rows import read_rows
-from keras_dml.ops.similarities import similarities
+from keras_dml.ops.rows import distinct, read_rows
+from keras_dml.ops.sampling import sample_classes
+from keras_dml.ops.similarities import proxy_similarities
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -141,7 +140,7 @@ class SampledProxies(keras.layers.Layer):
             ops.full_like(embeddings, float("nan")),
         )
         rows = read_rows(self.proxies, self._sample(labels, training))
-        similarity = similarities(
+        similarity = proxy_similarities(
             embeddings,
             ops.reshape(rows, (-1, dim)),
             self.similarity.metric,

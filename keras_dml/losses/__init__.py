@@ -1,13 +1,13 @@
 """Losses on class labels and logits: pure functions and thin classes."""
 
-from keras_dml.losses.arc_face import ArcFace, arc_face_loss
+from keras_dml.losses.arcface import ArcFace, arcface_loss
 from keras_dml.losses.circle import Circle, circle_loss
 from keras_dml.losses.contrastive import Contrastive, contrastive_loss
-from keras_dml.losses.cos_face import CosFace, cos_face_loss
-from keras_dml.losses.lifted_structure import (
+from keras_dml.losses.cosface import CosFace, cosface_loss
+from keras_dml.losses.lifted import (
     LiftedStructure,
+    lifted_loss,
     lifted_pairs_loss,
-    lifted_structure_loss,
 )
 from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.losses.margin import Margin, margin_loss
@@ -17,7 +17,7 @@ from keras_dml.losses.multi_similarity import (
 )
 from keras_dml.losses.n_pair import NPair, n_pair_loss
 from keras_dml.losses.nca import NCA, nca_loss
-from keras_dml.losses.normalized_softmax import NormalizedSoftmax
+from keras_dml.losses.norm_softmax import NormalizedSoftmax
 from keras_dml.losses.nt_xent import NTXent, nt_xent_loss
 from keras_dml.losses.on_sampled_classes import OnSampledClasses
 from keras_dml.losses.our_loss_1 import OurLoss1
@@ -25,25 +25,23 @@ from keras_dml.losses.our_loss_2 import OurLoss2
 from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.losses.proxy_anchor import ProxyAnchor, proxy_anchor_loss
 from keras_dml.losses.proxy_isa import ProxyISA, proxy_isa_loss
-from keras_dml.losses.proxy_nca import ProxyNCA, proxy_nca_loss
-from keras_dml.losses.proxy_nca_isa import ProxyNCAISA, proxy_nca_isa_loss
-from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
+from keras_dml.losses.proxynca import ProxyNCA, proxynca_loss
+from keras_dml.losses.proxynca_isa import ProxyNCAISA, proxynca_isa_loss
+from keras_dml.losses.proxynca_pp import ProxyNCAPlusPlus
 from keras_dml.losses.registry import INPUTS, LOSSES, get, input_of
 from keras_dml.losses.smooth_ap import SmoothAP, smooth_ap_loss
 from keras_dml.losses.soft_triple import SoftTriple, soft_triple_loss
-from keras_dml.losses.softmax import Softmax, softmax_cross_entropy
-from keras_dml.losses.sub_centre_arc_face import (
-    SubCentreArcFace,
-    sub_centre_arc_face_loss,
+from keras_dml.losses.softmax import Softmax, softmax_loss
+from keras_dml.losses.sub_center_arcface import (
+    SubCenterArcFace,
+    sub_center_arcface_loss,
 )
-from keras_dml.losses.sup_con import SupCon, sup_con_loss
+from keras_dml.losses.supcon import SupCon, supcon_loss
 from keras_dml.losses.triplet import Triplet, triplet_loss
 from keras_dml.losses.weighted_sum import WeightedSum
 from keras_dml.losses.with_memory import WithMemory
-from keras_dml.ops.distance_weighted_sampling import (
-    distance_weighted_negatives,
-)
-from keras_dml.regularizers.proxy_repulsion import ProxyRepulsion
+from keras_dml.ops.sampling import distance_weighted_negatives
+from keras_dml.regularizers import ProxyRepulsion
 
 __all__ = [
     "INPUTS",
@@ -73,20 +71,20 @@ __all__ = [
     "SmoothAP",
     "SoftTriple",
     "Softmax",
-    "SubCentreArcFace",
+    "SubCenterArcFace",
     "SupCon",
     "Triplet",
     "WeightedSum",
     "WithMemory",
-    "arc_face_loss",
+    "arcface_loss",
     "circle_loss",
     "contrastive_loss",
-    "cos_face_loss",
+    "cosface_loss",
     "distance_weighted_negatives",
     "get",
     "input_of",
     "lifted_pairs_loss",
-    "lifted_structure_loss",
+    "lifted_loss",
     "margin_loss",
     "multi_similarity_loss",
     "n_pair_loss",
@@ -94,12 +92,12 @@ __all__ = [
     "nt_xent_loss",
     "proxy_anchor_loss",
     "proxy_isa_loss",
-    "proxy_nca_isa_loss",
-    "proxy_nca_loss",
+    "proxynca_isa_loss",
+    "proxynca_loss",
     "smooth_ap_loss",
     "soft_triple_loss",
-    "softmax_cross_entropy",
-    "sub_centre_arc_face_loss",
-    "sup_con_loss",
+    "softmax_loss",
+    "sub_center_arcface_loss",
+    "supcon_loss",
     "triplet_loss",
 ]

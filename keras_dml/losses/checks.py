@@ -1,7 +1,5 @@
 """Errors for labels, logits, numbers and dtypes that cannot be meant."""
 
-import math
-
 import keras
 from keras import ops
 
@@ -28,25 +26,6 @@ def full_precision(dtype) -> str:
             f"Received: dtype={policy.compute_dtype}"
         )
     return policy.compute_dtype
-
-
-def finite_number(name: str, value) -> float:
-    """`value` as a float, or a ValueError that names the argument."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value):
-        raise ValueError(
-            f"`{name}` must be a finite number. Received: {name}={value!r}"
-        )
-    return float(value)
-
-
-def positive_number(name: str, value) -> float:
-    """`value` as a float above zero, or a ValueError."""
-    if finite_number(name, value) <= 0:
-        raise ValueError(
-            f"`{name}` must be a positive number. Received: {name}={value!r}"
-        )
-    return float(value)
 
 
 def check_integer_labels(labels, loss_name: str) -> None:

@@ -3,13 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import batch_mean, log_sum_exp, similarities
+from keras_dml.ops.pairs import pair_similarities
+from keras_dml.ops.reductions import batch_mean, log_sum_exp
 
 
 def circle_loss(similarity, positive, negative, gamma=80.0, margin=0.4):
@@ -92,7 +90,7 @@ class Circle(PairLoss):
 
     def pair_loss(self, pairs):
         values = circle_loss(
-            similarities(pairs),
+            pair_similarities(pairs),
             pairs.positive,
             pairs.negative,
             self.gamma,

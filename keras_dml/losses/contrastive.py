@@ -3,20 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import (
-    batch_mean,
-    count,
-    distances,
-    masked_sum,
-    rounding,
-    similarities,
-)
+from keras_dml.ops.pairs import pair_distances, pair_similarities
+from keras_dml.ops.reductions import batch_mean, count, masked_sum, rounding
 
 FORMS = ("similarity", "euclidean")
 
@@ -136,11 +127,11 @@ class Contrastive(PairLoss):
 
     def pair_loss(self, pairs):
         if self.form == "similarity":
-            similarity = similarities(pairs)
+            similarity = pair_similarities(pairs)
             too_far = self.positive_margin - similarity
             too_near = similarity - self.negative_margin
         else:
-            distance = distances(pairs)
+            distance = pair_distances(pairs)
             too_far = distance - self.positive_margin
             too_near = self.negative_margin - distance
         return contrastive_loss(

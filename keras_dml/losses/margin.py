@@ -3,13 +3,13 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import finite_number, full_precision
+from keras_dml.checks import finite_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.distance_weighted_sampling import (
-    distance_weighted_negatives,
-)
-from keras_dml.ops.pairs import batch_mean, count, distances, masked_sum
-from keras_dml.ops.unit_rows import unit_rows
+from keras_dml.ops.pairs import pair_distances
+from keras_dml.ops.reductions import batch_mean, count, masked_sum
+from keras_dml.ops.sampling import distance_weighted_negatives
+from keras_dml.ops.similarities import unit_rows
 
 SAMPLINGS = ("distance_weighted", "all")
 
@@ -138,7 +138,7 @@ class Margin(PairLoss):
         if pairs.references is not pairs.embeddings:
             references = unit_rows(pairs.references[:, :-2])
         pairs = pairs._replace(embeddings=embeddings, references=references)
-        distance = distances(pairs)
+        distance = pair_distances(pairs)
         negative = pairs.negative
         if self.sampling == "distance_weighted":
             negative = distance_weighted_negatives(

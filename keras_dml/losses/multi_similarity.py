@@ -3,14 +3,15 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.log_sum_exp import log_one_plus_sum_exp
-from keras_dml.ops.pairs import masked_max, masked_min, similarities
+from keras_dml.ops.pairs import pair_similarities
+from keras_dml.ops.reductions import (
+    log_one_plus_sum_exp,
+    masked_max,
+    masked_min,
+)
 
 
 def multi_similarity_loss(
@@ -129,7 +130,7 @@ class MultiSimilarity(PairLoss):
 
     def pair_loss(self, pairs):
         return multi_similarity_loss(
-            similarities(pairs),
+            pair_similarities(pairs),
             pairs.positive,
             pairs.negative,
             self.alpha,

@@ -4,15 +4,11 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.losses.checks import finite_number, full_precision
+from keras_dml.checks import finite_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import (
-    batch_mean,
-    count,
-    log_sum_exp,
-    masked_sum,
-    similarities,
-)
+from keras_dml.ops.pairs import pair_similarities
+from keras_dml.ops.reductions import batch_mean, count, log_sum_exp, masked_sum
 
 
 def n_pair_loss(logits, positive, candidates=None):
@@ -120,7 +116,7 @@ class NPair(PairLoss):
         candidates = ops.equal(turn, 1)
         targets = ops.logical_and(pairs.positive, candidates[None, :])
         targets = ops.logical_and(targets, anchors[:, None])
-        values = n_pair_loss(similarities(pairs), targets, candidates)
+        values = n_pair_loss(pair_similarities(pairs), targets, candidates)
         number = ops.cast(ops.any(targets, axis=1), values.dtype)
         lengths = ops.sum(ops.square(pairs.embeddings), axis=1)
         return batch_mean(values, number) + self.l2 * batch_mean(

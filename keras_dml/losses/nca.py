@@ -3,9 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import full_precision, positive_number
+from keras_dml.checks import positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import batch_mean, distances, log_sum_exp
+from keras_dml.ops.pairs import pair_distances
+from keras_dml.ops.reductions import batch_mean, log_sum_exp
 
 
 def nca_loss(logits, positive, negative):
@@ -89,7 +91,7 @@ class NCA(PairLoss):
         self.normalize = normalize
 
     def pair_loss(self, pairs):
-        squared = distances(pairs, "squared_euclidean")
+        squared = pair_distances(pairs, "squared_euclidean")
         values = nca_loss(
             -squared / self.temperature, pairs.positive, pairs.negative
         )

@@ -3,15 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import full_precision, positive_number
+from keras_dml.checks import positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import (
-    batch_mean,
-    count,
-    log_sum_exp,
-    masked_sum,
-    similarities,
-)
+from keras_dml.ops.pairs import pair_similarities
+from keras_dml.ops.reductions import batch_mean, count, log_sum_exp, masked_sum
 
 
 def nt_xent_loss(logits, positive, negative):
@@ -96,7 +92,7 @@ class NTXent(PairLoss):
 
     def pair_loss(self, pairs):
         return nt_xent_loss(
-            similarities(pairs) / self.temperature,
+            pair_similarities(pairs) / self.temperature,
             pairs.positive,
             pairs.negative,
         )

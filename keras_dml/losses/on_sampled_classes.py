@@ -9,7 +9,7 @@ from keras_dml.losses.checks import (
     full_precision,
     matching_labels,
 )
-from keras_dml.ops.class_sample import positions_in_sample
+from keras_dml.ops.sampling import positions_in_sample
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

@@ -3,11 +3,8 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.losses.proxy_anchor import attraction_to_proxies
 

@@ -4,14 +4,11 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.losses.our_loss_1 import our_loss_1
-from keras_dml.regularizers.proxy_repulsion import mutual_repulsion
+from keras_dml.ops.similarities import mutual_repulsion
 
 
 def our_loss_2(

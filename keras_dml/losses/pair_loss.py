@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_dml import distribute
 from keras_dml.ops.pairs import Pairs, pair_masks
-from keras_dml.ops.unit_rows import unit_rows
+from keras_dml.ops.similarities import unit_rows
 
 
 class PairLoss(keras.losses.Loss, abc.ABC):

@@ -4,15 +4,11 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.ops.custom_gradient import custom_gradient
-from keras_dml.ops.log_sum_exp import log_one_plus_sum_exp
-from keras_dml.ops.over_replicas import over_replicas
+from keras_dml.ops.gradients import custom_gradient
+from keras_dml.ops.reductions import log_one_plus_sum_exp, over_replicas
 
 
 def proxy_anchor_loss(labels, similarities, scale=32.0, margin=0.1):

@@ -6,9 +6,9 @@ from keras import ops
 from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.losses.proxy_anchor import attraction_to_proxies
-from keras_dml.ops.custom_gradient import custom_gradient
-from keras_dml.ops.over_replicas import over_replicas
-from keras_dml.ops.weighted_exponents import split_exponents
+from keras_dml.ops.gradients import custom_gradient
+from keras_dml.ops.reductions import over_replicas
+from keras_dml.ops.sample_aware import split_exponents
 
 
 def proxy_isa_loss(labels, exponents):

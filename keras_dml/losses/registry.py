@@ -5,57 +5,58 @@ import inspect
 
 import keras
 
+from keras_dml import former
 from keras_dml.errors import UsageError
-from keras_dml.losses.arc_face import ArcFace
+from keras_dml.losses.arcface import ArcFace
 from keras_dml.losses.circle import Circle
 from keras_dml.losses.contrastive import Contrastive
-from keras_dml.losses.cos_face import CosFace
-from keras_dml.losses.lifted_structure import LiftedStructure
+from keras_dml.losses.cosface import CosFace
+from keras_dml.losses.lifted import LiftedStructure
 from keras_dml.losses.margin import Margin
 from keras_dml.losses.multi_similarity import MultiSimilarity
 from keras_dml.losses.n_pair import NPair
 from keras_dml.losses.nca import NCA
-from keras_dml.losses.normalized_softmax import NormalizedSoftmax
+from keras_dml.losses.norm_softmax import NormalizedSoftmax
 from keras_dml.losses.nt_xent import NTXent
 from keras_dml.losses.our_loss_1 import OurLoss1
 from keras_dml.losses.our_loss_2 import OurLoss2
 from keras_dml.losses.proxy_anchor import ProxyAnchor
 from keras_dml.losses.proxy_isa import ProxyISA
-from keras_dml.losses.proxy_nca import ProxyNCA
-from keras_dml.losses.proxy_nca_isa import ProxyNCAISA
-from keras_dml.losses.proxy_nca_plus_plus import ProxyNCAPlusPlus
+from keras_dml.losses.proxynca import ProxyNCA
+from keras_dml.losses.proxynca_isa import ProxyNCAISA
+from keras_dml.losses.proxynca_pp import ProxyNCAPlusPlus
 from keras_dml.losses.smooth_ap import SmoothAP
 from keras_dml.losses.soft_triple import SoftTriple
 from keras_dml.losses.softmax import Softmax
-from keras_dml.losses.sub_centre_arc_face import SubCentreArcFace
-from keras_dml.losses.sup_con import SupCon
+from keras_dml.losses.sub_center_arcface import SubCenterArcFace
+from keras_dml.losses.supcon import SupCon
 from keras_dml.losses.triplet import Triplet
 from keras_dml.naming import nearest
 
 LOSSES: dict[str, type[keras.losses.Loss]] = {
-    "arc_face": ArcFace,
+    "arcface": ArcFace,
     "circle": Circle,
     "contrastive": Contrastive,
-    "cos_face": CosFace,
-    "lifted_structure": LiftedStructure,
+    "cosface": CosFace,
+    "lifted": LiftedStructure,
     "margin": Margin,
     "multi_similarity": MultiSimilarity,
     "n_pair": NPair,
     "nca": NCA,
-    "normalized_softmax": NormalizedSoftmax,
+    "norm_softmax": NormalizedSoftmax,
     "nt_xent": NTXent,
     "our_loss_1": OurLoss1,
     "our_loss_2": OurLoss2,
     "proxy_anchor": ProxyAnchor,
     "proxy_isa": ProxyISA,
-    "proxy_nca": ProxyNCA,
-    "proxy_nca_isa": ProxyNCAISA,
-    "proxy_nca_plus_plus": ProxyNCAPlusPlus,
+    "proxynca": ProxyNCA,
+    "proxynca_isa": ProxyNCAISA,
+    "proxynca_pp": ProxyNCAPlusPlus,
     "smooth_ap": SmoothAP,
     "soft_triple": SoftTriple,
     "softmax": Softmax,
-    "sub_centre_arc_face": SubCentreArcFace,
-    "sup_con": SupCon,
+    "sub_center_arcface": SubCenterArcFace,
+    "supcon": SupCon,
     "triplet": Triplet,
 }
 
@@ -87,8 +88,8 @@ def get(name: str, **arguments) -> keras.losses.Loss:
 
     Example:
 
-    >>> get("proxy_nca").name
-    'proxy_nca'
+    >>> get("proxynca").name
+    'proxynca'
     """
     loss = _class_of(name)
     known = list(inspect.signature(loss).parameters)
@@ -140,6 +141,7 @@ def input_of(name: str, takes: str | None = None) -> str:
 
 
 def _class_of(name: str) -> type[keras.losses.Loss]:
+    name = former.LOSSES.get(name, name)
     if name in LOSSES:
         return LOSSES[name]
     module, dot, attribute = name.rpartition(".")

@@ -3,9 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import full_precision, positive_number
+from keras_dml.checks import positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import batch_mean, count, similarities
+from keras_dml.ops.pairs import pair_similarities
+from keras_dml.ops.reductions import batch_mean, count
 
 
 def smooth_ap_loss(similarity, positive, negative, temperature=0.01):
@@ -134,7 +136,7 @@ class SmoothAP(PairLoss):
 
     def pair_loss(self, pairs):
         values = smooth_ap_loss(
-            similarities(pairs),
+            pair_similarities(pairs),
             pairs.positive,
             pairs.negative,
             self.temperature,

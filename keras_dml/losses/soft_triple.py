@@ -3,14 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
-from keras_dml.losses.cos_face import cos_face_loss
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.losses.checks import full_precision
+from keras_dml.losses.cosface import cosface_loss
 from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.ops.custom_gradient import custom_gradient
+from keras_dml.ops.gradients import custom_gradient
 
 
 def soft_triple_loss(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
@@ -42,7 +39,7 @@ def soft_triple_loss(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
         similarities = similarities[:, :, 0]
     if len(similarities.shape) == 3:
         similarities = _means_of_centres(gamma)(similarities)
-    return cos_face_loss(labels, similarities, margin, scale)
+    return cosface_loss(labels, similarities, margin, scale)
 
 
 def _means_of_centres(gamma):
@@ -81,7 +78,7 @@ class SoftTriple(LogitsLoss):
     output of `Proxies(metric="cosine", centres=K)` without `ScaledLogits`.
 
     The loss of the paper has another term on the centres alone: it is the
-    regularizer `CentreDistance` of `Proxies`.
+    regularizer `CenterDistance` of `Proxies`.
 
     Args:
         margin: Float, `delta`. Defaults to `0.01`.
@@ -103,7 +100,7 @@ class SoftTriple(LogitsLoss):
 
     ```python
     centres = Proxies(
-        98, centres=10, regularizer=CentreDistance(0.2), name="proxies"
+        98, centres=10, regularizer=CenterDistance(0.2), name="proxies"
     )
     model = keras.Model(images, centres(embedding))
     model.compile("adam", loss=SoftTriple())

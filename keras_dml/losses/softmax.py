@@ -5,11 +5,11 @@ from keras import ops
 
 from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.ops.custom_gradient import custom_gradient
-from keras_dml.ops.sums import row_sums
+from keras_dml.ops.gradients import custom_gradient
+from keras_dml.ops.reductions import row_sums
 
 
-def softmax_cross_entropy(labels, logits):
+def softmax_loss(labels, logits):
     """`-log softmax(logits)_y = -z_y + log sum_c exp(z_c)` for every row.
 
     Args:
@@ -21,14 +21,14 @@ def softmax_cross_entropy(labels, logits):
 
     Example:
 
-    >>> float(softmax_cross_entropy(np.array([0]), np.zeros((1, 4)))[0])
+    >>> float(softmax_loss(np.array([0]), np.zeros((1, 4)))[0])
     1.3862943611198906
     """
     return _cross_entropy(labels)(ops.convert_to_tensor(logits))
 
 
 def margin_cross_entropy(labels, similarities, scale, own_of):
-    """`softmax_cross_entropy` of `scale * s_c`, and of `own_of(s_y)` for `y`.
+    """`softmax_loss` of `scale * s_c`, and of `own_of(s_y)` for `y`.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -108,4 +108,4 @@ class Softmax(LogitsLoss):
         )
 
     def logits_loss(self, labels, logits):
-        return softmax_cross_entropy(labels, logits)
+        return softmax_loss(labels, logits)

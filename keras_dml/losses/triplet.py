@@ -3,16 +3,12 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import finite_number, full_precision
+from keras_dml.checks import finite_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.naming import nearest
-from keras_dml.ops.pairs import (
-    DISTANCES,
-    batch_mean,
-    distances,
-    masked_max,
-    masked_min,
-)
+from keras_dml.ops.pairs import DISTANCES, pair_distances
+from keras_dml.ops.reductions import batch_mean, masked_max, masked_min
 
 BY_PAIR = ("semi_hard", "facenet", "all_semi_hard")
 BY_ROW = ("hard", "easy")
@@ -230,7 +226,7 @@ class Triplet(PairLoss):
 
     def pair_loss(self, pairs):
         return triplet_loss(
-            distances(pairs, self.distance),
+            pair_distances(pairs, self.distance),
             pairs.positive,
             pairs.negative,
             self.margin,

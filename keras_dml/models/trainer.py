@@ -7,7 +7,7 @@ import keras
 from keras_dml.config.sections import ModelConfig
 from keras_dml.errors import UsageError
 from keras_dml.layers import (
-    CentreDistance,
+    CenterDistance,
     ClassBoundaries,
     CrossBatchMemory,
     Proxies,
@@ -17,10 +17,10 @@ from keras_dml.layers import (
 )
 from keras_dml.losses.registry import INPUTS
 from keras_dml.models.precision import dtype_policy
-from keras_dml.regularizers.proxy_repulsion import ProxyRepulsion
+from keras_dml.regularizers import ProxyRepulsion
 
 _REGULARIZERS = {
-    "centre_distance": CentreDistance,
+    "centre_distance": CenterDistance,
     "proxy_repulsion": ProxyRepulsion,
 }
 

@@ -2,12 +2,10 @@
 
 from typing import Any, NamedTuple
 
-import keras
-import numpy as np
 from keras import ops
 
-from keras_dml import distribute
-from keras_dml.ops.custom_gradient import custom_gradient
+from keras_dml.ops.gradients import custom_gradient
+from keras_dml.ops.reductions import rounding
 
 DISTANCES = ("cosine", "euclidean", "squared_euclidean")
 
@@ -31,15 +29,15 @@ class Pairs(NamedTuple):
     first_row: Any = 0
 
 
-def similarities(pairs: Pairs):
+def pair_similarities(pairs: Pairs):
     """Inner products `(rows, columns)`; cosines if the rows have length 1."""
     if pairs.references is pairs.embeddings:
-        return _products_with_themselves(pairs.embeddings)
+        return _gram_matrix(pairs.embeddings)
     return ops.matmul(pairs.embeddings, ops.transpose(pairs.references))
 
 
 @custom_gradient
-def _products_with_themselves(x):
+def _gram_matrix(x):
     """`x x^T`; one product makes the gradient, where two factors make two."""
 
     def gradient(upstream):
@@ -48,7 +46,7 @@ def _products_with_themselves(x):
     return ops.matmul(x, ops.transpose(x)), gradient
 
 
-def distances(pairs: Pairs, metric: str = "euclidean"):
+def pair_distances(pairs: Pairs, metric: str = "euclidean"):
     """Distance of every pair.
 
     Args:
@@ -60,7 +58,7 @@ def distances(pairs: Pairs, metric: str = "euclidean"):
         Tensor `(rows, columns)`. The Euclidean distance of vectors that are
         equal but for rounding is zero with the gradient zero.
     """
-    similarity = similarities(pairs)
+    similarity = pair_similarities(pairs)
     if metric == "cosine":
         return 1.0 - similarity
     lengths = (
@@ -99,59 +97,6 @@ def pair_masks(labels, reference_labels, first_row=0):
     positive = ops.logical_and(same, other)
     negative = ops.logical_and(ops.logical_not(same), other)
     return positive, negative
-
-
-def log_sum_exp(exponents, mask):
-    """`log sum_j exp(z_ij)` over the selected entries of a row; `0` if none."""
-    any_selected = ops.any(mask, axis=1)
-    # Without an entry the result would be -inf and its gradient NaN.
-    mask = ops.logical_or(mask, ops.logical_not(any_selected)[:, None])
-    nothing = ops.cast(float("-inf"), exponents.dtype)
-    result = ops.logsumexp(ops.where(mask, exponents, nothing), axis=1)
-    return ops.where(any_selected, result, ops.zeros_like(result))
-
-
-def masked_sum(x, mask):
-    """Sum of the selected entries of each row."""
-    return ops.sum(ops.where(mask, x, ops.zeros_like(x)), axis=1)
-
-
-def masked_max(x, mask):
-    """Largest of the selected entries of each row; `-inf` if there is none."""
-    return ops.max(ops.where(mask, x, ops.cast(float("-inf"), x.dtype)), axis=1)
-
-
-def masked_min(x, mask):
-    """Smallest of the selected entries of each row; `inf` if there is none."""
-    return -masked_max(-x, mask)
-
-
-def count(mask, dtype):
-    """Number of selected entries in each row, as a float."""
-    return ops.sum(ops.cast(mask, dtype), axis=1)
-
-
-def batch_mean(totals, counts):
-    """`sum_i t_i / sum_i n_i` over the rows of all replicas, `0` if `n` is.
-
-    Args:
-        totals: Float tensor `(rows,)`.
-        counts: Float tensor `(rows,)`, how many values each total sums up.
-
-    Returns:
-        Tensor `(rows,)`, the same value in every entry.
-    """
-    total = ops.sum(distribute.all_gather(totals))
-    number = ops.sum(distribute.all_gather(ops.stop_gradient(counts)))
-    mean = total / ops.maximum(number, ops.ones_like(number))
-    mean = ops.where(number > 0, mean, ops.zeros_like(mean))
-    return ops.broadcast_to(mean, ops.shape(totals))
-
-
-def rounding(x) -> float:
-    """What a sum of numbers around one may be off by, in the dtype of `x`."""
-    dtype = keras.backend.standardize_dtype(x.dtype)
-    return 8.0 * float(np.finfo(dtype).eps)
 
 
 @custom_gradient

@@ -1,12 +1,10 @@
-"""Rows of large weights, read and changed in place.
-
-An assignment of the whole weight would copy it at every step. Where TensorFlow
-is not the backend, it is what happens.
-"""
+"""Rows of matrices and of large weights, and the distinct ones of a vector."""
 
 from keras import ops
 
 from keras_dml import distribute
+
+NO_VALUE = 2**31 - 1
 
 
 def read_rows(variable, positions):
@@ -36,3 +34,53 @@ def add_rows(variable, positions, rows) -> None:
         variable.assign_add(added)
     else:
         value.scatter_nd_add(indices, rows)
+
+
+def entries(matrix, columns):
+    """The entry of every row in the column given for it.
+
+    Args:
+        matrix: Tensor `(rows, columns)`.
+        columns: Int32 tensor `(rows,)`.
+
+    Returns:
+        Tensor `(rows,)`.
+
+    Example:
+
+    >>> matrix = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> ops.convert_to_numpy(entries(matrix, np.array([1, 0])))
+    array([2., 3.])
+    """
+    # `ops.take_along_axis` copies the matrix.
+    rows = ops.arange(ops.shape(columns)[0], dtype=columns.dtype)
+    return ops.take(
+        ops.reshape(matrix, (-1,)), rows * matrix.shape[1] + columns
+    )
+
+
+def distinct(x):
+    """The values of `x` in ascending order, each of them once.
+
+    Args:
+        x: Integer tensor `(n,)` of values below `NO_VALUE`.
+
+    Returns:
+        Tensor of the shape and dtype of `x`, whose end is filled with
+        `NO_VALUE`, and the number of distinct values, an int32 scalar tensor.
+
+    Example:
+
+    >>> distinct(np.array([7, 2, 7], "int32"))
+    ([2, 7, 2147483647], 2)
+    """
+    ordered = ops.sort(x)
+    new = ops.concatenate(
+        [
+            ops.cast(ops.ones_like(ordered[:1]), "int32"),
+            ops.cast(ops.not_equal(ordered[1:], ordered[:-1]), "int32"),
+        ]
+    )
+    places = ops.cumsum(new) - 1
+    empty = ops.full_like(ordered, NO_VALUE)
+    return ops.scatter_update(empty, places[:, None], ordered), ops.sum(new)

@@ -1,14 +1,116 @@
-"""Similarities of embeddings and proxies, by the name of their metric."""
+"""Unit vectors and their similarities, among each other and with proxies."""
 
+import keras
 from keras import ops
 
-from keras_dml.ops.custom_gradient import custom_gradient
-from keras_dml.ops.unit_rows import products_with_unit_rows, unit_rows
+from keras_dml.ops.gradients import custom_gradient
+from keras_dml.ops.reductions import column_sums, log_one_plus_sum_exp, row_sums
 
 METRICS = ("cosine", "dot", "neg_squared_euclidean")
+BLOCKS = 8
+# Similarities of proxies with proxies that are held at a time, 64 MB.
+BLOCK_ENTRIES = 2**24
 
 
-def similarities(embeddings, proxies, metric="cosine", unit_proxies=True):
+def unit_rows(x, epsilon: float = 1e-12):
+    """Divides vectors by their length: `x / sqrt(max(sum(x**2), epsilon))`.
+
+    Unlike `keras.ops.normalize`, whose gradient at a zero vector is NaN, the
+    bound is inside the root: a zero vector stays zero and its gradient is
+    finite. Half precision is widened to float32 on the way, where the sum of
+    squares cannot overflow for entries up to `1e18`.
+
+    Args:
+        x: Float tensor, vectors along the last axis.
+        epsilon: Float, lower bound of the squared length. Defaults to
+            `1e-12`.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Example:
+
+    >>> ops.convert_to_numpy(unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    x = ops.convert_to_tensor(x)
+    wide = _widened(x)
+    squared = ops.sum(ops.square(wide), axis=-1, keepdims=True)
+    return ops.cast(wide * ops.rsqrt(ops.maximum(squared, epsilon)), x.dtype)
+
+
+def products_with_unit_rows(x, y, scale: float = 1.0, epsilon: float = 1e-12):
+    """`scale * x . u(y)` of every row `x` and every row `y`, `u = unit_rows`.
+
+    The same as `scale * ops.matmul(x, ops.transpose(unit_rows(y)))` for a
+    large `y`, such as the proxies of thousands of classes: `u(y)` and its
+    gradient, each as large as `y`, are never made. The products are scaled
+    instead.
+
+    Args:
+        x: Float tensor `(rows, dim)`.
+        y: Float tensor `(columns, dim)`.
+        scale: Float. Defaults to `1.0`.
+        epsilon: Float, see `unit_rows`. Defaults to `1e-12`.
+
+    Returns:
+        Tensor `(rows, columns)` of the dtype of `x`.
+
+    Example:
+
+    >>> x, y = np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [0.0, 0.0]])
+    >>> ops.convert_to_numpy(products_with_unit_rows(x, y))
+    array([[2.2, 0. ]])
+    """
+    x, y = ops.convert_to_tensor(x), ops.convert_to_tensor(y)
+    products = _scaled_products(scale, epsilon)
+    return ops.cast(products(_widened(x), _widened(y)), x.dtype)
+
+
+def _scaled_products(scale, epsilon):
+    @custom_gradient
+    def products(x, y):
+        squared = _squared_lengths(y)
+        inverse = ops.rsqrt(ops.maximum(squared, epsilon))
+        # XLA on a processor takes four times as long for `x y^T` with a large
+        # `y`. Scaling before the transposition keeps XLA from undoing it.
+        factor = scale * inverse
+        result = ops.transpose(
+            ops.matmul(y, ops.transpose(x)) * factor[:, None]
+        )
+
+        def gradient(upstream):
+            along = column_sums(upstream * result) * inverse
+            along = ops.where(squared > epsilon, along * inverse, 0.0)
+            scaled = upstream * factor
+            return (
+                ops.matmul(scaled, y),
+                ops.matmul(ops.transpose(scaled), x) - y * along[:, None],
+            )
+
+        return result, gradient
+
+    return products
+
+
+def _squared_lengths(y):
+    """In blocks, whose squares stay in the processor's cache."""
+    rows = y.shape[0]
+    size = max(1, -(-rows // BLOCKS))
+    return ops.concatenate(
+        [
+            row_sums(ops.square(y[start : start + size]))
+            for start in range(0, rows, size)
+        ]
+    )
+
+
+def _widened(x):
+    return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+
+
+def proxy_similarities(embeddings, proxies, metric="cosine", unit_proxies=True):
     """Similarity of every embedding `x` and every proxy `p`.
 
     With `u(v) = v / |v|` it is `u(x) . u(p)` for `"cosine"`, `x . u(p)` for
@@ -26,7 +128,8 @@ def similarities(embeddings, proxies, metric="cosine", unit_proxies=True):
 
     Example:
 
-    >>> ops.convert_to_numpy(similarities(np.eye(2), np.array([[3.0, 4.0]])))
+    >>> proxies = np.array([[3.0, 4.0]])
+    >>> ops.convert_to_numpy(proxy_similarities(np.eye(2), proxies))
     array([[0.6],
            [0.8]])
     """
@@ -43,3 +146,47 @@ def similarities(embeddings, proxies, metric="cosine", unit_proxies=True):
 @custom_gradient
 def _without_rounding_above_zero(x):
     return ops.minimum(x, 0.0), lambda upstream: upstream
+
+
+def mutual_repulsion(vectors, scale, margin):
+    """`1/C sum_c log(1 + sum_{k != c} exp(scale (v_c . v_k + margin)))`.
+
+    The products are made in blocks of rows, and made again in the backward
+    pass, so that memory grows with the number of vectors and not with its
+    square. Time grows with the square.
+
+    Args:
+        vectors: Float tensor `(C, dim)`, of a static number of rows.
+        scale: Float.
+        margin: Float.
+
+    Returns:
+        Scalar tensor of the dtype of `vectors`.
+
+    Example:
+
+    >>> float(mutual_repulsion(np.eye(2), scale=1.0, margin=0.0))  # log(2)
+    0.6931471805599453
+    """
+    vectors = ops.convert_to_tensor(vectors)
+    count = vectors.shape[0]
+    size = max(1, BLOCK_ENTRIES // count)
+
+    def sum_of_rows(rows, vectors, own):
+        products = ops.matmul(rows, ops.transpose(vectors))
+        others = ops.not_equal(own[:, None], ops.arange(count)[None, :])
+        return ops.sum(
+            log_one_plus_sum_exp(scale * (products + margin), others, axis=1)
+        )
+
+    if size < count:
+        sum_of_rows = keras.remat(sum_of_rows)
+    total = sum(
+        sum_of_rows(
+            vectors[start : start + size],
+            vectors,
+            ops.arange(start, min(start + size, count)),
+        )
+        for start in range(0, count, size)
+    )
+    return total / count

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_dml.ops.distinct import distinct
+from keras_dml.ops.rows import distinct
 from keras_dml.optimizers.checks import check_adam
 
 # A block of these stays in the processor's cache.

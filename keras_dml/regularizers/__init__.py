@@ -1,1 +1,5 @@
 """Regularizers of proxies."""
+
+from keras_dml.regularizers.proxies import CenterDistance, ProxyRepulsion
+
+__all__ = ["CenterDistance", "ProxyRepulsion"]

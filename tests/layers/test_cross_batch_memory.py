@@ -159,7 +159,7 @@ def test_a_reloaded_model_goes_on_with_its_memory(tmp_path):
         ({"loss": losses.NPair(), "size": 8}, "`loss`.*'n_pair'"),
         (
             {"loss": losses.LiftedStructure(form="pairs"), "size": 8},
-            "`loss`.*'lifted_structure'",
+            "`loss`.*'lifted'",
         ),
         ({"loss": losses.Softmax(), "size": 8}, "`loss`.*'softmax'"),
         ({"loss": losses.Triplet(), "size": 0}, "`size`.*size=0"),

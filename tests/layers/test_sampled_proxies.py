@@ -15,18 +15,18 @@ X = RNG.standard_normal((8, DIM)).astype("float32")
 # The loss, the arguments of the proxies, the scale of the logits.
 CASES = {
     "softmax": (losses.Softmax(), {"metric": "dot", "unit_proxies": False}, 1),
-    "normalized_softmax": (losses.NormalizedSoftmax(), {}, 10),
-    "proxy_nca": (losses.ProxyNCA(), {"metric": "neg_squared_euclidean"}, 5),
-    "proxy_nca_plus_plus": (
+    "norm_softmax": (losses.NormalizedSoftmax(), {}, 10),
+    "proxynca": (losses.ProxyNCA(), {"metric": "neg_squared_euclidean"}, 5),
+    "proxynca_pp": (
         losses.ProxyNCAPlusPlus(),
         {"metric": "neg_squared_euclidean"},
         5,
     ),
     "proxy_anchor": (losses.ProxyAnchor(), {}, None),
-    "arc_face": (losses.ArcFace(), {}, None),
-    "cos_face": (losses.CosFace(), {}, None),
+    "arcface": (losses.ArcFace(), {}, None),
+    "cosface": (losses.CosFace(), {}, None),
     "soft_triple": (losses.SoftTriple(), {"centres": 3}, None),
-    "sub_centre_arc_face": (losses.SubCentreArcFace(), {"centres": 2}, None),
+    "sub_center_arcface": (losses.SubCenterArcFace(), {"centres": 2}, None),
     "our_loss_2": (losses.OurLoss2(), {}, None),
     "weighted_sum": (
         losses.WeightedSum([losses.Softmax(), losses.ProxyNCA()]),

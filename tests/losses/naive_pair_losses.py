@@ -115,7 +115,7 @@ def n_pair(positive, negative, x, l2=0.02):
     return mean(values) + l2 * mean([row @ row for row in x])
 
 
-def lifted_structure(
+def lifted(
     positive,
     negative,
     x,
@@ -161,7 +161,7 @@ def lifted_structure(
     return mean(values)
 
 
-def sup_con(positive, negative, x, temperature=0.1):
+def supcon(positive, negative, x, temperature=0.1):
     x, values = unit(x), []
     for i in range(len(x)):
         p = [math.exp(x[i] @ x[j] / temperature) for j in columns(positive, i)]

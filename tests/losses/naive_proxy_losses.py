@@ -31,7 +31,7 @@ def cross_entropy(labels, logits):
     return np.array(values)
 
 
-def arc_face(
+def arcface(
     labels, similarities, margin=0.5, scale=64.0, straight_through=False
 ):
     """By the angle, which the library never computes."""
@@ -45,7 +45,7 @@ def arc_face(
     return cross_entropy(labels, scale * logits)
 
 
-def cos_face(labels, similarities, margin=0.35, scale=64.0):
+def cosface(labels, similarities, margin=0.35, scale=64.0):
     logits = similarities.copy()
     for i, label in enumerate(labels):
         logits[i, label] -= margin
@@ -59,11 +59,11 @@ def soft_triple(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
         centres = np.atleast_1d(similarities[i, c])
         shares = np.exp(gamma * centres)
         merged[i, c] = np.sum(shares / shares.sum() * centres)
-    return cos_face(labels, merged, margin, scale)
+    return cosface(labels, merged, margin, scale)
 
 
-def sub_centre_arc_face(labels, similarities, margin=0.5, scale=64.0):
-    return arc_face(labels, similarities.max(axis=2), margin, scale)
+def sub_center_arcface(labels, similarities, margin=0.5, scale=64.0):
+    return arcface(labels, similarities.max(axis=2), margin, scale)
 
 
 def mutual_repulsion(products, scale, margin):

@@ -52,13 +52,13 @@ CASES = {
     "margin": boundaries,
     "with_memory": memory,
     "proxy_isa": sample_aware(losses.ProxyISA()),
-    "proxy_nca_isa": sample_aware(losses.ProxyNCAISA()),
+    "proxynca_isa": sample_aware(losses.ProxyNCAISA()),
     "weighted_sum": no_layer,
 }
 EACH = pytest.mark.parametrize("case", CASES)
 # Training of the others has its tests beside their layers.
 TRAINED = pytest.mark.parametrize(
-    "case", ["margin", "proxy_nca_isa", "weighted_sum"]
+    "case", ["margin", "proxynca_isa", "weighted_sum"]
 )
 
 

@@ -6,9 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses
-from keras_dml.ops.distance_weighted_sampling import (
-    distance_weighted_negatives,
-)
+from keras_dml.ops.sampling import distance_weighted_negatives
 from tests.conformance import numerical_gradient, roundtrip
 from tests.losses import naive_pair_losses as naive
 

@@ -20,7 +20,7 @@ def test_sample_weights_are_those_of_rows():
     logits = RNG.standard_normal((2, 4)).astype("float32")
     loss = losses.OnSampledClasses(losses.Softmax(), reduction="sum")
     found = loss(labels, logits, sample_weight=np.array([0.0, 2.0]))
-    wanted = 2 * losses.softmax_cross_entropy(np.array([0]), logits[1:])[0]
+    wanted = 2 * losses.softmax_loss(np.array([0]), logits[1:])[0]
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 

@@ -64,10 +64,10 @@ for arguments in (
     CASES["lifted_structure_" + "_".join(map(str, arguments.values()))] = (
         losses.LiftedStructure,
         arguments,
-        functools.partial(naive.lifted_structure, **arguments),
+        functools.partial(naive.lifted, **arguments),
     )
 CASES["n_pair"] = (losses.NPair, {}, naive.n_pair)
-CASES["sup_con"] = (losses.SupCon, {}, naive.sup_con)
+CASES["supcon"] = (losses.SupCon, {}, naive.supcon)
 CASES["smooth_ap"] = (
     losses.SmoothAP,
     {"temperature": 0.1},

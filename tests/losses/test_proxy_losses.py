@@ -21,17 +21,17 @@ CASES = {
         1,
         naive.proxy_anchor,
     ),
-    "arc_face": (
+    "arcface": (
         losses.ArcFace,
         {"margin": 1.2, "scale": 8.0},
         1,
-        naive.arc_face,
+        naive.arcface,
     ),
-    "cos_face": (
+    "cosface": (
         losses.CosFace,
         {"margin": 0.1, "scale": 8.0},
         1,
-        naive.cos_face,
+        naive.cosface,
     ),
     "soft_triple": (
         losses.SoftTriple,
@@ -45,11 +45,11 @@ CASES = {
         1,
         naive.soft_triple,
     ),
-    "sub_centre_arc_face": (
-        losses.SubCentreArcFace,
+    "sub_center_arcface": (
+        losses.SubCenterArcFace,
         {"margin": 0.3, "scale": 8.0},
         3,
-        naive.sub_centre_arc_face,
+        naive.sub_center_arcface,
     ),
     "our_loss_1": (
         losses.OurLoss1,

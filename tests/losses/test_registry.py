@@ -1,7 +1,7 @@
 import keras
 import pytest
 
-from keras_dml import losses
+from keras_dml import former, losses, regularizers
 from keras_dml.errors import UsageError
 
 
@@ -17,8 +17,27 @@ def test_arguments_reach_the_loss():
 
 
 def test_an_unknown_name_is_refused_with_the_nearest():
-    with pytest.raises(UsageError, match="'proxynca'.*mean 'proxy_nca'"):
-        losses.get("proxynca")
+    with pytest.raises(UsageError, match="'proxyncaa'.*mean 'proxynca'"):
+        losses.get("proxyncaa")
+
+
+@pytest.mark.parametrize("name", former.LOSSES)
+def test_names_of_version_0_1_are_still_read(name):
+    assert type(losses.get(name)) is losses.LOSSES[former.LOSSES[name]]
+    assert losses.input_of(name) == losses.input_of(former.LOSSES[name])
+
+
+@pytest.mark.parametrize(
+    "name, cls",
+    [
+        ("CentreDistance", regularizers.CenterDistance),
+        ("SubCentreArcFace", losses.SubCenterArcFace),
+    ],
+)
+def test_classes_of_version_0_1_are_still_loaded(name, cls):
+    saved = keras.saving.serialize_keras_object(cls())
+    saved |= {"class_name": name, "registered_name": f"keras_dml>{name}"}
+    assert type(keras.saving.deserialize_keras_object(saved)) is cls
 
 
 def test_an_unknown_argument_is_refused_with_the_nearest():
@@ -53,7 +72,7 @@ def test_every_loss_says_what_it_takes(name):
 @pytest.mark.parametrize(
     "name, takes",
     [
-        ("normalized_softmax", "logits"),
+        ("norm_softmax", "logits"),
         ("proxy_anchor", "similarities"),
         ("proxy_isa", "weighted_similarities"),
         ("triplet", "embeddings"),

@@ -34,14 +34,14 @@ def test_a_model_trains_both_terms():
     proxies = layers.Proxies(
         3,
         centres=4,
-        regularizer=layers.CentreDistance(0.2),
+        regularizer=layers.CenterDistance(0.2),
         name="proxies",
     )
     model = keras.Model(x, proxies(x))
     model.compile("sgd", losses.SoftTriple())
     rows = RNG.standard_normal((4, 6)).astype("float32")
     expected = losses.SoftTriple()(LABELS, proxies(rows))
-    expected += layers.CentreDistance(0.2)(proxies.proxies)
+    expected += layers.CenterDistance(0.2)(proxies.proxies)
     np.testing.assert_allclose(
         model.evaluate(rows, LABELS, verbose=0), expected, rtol=1e-5
     )
@@ -51,7 +51,7 @@ def train():
     keras.utils.set_random_seed(0)
     x = keras.Input((6,))
     proxies = layers.Proxies(
-        3, centres=4, regularizer=layers.CentreDistance(5.0)
+        3, centres=4, regularizer=layers.CenterDistance(5.0)
     )
     model = keras.Model(x, proxies(x))
     model.compile(keras.optimizers.SGD(0.1), losses.SoftTriple())

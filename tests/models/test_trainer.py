@@ -181,7 +181,7 @@ def test_only_the_backbone_is_in_half_precision(half):
 @pytest.mark.parametrize(
     "name, cls, centres",
     [
-        ("centre_distance", layers.CentreDistance, 2),
+        ("centre_distance", layers.CenterDistance, 2),
         ("proxy_repulsion", losses.ProxyRepulsion, 1),
     ],
 )

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_dml.ops.class_sample import positions_in_sample, sample_classes
-from keras_dml.ops.distinct import NO_VALUE, distinct
+from keras_dml.ops.rows import NO_VALUE, distinct
+from keras_dml.ops.sampling import positions_in_sample, sample_classes
 from tests.conformance import to_numpy
 
 RNG = np.random.default_rng(0)

@@ -2,7 +2,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_dml.ops.custom_gradient import custom_gradient
+from keras_dml.ops.gradients import custom_gradient
 
 
 @custom_gradient

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_dml.ops import informativeness as i
+from keras_dml.ops import sample_aware as i
 
 
 def test_effective_number():

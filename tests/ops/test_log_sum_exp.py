@@ -1,7 +1,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_dml.ops.log_sum_exp import log_one_plus_sum_exp
+from keras_dml.ops.reductions import log_one_plus_sum_exp
 
 Z = np.random.default_rng(0).standard_normal((5, 4))
 MASK = np.random.default_rng(1).uniform(size=(5, 4)) < 0.5

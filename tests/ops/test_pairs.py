@@ -1,7 +1,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_dml.ops.pairs import Pairs, similarities
+from keras_dml.ops.pairs import Pairs, pair_similarities
 
 RNG = np.random.default_rng(0)
 
@@ -14,7 +14,7 @@ def test_rows_against_themselves_have_the_gradient_of_both_sides():
         with tf.GradientTape() as tape:
             tape.watch(rows)
             pairs = Pairs(rows, copy(rows), None, None)
-            value = tf.reduce_sum(weights * similarities(pairs))
+            value = tf.reduce_sum(weights * pair_similarities(pairs))
         np.testing.assert_allclose(value, np.sum(weights * (x @ x.T)))
         gradients.append(tape.gradient(value, rows))
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-12)

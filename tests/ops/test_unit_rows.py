@@ -3,8 +3,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_dml.ops import unit_rows
-from keras_dml.ops.unit_rows import products_with_unit_rows
+from keras_dml.ops.similarities import products_with_unit_rows, unit_rows
 from tests.conformance import to_numpy
 
 

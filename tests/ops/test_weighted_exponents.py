@@ -2,11 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_dml.ops.weighted_exponents import (
-    entries,
-    join_exponents,
-    split_exponents,
-)
+from keras_dml.ops.rows import entries
+from keras_dml.ops.sample_aware import join_exponents, split_exponents
 from tests.conformance import numerical_gradient
 from tests.losses import naive_weighted_exponents as naive
 

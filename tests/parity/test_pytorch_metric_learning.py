@@ -8,8 +8,8 @@ import tensorflow as tf
 from keras import ops
 
 from keras_dml import losses
-from keras_dml.ops import unit_rows
-from keras_dml.ops.pairs import Pairs, distances
+from keras_dml.ops.pairs import Pairs, pair_distances
+from keras_dml.ops.similarities import unit_rows
 from tests.parity.batches import batches, load
 
 KEPT = load(Path(__file__).parent, "pytorch_metric_learning.npz")
@@ -61,7 +61,7 @@ def margin(labels, x):
     boundary = ops.full((len(labels),), 1.2, dtype="float64")
     return ops.mean(
         losses.margin_loss(
-            distances(Pairs(rows, rows, positive, negative)),
+            pair_distances(Pairs(rows, rows, positive, negative)),
             positive,
             negative,
             boundary,

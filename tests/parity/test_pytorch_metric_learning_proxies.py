@@ -52,7 +52,7 @@ OURS = {
     ),
     "cos_face": (losses.CosFace, {}, "cosine", 1, 1.0),
     "sub_center_arc_face": (
-        losses.SubCentreArcFace,
+        losses.SubCenterArcFace,
         {"margin": math.radians(28.6)},
         "cosine",
         3,
@@ -70,7 +70,7 @@ def ours(name, labels, x):
     cls, arguments, metric, centres, scale = OURS[name]
     regularizer = None
     if name.endswith("regularized"):
-        regularizer = layers.CentreDistance(0.2)
+        regularizer = layers.CenterDistance(0.2)
     layer = layers.Proxies(
         CLASSES, metric, centres, regularizer=regularizer, dtype="float64"
     )

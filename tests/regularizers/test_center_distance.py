@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_dml.layers import CentreDistance, Proxies
+from keras_dml.layers import CenterDistance, Proxies
 from tests.conformance import numerical_gradient, roundtrip
 
 W = np.random.default_rng(0).standard_normal((3, 4, 5))
@@ -17,14 +17,14 @@ def test_against_loops():
             for t in range(s):
                 total += np.sqrt(2 + 1e-5 - 2 * unit[c, s] @ unit[c, t])
     expected = 0.7 * total / (3 * 4 * 3)
-    np.testing.assert_allclose(CentreDistance(0.7)(W), expected, rtol=1e-10)
+    np.testing.assert_allclose(CenterDistance(0.7)(W), expected, rtol=1e-10)
 
 
 def test_gradient_against_differences():
     w = tf.Variable(W)
     with tf.GradientTape() as tape:
-        value = CentreDistance()(w)
-    expected = numerical_gradient(lambda w: float(CentreDistance()(w)), W)
+        value = CenterDistance()(w)
+    expected = numerical_gradient(lambda w: float(CenterDistance()(w)), W)
     np.testing.assert_allclose(tape.gradient(value, w), expected, atol=1e-8)
 
 
@@ -32,32 +32,32 @@ def test_gradient_against_differences():
 def test_equal_and_zero_centres_are_finite(size):
     w = tf.Variable(np.full((2, 3, 4), size, "float32"))
     with tf.GradientTape() as tape:
-        value = CentreDistance()(w)
+        value = CenterDistance()(w)
     assert np.isfinite(value)
     assert np.isfinite(tape.gradient(value, w)).all()
 
 
 def test_roundtrip_alone_and_in_a_layer():
-    roundtrip(CentreDistance(0.3))
-    layer = Proxies(3, centres=2, regularizer=CentreDistance(0.3))
+    roundtrip(CenterDistance(0.3))
+    layer = Proxies(3, centres=2, regularizer=CenterDistance(0.3))
     assert roundtrip(layer).regularizer.strength == 0.3
 
 
 def test_is_a_loss_of_the_layer():
     x = keras.Input((5,))
-    layer = Proxies(3, centres=4, regularizer=CentreDistance(0.3))
+    layer = Proxies(3, centres=4, regularizer=CenterDistance(0.3))
     model = keras.Model(x, layer(x))
     (value,) = model.losses
-    np.testing.assert_allclose(value, CentreDistance(0.3)(layer.proxies))
+    np.testing.assert_allclose(value, CenterDistance(0.3)(layer.proxies))
 
 
 @pytest.mark.parametrize("strength", [-1.0, float("nan")])
 def test_strength_is_checked(strength):
     with pytest.raises(ValueError, match=f"`strength`.*strength={strength}"):
-        CentreDistance(strength)
+        CenterDistance(strength)
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (3, 1, 5)])
 def test_needs_centres(shape):
     with pytest.raises(ValueError, match=r"two centres.*shape \(3,"):
-        CentreDistance()(np.ones(shape))
+        CenterDistance()(np.ones(shape))

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses
-from keras_dml.regularizers import proxy_repulsion
+from keras_dml.ops import similarities
 from tests.conformance import numerical_gradient, roundtrip
 from tests.losses import naive_proxy_losses as naive
 
@@ -34,7 +34,7 @@ def test_against_loops():
 @pytest.mark.parametrize("jit_compile", [None, False, True])
 def test_blocks_do_not_matter(entries, jit_compile, monkeypatch):
     expected = value_and_gradient(P)
-    monkeypatch.setattr(proxy_repulsion, "BLOCK_ENTRIES", entries)
+    monkeypatch.setattr(similarities, "BLOCK_ENTRIES", entries)
     function = value_and_gradient
     if jit_compile is not None:
         function = tf.function(function, jit_compile=jit_compile)

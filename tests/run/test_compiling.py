@@ -35,7 +35,7 @@ def test_one_term_is_the_loss_itself():
 def test_several_terms_are_summed():
     terms = [
         LossConfig(name="softmax"),
-        LossConfig(name="proxy_nca", weight=0.5),
+        LossConfig(name="proxynca", weight=0.5),
     ]
     built = build_loss(terms)
     assert type(built) is losses.WeightedSum
@@ -95,7 +95,7 @@ def test_the_circle_of_keras_is_refused_on_several_devices():
 def test_sampled_classes_need_the_loss_that_knows_their_columns():
     terms = [
         LossConfig(name="softmax", sampled=True),
-        LossConfig(name="proxy_nca", weight=0.5, sampled=True),
+        LossConfig(name="proxynca", weight=0.5, sampled=True),
     ]
     built = build_loss(terms)
     assert type(built) is losses.OnSampledClasses

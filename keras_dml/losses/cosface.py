@@ -3,16 +3,13 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.losses.softmax import margin_cross_entropy
 
 
-def cos_face_loss(labels, similarities, margin=0.35, scale=64.0):
+def cosface_loss(labels, similarities, margin=0.35, scale=64.0):
     """Cross-entropy of `scale * (s_c - margin [c = y])` for every row.
 
     Args:
@@ -26,7 +23,7 @@ def cos_face_loss(labels, similarities, margin=0.35, scale=64.0):
 
     Example:
 
-    >>> loss = cos_face_loss(np.array([0]), np.eye(2)[:1], 0.0, scale=1.0)
+    >>> loss = cosface_loss(np.array([0]), np.eye(2)[:1], 0.0, scale=1.0)
     >>> float(loss[0])  # log(1 + exp(-1))
     0.31326168751822286
     """
@@ -52,7 +49,7 @@ class CosFace(LogitsLoss):
         scale: Positive float, `s`. Defaults to `64.0`.
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String. Defaults to `"cos_face"`.
+        name: String. Defaults to `"cosface"`.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`.
 
@@ -79,7 +76,7 @@ class CosFace(LogitsLoss):
         margin=0.35,
         scale=64.0,
         reduction="sum_over_batch_size",
-        name="cos_face",
+        name="cosface",
         dtype=None,
     ):
         super().__init__(
@@ -89,7 +86,7 @@ class CosFace(LogitsLoss):
         self.scale = positive_number("scale", scale)
 
     def logits_loss(self, labels, logits):
-        return cos_face_loss(labels, logits, self.margin, self.scale)
+        return cosface_loss(labels, logits, self.margin, self.scale)
 
     def get_config(self):
         config = super().get_config()

@@ -86,7 +86,7 @@ def test_needs_two_classes():
 
 
 def test_another_shape_is_refused():
-    message = r"'proxy_nca_isa' must be the output of.*\(6, 4\)"
+    message = r"'proxynca_isa' must be the output of.*\(6, 4\)"
     with pytest.raises(ValueError, match=message):
         losses.ProxyNCAISA()(LABELS, np.ones((6, 4), "float32"))
 

@@ -3,18 +3,14 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import full_precision, positive_number
+from keras_dml.checks import positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import (
-    batch_mean,
-    count,
-    log_sum_exp,
-    masked_sum,
-    similarities,
-)
+from keras_dml.ops.pairs import pair_similarities
+from keras_dml.ops.reductions import batch_mean, count, log_sum_exp, masked_sum
 
 
-def sup_con_loss(logits, positive, negative):
+def supcon_loss(logits, positive, negative):
     """`log sum_{P_i and N_i} exp(z_ij) - mean_{P_i} z_ij` for every row.
 
     Args:
@@ -31,7 +27,7 @@ def sup_con_loss(logits, positive, negative):
     >>> logits = np.zeros((1, 5))
     >>> positive = np.array([[False, True, True, False, False]])
     >>> negative = np.array([[False, False, False, True, True]])
-    >>> float(sup_con_loss(logits, positive, negative)[0])  # log(4)
+    >>> float(supcon_loss(logits, positive, negative)[0])  # log(4)
     1.3862943611198906
     """
     number = count(positive, logits.dtype)
@@ -62,7 +58,7 @@ class SupCon(PairLoss):
             Defaults to `True`.
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String. Defaults to `"sup_con"`.
+        name: String. Defaults to `"supcon"`.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`.
 
@@ -84,7 +80,7 @@ class SupCon(PairLoss):
         temperature=0.1,
         normalize=True,
         reduction="sum_over_batch_size",
-        name="sup_con",
+        name="supcon",
         dtype=None,
     ):
         super().__init__(
@@ -94,8 +90,8 @@ class SupCon(PairLoss):
         self.normalize = normalize
 
     def pair_loss(self, pairs):
-        logits = similarities(pairs) / self.temperature
-        values = sup_con_loss(logits, pairs.positive, pairs.negative)
+        logits = pair_similarities(pairs) / self.temperature
+        values = supcon_loss(logits, pairs.positive, pairs.negative)
         return batch_mean(
             values, ops.cast(ops.any(pairs.positive, axis=1), values.dtype)
         )

@@ -4,7 +4,7 @@ import keras
 
 from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.losses.softmax import softmax_cross_entropy
+from keras_dml.losses.softmax import softmax_loss
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -19,7 +19,7 @@ class NormalizedSoftmax(LogitsLoss):
     Args:
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String. Defaults to `"normalized_softmax"`.
+        name: String. Defaults to `"norm_softmax"`.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`.
 
@@ -40,7 +40,7 @@ class NormalizedSoftmax(LogitsLoss):
     def __init__(
         self,
         reduction="sum_over_batch_size",
-        name="normalized_softmax",
+        name="norm_softmax",
         dtype=None,
     ):
         super().__init__(
@@ -48,4 +48,4 @@ class NormalizedSoftmax(LogitsLoss):
         )
 
     def logits_loss(self, labels, logits):
-        return softmax_cross_entropy(labels, logits)
+        return softmax_loss(labels, logits)

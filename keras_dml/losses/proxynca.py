@@ -7,7 +7,7 @@ from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
 
 
-def proxy_nca_loss(labels, logits):
+def proxynca_loss(labels, logits):
     """`-z_y + log sum_{c != y} exp(z_c)` for every row.
 
     Args:
@@ -23,7 +23,7 @@ def proxy_nca_loss(labels, logits):
     Example:
 
     >>> logits = np.array([[2.0, 0.0, 0.0]])
-    >>> float(proxy_nca_loss(np.array([0]), logits)[0])  # log(2) - 2
+    >>> float(proxynca_loss(np.array([0]), logits)[0])  # log(2) - 2
     -1.3068528194400546
     """
     logits = ops.convert_to_tensor(logits)
@@ -57,7 +57,7 @@ class ProxyNCA(LogitsLoss):
     Args:
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String. Defaults to `"proxy_nca"`.
+        name: String. Defaults to `"proxynca"`.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`.
 
@@ -77,11 +77,11 @@ class ProxyNCA(LogitsLoss):
     """
 
     def __init__(
-        self, reduction="sum_over_batch_size", name="proxy_nca", dtype=None
+        self, reduction="sum_over_batch_size", name="proxynca", dtype=None
     ):
         super().__init__(
             name=name, reduction=reduction, dtype=full_precision(dtype)
         )
 
     def logits_loss(self, labels, logits):
-        return proxy_nca_loss(labels, logits)
+        return proxynca_loss(labels, logits)

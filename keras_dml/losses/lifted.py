@@ -4,27 +4,23 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import (
+from keras_dml.ops.pairs import pair_distances, pair_similarities
+from keras_dml.ops.reductions import (
     batch_mean,
     count,
-    distances,
     log_sum_exp,
     masked_max,
     masked_min,
     masked_sum,
-    similarities,
 )
 
 FORMS = ("similarity", "distance", "pairs")
 
 
-def lifted_structure_loss(
+def lifted_loss(
     similarity,
     positive,
     negative,
@@ -56,7 +52,7 @@ def lifted_structure_loss(
     >>> similarity = np.array([[1.0, 0.5, 0.25]])
     >>> positive = np.array([[False, True, False]])
     >>> negative = np.array([[False, False, True]])
-    >>> float(lifted_structure_loss(similarity, positive, negative)[0])
+    >>> float(lifted_loss(similarity, positive, negative)[0])
     0.25
     """
     if mining_margin is not None:
@@ -144,7 +140,7 @@ class LiftedStructure(PairLoss):
             Defaults to `True`.
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String. Defaults to `"lifted_structure"`.
+        name: String. Defaults to `"lifted"`.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`.
 
@@ -175,7 +171,7 @@ class LiftedStructure(PairLoss):
         mining_margin=None,
         normalize=True,
         reduction="sum_over_batch_size",
-        name="lifted_structure",
+        name="lifted",
         dtype=None,
     ):
         super().__init__(
@@ -208,14 +204,17 @@ class LiftedStructure(PairLoss):
     def pair_loss(self, pairs):
         if self.form == "pairs":
             return lifted_pairs_loss(
-                distances(pairs), pairs.positive, pairs.negative, self.margin
+                pair_distances(pairs),
+                pairs.positive,
+                pairs.negative,
+                self.margin,
             )
         similarity = (
-            similarities(pairs)
+            pair_similarities(pairs)
             if self.form == "similarity"
-            else -distances(pairs)
+            else -pair_distances(pairs)
         )
-        return lifted_structure_loss(
+        return lifted_loss(
             similarity,
             pairs.positive,
             pairs.negative,

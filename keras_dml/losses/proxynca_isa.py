@@ -5,11 +5,11 @@ from keras import ops
 
 from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.ops.weighted_exponents import split_exponents
+from keras_dml.ops.sample_aware import split_exponents
 
 
-def proxy_nca_isa_loss(labels, exponents):
-    """`proxy_nca_loss` of logits that are multiplied by weights.
+def proxynca_isa_loss(labels, exponents):
+    """`proxynca_loss` of logits that are multiplied by weights.
 
     Args:
         labels: Integer tensor `(batch,)`; the exponents know which column is
@@ -26,11 +26,11 @@ def proxy_nca_isa_loss(labels, exponents):
     Example:
 
     >>> exponents = np.array([[[-np.inf, 0.0, 0.0, -6.0, 0.5, 2.0]]])
-    >>> float(proxy_nca_isa_loss(np.array([0]), exponents)[0])  # log(2) - 6
+    >>> float(proxynca_isa_loss(np.array([0]), exponents)[0])  # log(2) - 6
     -5.306852819440055
     """
     del labels
-    parts = split_exponents(ops.convert_to_tensor(exponents), "proxy_nca_isa")
+    parts = split_exponents(ops.convert_to_tensor(exponents), "proxynca_isa")
     if parts.num_classes < 2:
         raise ValueError(
             "`SampleAwareProxies` must have at least two classes: without a "
@@ -61,7 +61,7 @@ class ProxyNCAISA(LogitsLoss):
     Args:
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String. Defaults to `"proxy_nca_isa"`.
+        name: String. Defaults to `"proxynca_isa"`.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`.
 
@@ -86,11 +86,11 @@ class ProxyNCAISA(LogitsLoss):
     takes_centres = True
 
     def __init__(
-        self, reduction="sum_over_batch_size", name="proxy_nca_isa", dtype=None
+        self, reduction="sum_over_batch_size", name="proxynca_isa", dtype=None
     ):
         super().__init__(
             name=name, reduction=reduction, dtype=full_precision(dtype)
         )
 
     def logits_loss(self, labels, logits):
-        return proxy_nca_isa_loss(labels, logits)
+        return proxynca_isa_loss(labels, logits)

@@ -4,7 +4,7 @@ import keras
 
 from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.losses.softmax import softmax_cross_entropy
+from keras_dml.losses.softmax import softmax_loss
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -21,7 +21,7 @@ class ProxyNCAPlusPlus(LogitsLoss):
     Args:
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String. Defaults to `"proxy_nca_plus_plus"`.
+        name: String. Defaults to `"proxynca_pp"`.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`.
 
@@ -41,7 +41,7 @@ class ProxyNCAPlusPlus(LogitsLoss):
     def __init__(
         self,
         reduction="sum_over_batch_size",
-        name="proxy_nca_plus_plus",
+        name="proxynca_pp",
         dtype=None,
     ):
         super().__init__(
@@ -49,4 +49,4 @@ class ProxyNCAPlusPlus(LogitsLoss):
         )
 
     def logits_loss(self, labels, logits):
-        return softmax_cross_entropy(labels, logits)
+        return softmax_loss(labels, logits)

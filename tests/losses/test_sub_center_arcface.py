@@ -9,7 +9,7 @@ COSINES = np.random.default_rng(0).uniform(-0.9, 0.9, (4, 3, 5))
 
 def test_is_arc_face_on_the_nearest_centre():
     np.testing.assert_allclose(
-        losses.SubCentreArcFace(dtype="float64")(LABELS, COSINES),
+        losses.SubCenterArcFace(dtype="float64")(LABELS, COSINES),
         losses.ArcFace(dtype="float64")(LABELS, COSINES.max(axis=2)),
         rtol=1e-12,
     )
@@ -17,7 +17,7 @@ def test_is_arc_face_on_the_nearest_centre():
 
 def test_only_the_nearest_centre_of_a_class_moves():
     cosines = tf.constant(COSINES)
-    loss = losses.SubCentreArcFace(scale=4.0, dtype="float64")
+    loss = losses.SubCenterArcFace(scale=4.0, dtype="float64")
     with tf.GradientTape() as tape:
         tape.watch(cosines)
         value = loss(LABELS, cosines)

@@ -5,16 +5,13 @@ import math
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import (
-    finite_number,
-    full_precision,
-    positive_number,
-)
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.losses.softmax import margin_cross_entropy
 
 
-def arc_face_loss(
+def arcface_loss(
     labels, similarities, margin=0.5, scale=64.0, straight_through=False
 ):
     """Cross-entropy of `scale * cos(theta_c + margin [c = y])` for every row.
@@ -36,7 +33,7 @@ def arc_face_loss(
     Example:
 
     >>> cosines = np.array([[1.0, 0.0]])
-    >>> loss = arc_face_loss(np.array([0]), cosines, margin=0.0, scale=1.0)
+    >>> loss = arcface_loss(np.array([0]), cosines, margin=0.0, scale=1.0)
     >>> float(loss[0])  # log(1 + exp(-1))
     0.31326168751822286
     """
@@ -116,7 +113,7 @@ class ArcFace(LogitsLoss):
             value is the same. Defaults to `False`, the true gradient.
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String. Defaults to `"arc_face"`.
+        name: String. Defaults to `"arcface"`.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`.
 
@@ -144,7 +141,7 @@ class ArcFace(LogitsLoss):
         scale=64.0,
         straight_through=False,
         reduction="sum_over_batch_size",
-        name="arc_face",
+        name="arcface",
         dtype=None,
     ):
         super().__init__(
@@ -155,7 +152,7 @@ class ArcFace(LogitsLoss):
         self.straight_through = straight_through
 
     def logits_loss(self, labels, logits):
-        return arc_face_loss(
+        return arcface_loss(
             labels, logits, self.margin, self.scale, self.straight_through
         )
 

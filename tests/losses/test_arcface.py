@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import losses
-from keras_dml.losses.arc_face import cosine_of_larger_angle
+from keras_dml.losses.arcface import cosine_of_larger_angle
 
 RNG = np.random.default_rng(0)
 LABELS = np.array([0, 2, 1, 1], "int32")

@@ -3,13 +3,15 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.arc_face import angle, arc_face_loss
-from keras_dml.losses.checks import full_precision, positive_number
+from keras_dml.checks import positive_number
+from keras_dml.former import formerly
+from keras_dml.losses.arcface import angle, arcface_loss
+from keras_dml.losses.checks import full_precision
 from keras_dml.losses.logits_loss import LogitsLoss
 
 
-def sub_centre_arc_face_loss(labels, similarities, margin=0.5, scale=64.0):
-    """`arc_face_loss` on the cosine to the nearest centre of each class.
+def sub_center_arcface_loss(labels, similarities, margin=0.5, scale=64.0):
+    """`arcface_loss` on the cosine to the nearest centre of each class.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -24,18 +26,19 @@ def sub_centre_arc_face_loss(labels, similarities, margin=0.5, scale=64.0):
     Example:
 
     >>> cosines = np.array([[[0.2, 1.0], [0.0, -0.3]]])
-    >>> loss = sub_centre_arc_face_loss(np.array([0]), cosines, 0.0, scale=1.0)
+    >>> loss = sub_center_arcface_loss(np.array([0]), cosines, 0.0, scale=1.0)
     >>> float(loss[0])  # log(1 + exp(-1))
     0.31326168751822286
     """
     similarities = ops.convert_to_tensor(similarities)
     if len(similarities.shape) == 3:
         similarities = ops.max(similarities, axis=-1)
-    return arc_face_loss(labels, similarities, margin, scale)
+    return arcface_loss(labels, similarities, margin, scale)
 
 
+@formerly("SubCentreArcFace")
 @keras.saving.register_keras_serializable(package="keras_dml")
-class SubCentreArcFace(LogitsLoss):
+class SubCenterArcFace(LogitsLoss):
     """Sub-centre ArcFace: ArcFace on the nearest centre of each class.
 
     `L = ArcFace(max_k cos(theta_ck))` with the angles `theta_ck` of the row
@@ -48,7 +51,7 @@ class SubCentreArcFace(LogitsLoss):
         scale: Positive float. Defaults to `64.0`.
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String. Defaults to `"sub_centre_arc_face"`.
+        name: String. Defaults to `"sub_center_arcface"`.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`.
 
@@ -60,7 +63,7 @@ class SubCentreArcFace(LogitsLoss):
     ```python
     centres = Proxies(num_classes=98, centres=3, name="proxies")
     model = keras.Model(images, centres(embedding))
-    model.compile("adam", loss=SubCentreArcFace())
+    model.compile("adam", loss=SubCenterArcFace())
     ```
 
     Reference:
@@ -76,7 +79,7 @@ class SubCentreArcFace(LogitsLoss):
         margin=0.5,
         scale=64.0,
         reduction="sum_over_batch_size",
-        name="sub_centre_arc_face",
+        name="sub_center_arcface",
         dtype=None,
     ):
         super().__init__(
@@ -86,7 +89,7 @@ class SubCentreArcFace(LogitsLoss):
         self.scale = positive_number("scale", scale)
 
     def logits_loss(self, labels, logits):
-        return sub_centre_arc_face_loss(labels, logits, self.margin, self.scale)
+        return sub_center_arcface_loss(labels, logits, self.margin, self.scale)
 
     def get_config(self):
         config = super().get_config()

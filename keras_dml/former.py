@@ -1,0 +1,39 @@
+"""Names of version 0.1, which old files still hold, and what they are now."""
+
+# The `name` of a loss in a `config.yaml`.
+LOSSES = {
+    "arc_face": "arcface",
+    "cos_face": "cosface",
+    "lifted_structure": "lifted",
+    "normalized_softmax": "norm_softmax",
+    "proxy_nca": "proxynca",
+    "proxy_nca_isa": "proxynca_isa",
+    "proxy_nca_plus_plus": "proxynca_pp",
+    "sub_centre_arc_face": "sub_center_arcface",
+    "sup_con": "supcon",
+}
+
+
+def formerly(*names: str):
+    """Lets Keras load a class by the names that it was once registered under.
+
+    Args:
+        *names: Class names of version 0.1, without the package.
+
+    Example:
+
+    ```python
+    @formerly("CentreDistance")
+    @keras.saving.register_keras_serializable(package="keras_dml")
+    class CenterDistance(keras.regularizers.Regularizer): ...
+    ```
+    """
+
+    import keras
+
+    def register(cls):
+        for name in names:
+            keras.saving.get_custom_objects()[f"keras_dml>{name}"] = cls
+        return cls
+
+    return register

@@ -1,0 +1,136 @@
+"""Sums, maxima and means: masked, stable, over all replicas."""
+
+from collections.abc import Callable
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_dml import distribute
+from keras_dml.ops.gradients import custom_gradient
+
+
+def log_one_plus_sum_exp(exponents, mask, axis: int):
+    """`log(1 + sum_i exp(z_i))` over the entries `z` that `mask` selects.
+
+    It is the soft form of `max(0, max_i z_i)`: zero where nothing is selected,
+    and never an overflow. Gradients are finite everywhere.
+
+    Args:
+        exponents: Float tensor.
+        mask: Boolean tensor that broadcasts to the shape of `exponents`.
+        axis: Integer, the axis to sum over.
+
+    Returns:
+        Tensor without the axis, of the dtype of `exponents`.
+
+    Example:
+
+    >>> z = np.array([[0.0, 1000.0], [0.0, 5.0]])
+    >>> mask = np.array([[True, True], [False, False]])
+    >>> ops.convert_to_numpy(log_one_plus_sum_exp(z, mask, axis=1))
+    array([1000.,    0.])
+    """
+
+    @custom_gradient
+    def soft_maximum(exponents):
+        nothing = ops.cast(float("-inf"), exponents.dtype)
+        exponents = ops.where(mask, exponents, nothing)
+        largest = ops.max(exponents, axis=axis, keepdims=True)
+        largest = ops.maximum(largest, 0.0)
+        exponentials = ops.exp(exponents - largest)
+        total = ops.sum(exponentials, axis=axis, keepdims=True)
+
+        def gradient(upstream):
+            share = ops.expand_dims(upstream, axis) / (
+                ops.exp(-largest) + total
+            )
+            return exponentials * share
+
+        result = largest + ops.log1p(ops.expm1(-largest) + total)
+        return ops.squeeze(result, axis=axis), gradient
+
+    return soft_maximum(ops.convert_to_tensor(exponents))
+
+
+def log_sum_exp(exponents, mask):
+    """`log sum_j exp(z_ij)` over the selected entries of a row; `0` if none."""
+    any_selected = ops.any(mask, axis=1)
+    # Without an entry the result would be -inf and its gradient NaN.
+    mask = ops.logical_or(mask, ops.logical_not(any_selected)[:, None])
+    nothing = ops.cast(float("-inf"), exponents.dtype)
+    result = ops.logsumexp(ops.where(mask, exponents, nothing), axis=1)
+    return ops.where(any_selected, result, ops.zeros_like(result))
+
+
+def masked_sum(x, mask):
+    """Sum of the selected entries of each row."""
+    return ops.sum(ops.where(mask, x, ops.zeros_like(x)), axis=1)
+
+
+def masked_max(x, mask):
+    """Largest of the selected entries of each row; `-inf` if there is none."""
+    return ops.max(ops.where(mask, x, ops.cast(float("-inf"), x.dtype)), axis=1)
+
+
+def masked_min(x, mask):
+    """Smallest of the selected entries of each row; `inf` if there is none."""
+    return -masked_max(-x, mask)
+
+
+def count(mask, dtype):
+    """Number of selected entries in each row, as a float."""
+    return ops.sum(ops.cast(mask, dtype), axis=1)
+
+
+def batch_mean(totals, counts):
+    """`sum_i t_i / sum_i n_i` over the rows of all replicas, `0` if `n` is.
+
+    Args:
+        totals: Float tensor `(rows,)`.
+        counts: Float tensor `(rows,)`, how many values each total sums up.
+
+    Returns:
+        Tensor `(rows,)`, the same value in every entry.
+    """
+    total = ops.sum(distribute.all_gather(totals))
+    number = ops.sum(distribute.all_gather(ops.stop_gradient(counts)))
+    mean = total / ops.maximum(number, ops.ones_like(number))
+    mean = ops.where(number > 0, mean, ops.zeros_like(mean))
+    return ops.broadcast_to(mean, ops.shape(totals))
+
+
+def rounding(x) -> float:
+    """What a sum of numbers around one may be off by, in the dtype of `x`."""
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    return 8.0 * float(np.finfo(dtype).eps)
+
+
+def over_replicas(reduce: Callable, x):
+    """Reduces the values that each replica has into one for all of them.
+
+    Args:
+        reduce: Function with an `axis`, such as `ops.sum` or `ops.max`.
+        x: Float tensor, what the rows of this replica reduce to.
+
+    Returns:
+        Tensor of the shape of `x`, the same on every replica.
+
+    Example:
+
+    >>> ops.convert_to_numpy(over_replicas(ops.max, np.array([1.0, 2.0])))
+    array([1., 2.])
+    """
+    return reduce(distribute.all_gather(x[None]), axis=0)
+
+
+def row_sums(x):
+    """`ops.sum(x, axis=1)` of a float matrix, as a product."""
+    ones = ops.ones((ops.shape(x)[1], 1), dtype=x.dtype)
+    return ops.matmul(x, ones)[:, 0]
+
+
+def column_sums(x):
+    """`ops.sum(x, axis=0)` of a float matrix, as a product."""
+    ones = ops.ones((1, ops.shape(x)[0]), dtype=x.dtype)
+    return ops.matmul(ones, x)[0]

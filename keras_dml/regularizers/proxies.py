@@ -1,0 +1,112 @@
+"""Regularizers of proxies: apart from other classes, together within one."""
+
+import keras
+from keras import ops
+
+from keras_dml.checks import finite_number, positive_number
+from keras_dml.former import formerly
+from keras_dml.ops.similarities import mutual_repulsion, unit_rows
+
+
+@formerly("CentreDistance")
+@keras.saving.register_keras_serializable(package="keras_dml")
+class CenterDistance(keras.regularizers.Regularizer):
+    """Regularizer that draws the centres of a class together.
+
+    `strength / (C K (K - 1)) sum_c sum_{s < t} |u(w_cs) - u(w_ct)|`
+
+    for `K` centres `w` of each of `C` classes, `u(v) = v / |v|`. The distance
+    is `sqrt(2 - 2 u . u + 1e-5)`, whose gradient is finite at equal centres.
+    Give it to `Proxies` as `regularizer`.
+
+    Args:
+        strength: Float, `tau`. Defaults to `0.2`.
+
+    Raises:
+        ValueError: If `strength` is negative, or the weight has no centres.
+
+    Example:
+
+    ```python
+    proxies = Proxies(98, centres=10, regularizer=CenterDistance(0.2))
+    ```
+
+    Reference:
+        Qian et al., "SoftTriple Loss: Deep Metric Learning Without Triplet
+        Sampling", 2019, equation 8 (the divisor is the authors' code's).
+    """
+
+    def __init__(self, strength=0.2):
+        if not strength >= 0:
+            raise ValueError(
+                "`strength` must be a number of at least zero. "
+                f"Received: strength={strength!r}"
+            )
+        self.strength = float(strength)
+
+    def __call__(self, x):
+        if len(x.shape) != 3 or x.shape[1] < 2:
+            raise ValueError(
+                "`CenterDistance` needs proxies of shape (classes, centres, "
+                "dim) with at least two centres; use "
+                f"`Proxies(centres=...)`. Received: shape {tuple(x.shape)}"
+            )
+        classes, centres, _ = x.shape
+        unit = unit_rows(x)
+        cosines = ops.matmul(unit, ops.transpose(unit, (0, 2, 1)))
+        squared = ops.maximum(2.0 - 2.0 * cosines, 0.0)
+        pairs = ops.triu(ops.sqrt(squared + 1e-5), k=1)
+        divisor = classes * centres * (centres - 1)
+        return self.strength * ops.sum(pairs) / divisor
+
+    def get_config(self):
+        return {"strength": self.strength}
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class ProxyRepulsion(keras.regularizers.Regularizer):
+    """Regularizer that pushes the proxies of different classes apart.
+
+    `strength / C sum_c log(1 + sum_{k != c} exp(a (u(p_c) . u(p_k) + d)))`
+    for the proxies `p` of `C` classes, `u(v) = v / |v|`. Give it to `Proxies`
+    as `regularizer`. Time grows with the square of the number of classes.
+
+    Args:
+        scale: Positive float, `a`. Defaults to `32.0`.
+        margin: Float, `d`. Defaults to `0.1`.
+        strength: Positive float, a factor. Defaults to `1.0`.
+
+    Raises:
+        ValueError: If an argument is out of range, or the weight has several
+            centres.
+
+    Example:
+
+    ```python
+    proxies = Proxies(98, regularizer=ProxyRepulsion(), name="proxies")
+    ```
+
+    Reference:
+        Psomas, "Metric Learning: a Deep Dive", the second term of OurLoss1.
+    """
+
+    def __init__(self, scale=32.0, margin=0.1, strength=1.0):
+        self.scale = positive_number("scale", scale)
+        self.margin = finite_number("margin", margin)
+        self.strength = positive_number("strength", strength)
+
+    def __call__(self, x):
+        if len(x.shape) != 2:
+            raise ValueError(
+                "`ProxyRepulsion` needs proxies of shape (classes, dim), one "
+                f"for each class. Received: shape {tuple(x.shape)}"
+            )
+        unit = unit_rows(x)
+        return self.strength * mutual_repulsion(unit, self.scale, self.margin)
+
+    def get_config(self):
+        return {
+            "scale": self.scale,
+            "margin": self.margin,
+            "strength": self.strength,
+        }
