@@ -65,7 +65,7 @@ def embed(
 ) -> None:
     """Embed all images of a folder, with their ids, into files."""
     from keras_dml.data.decoding import MAX_PIXELS
-    from keras_dml.embed.embed_source import embed_source
+    from keras_dml.embed.local import embed_source
 
     with logging_to():
         done = embed_source(

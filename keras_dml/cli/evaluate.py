@@ -78,11 +78,11 @@ def evaluate(
             rerank=rerank,
         )
     else:
-        from keras_dml.run import fit as train
+        from keras_dml.run.trained_run import evaluate_run
 
         assert run is not None
         with logging_to():
-            measured = train.evaluate_run(
+            measured = evaluate_run(
                 run,
                 source=source,
                 data_dir=data_dir,

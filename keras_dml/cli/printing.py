@@ -9,7 +9,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from keras_dml.embeddings import Measured
-    from keras_dml.search.search_result import SearchResult
+    from keras_dml.search.search import SearchResult
 
 output = Console()
 

@@ -53,7 +53,7 @@ def search(
         from keras_dml.report import check_picture
 
         check_picture(picture)
-    from keras_dml.search.search_run import search_run
+    from keras_dml.search.search import search_run
 
     with logging_to():
         result = search_run(

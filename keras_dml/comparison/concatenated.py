@@ -9,8 +9,7 @@ import numpy as np
 
 from keras_dml.comparison.records import RunRecord
 from keras_dml.files import write_text
-from keras_dml.run.measure import evaluate
-from keras_dml.run.results import write_per_query
+from keras_dml.run.measure import evaluate, write_per_query
 from keras_dml.run.trained_run import TrainedRun
 
 

@@ -60,7 +60,7 @@ class EmbedderHandler(ModelHandler):
     def load_model(self) -> Any:
         """Returns a `BytesEmbedder`; called on each worker."""
         # Runs know of embeddings, and not the other way round.
-        from keras_dml.embed.bytes_embedder import BytesEmbedder
+        from keras_dml.embed.embedder import BytesEmbedder
 
         if "://" not in self._model:
             return BytesEmbedder(self._model, self._max_pixels)

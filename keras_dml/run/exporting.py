@@ -15,9 +15,9 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export import Gallery, References, export_embedder
 from keras_dml.export.references import MAX_K, check_index
+from keras_dml.run.cache import weights_hash
 from keras_dml.run.data import evaluation_batches, load_run_data
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.hashing import weights_hash
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.search.references import read_references
 

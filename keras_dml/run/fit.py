@@ -1,33 +1,55 @@
-"""One run: data, models, training, evaluation, export, the run folder."""
+"""One training, from a configuration to a finished run folder."""
 
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from keras_dml import distribute
-from keras_dml.config import RunConfig
+from keras_dml.config import RunConfig, load_recipe
 from keras_dml.console import logger
+from keras_dml.data.manifest import Manifest
 from keras_dml.distribute import workers
 from keras_dml.distribute.strategies import PEER_TIMEOUT
-from keras_dml.embeddings import Measured, evaluate_embeddings
-from keras_dml.embeddings.evaluate import check_choices
 from keras_dml.errors import UsageError
-from keras_dml.run.agreement import check_same_data, check_same_settings
-from keras_dml.run.chief import (
+from keras_dml.files import replacing
+from keras_dml.models import load_embedder, pooled_features
+from keras_dml.models.batch_norm import synchronize_batch_norm
+from keras_dml.run.agreement import (
+    check_same_data,
+    check_same_settings,
     create_run,
     logging_on_chief,
     open_run,
     quiet_unless_chief,
 )
+from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import check_replicas
-from keras_dml.run.data import load_run_data, settle
+from keras_dml.run.data import (
+    RunData,
+    StageData,
+    load_run_data,
+    sampling_warnings,
+    settle,
+    stage_data,
+)
+from keras_dml.run.exporting import export_compared
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.one_run import Run
-from keras_dml.run.phases import check_stages
+from keras_dml.run.measure import (
+    embed,
+    evaluate,
+    measure,
+    raw_pixels,
+    run_metrics,
+    write_per_query,
+)
+from keras_dml.run.models import Models, build_models
+from keras_dml.run.phases import StageTrainer, check_stages
 from keras_dml.run.preemption import Preemption, heeding_sigterm
+from keras_dml.run.recorder import RunState
 from keras_dml.run.replica_checks import check_optimizers
-from keras_dml.run.trained_run import TrainedRun
 
 
 def fit(
@@ -119,66 +141,10 @@ def _fit(
     check_same_data(data)
     config = settle(config, data)
     check_stages(config, data, replicas)
-    run = Run(config, data, folder, strategy, preemption, formats)
+    training = Training(config, data, folder, strategy, preemption, formats)
     distribute.together(lambda: create_run(folder, config, resume))
     with logging_on_chief(folder.log):
-        return run.run()
-
-
-def evaluate_run(
-    run: str | Path,
-    *,
-    source: str | None = None,
-    data_dir: str | Path | None = None,
-    k: Sequence[int] | None = None,
-    index: str = "exact",
-    clustering: bool = False,
-    intervals: bool = False,
-    per_class: bool = False,
-    rerank: str = "none",
-) -> Measured:
-    """Measures the embedder of a finished run.
-
-    Embeddings are kept in the run folder and taken from there as long as
-    weights and images stay the same.
-
-    Args:
-        run: The run folder.
-        source: Other data than the run's own; their test classes are
-            measured. Defaults to `None`, the run's own.
-        data_dir: Where the data are. Defaults to `None`, where they were.
-        k: Ranks of Recall@K. Defaults to `None`, those of the run.
-        index: `"exact"`, or `"scann"` to measure it beside exact search.
-            Defaults to `"exact"`.
-        clustering: Whether to cluster as well. Defaults to `False`.
-        intervals: Whether to add 95 % intervals. Defaults to `False`.
-        per_class: Whether to add a table of classes. Defaults to `False`.
-        rerank: `"none"`, `"query_expansion"` or `"k_reciprocal"`. Defaults to
-            `"none"`.
-
-    Returns:
-        `Measured`: the metrics, and what was asked for beside them.
-    """
-    check_choices(index, rerank)
-    trained = TrainedRun(run, data_dir if source is None else None)
-    settings = trained.config.evaluation
-    test = trained.part("test", source, data_dir)
-    assert test is not None
-    return evaluate_embeddings(
-        test.embeddings,
-        k=tuple(k or settings.k),
-        normalize=settings.normalize,
-        index=index,
-        clustering=clustering,
-        cluster_arguments={
-            "init": settings.kmeans_init,
-            "num_starts": settings.kmeans_starts,
-        },
-        intervals=intervals,
-        per_class=per_class,
-        rerank=rerank,
-        seed=trained.config.seed,
-    )
+        return training.run()
 
 
 def _check_replicas(config: RunConfig, replicas: int) -> None:
@@ -191,3 +157,146 @@ def _check_replicas(config: RunConfig, replicas: int) -> None:
         )
     check_replicas(config.loss, replicas)
     check_optimizers(config.optimizer, replicas)
+
+
+def warn_about_section(config: RunConfig) -> None:
+    """Warns where a paper's settings meet another network than its own."""
+    if config.section == "default":
+        return
+    paper = load_recipe(config.recipe.partition(":")[0]).backbone
+    if paper and paper != config.model.backbone:
+        logger.warning(
+            "The settings of `%s` for `%s` were found with %s; you train "
+            "%s. They may not fit: compare with the recipe's defaults, "
+            "`--recipe %s:default`.",
+            config.recipe,
+            config.section,
+            paper,
+            config.model.backbone,
+            config.recipe.partition(":")[0],
+        )
+
+
+class Training:
+    """The steps of one run, from fresh or from its last checkpoint.
+
+    Making it builds the first models and so refuses weights that are missing
+    or do not fit, before anything is written.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        data: RunData,
+        folder: RunFolder,
+        strategy: Any,
+        preemption: Preemption,
+        formats: Sequence[str],
+    ) -> None:
+        self.config = config
+        self.data = data
+        self.folder = folder
+        self.strategy = strategy
+        self.preemption = preemption
+        self.formats = formats
+        self.state = RunState()
+        if distribute.broadcast(folder.last_checkpoint.is_file()):
+            saved = load_checkpoint(folder.last_checkpoint).state
+            self.state = RunState(**saved)
+        self.models = self._build(self._stage_data())
+
+    def run(self) -> dict[str, Any] | None:
+        warn_about_section(self.config)
+        if self.state.history:
+            logger.info("Going on after %d epochs.", len(self.state.history))
+        while True:
+            self._run_stage()
+            if self.state.stage + 1 == len(self.config.stages):
+                return self._finish()
+            self.state.next_stage()
+            self.models = self._build(self._stage_data())
+
+    def _stage_data(self) -> StageData:
+        stage = self.config.stages[self.state.stage]
+        return stage_data(self.data, stage, self.config)
+
+    def _build(self, data: StageData) -> Models:
+        # Automatic names must not depend on what was built before: a resumed
+        # run looks its variables up by name. Inside a strategy's scope this
+        # would break the scope.
+        keras.utils.clear_session(free_memory=False)
+        with self.strategy.scope():
+            return build_models(self.config, data.fit.num_classes)
+
+    def _run_stage(self) -> None:
+        data = self._stage_data()
+        for warning in sampling_warnings(data.fit, self.config):
+            logger.warning(warning)
+        if not self.state.baselines:
+            self._measure_baselines()
+        state = self.state
+        if state.phase == 0 and state.epoch == 0 and state.step == 0:
+            self._assign_class_means(data.fit)
+        with self.strategy.scope():
+            StageTrainer(
+                self.config,
+                self.config.stages[self.state.stage],
+                data,
+                self.models,
+                self.folder,
+                self.state,
+                self.preemption,
+            ).run()
+
+    def _measure_baselines(self) -> None:
+        """What the run has to beat: raw features, and the untrained head."""
+        test = self.data.test
+        if self.config.model.weights == "none":
+            features = evaluate(
+                raw_pixels(test, self.config), test, self.config
+            )
+        else:
+            features = measure(
+                pooled_features(self.models.embedder), test, self.config
+            )
+        before = measure(self.models.embedder, test, self.config)
+        self.state.baselines = {
+            "pretrained": features.metrics,
+            "before": before.metrics,
+        }
+
+    def _assign_class_means(self, fit: Manifest) -> None:
+        if self.config.model.proxies.class_means:
+            embedder = self.models.embedder
+            head = keras.Model(
+                embedder.input, embedder.get_layer("head").output
+            )
+            self.models.trainer.get_layer("proxies").assign_class_means(
+                embed(head, fit, self.config), fit.labels
+            )
+
+    def _finish(self) -> dict[str, Any] | None:
+        """Measures, saves and exports; `metrics.json` comes last."""
+        embedder = self.models.embedder
+        if distribute.is_chief():
+            synchronize_batch_norm(embedder, False)
+            with replacing(self.folder.embedder) as temporary:
+                embedder.save(temporary)
+            # The file is what users get; it also belongs to no strategy.
+            embedder = load_embedder(self.folder.embedder)
+        after = measure(embedder, self.data.test, self.config)
+        if not distribute.is_chief():
+            return None
+        metrics = run_metrics(self.config, self.data, self.state, after)
+        write_per_query(self.folder.per_query, self.data.test, after)
+        if self.formats:
+            export_compared(
+                embedder,
+                self.data.test,
+                self.config,
+                metrics,
+                self.formats,
+                self.folder.export,
+            )
+        self.folder.write_metrics(metrics)
+        return metrics

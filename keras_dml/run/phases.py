@@ -11,6 +11,7 @@ from keras_dml import callbacks, distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
+from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.errors import UsageError
 from keras_dml.models import freezing
 from keras_dml.optimizers import OptimizerGroup, group_table
@@ -33,11 +34,8 @@ from keras_dml.run.folder import RunFolder
 from keras_dml.run.models import Models
 from keras_dml.run.phase_callbacks import phase_callbacks
 from keras_dml.run.preemption import Preemption
-from keras_dml.run.progress import TrainingProgress
-from keras_dml.run.recorder import RunRecorder
+from keras_dml.run.recorder import RunRecorder, RunState, TrainingProgress
 from keras_dml.run.replica_checks import check_batches, check_trainer
-from keras_dml.run.state import RunState
-from keras_dml.run.worker_fit import repair_fit
 
 
 def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:

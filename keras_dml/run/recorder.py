@@ -1,19 +1,80 @@
-"""Writes down every epoch: history, the best weights, a checkpoint."""
+"""The state of a run, and the callbacks that record and show it."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
 from keras import ops
+from rich.progress import TaskID
 
 from keras_dml import distribute
 from keras_dml.callbacks.learning_rate import LearningRate
+from keras_dml.console import logger, progress_bar
 from keras_dml.layers import ScaledLogits
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.preemption import Preemption
-from keras_dml.run.state import RunState
+
+
+@dataclass
+class RunState:
+    """Position, choices and records of a run; all JSON-able.
+
+    Attributes:
+        stage: Number of the current stage.
+        phase: Number of the current phase of the stage.
+        epoch: The next epoch of the phase.
+        step: The next step of it; 0 unless it was stopped in the middle.
+        phase_done: Whether the phase has ended, on time or early.
+        best: The best validation value of the stage so far.
+        best_phase: The phase of that value.
+        best_epoch: The epoch of that value within its phase.
+        best_metrics: All validation metrics of that epoch.
+        seconds: Training time so far.
+        history: One row per finished epoch.
+        records: Per finished stage, its drops and its best epoch.
+        baselines: Results before training, by name.
+        callbacks: State of the callbacks of the phase, by class name.
+    """
+
+    stage: int = 0
+    phase: int = 0
+    epoch: int = 0
+    step: int = 0
+    phase_done: bool = False
+    best: float | None = None
+    best_phase: int = 0
+    best_epoch: int = 0
+    best_metrics: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    baselines: dict[str, dict[str, float]] = field(default_factory=dict)
+    callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def next_phase(self) -> None:
+        """Moves on to the phase after this one."""
+        self.phase += 1
+        self.epoch = 0
+        self.step = 0
+        self.phase_done = False
+        self.callbacks = {}
+
+    def next_stage(self) -> None:
+        """Moves on to the stage after this one."""
+        self.next_phase()
+        self.stage += 1
+        self.phase = 0
+        self.best = None
+        self.best_phase = self.best_epoch = 0
+        self.best_metrics = {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state as plain values."""
+        return dataclasses.asdict(self)
 
 
 class RunRecorder(keras.callbacks.Callback):
@@ -166,3 +227,53 @@ def _temperature(model: keras.Model) -> dict[str, float]:
     if not layers:
         return {}
     return {"temperature": 1.0 / float(ops.convert_to_numpy(layers[0].scale))}
+
+
+class TrainingProgress(keras.callbacks.Callback):
+    """A progress bar per epoch on a terminal, and one log line per epoch.
+
+    Args:
+        title: What is being trained, such as `main/train`.
+        epochs: Number of epochs of the phase.
+        steps: Number of steps of an epoch.
+
+    Attributes:
+        first_step: The step that the first epoch goes on from.
+    """
+
+    def __init__(self, title: str, epochs: int, steps: int) -> None:
+        super().__init__()
+        self.title = title
+        self.epochs = epochs
+        self.steps = steps
+        self.first_step = 0
+        self._progress = progress_bar()
+        self._task = TaskID(0)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._progress = progress_bar()
+        self._progress.start()
+        self._task = self._progress.add_task(
+            f"{self.title} {epoch + 1}/{self.epochs}",
+            total=self.steps,
+            completed=self.first_step,
+            note="",
+        )
+
+    def on_train_batch_end(self, batch, logs=None):
+        note = f"loss {float(logs['loss']):.4f}" if logs else ""
+        self._progress.update(
+            self._task, completed=self.first_step + batch + 1, note=note
+        )
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.close()
+        shown = "  ".join(
+            f"{key} {float(value):.4g}" for key, value in (logs or {}).items()
+        )
+        place = f"{self.title} epoch {epoch + 1}/{self.epochs}"
+        logger.info("%s  %s", place, shown)
+
+    def close(self):
+        """Takes the bar away, also after an error in the middle."""
+        self._progress.stop()

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,17 @@ from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data import decoding, readers
 from keras_dml.data.manifest import Manifest
-from keras_dml.embeddings import EmbeddingSet
+from keras_dml.embeddings import (
+    EmbeddingSet,
+    Measured,
+    evaluate_embeddings,
+)
+from keras_dml.embeddings.evaluate import check_choices
 from keras_dml.errors import UsageError
 from keras_dml.models import load_embedder
+from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
 from keras_dml.run.data import load_run_data, stage_data
-from keras_dml.run.embedding_cache import EmbeddingCache
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.hashing import images_hash, weights_hash
 from keras_dml.run.measure import embed
 
 
@@ -156,6 +161,62 @@ def with_data(
         changes["data_dir"] = str(data_dir)
     return config.model_copy(
         update={"data": config.data.model_copy(update=changes)}
+    )
+
+
+def evaluate_run(
+    run: str | Path,
+    *,
+    source: str | None = None,
+    data_dir: str | Path | None = None,
+    k: Sequence[int] | None = None,
+    index: str = "exact",
+    clustering: bool = False,
+    intervals: bool = False,
+    per_class: bool = False,
+    rerank: str = "none",
+) -> Measured:
+    """Measures the embedder of a finished run.
+
+    Embeddings are kept in the run folder and taken from there as long as
+    weights and images stay the same.
+
+    Args:
+        run: The run folder.
+        source: Other data than the run's own; their test classes are
+            measured. Defaults to `None`, the run's own.
+        data_dir: Where the data are. Defaults to `None`, where they were.
+        k: Ranks of Recall@K. Defaults to `None`, those of the run.
+        index: `"exact"`, or `"scann"` to measure it beside exact search.
+            Defaults to `"exact"`.
+        clustering: Whether to cluster as well. Defaults to `False`.
+        intervals: Whether to add 95 % intervals. Defaults to `False`.
+        per_class: Whether to add a table of classes. Defaults to `False`.
+        rerank: `"none"`, `"query_expansion"` or `"k_reciprocal"`. Defaults to
+            `"none"`.
+
+    Returns:
+        `Measured`: the metrics, and what was asked for beside them.
+    """
+    check_choices(index, rerank)
+    trained = TrainedRun(run, data_dir if source is None else None)
+    settings = trained.config.evaluation
+    test = trained.part("test", source, data_dir)
+    assert test is not None
+    return evaluate_embeddings(
+        test.embeddings,
+        k=tuple(k or settings.k),
+        normalize=settings.normalize,
+        index=index,
+        clustering=clustering,
+        cluster_arguments={
+            "init": settings.kmeans_init,
+            "num_starts": settings.kmeans_starts,
+        },
+        intervals=intervals,
+        per_class=per_class,
+        rerank=rerank,
+        seed=trained.config.seed,
     )
 
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from keras_dml import distribute
 from keras_dml.data.manifest import Manifest
+from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.errors import RunError, UsageError
 from keras_dml.run.agreement import check_same_data
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.data import RunData
-from keras_dml.run.worker_fit import repair_fit
 
 
 def manifest(names):

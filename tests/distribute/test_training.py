@@ -12,7 +12,6 @@ import pytest
 
 from keras_dml.config import resolve
 from keras_dml.run import fit as train
-from keras_dml.run import one_run
 from keras_dml.run.checkpoint import load_checkpoint
 from tests.conftest import ROOT
 from tests.distribute.processes import PATIENCE, Workers, free_ports
@@ -56,7 +55,7 @@ def fit_here(folder, recipe, source, **flags):
         overrides=overrides(RATES[recipe]),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(one_run, "export_compared", lambda *args: None)
+        patch.setattr(train, "export_compared", lambda *args: None)
         train.fit(config, folder)
     return folder
 

@@ -9,7 +9,7 @@ import signal
 import sys
 
 from keras_dml.cli import app
-from keras_dml.run import one_run
+from keras_dml.run import fit as train
 from keras_dml.run.recorder import RunRecorder
 
 EPOCHS = 3
@@ -62,7 +62,7 @@ def signal_itself(name: str, epoch: int, step: int) -> None:
 
 def main() -> None:
     """Runs the command line."""
-    one_run.export_compared = lambda *args, **kwargs: None
+    train.export_compared = lambda *args, **kwargs: None
     if SIGNAL in os.environ:
         name, epoch, step = os.environ[SIGNAL].split()
         signal_itself(name, int(epoch), int(step))

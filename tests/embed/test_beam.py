@@ -20,7 +20,7 @@ from keras_dml.embed.beam import (  # noqa: E402
     ReadImages,
     copy_folder,
 )
-from keras_dml.embed.bytes_embedder import BytesEmbedder  # noqa: E402
+from keras_dml.embed.embedder import BytesEmbedder  # noqa: E402
 from keras_dml.errors import UsageError  # noqa: E402
 from keras_dml.export import export_saved_model  # noqa: E402
 from tests.images import image_folder  # noqa: E402

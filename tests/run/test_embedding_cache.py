@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.run.embedding_cache import EmbeddingCache
+from keras_dml.run.cache import EmbeddingCache
 
 ROWS = EmbeddingSet(np.eye(3), [0, 0, 1], list("abc"), weights_hash="w")
 

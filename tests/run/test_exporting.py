@@ -16,9 +16,9 @@ from keras_dml.errors import RunError, UsageError
 from keras_dml.export import open_artefact
 from keras_dml.models import load_embedder
 from keras_dml.run import fit as train
+from keras_dml.run.cache import weights_hash
 from keras_dml.run.exporting import export_run
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.hashing import weights_hash
 from keras_dml.run.trained_run import TrainedRun
 from tests.run.test_fit import settings
 

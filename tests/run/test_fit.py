@@ -17,7 +17,7 @@ from keras_dml.config import resolve
 from keras_dml.errors import RunError, UsageError
 from keras_dml.run import fit as train
 from keras_dml.run.checkpoint import load_checkpoint
-from keras_dml.run.one_run import warn_about_section
+from keras_dml.run.fit import warn_about_section
 
 CONSTANT_RATES = [
     f"optimizer.{group}.{key}"

@@ -7,7 +7,7 @@ import pytest
 
 from keras_dml.config import resolve
 from keras_dml.data.manifest import Manifest
-from keras_dml.run.hashing import images_hash, weights_hash
+from keras_dml.run.cache import images_hash, weights_hash
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import pytest
 from keras_dml.config import resolve
 from keras_dml.distribute import PreemptedError
 from keras_dml.run import fit as train
-from keras_dml.run import one_run
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.preemption import Preemption, heeding_sigterm
 from keras_dml.run.recorder import RunRecorder
@@ -70,7 +69,7 @@ def whole(tmp_path_factory):
     """The last checkpoint of a run that was left alone."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(one_run, "export_compared", lambda *args: None)
+        patch.setattr(train, "export_compared", lambda *args: None)
         train.fit(settings(), folder)
     return load_checkpoint(folder / "checkpoints" / "last.npz")
 
@@ -80,7 +79,7 @@ def test_stopped_in_an_epoch_it_ends_as_if_it_had_not(
     tmp_path, monkeypatch, whole, step
 ):
     """In its middle, where it is saved, and in the last step of it."""
-    monkeypatch.setattr(one_run, "export_compared", lambda *args: None)
+    monkeypatch.setattr(train, "export_compared", lambda *args: None)
 
     def at_step(self, batch, logs=None):
         if (self.state.epoch, batch) == (1, step):
