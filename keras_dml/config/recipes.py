@@ -19,7 +19,7 @@ from keras_dml.config.yaml_files import read_yaml
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 
-# The best on validation classes of Omniglot and Grocery: see docs/lab/results.md.
+# Best on validation classes of Omniglot and Grocery: docs/lab/results.md.
 DEFAULT_RECIPE = "norm_softmax"
 
 _KEYS = {
