@@ -16,8 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_dml import losses
-from keras_dml.config import ModelConfig, ProxiesConfig
-from keras_dml.models import build_embedder, build_trainer
+from keras_dml.models import HeadOptions, build_embedder, build_trainer
 
 LIMIT = 0.1
 
@@ -57,17 +56,17 @@ def seconds(step):
 def measure(batch_size, arguments):
     """Times both steps for one batch size."""
     keras.utils.set_random_seed(0)
-    config = ModelConfig(
-        backbone=arguments.backbone,
+    size = arguments.image_size
+    embedder = build_embedder(
+        arguments.backbone,
+        (size, size, 3),
         weights="none",
         pooling=arguments.pooling,
         k=arguments.k,
         dim=arguments.dim,
-        proxies=ProxiesConfig(metric="neg_squared_euclidean"),
     )
-    size = arguments.image_size
-    embedder = build_embedder(config, (size, size, 3))
-    trainer = build_trainer(embedder, config, arguments.classes)
+    options = HeadOptions(proxies={"metric": "neg_squared_euclidean"})
+    trainer = build_trainer(embedder, arguments.classes, options=options)
     part = part_of(trainer)
     generator = np.random.default_rng(0)
     labels = tf.constant(generator.integers(0, arguments.classes, batch_size))

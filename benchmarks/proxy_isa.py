@@ -15,7 +15,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_dml import losses
-from keras_dml.config import ModelConfig, ProxiesConfig
 from keras_dml.layers import Proxies, SampleAwareProxies
 from keras_dml.models import build_embedder, build_trainer
 
@@ -63,17 +62,11 @@ def head_step(loss, classes, memory_size=55_000):
 def whole_step(loss, classes, arguments):
     """A function from images and labels to one update of a network."""
     keras.utils.set_random_seed(0)
-    config = ModelConfig(
-        backbone="mobilenet_v2",
-        weights="none",
-        dim=DIM,
-        proxies=ProxiesConfig(metric="cosine"),
-    )
     size = arguments.image_size
-    embedder = build_embedder(config, (size, size, 3))
-    trainer = build_trainer(
-        embedder, config, classes, takes=losses.input_of(loss)
+    embedder = build_embedder(
+        "mobilenet_v2", (size, size, 3), weights="none", dim=DIM
     )
+    trainer = build_trainer(embedder, classes, losses.input_of(loss))
     if loss != "proxy_anchor":
         fill(trainer.get_layer("proxies"), np.random.default_rng(0))
     function = losses.get(loss)

@@ -23,7 +23,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_dml.config import ModelConfig
 from keras_dml.data import decoding, resizing
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.export import References, export_saved_model, index_parity
@@ -34,11 +33,10 @@ LIMITS = {"serve": 1.05, "serve_image_bytes": 0.9, "neighbors": 0.2}
 
 def make_embedder(arguments):
     keras.utils.set_random_seed(arguments.seed)
-    config = ModelConfig(
-        backbone=arguments.backbone, weights="none", dim=arguments.dim
-    )
     size = arguments.image_size
-    return build_embedder(config, (size, size, 3), True)
+    return build_embedder(
+        arguments.backbone, (size, size, 3), weights="none", dim=arguments.dim
+    )
 
 
 def make_references(arguments):

@@ -8,6 +8,7 @@ from keras_dml.models.backbones import (
 )
 from keras_dml.models.custom_backbone import custom_backbone
 from keras_dml.models.embedder import build_embedder, pooled_features
+from keras_dml.models.heads import HEADS, Head, HeadOptions, get_head
 from keras_dml.models.loading import load_embedder
 from keras_dml.models.precision import float32_clone
 from keras_dml.models.small_cnn import small_cnn
@@ -16,11 +17,15 @@ from keras_dml.models.trainer import build_trainer
 __all__ = [
     "BACKBONES",
     "Backbone",
+    "HEADS",
+    "Head",
+    "HeadOptions",
     "build_embedder",
     "build_trainer",
     "custom_backbone",
     "float32_clone",
     "get_backbone",
+    "get_head",
     "list_backbones",
     "load_embedder",
     "pooled_features",

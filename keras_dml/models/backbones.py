@@ -54,9 +54,8 @@ def _build_convertible(network, checkpoint, input_shape, weights=None):
         name = network.__name__
         raise UsageError(
             f"The weights of {name!r} are public for another framework only. "
-            f"Get {checkpoint}, run `keras-dml convert-weights FILE --network "
-            f"{name} --output {name}.weights.h5`, and pass `--weights "
-            f"{name}.weights.h5`."
+            f"Get {checkpoint}, convert it with `keras-dml convert-weights`, "
+            f"and pass the result as `weights`."
         )
     return network(input_shape)
 
@@ -183,7 +182,7 @@ def get_backbone(name: str) -> Backbone:
         return hub_backbone(name)
     if name not in BACKBONES:
         raise UsageError(
-            f"`model.backbone` is unknown. Received: {name!r}. Nearest: "
+            f"`backbone` is unknown. Received: {name!r}. Nearest: "
             f"{nearest(name, BACKBONES)}. All: {', '.join(BACKBONES)}, and "
             "`hub:PRESET` for those of keras-hub."
         )

@@ -137,7 +137,7 @@ def _load(name, preset, load_weights, **arguments):
     outputs = keras.tree.flatten(network.output)
     if [len(x.shape) for x in inputs] != [4] or len(outputs) != 1:
         raise UsageError(
-            f"`model.backbone`: {name!r} holds a {type(network).__name__}, "
+            f"`backbone`: {name!r} holds a {type(network).__name__}, "
             "which is no network from one image to one map of features. "
             "Choose an image backbone of keras-hub."
         )
@@ -149,7 +149,7 @@ def _keras_hub(name):
         import keras_hub
     except ImportError as error:
         raise UsageError(
-            f"`model.backbone`: {name!r} is a network of keras-hub, which "
+            f"`backbone`: {name!r} is a network of keras-hub, which "
             f"cannot be imported: {error}. Install it with `pip install "
             "keras-dml[hub]`, or choose one of `keras-dml backbones`."
         ) from error
@@ -168,15 +168,15 @@ def _call(name: str, preset: str, load: Callable[[], Any]) -> Any:
         if "Unknown preset identifier" in message:
             known = list(_keras_hub(name).models.Backbone.presets)
             raise UsageError(
-                f"`model.backbone`: keras-hub knows no preset {preset!r}, and "
+                f"`backbone`: keras-hub knows no preset {preset!r}, and "
                 "there is no such folder. Nearest: "
                 f"{nearest(preset, known)}."
             ) from error
         if os.path.isdir(preset):
             raise UsageError(
-                f"`model.backbone`: the folder of {name!r} is no complete "
+                f"`backbone`: the folder of {name!r} is no complete "
                 f"preset: {message}. Write it with `save_to_preset`, or, if "
-                "it lacks weights alone, pass `--weights none`."
+                "only its weights are missing, pass `weights='none'`."
             ) from error
         raise RunError(
             f"The preset {name!r} could not be loaded by keras-hub: {message}. "
@@ -214,7 +214,7 @@ def _rank_of_features(name, network, family):
     if rank == 4 or (rank == 3 and family.prefix_tokens is not None):
         return rank
     raise UsageError(
-        f"`model.backbone`: what {type(network).__name__} of {name!r} gives "
+        f"`backbone`: what {type(network).__name__} of {name!r} gives "
         f"is not known to be features of an image: {tuple(output.shape)}. "
         "Pass the network from Python, see "
         "`keras_dml.models.custom_backbone`."

@@ -65,8 +65,8 @@ def build_with_weights(
 def _published(name, backbone, input_shape):
     if backbone.pretrained == "none":
         raise UsageError(
-            f"`model.weights: imagenet` is not available for {name!r}, which "
-            "is trained from random weights. Use `none` or a path."
+            f"`weights='imagenet'` is not available for {name!r}, which is "
+            "trained from random weights. Use `none` or a path."
         )
     try:
         with warnings.catch_warnings():
@@ -80,8 +80,8 @@ def _published(name, backbone, input_shape):
     except Exception as error:
         raise RunError(
             f"The ImageNet weights of {name!r} could not be downloaded: "
-            f"{error} Download them elsewhere and pass `--weights PATH`, or "
-            "train from random weights with `--weights none`."
+            f"{error} Download them elsewhere and pass the path as `weights`, "
+            "or train from random weights with `weights='none'`."
         ) from error
 
 
@@ -89,12 +89,12 @@ def _existing(weights):
     path = Path(weights).expanduser()
     if not path.name.endswith(SUFFIXES):
         raise UsageError(
-            "`model.weights` must be `imagenet`, `none`, or the path of a "
+            "`weights` must be `imagenet`, `none`, or the path of a "
             f"file ending in {', '.join(SUFFIXES)}. Received: {weights}"
         )
     if not path.is_file():
         raise UsageError(
-            f"`model.weights` names a file that does not exist: {weights}"
+            f"`weights` names a file that does not exist: {weights}"
         )
     return path
 

@@ -6,6 +6,7 @@ from keras_dml import losses
 from keras_dml.config import GroupConfig, LossConfig, OptimizerConfig
 from keras_dml.errors import UsageError
 from keras_dml.layers import CrossBatchMemory
+from keras_dml.models.heads import LAYERS, Head, get_head
 from keras_dml.optimizers import (
     PerVariable,
     RowLazyAdam,
@@ -22,12 +23,9 @@ _OPTIMIZERS = {
     "torch_adam": TorchAdam,
 }
 
-# Losses that take these compare the rows of a batch with each other.
-PAIR_INPUTS = ("embeddings", "unit_embeddings", "embeddings_and_boundaries")
-
 HEAD_RULE = "head/.*"
-PROXIES_RULE = "(proxies|logits|boundaries)/.*"
-OTHER_PATHS = ("head/", "proxies/", "logits/", "boundaries/")
+PROXIES_RULE = f"({'|'.join(LAYERS)})/.*"
+OTHER_PATHS = tuple(f"{name}/" for name in ("head", *LAYERS))
 
 
 def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
@@ -47,22 +45,22 @@ def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
         raise UsageError(f"`model.proxies.sample`: {error}") from error
 
 
-def loss_input(terms: list[LossConfig]) -> str:
-    """What all terms of the loss take, a key of `keras_dml.losses.INPUTS`.
+def loss_head(terms: list[LossConfig]) -> Head:
+    """Returns the head that all terms of the loss need.
 
     Raises:
-        UsageError: If they do not take the same.
+        UsageError: If the terms do not take the same input.
     """
-    takes = {
-        term.name: losses.input_of(term.name, term.takes) for term in terms
-    }
-    if len(set(takes.values())) > 1:
-        listed = ", ".join(f"{name!r} {one}" for name, one in takes.items())
+    heads = {term.name: _head_of(term) for term in terms}
+    if len(set(heads.values())) > 1:
+        listed = ", ".join(
+            f"{name!r} {one.name}" for name, one in heads.items()
+        )
         raise UsageError(
             "The terms of `loss` must take the same input. Received: "
             f"{listed}. Choose losses of one kind."
         )
-    return next(iter(takes.values()))
+    return next(iter(heads.values()))
 
 
 def build_memory(terms: list[LossConfig]) -> CrossBatchMemory | None:
@@ -88,29 +86,12 @@ def build_memory(terms: list[LossConfig]) -> CrossBatchMemory | None:
         raise UsageError(f"`loss.0.memory`: {error}") from error
 
 
-def check_replicas(terms: list[LossConfig], replicas: int) -> None:
-    """Refuses losses of other packages that see one replica's pairs alone.
-
-    Raises:
-        UsageError: If there is one, and more than one replica.
-    """
-    for term in terms:
-        known = term.name in losses.LOSSES
-        if replicas > 1 and not known and loss_input([term]) in PAIR_INPUTS:
-            raise UsageError(
-                f"The loss {term.name!r} compares the rows of each device "
-                "only with each other, so that it would depend on their "
-                f"number. Received: {replicas} devices. Use a loss of "
-                "keras_dml, or `--strategy none`."
-            )
-
-
 def build_optimizer(
     config: OptimizerConfig,
     *,
     epochs: int,
     steps_per_epoch: int,
-    takes: str,
+    head: Head,
     learning_rate_factor: float = 1.0,
     backbone: keras.layers.Layer | None = None,
 ) -> PerVariable:
@@ -122,7 +103,7 @@ def build_optimizer(
         config: The settings of the three groups.
         epochs: Length of the phase, which a cosine schedule spans.
         steps_per_epoch: Number of batches in an epoch.
-        takes: What the loss takes, see `keras_dml.losses.INPUTS`.
+        head: The head of the loss.
         learning_rate_factor: Multiplies every rate. Defaults to `1.0`.
         backbone: The backbone as it is trained, frozen variables and all;
             `layer_decay` needs it. Defaults to `None`.
@@ -136,7 +117,7 @@ def build_optimizer(
         )
 
     rules = {HEAD_RULE: build("head", config.head)}
-    if takes not in ("embeddings", "unit_embeddings"):
+    if head.has_variables:
         rules[PROXIES_RULE] = build("proxies", config.proxies)
     decay = config.backbone.layer_decay
     if decay < 1:
@@ -149,6 +130,10 @@ def build_optimizer(
     return PerVariable(
         build("backbone", config.backbone), rules, name="per_variable"
     )
+
+
+def _head_of(term: LossConfig) -> Head:
+    return get_head(losses.input_of(term.name, term.takes))
 
 
 def _build_term(term: LossConfig) -> keras.losses.Loss:

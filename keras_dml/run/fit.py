@@ -13,7 +13,6 @@ from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute import workers
 from keras_dml.distribute.strategies import PEER_TIMEOUT
-from keras_dml.errors import UsageError
 from keras_dml.files import replacing
 from keras_dml.models import load_embedder, pooled_features
 from keras_dml.models.batch_norm import synchronize_batch_norm
@@ -26,7 +25,6 @@ from keras_dml.run.agreement import (
     quiet_unless_chief,
 )
 from keras_dml.run.checkpoint import load_checkpoint
-from keras_dml.run.compiling import check_replicas
 from keras_dml.run.data import (
     RunData,
     StageData,
@@ -49,7 +47,7 @@ from keras_dml.run.models import Models, build_models
 from keras_dml.run.phases import StageTrainer, check_stages
 from keras_dml.run.preemption import Preemption, heeding_sigterm
 from keras_dml.run.recorder import RunState
-from keras_dml.run.replica_checks import check_optimizers
+from keras_dml.run.replica_checks import check_settings
 
 
 def fit(
@@ -135,7 +133,7 @@ def _fit(
     if distribute.broadcast(folder.finished):
         logger.info("%s is finished.", folder.path)
         return folder.read_metrics() if distribute.is_chief() else None
-    _check_replicas(config, replicas)
+    check_settings(config, replicas)
     with logging_on_chief():
         data = distribute.together(lambda: load_run_data(config))
     check_same_data(data)
@@ -145,18 +143,6 @@ def _fit(
     distribute.together(lambda: create_run(folder, config, resume))
     with logging_on_chief(folder.log):
         return training.run()
-
-
-def _check_replicas(config: RunConfig, replicas: int) -> None:
-    """Refuses what would go wrong silently on several devices."""
-    if replicas > 1 and config.model.policy == "mixed_float16":
-        raise UsageError(
-            "`model.policy: mixed_float16` can destroy the weights on several "
-            f"devices. Received: {replicas} devices. Use `mixed_bfloat16`, or "
-            "`--strategy none`."
-        )
-    check_replicas(config.loss, replicas)
-    check_optimizers(config.optimizer, replicas)
 
 
 def warn_about_section(config: RunConfig) -> None:

@@ -5,10 +5,17 @@ from dataclasses import dataclass
 import keras
 
 from keras_dml import distribute
-from keras_dml.config import RunConfig
-from keras_dml.models import build_embedder, build_trainer
+from keras_dml.config import LossConfig, ModelConfig, RunConfig
+from keras_dml.errors import UsageError
+from keras_dml.models import HeadOptions, build_embedder, build_trainer
 from keras_dml.models.batch_norm import synchronize_batch_norm
-from keras_dml.run.compiling import build_memory, loss_input
+from keras_dml.regularizers import CenterDistance, ProxyRepulsion
+from keras_dml.run.compiling import build_memory, loss_head
+
+_REGULARIZERS = {
+    "centre_distance": CenterDistance,
+    "proxy_repulsion": ProxyRepulsion,
+}
 
 
 @dataclass(frozen=True)
@@ -20,20 +27,79 @@ class Models:
 
 
 def build_models(config: RunConfig, num_classes: int) -> Models:
-    """Builds fresh models; the same seed gives the same weights."""
+    """Builds fresh models; the same seed gives the same weights.
+
+    Args:
+        config: The settled configuration.
+        num_classes: Number of classes in training.
+
+    Raises:
+        UsageError: If settings of the model do not go together.
+    """
     keras.utils.set_random_seed(config.seed)
+    model = config.model
+    torch_bias = model.kernel_initializer == "uniform_fan_in"
     embedder = build_embedder(
-        config.model,
+        model.backbone,
         config.data.image_shape,
+        dim=model.dim,
+        pooling=model.pooling,
+        k=model.k,
+        weights=model.weights,
+        batch_norm=model.batch_norm,
+        policy=model.policy,
         normalize=config.evaluation.normalize,
+        layer_norm=model.layer_norm,
+        normalization=(
+            None if model.normalization == "none" else model.normalization
+        ),
+        use_bias=model.use_bias,
+        kernel_initializer=model.kernel_initializer,
+        bias_initializer="uniform_fan_in" if torch_bias else "zeros",
     )
     trainer = build_trainer(
         embedder,
-        config.model,
         num_classes,
-        takes=loss_input(config.loss),
-        memory=build_memory(config.loss),
+        loss_head(config.loss),
+        head_options(model, config.loss),
+        model.policy,
     )
     if distribute.num_replicas() > 1:
         synchronize_batch_norm(trainer)
     return Models(embedder, trainer)
+
+
+def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
+    """Translates the settings between embedding and loss.
+
+    Args:
+        model: The section `model` of a configuration.
+        loss: The section `loss`.
+    """
+    section = model.proxies
+    try:
+        regularizer = None
+        if section.regularizer != "none":
+            regularizer = _REGULARIZERS[section.regularizer](
+                **section.regularizer_arguments
+            )
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"`model.proxies.regularizer_arguments`: {error}"
+        ) from error
+    return HeadOptions(
+        proxies={
+            "metric": section.metric,
+            "centres": section.centres,
+            "unit_proxies": section.unit,
+            "initializer": section.initializer,
+            "regularizer": regularizer,
+        },
+        sample=section.sample,
+        sample_at_least=section.sample_at_least or 1,
+        sample_aware=section.sample_aware,
+        scale=model.scale,
+        logits_bias=model.logits_bias,
+        boundary=model.boundary,
+        memory=build_memory(loss),
+    )

@@ -10,7 +10,7 @@ from keras_dml import callbacks, distribute
 from keras_dml.config import PhaseConfig, RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
-from keras_dml.run.compiling import PAIR_INPUTS, loss_input
+from keras_dml.run.compiling import loss_head
 from keras_dml.run.data import StageData, evaluation_batches
 from keras_dml.run.measure import forward_function
 from keras_dml.run.models import Models
@@ -40,19 +40,12 @@ def phase_callbacks(
         drops_one_epoch_late: Whether they are repeated one epoch later.
     """
     monitor = f"val_{config.evaluation.monitor}"
-    takes = loss_input(config.loss)
+    head = loss_head(config.loss)
     listed: list[Any] = [callbacks.TerminateOnNonFiniteLoss()]
-    if takes in PAIR_INPUTS:
-        listed.append(
-            callbacks.BatchCheck(
-                lambda epoch: (
-                    data.fit.labels[rows] for rows in batches(epoch)
-                ),
-                warn=logger.warning,
-            )
-        )
-    if takes == "weighted_similarities":
-        listed.append(callbacks.CountEpochs())
+    listed += head.callbacks(
+        lambda epoch: (data.fit.labels[rows] for rows in batches(epoch)),
+        logger.warning,
+    )
     if phase.heat is not None:
         listed.append(_heat_callback(phase))
     if data.validation is not None:
@@ -68,11 +61,8 @@ def phase_callbacks(
             normalize=config.evaluation.normalize,
             every=min(config.evaluation.every, epochs),
         )
-        proxies = None
-        if takes in ("logits", "similarities"):
-            proxies = models.trainer.get_layer("proxies")
         health = callbacks.EmbeddingHealth(
-            retrieval, proxies, warn=logger.warning
+            retrieval, head.proxies(models.trainer), warn=logger.warning
         )
         listed += [retrieval, health]
         if distribute.num_workers() > 1:

@@ -20,7 +20,7 @@ from keras_dml.run.compiling import (
     build_loss,
     build_memory,
     build_optimizer,
-    loss_input,
+    loss_head,
 )
 from keras_dml.run.data import (
     RunData,
@@ -47,7 +47,7 @@ def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
             is none.
     """
     build_loss(config.loss)
-    loss_input(config.loss)
+    loss_head(config.loss)
     build_memory(config.loss)
     earlier: list[str] = []
     for stage in config.stages:
@@ -141,7 +141,7 @@ class StageTrainer:
                 self.config.optimizer,
                 epochs=epochs,
                 steps_per_epoch=self.steps,
-                takes=loss_input(self.config.loss),
+                head=loss_head(self.config.loss),
                 learning_rate_factor=phase.lr_factor,
                 backbone=trainer.get_layer("backbone"),
             ),

@@ -2,10 +2,12 @@
 
 import keras
 
-from keras_dml.config import OptimizerConfig, RunConfig
+from keras_dml import losses
+from keras_dml.config import RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.optimizers import inner_optimizers
+from keras_dml.run.compiling import loss_head
 from keras_dml.run.data import make_sampler
 
 ACCUMULATION = "gradient_accumulation_steps"
@@ -45,17 +47,28 @@ def check_batches(manifest: Manifest, config: RunConfig, count: int) -> None:
     )
 
 
-def check_optimizers(config: OptimizerConfig, replicas: int) -> None:
-    """Refuses accumulated gradients on several replicas.
+def check_settings(config: RunConfig, replicas: int) -> None:
+    """Refuses settings that go wrong silently on several replicas.
 
-    Keras cannot do both, https://github.com/keras-team/keras/issues/20582.
+    Args:
+        config: A configuration.
+        replicas: Number of replicas.
 
     Raises:
-        UsageError: If a group asks for them.
+        UsageError: If the policy is `mixed_float16`, gradients are
+            accumulated (https://github.com/keras-team/keras/issues/20582), or
+            a loss of another package compares rows.
     """
+    if replicas == 1:
+        return
+    if config.model.policy == "mixed_float16":
+        raise _float16(f"`model.policy: mixed_float16`, {replicas} replicas")
+    for term in config.loss:
+        if term.name not in losses.LOSSES:
+            loss_head([term]).check_replicas(term.name, replicas)
     for name in ("backbone", "head", "proxies"):
-        steps = getattr(config, name).arguments.get(ACCUMULATION)
-        if replicas > 1 and steps not in (None, 1):
+        steps = getattr(config.optimizer, name).arguments.get(ACCUMULATION)
+        if steps not in (None, 1):
             raise _accumulation(f"`optimizer.{name}`", steps, replicas)
 
 
@@ -81,16 +94,19 @@ def check_trainer(trainer: keras.Model) -> None:
             '`jit_compile="auto"` leaves it out there; or use one device.'
         )
     if isinstance(trainer.optimizer, keras.optimizers.LossScaleOptimizer):
-        raise UsageError(
-            "`mixed_float16` is not safe on several replicas: when one of "
-            "them overflows, the weights can be destroyed. Received: a "
-            f"`LossScaleOptimizer`, {replicas} replicas. Use "
-            "`mixed_bfloat16` or one device."
-        )
+        raise _float16(f"a `LossScaleOptimizer`, {replicas} replicas")
     for optimizer in inner_optimizers(trainer.optimizer):
         steps = optimizer.gradient_accumulation_steps
         if steps not in (None, 1):
             raise _accumulation(f"`{optimizer.name}`", steps, replicas)
+
+
+def _float16(received: str) -> UsageError:
+    return UsageError(
+        "`mixed_float16` is not safe on several replicas: when one of them "
+        f"overflows, it can destroy the weights. Received: {received}. Use "
+        "`mixed_bfloat16` or one device."
+    )
 
 
 def _accumulation(where: str, steps: int, replicas: int) -> UsageError:

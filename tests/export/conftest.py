@@ -9,7 +9,6 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.config import ModelConfig
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.export import References, export_saved_model
 from keras_dml.models import build_embedder
@@ -17,13 +16,14 @@ from keras_dml.models import build_embedder
 
 @pytest.fixture
 def make_embedder():
-    """Function of `ModelConfig` arguments that makes a small embedder."""
+    """Function of `build_embedder` arguments that makes a small embedder."""
 
     def make(size=16, channels=3, normalize=True, **changes):
         keras.utils.set_random_seed(0)
-        config = ModelConfig(**{"backbone": "small_cnn", "dim": 8, **changes})
-        shape = (size, size, channels)
-        return build_embedder(config, shape, normalize)
+        changes = {"backbone": "small_cnn", "dim": 8, **changes}
+        return build_embedder(
+            image_shape=(size, size, channels), normalize=normalize, **changes
+        )
 
     return make
 
@@ -32,11 +32,10 @@ def make_embedder():
 def indexed_folder(tmp_path_factory):
     """A SavedModel with an index of 20 references, only to be read."""
     keras.utils.set_random_seed(0)
-    config = ModelConfig(backbone="small_cnn", dim=8)
     rows = np.random.default_rng(0).normal(size=(20, 8))
     ids = np.array([f"shoe {row}" for row in range(20)])
     return export_saved_model(
-        build_embedder(config, (16, 16, 3), True),
+        build_embedder("small_cnn", (16, 16, 3), dim=8),
         tmp_path_factory.mktemp("export") / "saved_model",
         references=References(EmbeddingSet(rows, ids, ids)),
     )

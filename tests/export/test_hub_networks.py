@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from keras_dml.config import ModelConfig
 from keras_dml.export import export_litert, export_saved_model
 from keras_dml.models import build_embedder
 from tests.conformance import to_numpy
@@ -33,14 +32,14 @@ BARE = """
 def embedder(tmp_path_factory):
     """Around a small ViT, in half precision, pooled over its patches."""
     name = hub_presets.save("vit", tmp_path_factory.mktemp("presets"))
-    config = ModelConfig(
-        backbone=name,
+    return build_embedder(
+        name,
+        (SIDE, SIDE, 3),
         dim=5,
         pooling="k_max",
         k=2,
         policy="mixed_bfloat16",
     )
-    return build_embedder(config, (SIDE, SIDE, 3))
 
 
 @pytest.mark.slow

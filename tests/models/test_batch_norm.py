@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from keras_dml.callbacks import refresh_bn
-from keras_dml.config import ModelConfig
 from keras_dml.models import build_embedder, build_trainer
 from keras_dml.models.batch_norm import synchronize_batch_norm
 from tests.conformance import to_numpy
@@ -26,13 +25,12 @@ MOVES = {
 
 def fit(batch_norm, **changes):
     keras.utils.set_random_seed(0)
-    config = ModelConfig(
-        backbone="small_cnn", dim=4, batch_norm=batch_norm, **changes
+    embedder = build_embedder(
+        "small_cnn", IMAGES.shape[1:], dim=4, batch_norm=batch_norm, **changes
     )
-    embedder = build_embedder(config, IMAGES.shape[1:])
     backbone = embedder.get_layer("backbone")
     before = {w.path: to_numpy(w) for w in backbone.weights}
-    trainer = build_trainer(embedder, config, num_classes=4)
+    trainer = build_trainer(embedder, num_classes=4)
     trainer.compile(
         keras.optimizers.SGD(1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -85,11 +83,10 @@ def _trained_on_halves(scope, synchronized):
     """Weights after two steps of a network with batch norm everywhere."""
     with scope:
         keras.utils.set_random_seed(0)
-        config = ModelConfig(
-            backbone="small_cnn", dim=4, normalization="batch_norm"
+        embedder = build_embedder(
+            "small_cnn", IMAGES.shape[1:], dim=4, normalization="batch_norm"
         )
-        embedder = build_embedder(config, IMAGES.shape[1:])
-        trainer = build_trainer(embedder, config, 4)
+        trainer = build_trainer(embedder, 4)
         synchronize_batch_norm(trainer, synchronized)
         trainer.compile(
             keras.optimizers.SGD(1e-3),
@@ -123,9 +120,7 @@ def test_statistics_are_refreshed_alike_on_replicas(strategy):
     for scope in (contextlib.nullcontext(), strategy.scope()):
         with scope:
             keras.utils.set_random_seed(0)
-            embedder = build_embedder(
-                ModelConfig(backbone="small_cnn", dim=4), IMAGES.shape[1:]
-            )
+            embedder = build_embedder("small_cnn", IMAGES.shape[1:], dim=4)
             synchronize_batch_norm(embedder)
         refresh_bn(embedder, [IMAGES, IMAGES / 2])
         results.append([to_numpy(w) for w in embedder.weights])

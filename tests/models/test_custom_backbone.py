@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.config import ModelConfig
 from keras_dml.errors import UsageError
 from keras_dml.layers import NestedNetwork
 from keras_dml.models import (
@@ -52,8 +51,8 @@ def convolutions(pooled=False):
     return keras.Model(x, y)
 
 
-def config(**changes):
-    return ModelConfig(**{"dim": 5, **changes})
+def build(backbone, shape=SHAPE, **arguments):
+    return build_embedder(backbone, shape, dim=5, **arguments)
 
 
 def save_and_load(embedder, folder):
@@ -63,7 +62,7 @@ def save_and_load(embedder, folder):
 
 def test_a_model_with_maps(tmp_path):
     model = convolutions()
-    embedder = build_embedder(config(pooling="max"), SHAPE, backbone=model)
+    embedder = build(model, pooling="max")
     np.testing.assert_allclose(
         to_numpy(pooled_features(embedder)(IMAGES)),
         to_numpy(model(IMAGES)).max(axis=(1, 2)),
@@ -76,9 +75,7 @@ def test_a_model_with_maps(tmp_path):
 def test_a_subclassed_model_with_tokens(tmp_path):
     model = TinyTransformer()
     backbone = custom_backbone(model, "tf", class_token=True, prefix_tokens=2)
-    embedder = build_embedder(
-        config(pooling="average"), SHAPE, backbone=backbone
-    )
+    embedder = build(backbone, pooling="average")
     assert type(embedder.get_layer("backbone")) is NestedNetwork
     tokens = to_numpy(model(IMAGES / 127.5 - 1))
     np.testing.assert_allclose(
@@ -94,35 +91,33 @@ def test_a_subclassed_model_with_tokens(tmp_path):
 def test_a_class_token_is_one_of_the_prefix():
     backbone = custom_backbone(TinyTransformer(), class_token=True)
     assert backbone.prefix_tokens == 1
-    embedder = build_embedder(
-        config(pooling="class_token"), SHAPE, backbone=backbone
-    )
+    embedder = build(backbone, pooling="class_token")
     assert embedder.output_shape == (None, 5)
 
 
 def test_a_model_that_pools():
     model = convolutions(pooled=True)
-    embedder = build_embedder(config(pooling="none"), SHAPE, backbone=model)
+    embedder = build(model, pooling="none")
     np.testing.assert_allclose(
         to_numpy(pooled_features(embedder)(IMAGES)),
         to_numpy(model(IMAGES)),
         rtol=1e-5,
     )
     with pytest.raises(UsageError, match=r"pooled features.*need `none`"):
-        build_embedder(config(pooling="max"), SHAPE, backbone=model)
+        build(model, pooling="max")
 
 
 def test_a_sequential_model_that_was_not_built():
     model = keras.Sequential([keras.layers.Conv2D(6, 3)])
-    embedder = build_embedder(config(), SHAPE, backbone=model)
+    embedder = build(model)
     assert embedder.output_shape == (None, 5)
 
 
 def test_training_trains_the_model_itself():
     model = convolutions()
     before = [to_numpy(weight) for weight in model.weights]
-    embedder = build_embedder(config(pooling="average"), SHAPE, backbone=model)
-    trainer = build_trainer(embedder, config(), num_classes=2)
+    embedder = build(model, pooling="average")
+    trainer = build_trainer(embedder, num_classes=2)
     trainer.compile(
         "sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     )
@@ -134,26 +129,22 @@ def test_training_trains_the_model_itself():
 
 def test_maps_have_no_class_token():
     with pytest.raises(UsageError, match=r"gives maps.*'class_token'"):
-        build_embedder(
-            config(pooling="class_token"), SHAPE, backbone=convolutions()
-        )
+        build(convolutions(), pooling="class_token")
 
 
 def test_another_size_is_refused():
     with pytest.raises(UsageError, match="16 pixels only.*20 x 20"):
-        build_embedder(config(), (20, 20, 3), backbone=convolutions())
+        build(convolutions(), (20, 20, 3))
 
 
 def test_weights_by_name_are_refused():
-    with pytest.raises(UsageError, match="`model.weights: imagenet` is not"):
-        build_embedder(
-            config(weights="imagenet"), SHAPE, backbone=convolutions()
-        )
+    with pytest.raises(UsageError, match="`weights='imagenet'` is not"):
+        build(convolutions(), weights="imagenet")
 
 
 def test_what_is_no_model_is_refused():
-    with pytest.raises(UsageError, match="must be a Keras model.*'resnet50'"):
-        build_embedder(config(), SHAPE, backbone="resnet50")
+    with pytest.raises(UsageError, match="must be a Keras model.*<object"):
+        build(object())
 
 
 def test_inputs_that_are_no_images_are_refused():
@@ -167,7 +158,7 @@ def test_a_layer_named_as_the_head_is_refused():
     x = keras.Input(SHAPE)
     model = keras.Model(x, keras.layers.Conv2D(3, 2, name="head")(x))
     with pytest.raises(UsageError, match="'head/kernel'.*Rename the layer"):
-        build_embedder(config(), SHAPE, backbone=model)
+        build(model)
 
 
 def test_the_example_of_the_page_runs():

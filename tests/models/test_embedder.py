@@ -4,7 +4,6 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.config import ModelConfig
 from keras_dml.errors import UsageError
 from keras_dml.models import (
     BACKBONES,
@@ -19,8 +18,8 @@ SHAPE = (16, 16, 1)
 IMAGES = RNG.uniform(0, 255, (6, *SHAPE)).astype("float32")
 
 
-def config(**changes):
-    return ModelConfig(**{"backbone": "small_cnn", "dim": 5, **changes})
+def build(backbone="small_cnn", shape=SHAPE, **arguments):
+    return build_embedder(backbone, shape, dim=5, **arguments)
 
 
 def names(model):
@@ -28,7 +27,7 @@ def names(model):
 
 
 def test_layers_of_the_embedder():
-    embedder = build_embedder(config(), SHAPE)
+    embedder = build()
     assert names(embedder) == [
         "image",
         "preprocessing",
@@ -38,20 +37,18 @@ def test_layers_of_the_embedder():
         "unit",
     ]
     assert embedder.output_shape == (None, 5)
-    assert "unit" not in names(build_embedder(config(), SHAPE, normalize=False))
+    assert "unit" not in names(build(normalize=False))
 
 
 def test_rows_have_length_one_unless_evaluation_is_raw():
-    lengths = np.linalg.norm(
-        to_numpy(build_embedder(config(), SHAPE)(IMAGES)), axis=1
-    )
+    lengths = np.linalg.norm(to_numpy(build()(IMAGES)), axis=1)
     np.testing.assert_allclose(lengths, 1, rtol=1e-5)
-    raw = to_numpy(build_embedder(config(), SHAPE, normalize=False)(IMAGES))
+    raw = to_numpy(build(normalize=False)(IMAGES))
     assert np.abs(np.linalg.norm(raw, axis=1) - 1).max() > 0.01
 
 
 def test_uint8_and_float_images_agree():
-    embedder = build_embedder(config(), SHAPE)
+    embedder = build()
     pixels = IMAGES.astype("uint8")
     np.testing.assert_array_equal(
         embedder.predict(pixels, verbose=0),
@@ -71,7 +68,7 @@ def pool(features, kind, k):
     "pooling", ["average", "max", "k_max", "average_plus_max"]
 )
 def test_pooling(pooling):
-    embedder = build_embedder(config(pooling=pooling, k=2), SHAPE)
+    embedder = build(pooling=pooling, k=2)
     preprocessed = embedder.get_layer("preprocessing")(IMAGES)
     features = to_numpy(embedder.get_layer("backbone")(preprocessed))
     np.testing.assert_allclose(
@@ -83,16 +80,17 @@ def test_pooling(pooling):
 
 
 @pytest.mark.parametrize("layer_norm", [True, False])
-@pytest.mark.parametrize("normalization", ["none", "l2", "batch_norm"])
-@pytest.mark.parametrize("kernel", ["uniform_fan_in", "scaled_fan_in"])
-def test_head(layer_norm, normalization, kernel):
-    embedder = build_embedder(
-        config(
-            layer_norm=layer_norm,
-            normalization=normalization,
-            kernel_initializer=kernel,
-        ),
-        SHAPE,
+@pytest.mark.parametrize("normalization", [None, "l2", "batch_norm"])
+@pytest.mark.parametrize(
+    "kernel, bias",
+    [("uniform_fan_in", "uniform_fan_in"), ("scaled_fan_in", "zeros")],
+)
+def test_head(layer_norm, normalization, kernel, bias):
+    embedder = build(
+        layer_norm=layer_norm,
+        normalization=normalization,
+        kernel_initializer=kernel,
+        bias_initializer=bias,
     )
     weights = {w.name: to_numpy(w) for w in embedder.get_layer("head").weights}
     assert weights["kernel"].shape == (128, 5)
@@ -103,7 +101,7 @@ def test_head(layer_norm, normalization, kernel):
 
 @pytest.mark.parametrize("half", ["mixed_float16", "mixed_bfloat16"])
 def test_black_and_saturated_images_are_finite(half):
-    embedder = build_embedder(config(policy=half, pooling="average"), SHAPE)
+    embedder = build(policy=half, pooling="average")
     for value in (0, 255):
         assert np.isfinite(
             to_numpy(embedder(np.full_like(IMAGES, value)))
@@ -111,7 +109,7 @@ def test_black_and_saturated_images_are_finite(half):
 
 
 def test_float32_clone():
-    mixed = build_embedder(config(policy="mixed_bfloat16"), SHAPE)
+    mixed = build(policy="mixed_bfloat16")
     clone = float32_clone(mixed)
     assert names(clone) == names(mixed)
     assert all(
@@ -127,33 +125,33 @@ def test_float32_clone():
 
 
 def test_a_policy_set_elsewhere_does_not_matter(policy):
-    embedder = build_embedder(config(), SHAPE)
+    embedder = build()
     assert embedder.get_layer("backbone").compute_dtype == "float32"
     assert keras.config.dtype_policy().name == policy
 
 
 def test_small_images_are_refused():
     with pytest.raises(UsageError, match=r"'inception_v3' needs.*least 75"):
-        build_embedder(config(backbone="inception_v3"), (64, 64, 3))
+        build("inception_v3", (64, 64, 3))
 
 
 def test_two_channels_are_refused():
     with pytest.raises(UsageError, match=r"1 or 3 channels.*\(16, 16, 2\)"):
-        build_embedder(config(), (16, 16, 2))
+        build(shape=(16, 16, 2))
 
 
 def test_k_above_the_positions_is_refused():
-    embedder = build_embedder(config(), SHAPE)
+    embedder = build()
     height, width = embedder.get_layer("backbone").output_shape[1:3]
     most = height * width
-    build_embedder(config(pooling="k_max", k=most), SHAPE)
+    build(pooling="k_max", k=most)
     with pytest.raises(UsageError, match=f"must be at most {most}, the number"):
-        build_embedder(config(pooling="k_max", k=most + 1), SHAPE)
+        build(pooling="k_max", k=most + 1)
 
 
 def test_unknown_backbone_is_refused():
     with pytest.raises(UsageError, match="Nearest: 'mobilenet_v2'"):
-        build_embedder(config(backbone="mobilnet_v2"), SHAPE)
+        build(backbone="mobilnet_v2")
 
 
 @pytest.mark.slow
@@ -164,7 +162,7 @@ def test_every_backbone_saves_and_loads(name, tmp_path):
     channels = 1 + 2 * (list(BACKBONES).index(name) % 2)
     size = max(backbone.min_image_size, 32)
     shape = (size, size, channels)
-    embedder = build_embedder(config(backbone=name, weights="none"), shape)
+    embedder = build(name, shape, weights="none")
     images = RNG.uniform(0, 255, (2, *shape)).astype("float32")
     expected = to_numpy(embedder(images))
     embedder.save(tmp_path / "embedder.keras")

@@ -7,7 +7,6 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.config import ModelConfig
 from keras_dml.errors import RunError, UsageError
 from keras_dml.layers import (
     FrozenStatisticsBatchNormalization,
@@ -68,7 +67,7 @@ def embedder_of(preset):
 
     @functools.lru_cache
     def make(name, pooling="k_max"):
-        return build_embedder(config(preset(name), pooling=pooling, k=3), SHAPE)
+        return build(preset(name), pooling=pooling, k=3)
 
     return make
 
@@ -78,8 +77,8 @@ def network_of(name):
     return hub_presets.make(name)
 
 
-def config(name, **changes):
-    return ModelConfig(**{"backbone": name, "dim": 5, **changes})
+def build(name, shape=SHAPE, **arguments):
+    return build_embedder(name, shape, dim=5, **arguments)
 
 
 def whole_features(name):
@@ -127,8 +126,8 @@ def test_the_class_token_can_be_taken(name, embedder_of):
     "name", ["siglip", "vit_without_class_token", "resnet"]
 )
 def test_a_class_token_that_is_not_there_is_refused(name, preset):
-    with pytest.raises(UsageError, match=r"`model.pooling.*average, max"):
-        build_embedder(config(preset(name), pooling="class_token"), SHAPE)
+    with pytest.raises(UsageError, match=r"`pooling.*average, max"):
+        build(preset(name), pooling="class_token")
 
 
 def test_siglip_can_pool_by_itself(embedder_of):
@@ -144,13 +143,13 @@ def test_siglip_can_pool_by_itself(embedder_of):
 
 def test_others_cannot(preset):
     with pytest.raises(UsageError, match="gives tokens, which need class_tok"):
-        build_embedder(config(preset("vit"), pooling="none"), SHAPE)
+        build(preset("vit"), pooling="none")
 
 
 def test_more_than_the_patches_are_refused(preset):
     name = preset("dinov2")
     with pytest.raises(UsageError, match="at most 16, the number of patches"):
-        build_embedder(config(name, pooling="k_max", k=17), SHAPE)
+        build(name, pooling="k_max", k=17)
 
 
 @pytest.mark.parametrize("name", ["dinov2", "dinov3", "siglip", "resnet"])
@@ -168,7 +167,7 @@ def test_trained_embedders_save_and_load(name, embedder_of, tmp_path):
 
 @pytest.mark.parametrize("name", ["dinov2", "resnet"])
 def test_half_precision_and_back(name, preset):
-    half = build_embedder(config(preset(name), policy="mixed_bfloat16"), SHAPE)
+    half = build(preset(name), policy="mixed_bfloat16")
     backbone = half.get_layer("backbone")
     inside = backbone._flatten_layers(include_self=False)
     assert "bfloat16" in {layer.compute_dtype for layer in inside}
@@ -183,7 +182,7 @@ def test_half_precision_and_back(name, preset):
 @pytest.mark.parametrize("name", ["dinov2", "resnet"])
 def test_some_take_other_sizes(name, preset):
     shape = (48, 48, 1)
-    embedder = build_embedder(config(preset(name)), shape)
+    embedder = build(preset(name), shape)
     assert embedder(np.zeros((2, *shape))).shape == (2, 5)
 
 
@@ -191,7 +190,7 @@ def test_some_take_other_sizes(name, preset):
 def test_others_have_a_fixed_size(name, preset):
     assert get_backbone(preset(name)).image_size == SIDE
     with pytest.raises(UsageError, match=r"32 pixels only.*48 x 48"):
-        build_embedder(config(preset(name)), (48, 48, 3))
+        build(preset(name), (48, 48, 3))
 
 
 def test_a_graph_of_keras_layers_needs_keras_hub_no_more(embedder_of):
@@ -209,10 +208,10 @@ def test_transformers_have_no_batch_norm_to_freeze(embedder_of):
 
 def test_trains(preset):
     name = preset("dinov2")
-    embedder = build_embedder(config(name, pooling="average"), SHAPE)
+    embedder = build(name, pooling="average")
     backbone = embedder.get_layer("backbone")
     before = {w.path: to_numpy(w) for w in backbone.trainable_weights}
-    trainer = build_trainer(embedder, config(name), num_classes=2)
+    trainer = build_trainer(embedder, num_classes=2)
     trainer.compile(
         "sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     )
@@ -248,7 +247,7 @@ def test_random_weights_depend_on_the_seed_alone(tmp_path):
     built = []
     for _ in range(2):
         keras.utils.set_random_seed(3)
-        built.append(build_embedder(config(name, weights="none"), SHAPE))
+        built.append(build(name, weights="none"))
     for first, second in zip(*(one.weights for one in built), strict=True):
         np.testing.assert_array_equal(to_numpy(first), to_numpy(second))
 
@@ -259,9 +258,7 @@ def test_weights_of_a_file(preset, tmp_path):
     for weight in network.weights:
         weight.assign(weight + 1.0)
     network.save_weights(tmp_path / "vit.weights.h5")
-    embedder = build_embedder(
-        config(name, weights=str(tmp_path / "vit.weights.h5")), SHAPE
-    )
+    embedder = build(name, weights=str(tmp_path / "vit.weights.h5"))
     embedder.save(tmp_path / "embedder.keras")
     again = build_with_weights(name, SHAPE, str(tmp_path / "embedder.keras"))
     for first, second in zip(again.weights, network.weights, strict=True):
@@ -310,8 +307,8 @@ def test_the_preprocessing_of_clip(embedder_of):
     )
 
 
-def test_grey_images_become_rgb(preset):
-    embedder = build_embedder(config(preset("vit")), (SIDE, SIDE, 1))
+def test_gray_images_become_rgb(preset):
+    embedder = build(preset("vit"), (SIDE, SIDE, 1))
     assert embedder(IMAGES[..., :1]).shape == (4, 5)
 
 
@@ -333,8 +330,8 @@ def test_a_folder_that_is_no_preset_is_refused(tmp_path):
 def test_a_preset_without_weights_is_refused_where_they_are_wanted(tmp_path):
     name = hub_presets.save("vit", tmp_path)
     (tmp_path / "vit" / "model.weights.h5").unlink()
-    with pytest.raises(UsageError, match="--weights none"):
-        build_embedder(config(name), SHAPE)
+    with pytest.raises(UsageError, match="weights='none'"):
+        build(name)
 
 
 def test_a_failed_download_is_one_sentence(monkeypatch):

@@ -4,10 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml import layers, losses
-from keras_dml.config import ModelConfig, ProxiesConfig
+from keras_dml import layers, losses, regularizers
 from keras_dml.errors import UsageError
-from keras_dml.models import build_embedder, build_trainer
+from keras_dml.models import HeadOptions, build_embedder, build_trainer
 from tests.conformance import to_numpy
 
 RNG = np.random.default_rng(0)
@@ -17,8 +16,8 @@ LABELS = np.arange(6, dtype="int32") % 3
 INPUTS = {"image": IMAGES, "label": LABELS}
 
 
-def config(**changes):
-    return ModelConfig(**{"backbone": "small_cnn", "dim": 5, **changes})
+def embedder(**arguments):
+    return build_embedder("small_cnn", SHAPE, dim=5, **arguments)
 
 
 def crossentropy():
@@ -29,10 +28,13 @@ def names(model):
     return [layer.name for layer in model.layers]
 
 
-def trainer_of(takes, memory=None, **changes):
-    settings = config(**changes)
+def trainer_of(head="logits", num_classes=3, policy="float32", **options):
     return build_trainer(
-        build_embedder(settings, SHAPE), settings, 3, takes, memory
+        embedder(policy=policy),
+        num_classes,
+        head,
+        HeadOptions(**options),
+        policy,
     )
 
 
@@ -63,7 +65,7 @@ def test_unit_embeddings_have_length_one():
     np.testing.assert_allclose(np.linalg.norm(output, axis=1), 1, rtol=1e-5)
 
 
-def test_boundaries_start_where_the_configuration_says():
+def test_boundaries_start_where_the_options_say():
     output = to_numpy(
         trainer_of("embeddings_and_boundaries", boundary=0.7)(INPUTS)
     )
@@ -74,7 +76,7 @@ def test_a_memory_appends_its_column_and_remembers():
     memory = layers.CrossBatchMemory(
         losses.Contrastive(), size=12, warm_up_steps=0, name="memory"
     )
-    trainer = trainer_of("embeddings", memory)
+    trainer = trainer_of("embeddings", memory=memory)
     assert trainer.output_shape == (None, 6)
     trainer.compile("sgd", losses.WithMemory(losses.Contrastive()))
     trainer.fit(INPUTS, LABELS, batch_size=6, shuffle=False, verbose=0)
@@ -83,19 +85,19 @@ def test_a_memory_appends_its_column_and_remembers():
 
 def test_a_memory_without_embeddings_is_refused():
     memory = layers.CrossBatchMemory(losses.Contrastive(), size=12)
-    with pytest.raises(UsageError, match="takes='logits'"):
-        trainer_of("logits", memory)
+    with pytest.raises(UsageError, match="loss that takes logits"):
+        trainer_of("logits", memory=memory)
 
 
 def test_an_unknown_input_is_refused():
-    with pytest.raises(UsageError, match="one of logits, .*takes='distances'"):
+    with pytest.raises(UsageError, match="one of: `logits`.*'distances'"):
         trainer_of("distances")
 
 
 def test_proxy_isa_gets_sample_aware_proxies():
     trainer = trainer_of(
         "weighted_similarities",
-        proxies=ProxiesConfig(sample_aware={"memory_size": 9, "tau": 2.0}),
+        sample_aware={"memory_size": 9, "tau": 2.0},
     )
     assert trainer.get_layer("proxies").tau == 2.0
     trained = {v.path for v in trainer.trainable_variables}
@@ -103,49 +105,47 @@ def test_proxy_isa_gets_sample_aware_proxies():
 
 
 def test_trainer_trains_the_embedder():
-    embedder = build_embedder(config(), SHAPE)
-    before = embedder.predict(IMAGES, verbose=0)
-    trainer = build_trainer(embedder, config(), num_classes=3)
+    model = embedder()
+    before = model.predict(IMAGES, verbose=0)
+    trainer = build_trainer(model, num_classes=3)
     assert {"head", "proxies", "label", "logits"} < set(names(trainer))
     assert "unit" not in names(trainer)
     trainer.compile("adam", crossentropy())
     trainer.fit({"image": IMAGES, "label": LABELS}, LABELS, verbose=0)
-    assert not np.allclose(embedder.predict(IMAGES, verbose=0), before)
+    assert not np.allclose(model.predict(IMAGES, verbose=0), before)
 
 
 def test_logits_are_scaled_cosines():
-    settings = config(scale=7.0)
-    embedder = build_embedder(settings, SHAPE)
-    trainer = build_trainer(embedder, settings, num_classes=3)
+    model = embedder()
+    trainer = build_trainer(model, 3, options=HeadOptions(scale=7.0))
     proxies = to_numpy(trainer.get_layer("proxies").proxies)
     proxies /= np.linalg.norm(proxies, axis=1, keepdims=True)
     np.testing.assert_allclose(
         to_numpy(trainer({"image": IMAGES, "label": LABELS})),
-        7 * to_numpy(embedder(IMAGES)) @ proxies.T,
+        7 * to_numpy(model(IMAGES)) @ proxies.T,
         atol=1e-4,
     )
 
 
-def test_trainer_follows_the_configuration():
-    settings = config(
-        proxies=ProxiesConfig(
-            metric="dot", centres=2, unit=False, initializer="normal"
-        ),
+def test_proxies_follow_the_options():
+    trainer = trainer_of(
+        proxies={
+            "metric": "dot",
+            "centres": 2,
+            "unit_proxies": False,
+            "initializer": "normal",
+        }
     )
-    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 3)
     proxies = trainer.get_layer("proxies")
     assert trainer.output_shape == (None, 3, 2)
     assert "logits" not in names(trainer)
     assert (proxies.metric, proxies.unit_proxies) == ("dot", False)
     assert proxies.initializer.stddev == 1.0
-    biased = config(logits_bias=True)
-    trainer = build_trainer(build_embedder(biased, SHAPE), biased, 3)
-    assert trainer.get_layer("logits").use_bias
+    assert trainer_of(logits_bias=True).get_layer("logits").use_bias
 
 
 def test_groups_are_found_by_path():
-    settings = config(logits_bias=True)
-    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 3)
+    trainer = trainer_of(logits_bias=True)
     heads = {v.path.split("/")[0] for v in trainer.trainable_variables}
     assert {"head", "proxies", "logits"} < heads
 
@@ -154,18 +154,15 @@ def test_same_seed_same_weights():
     weights = []
     for _ in range(2):
         keras.utils.set_random_seed(3)
-        embedder = build_embedder(config(), SHAPE)
-        trainer = build_trainer(embedder, config(), 3)
-        weights.append([to_numpy(w) for w in trainer.weights])
+        weights.append([to_numpy(w) for w in trainer_of().weights])
     for first, second in zip(*weights, strict=True):
         np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("half", ["mixed_float16", "mixed_bfloat16"])
 def test_only_the_backbone_is_in_half_precision(half):
-    settings = config(policy=half)
-    embedder = build_embedder(settings, SHAPE)
-    trainer = build_trainer(embedder, settings, 3)
+    model = embedder(policy=half)
+    trainer = build_trainer(model, 3, policy=half)
     assert keras.config.dtype_policy().name == "float32"
     halves = {
         layer.name
@@ -174,21 +171,14 @@ def test_only_the_backbone_is_in_half_precision(half):
     }
     assert halves == {"backbone"}
     assert all(w.dtype == "float32" for w in trainer.weights)
-    for model in (embedder, trainer):
-        assert model.output.dtype == "float32"
+    for one in (model, trainer):
+        assert one.output.dtype == "float32"
 
 
-@pytest.mark.parametrize(
-    "name, cls, centres",
-    [
-        ("centre_distance", layers.CenterDistance, 2),
-        ("proxy_repulsion", losses.ProxyRepulsion, 1),
-    ],
-)
-def test_regularizer_of_the_proxies(name, cls, centres):
-    settings = config(proxies=ProxiesConfig(regularizer=name, centres=centres))
-    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 3)
-    assert type(trainer.get_layer("proxies").regularizer) is cls
+def test_a_regularizer_of_the_proxies():
+    regularizer = regularizers.CenterDistance()
+    trainer = trainer_of(proxies={"regularizer": regularizer, "centres": 2})
+    assert trainer.get_layer("proxies").regularizer is regularizer
     assert len(trainer.losses) == 1
 
 
@@ -200,18 +190,15 @@ def test_regularizer_of_the_proxies(name, cls, centres):
     ],
 )
 def test_arguments_of_sample_aware_proxies_are_checked(arguments, message):
-    settings = config(proxies=ProxiesConfig(sample_aware=arguments))
-    embedder = build_embedder(settings, SHAPE)
     with pytest.raises(UsageError, match=message):
-        build_trainer(embedder, settings, 3, takes="weighted_similarities")
+        trainer_of("weighted_similarities", sample_aware=arguments)
 
 
 @pytest.mark.parametrize(
     ("policy", "scaled"), [("mixed_float16", True), ("mixed_bfloat16", False)]
 )
 def test_keras_scales_the_loss_of_a_float16_trainer_only(policy, scaled):
-    config = ModelConfig(backbone="small_cnn", policy=policy, dim=8)
-    trainer = build_trainer(build_embedder(config, (16, 16, 1)), config, 4)
+    trainer = trainer_of(policy=policy)
     trainer.compile("sgd", "sparse_categorical_crossentropy")
     assert trainer.output.dtype == "float32"
     assert scaled == isinstance(
@@ -223,8 +210,7 @@ def test_keras_scales_the_loss_of_a_float16_trainer_only(policy, scaled):
     ("share", "columns"), [(1.0, 30), (0.5, 15), (0.41, 13), (1e-6, 1)]
 )
 def test_a_share_of_the_classes_is_sampled(share, columns):
-    settings = config(proxies=ProxiesConfig(sample=share))
-    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 30)
+    trainer = trainer_of(num_classes=30, sample=share)
     assert trainer.output_shape == (None, columns)
     assert type(trainer.get_layer("proxies")) is layers.SampledProxies
     assert trainer.get_layer("proxies").proxies.shape == (30, 5)
@@ -232,17 +218,12 @@ def test_a_share_of_the_classes_is_sampled(share, columns):
 
 @pytest.mark.parametrize(("least", "columns"), [(9, 9), (2, 3), (99, 30)])
 def test_a_sample_has_room_for_the_classes_of_a_batch(least, columns):
-    proxies = ProxiesConfig(sample=0.1, sample_at_least=least)
-    settings = config(proxies=proxies)
-    trainer = build_trainer(build_embedder(settings, SHAPE), settings, 30)
+    trainer = trainer_of(num_classes=30, sample=0.1, sample_at_least=least)
     assert trainer.output_shape == (None, columns)
 
 
-def test_sampled_centres_keep_their_axis():
-    settings = config(proxies=ProxiesConfig(sample=0.5, centres=3))
-    trainer = build_trainer(
-        build_embedder(settings, SHAPE), settings, 30, takes="similarities"
-    )
+def test_sampled_centers_keep_their_axis():
+    trainer = trainer_of("similarities", 30, sample=0.5, proxies={"centres": 3})
     assert trainer.output_shape == (None, 15, 3)
 
 
@@ -251,27 +232,19 @@ def test_sampled_centres_keep_their_axis():
     [
         ({}, "embeddings", "needs a loss on logits.*takes embeddings"),
         ({}, "weighted_similarities", "needs a loss on logits"),
-        ({"logits_bias": True}, "logits", "needs `model.logits_bias: false`"),
+        ({"logits_bias": True}, "logits", "needs `logits_bias=False`"),
         (
             {"policy": "mixed_float16"},
             "logits",
             "needs.*such as mixed_bfloat16",
         ),
+        (
+            {"proxies": {"regularizer": regularizers.CenterDistance()}},
+            "similarities",
+            "needs `regularizer=None`",
+        ),
     ],
 )
 def test_what_needs_all_proxies_is_refused(changes, takes, message):
-    settings = config(proxies=ProxiesConfig(sample=0.5), **changes)
-    embedder = build_embedder(settings, SHAPE)
-    with pytest.raises(UsageError, match=f"model.proxies.sample` {message}"):
-        build_trainer(embedder, settings, 30, takes=takes)
-
-
-def test_a_regularizer_of_all_proxies_is_refused():
-    settings = config(
-        proxies=ProxiesConfig(
-            sample=0.5, centres=2, regularizer="centre_distance"
-        )
-    )
-    embedder = build_embedder(settings, SHAPE)
-    with pytest.raises(UsageError, match="needs `model.proxies.regularizer"):
-        build_trainer(embedder, settings, 30, takes="similarities")
+    with pytest.raises(UsageError, match=f"`sample` {message}"):
+        trainer_of(takes, 30, sample=0.5, **changes)

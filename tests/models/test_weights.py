@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.config import ModelConfig
 from keras_dml.errors import RunError, UsageError
 from keras_dml.models import BACKBONES, build_embedder
 from keras_dml.models.weights import build_with_weights
@@ -44,28 +43,23 @@ def test_loads_a_file_of_the_backbone(source, suffix, tmp_path):
 
 
 def test_loads_the_backbone_of_an_embedder(tmp_path):
-    config = ModelConfig(backbone="small_cnn", dim=4)
-    embedder = build_embedder(config, SHAPE)
-    embedder.save(tmp_path / "embedder.keras")
-    again = build_embedder(
-        config.model_copy(
-            update={"weights": str(tmp_path / "embedder.keras"), "dim": 7}
-        ),
-        SHAPE,
-    )
+    embedder = build_embedder("small_cnn", SHAPE, dim=4)
+    path = tmp_path / "embedder.keras"
+    embedder.save(path)
+    again = build_embedder("small_cnn", SHAPE, dim=7, weights=str(path))
     assert same(again.get_layer("backbone"), embedder.get_layer("backbone"))
 
 
 def test_loads_under_a_strategy(source, strategy, tmp_path):
     path = tmp_path / "backbone.weights.h5"
     source.save_weights(path)
-    config = ModelConfig(
-        backbone="small_cnn",
-        weights=str(path),
-        batch_norm="frozen_statistics",
-    )
     with strategy.scope():
-        embedder = build_embedder(config, SHAPE)
+        embedder = build_embedder(
+            "small_cnn",
+            SHAPE,
+            weights=str(path),
+            batch_norm="frozen_statistics",
+        )
     assert same(embedder.get_layer("backbone"), source)
 
 
@@ -133,7 +127,7 @@ def test_without_network_the_error_names_the_way_out(monkeypatch):
 
     offline = dataclasses.replace(BACKBONES["mobilenet_v2"], builder=fail)
     monkeypatch.setitem(BACKBONES, "mobilenet_v2", offline)
-    with pytest.raises(RunError, match=r"URL fetch failure.*`--weights PATH`"):
+    with pytest.raises(RunError, match=r"URL fetch failure.*path as `weights`"):
         build_with_weights("mobilenet_v2", (32, 32, 3), "imagenet")
 
 
@@ -144,10 +138,9 @@ def test_published_weights_from_a_file(test_data):
         / "mobilenetv2_imagenet"
         / "mobilenetv2_1.0_224_notop.weights.h5"
     )
-    config = ModelConfig(
-        backbone="mobilenet_v2", weights=str(path), pooling="average"
+    embedder = build_embedder(
+        "mobilenet_v2", (32, 32, 3), weights=str(path), pooling="average"
     )
-    embedder = build_embedder(config, (32, 32, 3))
     images = np.random.default_rng(0).uniform(0, 255, (2, 32, 32, 3))
     original = keras.applications.MobileNetV2(
         include_top=False, weights=None, input_shape=(32, 32, 3)

@@ -10,6 +10,7 @@ from keras_dml.config import (
     OptimizerConfig,
 )
 from keras_dml.errors import UsageError
+from keras_dml.models import get_head
 from keras_dml.optimizers import RowLazyAdam
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.compiling import (
@@ -17,11 +18,8 @@ from keras_dml.run.compiling import (
     build_loss,
     build_memory,
     build_optimizer,
-    check_replicas,
-    loss_input,
+    loss_head,
 )
-
-KERAS_CIRCLE = LossConfig(name="keras.losses.Circle", takes="unit_embeddings")
 
 
 def with_memory(name, **changes):
@@ -40,13 +38,13 @@ def test_several_terms_are_summed():
     built = build_loss(terms)
     assert type(built) is losses.WeightedSum
     assert built.weights == [1.0, 0.5]
-    assert loss_input(terms) == "logits"
+    assert loss_head(terms) is get_head("logits")
 
 
 def test_terms_that_take_different_inputs_are_refused():
     terms = [LossConfig(name="softmax"), LossConfig(name="triplet")]
     with pytest.raises(UsageError, match="'softmax' logits, 'triplet' emb"):
-        loss_input(terms)
+        loss_head(terms)
 
 
 def test_a_memory_holds_the_loss_and_its_arguments():
@@ -84,14 +82,6 @@ def test_memories_that_cannot_be_are_refused(terms, message):
         build_memory(terms)
 
 
-def test_the_circle_of_keras_is_refused_on_several_devices():
-    assert type(build_loss([KERAS_CIRCLE])) is keras.losses.Circle
-    check_replicas([KERAS_CIRCLE], 1)
-    check_replicas([LossConfig(name="circle")], 2)
-    with pytest.raises(UsageError, match="'keras.losses.Circle'.*2 devices"):
-        check_replicas([KERAS_CIRCLE], 2)
-
-
 def test_sampled_classes_need_the_loss_that_knows_their_columns():
     terms = [
         LossConfig(name="softmax", sampled=True),
@@ -100,7 +90,7 @@ def test_sampled_classes_need_the_loss_that_knows_their_columns():
     built = build_loss(terms)
     assert type(built) is losses.OnSampledClasses
     assert built.loss.weights == [1.0, 0.5]
-    assert loss_input(terms) == "logits"
+    assert loss_head(terms) is get_head("logits")
     with pytest.raises(UsageError, match="model.proxies.sample`:.*'triplet'"):
         build_loss([LossConfig(name="triplet", sampled=True)])
 
@@ -110,7 +100,7 @@ def test_the_proxies_may_have_a_row_lazy_optimizer():
         proxies=GroupConfig(name="row_lazy_adam", weight_decay=0.1)
     )
     optimizer = build_optimizer(
-        config, epochs=1, steps_per_epoch=1, takes="logits"
+        config, epochs=1, steps_per_epoch=1, head=get_head("logits")
     )
     table = optimizer.rules[PROXIES_RULE]
     assert type(table) is RowLazyAdam
@@ -125,7 +115,7 @@ def decayed(decay, network, **settings):
         config,
         epochs=2,
         steps_per_epoch=5,
-        takes="logits",
+        head=get_head("logits"),
         learning_rate_factor=0.5,
         backbone=network,
     )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_dml.config import load_recipe, recipe_names, resolve
-from keras_dml.run.compiling import build_loss, build_optimizer, loss_input
+from keras_dml.run.compiling import build_loss, build_optimizer, loss_head
 from keras_dml.run.models import build_models
 
 VARIANTS = [
@@ -34,7 +34,7 @@ def test_a_step_changes_every_trained_weight(variant):
             config.optimizer,
             epochs=1,
             steps_per_epoch=2,
-            takes=loss_input(config.loss),
+            head=loss_head(config.loss),
         ),
         build_loss(config.loss),
         run_eagerly=True,

@@ -1,11 +1,10 @@
 import keras
 import pytest
 
-from keras_dml.config import OptimizerConfig
-from keras_dml.config.sections import GroupConfig
+from keras_dml.config import RunConfig
 from keras_dml.errors import UsageError
 from keras_dml.optimizers import PerVariable
-from keras_dml.run.replica_checks import check_optimizers, check_trainer
+from keras_dml.run.replica_checks import check_settings, check_trainer
 
 
 def compiled(**options):
@@ -67,9 +66,42 @@ def test_plain_training_on_replicas_is_fine(strategy):
     assert not model.jit_compile
 
 
-def test_settings_that_accumulate_are_refused_before_anything_is_built():
-    group = GroupConfig(arguments={"gradient_accumulation_steps": 4})
-    config = OptimizerConfig(head=group)
-    check_optimizers(config, 1)
-    with pytest.raises(UsageError, match="`optimizer.head` with .*=4.*2 repl"):
-        check_optimizers(config, 2)
+def settings(loss="softmax", **changes):
+    stages = [{"phases": [{}]}]
+    return RunConfig(loss=[{"name": loss}], stages=stages, **changes)
+
+
+@pytest.mark.parametrize(
+    "config, message",
+    [
+        (
+            settings(
+                optimizer={
+                    "head": {"arguments": {"gradient_accumulation_steps": 4}}
+                }
+            ),
+            "`optimizer.head` with .*=4.*2 repl",
+        ),
+        (
+            settings(model={"policy": "mixed_float16"}),
+            "`model.policy: mixed_float16`, 2 replicas",
+        ),
+        (
+            RunConfig(
+                loss=[
+                    {"name": "keras.losses.Circle", "takes": "unit_embeddings"}
+                ],
+                stages=[{"phases": [{}]}],
+            ),
+            "'keras.losses.Circle'.*2 devices",
+        ),
+    ],
+)
+def test_settings_are_refused_before_anything_is_built(config, message):
+    check_settings(config, 1)
+    with pytest.raises(UsageError, match=message):
+        check_settings(config, 2)
+
+
+def test_a_loss_on_pairs_of_keras_dml_is_for_many_devices():
+    check_settings(settings("circle"), 2)

@@ -74,8 +74,8 @@ def convert_weights(
         raise UsageError(f"`output` must end in {SUFFIX}. Received: {output}")
     if output.exists() and not force:
         raise UsageError(
-            f"`output` is there already: {output}. Pass `--force` to replace "
-            "it, or another name."
+            f"`output` is there already: {output}. Pass `force=True` to "
+            "replace it, or another name."
         )
     layout = LAYOUTS[network]
     entries = read_checkpoint(Path(checkpoint).expanduser(), layout.framework)

@@ -1,0 +1,315 @@
+"""What stands between the embedder and each kind of loss.
+
+A loss says in its class attribute `takes` which head it needs. Everything else
+about that kind of loss is said here, and only here: the layers in front of it,
+the callbacks that go with it, whether it has variables to optimize, and what
+it refuses.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+
+from keras_dml import callbacks
+from keras_dml.errors import UsageError
+from keras_dml.layers import (
+    ClassBoundaries,
+    CrossBatchMemory,
+    Proxies,
+    SampleAwareProxies,
+    SampledProxies,
+    ScaledLogits,
+)
+
+# Layers of the heads. Optimizers find their variables by these names.
+LAYERS = ("proxies", "logits", "boundaries")
+
+
+@dataclass(frozen=True)
+class HeadOptions:
+    """Settings of the layers between an embedding and its loss.
+
+    A head uses those that concern it and ignores the rest.
+
+    Attributes:
+        proxies: Arguments of `Proxies`. Defaults to none.
+        sample: Share of the classes that a step compares with, or `None` for
+            all of them. Defaults to `None`.
+        sample_at_least: Smallest number of classes in a sample: those that a
+            batch may hold. Defaults to `1`.
+        sample_aware: Arguments of `SampleAwareProxies`. Defaults to none.
+        scale: Initial scale of `ScaledLogits`. Defaults to `16.0`.
+        logits_bias: Whether `ScaledLogits` learns a bias. Defaults to `False`.
+        boundary: Initial value of `ClassBoundaries`. Defaults to `1.2`.
+        memory: Memory of past embeddings. Defaults to `None`.
+    """
+
+    proxies: Mapping[str, Any] = field(default_factory=dict)
+    sample: float | None = None
+    sample_at_least: int = 1
+    sample_aware: Mapping[str, Any] = field(default_factory=dict)
+    scale: float = 16.0
+    logits_bias: bool = False
+    boundary: float = 1.2
+    memory: CrossBatchMemory | None = None
+
+
+class Head:
+    """Base of the heads.
+
+    Attributes:
+        name: What `takes` of a loss says.
+        gives: What the loss gets, for error messages.
+        compares_rows: Whether the loss compares the rows of a batch with each
+            other: it then needs batches with positive pairs, and a view of
+            the batch of all replicas.
+        has_variables: Whether the head has trainable variables.
+        has_class_columns: Whether the loss gets one column for each class,
+            so that a sample of the classes can stand for all.
+    """
+
+    name = ""
+    gives = ""
+    compares_rows = False
+    has_variables = True
+    has_class_columns = False
+
+    def connect(
+        self,
+        embedding: keras.KerasTensor,
+        label: keras.KerasTensor,
+        num_classes: int,
+        options: HeadOptions,
+    ) -> keras.KerasTensor:
+        """Puts the layers of the head behind an embedding.
+
+        Args:
+            embedding: Float32 `(batch, dim)`.
+            label: Int32 `(batch,)`.
+            num_classes: Number of classes in training.
+            options: `HeadOptions`.
+
+        Returns:
+            What the loss takes as `y_pred`.
+        """
+        raise NotImplementedError
+
+    def check(self, options: HeadOptions, policy: str) -> None:
+        """Refuses options that do not go with the head.
+
+        Args:
+            options: `HeadOptions`.
+            policy: Dtype policy of the trainer.
+
+        Raises:
+            UsageError: If there is such an option.
+        """
+        if options.memory is not None and self.name != "embeddings":
+            raise UsageError(
+                "`memory` needs a loss that takes embeddings. Received: a "
+                f"memory and a loss that takes {self.name}"
+            )
+        if options.sample is not None:
+            self._check_sample(options, policy)
+
+    def check_replicas(self, loss: str, replicas: int) -> None:
+        """Refuses a loss of another package that sees one replica only.
+
+        Args:
+            loss: Name of the loss.
+            replicas: Number of replicas.
+
+        Raises:
+            UsageError: If the loss compares rows on several replicas.
+        """
+        if replicas > 1 and self.compares_rows:
+            raise UsageError(
+                f"The loss {loss!r} compares the rows of each device only "
+                "with each other, so that it would depend on the number of "
+                f"devices. Received: {replicas} devices. Use a loss of "
+                "keras_dml or one device."
+            )
+
+    def callbacks(
+        self,
+        labels: Callable[[int], Iterable[Any]],
+        warn: Callable[[str], Any],
+    ) -> list[keras.callbacks.Callback]:
+        """Makes the callbacks that training with this head needs.
+
+        Args:
+            labels: Function of the epoch that returns the labels of its
+                batches.
+            warn: Function of a message.
+        """
+        if not self.compares_rows:
+            return []
+        return [callbacks.BatchCheck(labels, warn=warn)]
+
+    def proxies(self, trainer: keras.Model) -> keras.layers.Layer | None:
+        """Returns the layer whose proxies tell whether classes collapse."""
+        return trainer.get_layer("proxies") if self.has_class_columns else None
+
+    def _check_sample(self, options, policy):
+        """Refuses what would need the proxies of all classes at every step."""
+        regularizer = options.proxies.get("regularizer")
+        needs = {
+            "a loss on logits or similarities": self.has_class_columns,
+            "`regularizer=None`": regularizer is None,
+            "`logits_bias=False`": not options.logits_bias,
+            "another `policy` than mixed_float16, such as mixed_bfloat16": (
+                policy != "mixed_float16"
+            ),
+        }
+        for need, met in needs.items():
+            if not met:
+                raise UsageError(
+                    f"`sample` needs {need}: a step sees the proxies of its "
+                    f"sample only. Received: sample={options.sample}, "
+                    f"regularizer={regularizer}, "
+                    f"logits_bias={options.logits_bias}, policy={policy!r}, "
+                    f"a loss that takes {self.name}"
+                )
+
+
+class Similarities(Head):
+    """Similarities of the rows and the proxies of the classes.
+
+    `(batch, num_classes)`, or `(batch, num_classes, centers)` with several
+    centers, which the loss combines before it scales. With `sample`, of that
+    share of the classes.
+    """
+
+    name = "similarities"
+    gives = "similarities of rows and proxies, which the loss scales"
+    has_class_columns = True
+
+    def connect(self, embedding, label, num_classes, options):
+        if options.sample is None:
+            layer = Proxies(num_classes, **options.proxies, name="proxies")
+            return layer(embedding)
+        share = math.ceil(options.sample * num_classes)
+        arguments = dict(options.proxies)
+        arguments.pop("regularizer", None)
+        layer = SampledProxies(
+            num_classes,
+            min(max(share, options.sample_at_least), num_classes),
+            **arguments,
+            name="proxies",
+        )
+        return layer([embedding, label])
+
+
+class Logits(Similarities):
+    """Logits of the classes: similarities times a scale, plus a bias."""
+
+    name = "logits"
+    gives = "logits of every class, scaled by the layer `ScaledLogits`"
+
+    def connect(self, embedding, label, num_classes, options):
+        similarity = super().connect(embedding, label, num_classes, options)
+        if len(similarity.shape) == 3:
+            return similarity
+        return ScaledLogits(options.scale, options.logits_bias, name="logits")(
+            similarity
+        )
+
+
+class WeightedSimilarities(Head):
+    """Exponents of rows and proxies, weighted by what a row can teach."""
+
+    name = "weighted_similarities"
+    gives = "the output of `SampleAwareProxies`"
+
+    def connect(self, embedding, label, num_classes, options):
+        arguments = dict(options.sample_aware)
+        if "initializer" in options.proxies:
+            arguments["initializer"] = options.proxies["initializer"]
+        try:
+            layer = SampleAwareProxies(num_classes, **arguments, name="proxies")
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"`sample_aware`: {error}") from error
+        return layer([embedding, label])
+
+    def callbacks(self, labels, warn):
+        return [callbacks.CountEpochs()]
+
+
+class Embeddings(Head):
+    """The embeddings as they are, with one more column for a memory."""
+
+    name = "embeddings"
+    gives = "embeddings, which the loss normalizes if it needs to"
+    compares_rows = True
+    has_variables = False
+
+    def connect(self, embedding, label, num_classes, options):
+        if options.memory is None:
+            return embedding
+        return options.memory([embedding, label])
+
+
+class UnitEmbeddings(Embeddings):
+    """The embeddings with length 1."""
+
+    name = "unit_embeddings"
+    gives = "embeddings of length 1, for a loss that does not normalize"
+
+    def connect(self, embedding, label, num_classes, options):
+        layer = keras.layers.UnitNormalization(dtype="float32", name="unit")
+        return layer(embedding)
+
+
+class EmbeddingsAndBoundaries(Embeddings):
+    """The embeddings, with two more columns: boundary and step."""
+
+    name = "embeddings_and_boundaries"
+    gives = "the output of `ClassBoundaries`"
+    has_variables = True
+
+    def connect(self, embedding, label, num_classes, options):
+        layer = ClassBoundaries(
+            num_classes, initial=options.boundary, name="boundaries"
+        )
+        return layer([embedding, label])
+
+
+HEADS: dict[str, Head] = {
+    head.name: head
+    for head in (
+        Logits(),
+        Similarities(),
+        WeightedSimilarities(),
+        Embeddings(),
+        UnitEmbeddings(),
+        EmbeddingsAndBoundaries(),
+    )
+}
+
+
+def get_head(name: str | None) -> Head:
+    """Returns the head of a kind of loss.
+
+    Args:
+        name: What `takes` of the loss says.
+
+    Raises:
+        UsageError: If there is no such head.
+
+    Example:
+
+    >>> get_head("similarities").has_class_columns
+    True
+    """
+    if name not in HEADS:
+        known = "; ".join(
+            f"`{one.name}`, {one.gives}" for one in HEADS.values()
+        )
+        raise UsageError(
+            "`takes` must say what the loss takes, one of: "
+            f"{known}. Received: takes={name!r}"
+        )
+    return HEADS[name]
