@@ -15,6 +15,7 @@ from keras_dml.export.onnx import export_onnx
 from keras_dml.export.parity import parity
 from keras_dml.export.references import References
 from keras_dml.export.runners import open_artefact
+from keras_dml.export.runs import export_run, exporter
 from keras_dml.export.saved_model import export_saved_model
 
 __all__ = [
@@ -26,7 +27,9 @@ __all__ = [
     "export_embedder",
     "export_litert",
     "export_onnx",
+    "export_run",
     "export_saved_model",
+    "exporter",
     "index_parity",
     "open_artefact",
     "parity",

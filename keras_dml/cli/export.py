@@ -87,7 +87,7 @@ def export(
     ] = False,
 ) -> None:
     """Export a trained embedder and compare it with the original."""
-    from keras_dml.run.exporting import export_run
+    from keras_dml.export import export_run
 
     # Its default lies beside the decoders, which import TensorFlow.
     more = {} if max_pixels is None else {"max_pixels": max_pixels}

@@ -53,6 +53,10 @@ def fit(
         float,
         typer.Option(min=1, help="Seconds to wait for a silent worker."),
     ] = 120.0,
+    export: Annotated[
+        bool,
+        typer.Option(help="Whether to write RUN/export/, compared."),
+    ] = True,
     report: Annotated[
         bool, typer.Option(help="Whether to write RUN/report.html.")
     ] = True,
@@ -86,11 +90,16 @@ def fit(
         is_chief,
         num_workers,
     )
+    from keras_dml.export import exporter
     from keras_dml.run import fit as train
 
     try:
         metrics = train.fit(
-            config, folder, resume=resume, peer_timeout=peer_timeout
+            config,
+            folder,
+            resume=resume,
+            peer_timeout=peer_timeout,
+            export=exporter() if export else None,
         )
     except (PeerLostError, PreemptedError) as error:
         _leave(error)

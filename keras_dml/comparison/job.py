@@ -21,9 +21,7 @@ def main(settings: str, folder: str) -> None:
     from keras_dml.run import fit as train
 
     try:
-        train.fit(
-            load_run_config(Path(settings)), folder, resume=True, formats=()
-        )
+        train.fit(load_run_config(Path(settings)), folder, resume=True)
     except PreemptedError as error:
         _leave(error, error.exit_code)
     except UsageError as error:

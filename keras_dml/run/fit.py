@@ -1,7 +1,7 @@
 """One training, from a configuration to a finished run folder."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ from keras_dml.run.data import (
     settle,
     stage_data,
 )
-from keras_dml.run.exporting import export_compared
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import (
     embed,
@@ -56,9 +55,9 @@ def fit(
     *,
     resume: bool = False,
     peer_timeout: float = PEER_TIMEOUT,
-    formats: Sequence[str] = ("saved_model", "litert"),
+    export: Callable[..., object] | None = None,
 ) -> dict[str, Any]:
-    """Trains, measures, saves and exports one embedder.
+    """Trains, measures and saves one embedder.
 
     Of several workers each calls it, with the same arguments; the first one
     reads and writes the run folder for all.
@@ -72,8 +71,10 @@ def fit(
         peer_timeout: Seconds after which a worker that does not answer, or a
             step that does not end, ends the process with exit code 75.
             Defaults to `120.0`.
-        formats: What to export at the end, see `export_run`; `()` for
-            nothing. Defaults to `("saved_model", "litert")`.
+        export: Called by the chief with the embedder, its `RunData`, the
+            configuration, the metrics and the run folder before the run is
+            finished, such as `keras_dml.export.exporter()`. Defaults to
+            `None`.
 
     Returns:
         The content of `metrics.json`.
@@ -108,7 +109,7 @@ def fit(
         quiet_unless_chief(),
         contextlib.closing(folder),
     ):
-        metrics = _fit(config, folder, strategy, resume, preemption, formats)
+        metrics = _fit(config, folder, strategy, resume, preemption, export)
         # The others wait for the chief, which measures and exports.
         metrics = distribute.broadcast(metrics)
         workers.finish()
@@ -121,7 +122,7 @@ def _fit(
     strategy: Any,
     resume: bool,
     preemption: Preemption,
-    formats: Sequence[str],
+    export: Callable[..., object] | None,
 ) -> dict[str, Any] | None:
     """One run; `None` on all workers but the chief."""
     replicas = strategy.num_replicas_in_sync
@@ -139,7 +140,7 @@ def _fit(
     check_same_data(data)
     config = settle(config, data)
     check_stages(config, data, replicas)
-    training = Training(config, data, folder, strategy, preemption, formats)
+    training = Training(config, data, folder, strategy, preemption, export)
     distribute.together(lambda: create_run(folder, config, resume))
     with logging_on_chief(folder.log):
         return training.run()
@@ -177,14 +178,14 @@ class Training:
         folder: RunFolder,
         strategy: Any,
         preemption: Preemption,
-        formats: Sequence[str],
+        export: Callable[..., object] | None,
     ) -> None:
         self.config = config
         self.data = data
         self.folder = folder
         self.strategy = strategy
         self.preemption = preemption
-        self.formats = formats
+        self.export = export
         self.state = RunState()
         if distribute.broadcast(folder.last_checkpoint.is_file()):
             saved = load_checkpoint(folder.last_checkpoint).state
@@ -275,14 +276,7 @@ class Training:
             return None
         metrics = run_metrics(self.config, self.data, self.state, after)
         write_per_query(self.folder.per_query, self.data.test, after)
-        if self.formats:
-            export_compared(
-                embedder,
-                self.data.test,
-                self.config,
-                metrics,
-                self.formats,
-                self.folder.export,
-            )
+        if self.export is not None:
+            self.export(embedder, self.data, self.config, metrics, self.folder)
         self.folder.write_metrics(metrics)
         return metrics

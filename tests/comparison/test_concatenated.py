@@ -38,7 +38,7 @@ def folds(tmp_path_factory):
     )
     jobs = make_jobs(plan)
     for job in jobs:
-        train.fit(job.config, folder / "runs" / job.run, formats=())
+        train.fit(job.config, folder / "runs" / job.run)
     return folder, collect(jobs, folder)
 
 

@@ -54,9 +54,7 @@ def fit_here(folder, recipe, source, **flags):
         flags={"model": {"backbone": "small_cnn"}, **flags},
         overrides=overrides(RATES[recipe]),
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "export_compared", lambda *args: None)
-        train.fit(config, folder)
+    train.fit(config, folder)
     return folder
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from keras_dml.config import resolve
 from keras_dml.errors import RunError, UsageError
+from keras_dml.export import exporter
 from keras_dml.run import fit as train
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.fit import warn_about_section
@@ -45,7 +46,7 @@ def settings(*overrides, recipe="hbn", source="digits", **flags):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"
-    return folder, train.fit(settings(), folder)
+    return folder, train.fit(settings(), folder, export=exporter())
 
 
 def test_run_folder_holds_what_the_contract_names(finished):

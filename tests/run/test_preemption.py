@@ -68,9 +68,7 @@ def settings():
 def whole(tmp_path_factory):
     """The last checkpoint of a run that was left alone."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "export_compared", lambda *args: None)
-        train.fit(settings(), folder)
+    train.fit(settings(), folder)
     return load_checkpoint(folder / "checkpoints" / "last.npz")
 
 
@@ -79,7 +77,6 @@ def test_stopped_in_an_epoch_it_ends_as_if_it_had_not(
     tmp_path, monkeypatch, whole, step
 ):
     """In its middle, where it is saved, and in the last step of it."""
-    monkeypatch.setattr(train, "export_compared", lambda *args: None)
 
     def at_step(self, batch, logs=None):
         if (self.state.epoch, batch) == (1, step):

@@ -1,6 +1,7 @@
 """Exports a run's embedder, compared on some of its test images."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,16 @@ from keras_dml.config import RunConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.decoding import MAX_PIXELS
 from keras_dml.data.manifest import Manifest
+from keras_dml.embeddings import EmbeddingSet, load_embeddings
+from keras_dml.embeddings.shard_folder import ShardFolder
 from keras_dml.errors import RunError, UsageError
-from keras_dml.export import Gallery, References, export_embedder
-from keras_dml.export.references import MAX_K, check_index
+from keras_dml.export.export_embedder import export_embedder
+from keras_dml.export.gallery import Gallery
+from keras_dml.export.references import MAX_K, References, check_index
 from keras_dml.run.cache import weights_hash
-from keras_dml.run.data import evaluation_batches, load_run_data
+from keras_dml.run.data import RunData, evaluation_batches, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import TrainedRun
-from keras_dml.search.references import read_references
 
 COMPARED_IMAGES = 500
 CALIBRATION_IMAGES = 200
@@ -212,6 +215,32 @@ def export_compared(
     return rows
 
 
+def exporter(
+    formats: Sequence[str] = ("saved_model", "litert"),
+) -> Callable[..., None]:
+    """Returns what exports a run at the end of its training.
+
+    Args:
+        formats: What to export. Defaults to `("saved_model", "litert")`.
+
+    Returns:
+        Function for the argument `export` of `keras_dml.run.fit.fit`.
+    """
+
+    def export(
+        embedder: keras.Model,
+        data: RunData,
+        config: RunConfig,
+        metrics: Mapping[str, Any],
+        folder: RunFolder,
+    ) -> None:
+        export_compared(
+            embedder, data.test, config, metrics, formats, folder.export
+        )
+
+    return export
+
+
 def check_embedder(
     embedder: keras.Model, config: RunConfig, metrics: Mapping[str, Any]
 ) -> None:
@@ -327,3 +356,49 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def read_references(
+    run: TrainedRun,
+    gallery: str | Path | None = None,
+    data_dir: str | Path | None = None,
+) -> EmbeddingSet:
+    """Embeddings of a gallery by a run's weights, and by no others.
+
+    Args:
+        run: `TrainedRun`.
+        gallery: A source, all images of which are taken; or embeddings: an
+            `.npz` or Parquet file, or a folder that `keras-dml embed` wrote.
+            Defaults to `None`, the run's test references.
+        data_dir: Where a source's files are. Defaults to `None`.
+
+    Returns:
+        `EmbeddingSet` of the references alone.
+
+    Raises:
+        UsageError: The gallery cannot be read, or other weights made it.
+    """
+    if gallery is None:
+        part = run.part("test")
+    elif _holds_embeddings(Path(gallery)):
+        return _read_embeddings(gallery, run.weights_hash)
+    else:
+        part = run.part("all", os.fspath(gallery), data_dir)
+    assert part is not None
+    return part.embeddings.select(part.embeddings.references)
+
+
+def _holds_embeddings(path: Path) -> bool:
+    return path.suffix in (".npz", ".parquet") or ShardFolder(path).exists
+
+
+def _read_embeddings(path: str | Path, weights_hash: str) -> EmbeddingSet:
+    embeddings = load_embeddings(path)
+    if embeddings.weights_hash != weights_hash:
+        received = embeddings.weights_hash or "no hash"
+        raise UsageError(
+            f"The embeddings of `--gallery {path}` must be made by this run's "
+            f"weights, with the hash {weights_hash}. Received: {received}. "
+            "Embed the images again with this run."
+        )
+    return embeddings.select(embeddings.references)

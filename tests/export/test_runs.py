@@ -13,11 +13,10 @@ from keras_dml.embeddings import (
     save_embeddings,
 )
 from keras_dml.errors import RunError, UsageError
-from keras_dml.export import open_artefact
+from keras_dml.export import export_run, exporter, open_artefact
 from keras_dml.models import load_embedder
 from keras_dml.run import fit as train
 from keras_dml.run.cache import weights_hash
-from keras_dml.run.exporting import export_run
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import TrainedRun
 from tests.run.test_fit import settings
@@ -26,7 +25,7 @@ from tests.run.test_fit import settings
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"
-    train.fit(settings(), folder)
+    train.fit(settings(), folder, export=exporter())
     return folder
 
 
@@ -162,17 +161,17 @@ def test_an_embedder_with_other_weights_than_were_measured(copy):
 
 
 def test_a_run_that_changes_meanwhile(copy, monkeypatch):
-    from keras_dml.run import exporting
+    from keras_dml.export import runs
 
     before = (copy / "export" / "litert" / "manifest.json").stat().st_mtime_ns
-    load = exporting.load_run_data
+    load = runs.load_run_data
 
     def load_and_disturb(config):
         metrics = RunFolder(copy).metrics
         metrics.write_text(metrics.read_text() + " ")
         return load(config)
 
-    monkeypatch.setattr(exporting, "load_run_data", load_and_disturb)
+    monkeypatch.setattr(runs, "load_run_data", load_and_disturb)
     with pytest.raises(RunError, match=r"metrics\.json changed in .*again"):
         export_run(copy, ["litert"])
     after = (copy / "export" / "litert" / "manifest.json").stat().st_mtime_ns
