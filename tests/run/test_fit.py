@@ -127,7 +127,7 @@ def start(folder):
     script = (
         "import sys\n"
         "from tests.run.test_fit import settings\n"
-        "from keras_dml import train\n"
+        "from keras_dml.run import fit as train\n"
         "train.fit(settings(), sys.argv[1], resume=True)\n"
     )
     return subprocess.Popen([sys.executable, "-c", script, str(folder)])

@@ -34,7 +34,7 @@ def last_checkpoint(folder):
 def test_stopped_and_resumed_ends_with_the_same_weights(tmp_path, monkeypatch):
     # What comes before and after training is not what is tested here.
     for name in ("_measure_baselines", "_finish"):
-        monkeypatch.setattr(Training, name, lambda self: {})
+        monkeypatch.setattr(train.Training, name, lambda self: {})
     train.fit(settings(), tmp_path / "whole")
     expected = last_checkpoint(tmp_path / "whole")
     original = keras.callbacks.TensorBoard.on_epoch_begin
