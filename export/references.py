@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.scann_shape import HASHING_FROM
+from keras_dml.evaluation.index.scann_searcher import HASHING_FROM
 from keras_dml.naming import nearest
 
 INDEXES = ("auto", "exact", "scann")

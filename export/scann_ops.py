@@ -7,13 +7,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.scann_index import MIN_REORDERED
-from keras_dml.evaluation.scann_searcher import (
+from keras_dml.evaluation.index.scann import MIN_REORDERED
+from keras_dml.evaluation.index.scann_searcher import (
     NEIGHBORS,
+    ScannShape,
     configure,
     import_scann,
 )
-from keras_dml.evaluation.scann_shape import ScannShape
 
 # ScaNN's ops are no ops of TensorFlow's, and saving must be told so.
 NAMESPACE = "Scann"

@@ -5,7 +5,7 @@ from typing import Any, final
 import numpy as np
 import tensorflow as tf
 
-from keras_dml.evaluation.spaces import Space
+from keras_dml.evaluation.index.spaces import Space
 from keras_dml.export.exact_ops import ExactOps
 from keras_dml.export.references import References
 from keras_dml.export.scann_ops import ScannOps

@@ -126,8 +126,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
             *gallery,
             k=self.k,
             normalize=self.normalize,
-            clustering=self.clustering,
-            seed=self.seed,
+            clustering=self.clustering and {"seed": self.seed},
         )
         self.embeddings, self.labels = queries, labels
         return {name: float(value) for name, value in metrics.items()}

@@ -66,10 +66,10 @@ def evaluate(
                 "`--source` and `--data-dir` belong to a run. Received: "
                 "`--embeddings`, which brings its own data."
             )
-        from keras_dml.embeddings import evaluate_embeddings, load_embeddings
+        from keras_dml.evaluation import evaluate as evaluate_vectors
 
-        measured = evaluate_embeddings(
-            load_embeddings(embeddings),
+        measured = evaluate_vectors(
+            embeddings,
             k=ranks or DEFAULT_RANKS,
             index=index,
             clustering=clustering,

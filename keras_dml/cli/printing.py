@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from keras_dml.embeddings import Measured
+    from keras_dml.evaluation import Measured
     from keras_dml.search.search import SearchResult
 
 output = Console()

@@ -5,7 +5,7 @@ import math
 
 from keras_dml.comparison.experiment import Experiment
 from keras_dml.comparison.summary import Summary
-from keras_dml.evaluation.bootstrap import Difference
+from keras_dml.evaluation import Difference
 from keras_dml.wording import metric_title
 
 CONFIRMED, CONTRADICTED = "confirmed", "contradicted"

@@ -35,7 +35,7 @@ from keras_dml.comparison.summary import (
     summarize,
 )
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.bootstrap import Difference, paired_bootstrap
+from keras_dml.evaluation import Difference, paired_bootstrap
 from keras_dml.wording import (
     counted,
     listed,

@@ -21,8 +21,9 @@ from keras_dml.embed.stream import (
     make_forward,
     watch,
 )
+from keras_dml.embeddings import EmbeddingSet
+from keras_dml.embeddings.files import FORMATS, check_format
 from keras_dml.embeddings.merging import merge_shards, merged_manifest
-from keras_dml.embeddings.rows import FORMATS, Rows, check_format
 from keras_dml.embeddings.shard_folder import (
     Bad,
     ShardFolder,
@@ -324,7 +325,7 @@ def _rows(
     rows: np.ndarray,
     values: np.ndarray,
     settings: dict[str, Any],
-) -> Rows:
+) -> EmbeddingSet:
     finite = np.isfinite(values).all(axis=1)
     if not finite.all():
         raise RunError(
@@ -333,13 +334,13 @@ def _rows(
             "it again, with model.policy=float32 if it was another."
         )
     labels = images.labels
-    return Rows(
+    return EmbeddingSet(
         values.reshape(len(rows), settings["dim"]),
-        np.asarray([images.ids[row] for row in rows], str),
         None
         if labels is None
         else np.asarray([labels[row] for row in rows], str),
-        settings["weights_hash"],
+        np.asarray([images.ids[row] for row in rows], str),
+        weights_hash=settings["weights_hash"],
     )
 
 

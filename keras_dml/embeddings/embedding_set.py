@@ -5,8 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from keras_dml.embeddings.checks import as_embeddings, as_ids
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.validation import as_embeddings, as_ids
 
 ROLES = ("", "query", "gallery")
 
@@ -48,7 +48,7 @@ class EmbeddingSet:
     weights_hash: str | None = None
 
     def __post_init__(self) -> None:
-        rows = as_embeddings(self.embeddings)
+        rows = as_embeddings(self.embeddings, min_rows=0)
         labels = None if self.labels is None else np.asarray(self.labels)
         if labels is not None and (
             labels.ndim not in (1, 2) or len(labels) != len(rows)
@@ -89,7 +89,7 @@ class EmbeddingSet:
                 f"Received: dtype={received}. Leave the names out."
             )
         last = len(self.class_names) - 1
-        if self.labels.min() < 0 or self.labels.max() > last:
+        if ((self.labels < 0) | (self.labels > last)).any():
             raise UsageError(
                 f"`labels` must be in 0..{last}, the rows of `class_names`. "
                 f"Received: {self.labels.min()}..{self.labels.max()}."

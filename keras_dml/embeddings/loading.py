@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_dml.embeddings.embedding_set import EmbeddingSet
-from keras_dml.embeddings.npz_file import load_npz
-from keras_dml.embeddings.rows import Rows, read_rows
+from keras_dml.embeddings.files import read_file
 from keras_dml.embeddings.shard_folder import ShardFolder
 from keras_dml.errors import UsageError
 
@@ -23,14 +22,14 @@ def load_embeddings(
             embed` wrote. Arrays of an `.npz` file under other keys than
             those known are ignored.
         need_labels: Boolean, whether to refuse embeddings of images without
-            classes, whose `labels` are else `None`. Defaults to `True`.
+            classes. Defaults to `True`.
 
     Returns:
         `EmbeddingSet`.
 
     Raises:
         UsageError: If it is missing, unfinished or damaged, lacks a key,
-            holds a pickle, or its arrays do not fit each other.
+            holds a pickle or no row, or its arrays do not fit each other.
 
     Example:
 
@@ -41,21 +40,22 @@ def load_embeddings(
     """
     path = Path(path)
     try:
-        if not path.is_dir() and path.suffix != ".parquet":
-            return load_npz(path, need_labels)
-        if path.is_dir():
-            loaded = _load_folder(path)
-        else:
-            loaded = _as_set(read_rows(path))
+        loaded = _load_folder(path) if path.is_dir() else read_file(path)
     except UsageError as error:
         if str(path) in str(error):
             raise
         raise UsageError(f"{path}: {error}") from error
+    if not len(loaded):
+        raise UsageError(
+            f"{path} must hold at least one embedding. Received: none. Check "
+            "that images were found."
+        )
     if need_labels and loaded.labels is None:
         raise UsageError(
-            f"{path} must hold `labels`. Received: `embeddings` and `ids`. "
-            "Embed images in one sub-folder for each class, or a CSV file "
-            "with the column label."
+            f"{path} must hold `labels`. Received: `embeddings` without. Save "
+            "the class of each image as well; `keras-dml embed` does where "
+            "images lie in one sub-folder for each class, or a CSV file has "
+            "the column label."
         )
     return loaded
 
@@ -80,24 +80,22 @@ def iterate_embeddings(path: str | os.PathLike[str]) -> Iterator[EmbeddingSet]:
         database.insert(shard.ids, shard.embeddings)
     ```
     """
-    for rows in _finished_rows(Path(path)):
-        if len(rows):
-            yield _as_set(rows)
+    return filter(len, _shards(Path(path)))
 
 
 def _load_folder(path: Path) -> EmbeddingSet:
     manifest = ShardFolder(path).manifest()
-    # Filled in place: joining the shards would hold all of them twice.
+    # Joining the shards would hold all of them twice.
     embeddings = np.empty((manifest.get("rows", 0), manifest["dim"]), "float32")
     ids: list[np.ndarray] = []
     labels: list[np.ndarray] = []
     start = 0
-    for rows in _finished_rows(path):
-        embeddings[start : start + len(rows)] = rows.embeddings
-        start += len(rows)
-        ids.append(rows.ids)
-        if rows.labels is not None:
-            labels.append(rows.labels)
+    for shard in _shards(path):
+        embeddings[start : start + len(shard)] = shard.embeddings
+        start += len(shard)
+        ids.append(shard.ids)
+        if shard.labels is not None:
+            labels.append(shard.labels)
     return EmbeddingSet(
         embeddings,
         np.concatenate(labels) if labels else None,
@@ -106,33 +104,26 @@ def _load_folder(path: Path) -> EmbeddingSet:
     )
 
 
-def _finished_rows(path: Path) -> Iterator[Rows]:
+def _shards(path: Path) -> Iterator[EmbeddingSet]:
     """Every shard in order, each checked against the manifest."""
     folder = ShardFolder(path)
     manifest = folder.manifest()
     if not manifest["finished"]:
         raise UsageError(
-            f"{path} is unfinished: {len(folder.missing())} of "
-            f"{len(manifest['digests'])} shards are missing. Finish it with "
-            f"`keras-dml embed ... --output {path} --resume`."
+            f"{path} must be finished to be read. Received: "
+            f"{len(folder.missing())} of {len(manifest['digests'])} shards "
+            "are missing. Finish it: embed again into this folder with "
+            "`resume`."
         )
     for file, count in zip(
         folder.shards(), manifest["shard_rows"], strict=True
     ):
-        rows = read_rows(file)
-        if rows.weights_hash != manifest["weights_hash"] or len(rows) != count:
+        shard = read_file(file)
+        found = shard.weights_hash
+        if found != manifest["weights_hash"] or len(shard) != count:
             raise UsageError(
                 f"{file} must hold {count} rows made by the weights "
-                f"{manifest['weights_hash']}. Received: {len(rows)} rows by "
-                f"{rows.weights_hash}. Delete it, and embed with `--resume`."
+                f"{manifest['weights_hash']}. Received: {len(shard)} rows by "
+                f"{found}. Delete it, and embed again with `resume`."
             )
-        yield rows
-
-
-def _as_set(rows: Rows) -> EmbeddingSet:
-    return EmbeddingSet(
-        rows.embeddings,
-        rows.labels,
-        rows.ids,
-        weights_hash=rows.weights_hash,
-    )
+        yield shard

@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.embeddings.npz_file import read_arrays
-from keras_dml.embeddings.rows import (
-    Rows,
-    import_parquet,
-    read_rows,
-    to_table,
-)
+from keras_dml.embeddings.embedding_set import EmbeddingSet
+from keras_dml.embeddings.files import import_parquet, read_file, to_table
 from keras_dml.embeddings.shard_folder import ShardFolder
 from keras_dml.errors import UsageError
 from keras_dml.files import replacing
+from keras_dml.npz import read_npz
 
 _KEY = "manifest"
 
@@ -40,7 +36,7 @@ def merged_manifest(path: Path) -> dict[str, Any] | None:
     """The manifest inside a merged file; `None` where it is something else."""
     try:
         if path.suffix == ".npz":
-            text = str(read_arrays(path, (_KEY,))[_KEY])
+            text = str(read_npz(path, (_KEY,))[_KEY])
         else:
             parquet = import_parquet()
             metadata = parquet.read_schema(path).metadata or {}
@@ -50,9 +46,9 @@ def merged_manifest(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _shards(folder: ShardFolder) -> Iterator[Rows]:
+def _shards(folder: ShardFolder) -> Iterator[EmbeddingSet]:
     for path in folder.shards():
-        yield read_rows(path)
+        yield read_file(path)
 
 
 def _merge_npz(folder, path):

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_dml.embeddings.rows import Rows, count_rows, write_rows
+from keras_dml.embeddings.embedding_set import EmbeddingSet
+from keras_dml.embeddings.files import count_rows, save_embeddings
 from keras_dml.errors import RunError, UsageError
 from keras_dml.files import write_text
 
@@ -102,13 +103,15 @@ class ShardFolder:
             if count_rows(path) is None
         ]
 
-    def write(self, number: int, rows: Rows, bad: Sequence[Bad]) -> None:
+    def write(
+        self, number: int, rows: EmbeddingSet, bad: Sequence[Bad]
+    ) -> None:
         """Writes a shard, and before it the bad images among its rows."""
         if bad:
             known = {one[0] for one in bad}
             kept = [one for one in self.read_bad() if one[0] not in known]
             self.write_bad([*kept, *bad])
-        write_rows(self.shard(number), rows)
+        save_embeddings(self.shard(number), rows)
 
     def read_bad(self) -> list[Bad]:
         """Id, path and reason of the images that were left out."""

@@ -4,20 +4,67 @@ Numpy, SciPy and scikit-learn alone; ScaNN where `ScannIndex` is built. Nothing
 here knows of models.
 """
 
-from keras_dml.evaluation.ann_recall import (
+from keras_dml.evaluation.index.ann_recall import (
     IndexEvaluation,
     ann_recall_at_k,
     evaluate_index,
 )
-from keras_dml.evaluation.bootstrap import (
+from keras_dml.evaluation.index.base import Index
+from keras_dml.evaluation.index.exact import ExactIndex
+from keras_dml.evaluation.index.registry import load_index, make_index
+from keras_dml.evaluation.index.scann import ScannIndex
+from keras_dml.evaluation.measured import Measured, evaluate
+from keras_dml.evaluation.metrics.by_query import (
+    average_precision,
+    map_at_k,
+    map_at_r,
+    mean_over_queries,
+    metric_function,
+    precision_at_k,
+    r_precision,
+    recall_at_k,
+    reciprocal_rank,
+)
+from keras_dml.evaluation.metrics.clustering import (
+    adjusted_mutual_information,
+    cluster,
+    normalized_mutual_information,
+)
+from keras_dml.evaluation.metrics.positive_ranks import (
+    PositiveRanks,
+    ranks_from_ids,
+)
+from keras_dml.evaluation.open_set.identification import (
+    IdentificationRates,
+    identification_rates,
+)
+from keras_dml.evaluation.open_set.thresholds import (
+    Threshold,
+    calibrate_threshold,
+    calibrate_thresholds,
+)
+from keras_dml.evaluation.reranking.base import Reranking
+from keras_dml.evaluation.reranking.k_reciprocal import (
+    KReciprocal,
+    k_reciprocal,
+)
+from keras_dml.evaluation.reranking.query_expansion import (
+    AlphaQueryExpansion,
+    expand_queries,
+)
+from keras_dml.evaluation.result import RetrievalResult
+from keras_dml.evaluation.retrieval import (
+    evaluate_lists,
+    evaluate_retrieval,
+    retrieval_metrics,
+)
+from keras_dml.evaluation.statistics.bootstrap import (
     Difference,
     Interval,
     bootstrap_intervals,
     paired_bootstrap,
 )
-from keras_dml.evaluation.clustering import cluster
-from keras_dml.evaluation.exact_index import ExactIndex
-from keras_dml.evaluation.health import (
+from keras_dml.evaluation.statistics.health import (
     collapse_warning,
     effective_dim,
     embedding_health,
@@ -26,47 +73,7 @@ from keras_dml.evaluation.health import (
     participation_ratio,
     proxy_occupancy,
 )
-from keras_dml.evaluation.identification import (
-    IdentificationRates,
-    identification_rates,
-)
-from keras_dml.evaluation.index import Index
-from keras_dml.evaluation.indexes import load_index, make_index
-from keras_dml.evaluation.k_reciprocal import KReciprocal, k_reciprocal
-from keras_dml.evaluation.metric_names import metric_function
-from keras_dml.evaluation.metrics import (
-    average_precision,
-    map_at_k,
-    map_at_r,
-    mean_over_queries,
-    precision_at_k,
-    r_precision,
-    recall_at_k,
-    reciprocal_rank,
-)
-from keras_dml.evaluation.mutual_information import (
-    adjusted_mutual_information,
-    normalized_mutual_information,
-)
-from keras_dml.evaluation.open_set import (
-    Threshold,
-    calibrate_threshold,
-    calibrate_thresholds,
-)
-from keras_dml.evaluation.per_class import ClassTable, class_table
-from keras_dml.evaluation.positive_ranks import PositiveRanks, ranks_from_ids
-from keras_dml.evaluation.query_expansion import (
-    AlphaQueryExpansion,
-    expand_queries,
-)
-from keras_dml.evaluation.reranking import Reranking
-from keras_dml.evaluation.retrieval import (
-    evaluate_lists,
-    evaluate_retrieval,
-    retrieval_metrics,
-)
-from keras_dml.evaluation.retrieval_result import RetrievalResult
-from keras_dml.evaluation.scann_index import ScannIndex
+from keras_dml.evaluation.statistics.per_class import ClassTable, class_table
 
 __all__ = [
     "AlphaQueryExpansion",
@@ -78,6 +85,7 @@ __all__ = [
     "IndexEvaluation",
     "Interval",
     "KReciprocal",
+    "Measured",
     "PositiveRanks",
     "Reranking",
     "RetrievalResult",
@@ -95,6 +103,7 @@ __all__ = [
     "effective_dim",
     "embedding_health",
     "embedding_spectrum",
+    "evaluate",
     "evaluate_index",
     "evaluate_lists",
     "evaluate_retrieval",

@@ -1,29 +1,33 @@
-"""All retrieval metrics of a set of embeddings in one call."""
+"""Retrieval metrics of arrays: queries that search one another or a gallery."""
 
-import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from keras_dml.embeddings.checks import as_counts
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.clustering import cluster
-from keras_dml.evaluation.exact_index import ExactIndex
+from keras_dml.evaluation.index.exact import ExactIndex
+from keras_dml.evaluation.index.spaces import Space
+from keras_dml.evaluation.inputs import RetrievalInputs
 from keras_dml.evaluation.labels import is_multi_label
-from keras_dml.evaluation.metric_names import metric_function, values_by_query
-from keras_dml.evaluation.mutual_information import (
+from keras_dml.evaluation.metrics.by_query import (
+    metric_function,
+    values_by_query,
+)
+from keras_dml.evaluation.metrics.clustering import (
     AVERAGES,
     adjusted_mutual_information,
+    cluster,
     normalized_mutual_information,
 )
-from keras_dml.evaluation.positive_ranks import PositiveRanks, ranks_from_ids
-from keras_dml.evaluation.reranking import Reranking
-from keras_dml.evaluation.retrieval_inputs import RetrievalInputs
-from keras_dml.evaluation.retrieval_result import RetrievalResult
-from keras_dml.evaluation.spaces import Space
-from keras_dml.evaluation.validation import as_counts
-
-UNITS = ("queries", "classes")
+from keras_dml.evaluation.metrics.positive_ranks import (
+    PositiveRanks,
+    ranks_from_ids,
+)
+from keras_dml.evaluation.reranking.base import Reranking
+from keras_dml.evaluation.result import RetrievalResult
 
 
 def evaluate_retrieval(
@@ -36,14 +40,8 @@ def evaluate_retrieval(
     reference_ids: Any = None,
     k: int | Iterable[int] = (1, 2, 4, 8),
     normalize: bool = True,
-    clustering: bool = False,
-    cluster_arguments: Mapping[str, Any] | None = None,
-    seed: int = 0,
+    clustering: bool | Mapping[str, Any] = False,
     extra_metrics: Iterable[str] = (),
-    per_class: bool = False,
-    intervals: str | None = None,
-    reranking: Reranking | None = None,
-    progress: Callable[[int], Any] | None = None,
 ) -> RetrievalResult:
     """Measures how well queries find the references of their class.
 
@@ -67,21 +65,10 @@ def evaluate_retrieval(
         normalize: Boolean, whether to compare by cosine, or by the Euclidean
             distance of the raw embeddings. Defaults to `True`.
         clustering: Boolean, whether to cluster the queries and add NMI and
-            AMI. Defaults to `False`.
-        cluster_arguments: Dict of arguments for `cluster`, such as
-            `{"init": "k-means++", "num_starts": 10}`. Defaults to `None`.
-        seed: Integer, of the clustering and the bootstrap. Defaults to `0`.
+            AMI; or a dict of arguments of `cluster`, such as
+            `{"init": "k-means++", "num_starts": 10}`. Defaults to `False`.
         extra_metrics: Strings, more metrics that `metric_function` knows,
             such as `"map@10"` or `"precision@5"`. Defaults to `()`.
-        per_class: Boolean, whether to add a table of classes, and the value
-            of the worst class as `..._worst_class`. Defaults to `False`.
-        intervals: `"queries"` or `"classes"`, what to draw anew for 95 %
-            intervals, or `None` for none. Defaults to `None`.
-        reranking: `AlphaQueryExpansion` or `KReciprocal`, to measure what it
-            makes of the same embeddings, or `None`. Defaults to `None`.
-        progress: Function of the number of queries that a further block has
-            answered, called after each; with `reranking` every query is
-            answered twice. Defaults to `None`.
 
     Returns:
         `RetrievalResult` with the metrics `recall@K`, `r_precision`, `map@r`,
@@ -98,8 +85,6 @@ def evaluate_retrieval(
     >>> evaluate_retrieval(embeddings, [0, 0, 1, 1]).metrics["recall@1"]
     1.0
     """
-    names = _names(as_counts(k), extra_metrics)
-    _check_intervals(intervals)
     inputs = RetrievalInputs.of(
         query_embeddings,
         query_labels,
@@ -109,42 +94,13 @@ def evaluate_retrieval(
         reference_ids,
         normalize,
     )
-    if clustering and is_multi_label(query_labels):
-        raise UsageError(
-            "`clustering` needs one label for each image. Received: several. "
-            "Leave it out."
-        )
-    result = _measure(inputs, names, None, progress)
-    if reranking is not None:
-        reranked = _measure(inputs, names, reranking, progress)
-        result = dataclasses.replace(result, reranked=reranked)
-    if per_class:
-        result = result.with_classes(inputs.labels)
-    if intervals:
-        classes = inputs.labels if intervals == "classes" else None
-        result = result.with_intervals(classes, seed=seed)
-    if clustering:
-        arguments = {"seed": seed, **(cluster_arguments or {})}
-        result.metrics.update(_clustering_metrics(inputs, arguments))
+    result = measure(inputs, metric_names(k, extra_metrics))
+    result.metrics.update(clustering_metrics(inputs, clustering))
     return result
 
 
-def retrieval_metrics(
-    query_embeddings: Any,
-    query_labels: Any,
-    reference_embeddings: Any = None,
-    reference_labels: Any = None,
-    *,
-    query_ids: Any = None,
-    reference_ids: Any = None,
-    k: int | Iterable[int] = (1, 2, 4, 8),
-    normalize: bool = True,
-    clustering: bool = False,
-    cluster_arguments: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    extra_metrics: Iterable[str] = (),
-    per_class: bool = False,
-) -> dict[str, float]:
+@functools.wraps(evaluate_retrieval, assigned=())
+def retrieval_metrics(*arguments: Any, **settings: Any) -> dict[str, float]:
     """The metrics of `evaluate_retrieval`, which has the same arguments.
 
     Returns:
@@ -156,21 +112,7 @@ def retrieval_metrics(
     >>> retrieval_metrics(embeddings, [0, 0, 1, 1], k=1)["map@r"]
     1.0
     """
-    return evaluate_retrieval(
-        query_embeddings,
-        query_labels,
-        reference_embeddings,
-        reference_labels,
-        query_ids=query_ids,
-        reference_ids=reference_ids,
-        k=k,
-        normalize=normalize,
-        clustering=clustering,
-        cluster_arguments=cluster_arguments,
-        seed=seed,
-        extra_metrics=extra_metrics,
-        per_class=per_class,
-    ).metrics
+    return evaluate_retrieval(*arguments, **settings).metrics
 
 
 def evaluate_lists(
@@ -181,7 +123,7 @@ def evaluate_lists(
     query_ids: Any = None,
     metrics: Iterable[str] = ("recall@1", "r_precision", "map@r"),
 ) -> RetrievalResult:
-    """Measures lists of neighbours, of any index or re-ranking.
+    """Measures lists of neighbors, of any index or re-ranking.
 
     Args:
         neighbour_ids: 2D array `(num_queries, k)` of reference ids, nearest
@@ -219,34 +161,37 @@ def evaluate_lists(
     )
 
 
-def _names(ks: tuple[int, ...], extra: Iterable[str]) -> tuple[str, ...]:
+def metric_names(
+    k: int | Iterable[int], extra: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """The names of the metrics that `evaluate_retrieval` takes."""
     if isinstance(extra, str):
         raise UsageError(
             "`extra_metrics` must be several names. "
             f"Received: extra_metrics={extra!r}. Put it in a list."
         )
-    recalls = [f"recall@{k}" for k in ks]
+    recalls = [f"recall@{count}" for count in as_counts(k)]
     names = (*recalls, "r_precision", "map@r", "mrr", *extra)
     for name in names:
         metric_function(name)
     return tuple(dict.fromkeys(names))
 
 
-def _check_intervals(intervals: str | None) -> None:
-    if intervals is not None and intervals not in UNITS:
-        raise UsageError(
-            f"`intervals` must be one of {UNITS}, or None. "
-            f"Received: intervals={intervals!r}. Choose what is drawn anew."
-        )
-
-
-def _measure(
+def measure(
     inputs: RetrievalInputs,
-    names: tuple[str, ...],
-    reranking: Reranking | None,
-    progress: Callable[[int], Any] | None,
+    names: Iterable[str],
+    reranking: Reranking | None = None,
+    progress: Callable[[int], Any] = lambda count: None,
 ) -> RetrievalResult:
-    blocks: Iterable[PositiveRanks]
+    """Takes metrics by exact search, or after a re-ranking.
+
+    Args:
+        inputs: `RetrievalInputs`.
+        names: Strings that `metric_function` knows.
+        reranking: `Reranking` or `None`. Defaults to `None`.
+        progress: Function of the number of queries of a block, called after
+            each. Defaults to a function that does nothing.
+    """
     if reranking is None:
         index = ExactIndex(inputs.metric).build(
             inputs.references, inputs.reference_ids
@@ -259,25 +204,30 @@ def _measure(
         )
     else:
         blocks = reranking.positive_rank_blocks(inputs)
-    if progress is not None:
-        blocks = _reporting(blocks, progress)
-    per_query = values_by_query(blocks, names)
+
+    def reporting() -> Iterator[PositiveRanks]:
+        for block in blocks:
+            yield block
+            progress(block.num_queries)
+
+    per_query = values_by_query(reporting(), names)
     return RetrievalResult.of(per_query, len(inputs.references))
 
 
-def _reporting(
-    blocks: Iterable[PositiveRanks], progress: Callable[[int], Any]
-) -> Iterator[PositiveRanks]:
-    for block in blocks:
-        yield block
-        progress(block.num_queries)
-
-
-def _clustering_metrics(
-    inputs: RetrievalInputs, arguments: Mapping[str, Any]
+def clustering_metrics(
+    inputs: RetrievalInputs, clustering: bool | Mapping[str, Any]
 ) -> dict[str, float]:
+    """NMI and AMI of the queries; none where `clustering` is `False`."""
+    if clustering is False:
+        return {}
+    if is_multi_label(inputs.labels):
+        raise UsageError(
+            "`clustering` needs one label for each image. Received: several. "
+            "Leave it out."
+        )
     space = Space.fit(inputs.queries, inputs.metric)
     rows, labels = space.transform(inputs.queries), inputs.labels
+    arguments = {} if clustering is True else clustering
     clusters = cluster(rows, len(np.unique(labels)), **arguments)
     metrics = {}
     for average in AVERAGES:

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.embeddings.indexes import build_index
 from keras_dml.evaluation import ClassTable
+from keras_dml.evaluation.index.registry import build_index
 
 METRICS = ("recall@1", "r_precision", "map@r")
 MAX_ROWS = 500

@@ -6,7 +6,7 @@ import io
 import numpy as np
 from PIL import Image, ImageDraw
 
-from keras_dml.evaluation.spaces import Space
+from keras_dml.evaluation.index.spaces import Space
 from keras_dml.report.thumbnails import Thumbnails, data_uri
 
 MAX_IMAGES = 2000

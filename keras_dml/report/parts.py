@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.embeddings import EmbeddingSet, evaluate_embeddings
+from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
     Threshold,
@@ -13,6 +13,7 @@ from keras_dml.evaluation import (
     collapse_warning,
     embedding_health,
     embedding_spectrum,
+    evaluate,
 )
 from keras_dml.report import charts, classes, neighbours
 from keras_dml.report import embedding_map as maps
@@ -65,7 +66,7 @@ def retrieval(
     embeddings: EmbeddingSet, images: Thumbnails, normalize: bool, seed: int
 ) -> dict[str, Any]:
     """Queries with their nearest images, and the table of classes."""
-    exact = evaluate_embeddings(
+    exact = evaluate(
         embeddings, k=(1,), normalize=normalize, per_class=True
     ).exact
     assert exact.per_class is not None

@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.evaluation.spaces import Space
+from keras_dml.evaluation.index.spaces import Space
 
 BINS = 80
 MAX_ROWS = 2000

@@ -16,8 +16,8 @@ from keras_dml.embeddings import (
     load_embeddings,
     save_embeddings,
 )
-from keras_dml.embeddings.npz_file import read_arrays
 from keras_dml.errors import UsageError
+from keras_dml.npz import read_npz
 
 _IMAGES_HASH = "images_hash"
 
@@ -49,7 +49,7 @@ class EmbeddingCache:
             return None
         try:
             embeddings = load_embeddings(self.path)
-            stored = str(read_arrays(self.path, (_IMAGES_HASH,))[_IMAGES_HASH])
+            stored = str(read_npz(self.path, (_IMAGES_HASH,))[_IMAGES_HASH])
         except UsageError as error:
             logger.warning("Embedding again: %s", error)
             return None

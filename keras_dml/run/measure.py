@@ -89,12 +89,12 @@ def evaluate(
         query_ids=manifest.ids[queries],
         k=tuple(settings.k),
         normalize=settings.normalize,
-        clustering=settings.clustering,
-        cluster_arguments={
+        clustering=settings.clustering
+        and {
             "init": settings.kmeans_init,
             "num_starts": settings.kmeans_starts,
+            "seed": config.seed,
         },
-        seed=config.seed,
         **arguments,
     )
 

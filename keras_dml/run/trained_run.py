@@ -16,13 +16,11 @@ from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data import decoding, readers
 from keras_dml.data.manifest import Manifest
-from keras_dml.embeddings import (
-    EmbeddingSet,
-    Measured,
-    evaluate_embeddings,
-)
-from keras_dml.embeddings.evaluate import check_choices
+from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
+from keras_dml.evaluation import Measured, evaluate
+from keras_dml.evaluation.index.registry import check_index
+from keras_dml.evaluation.reranking.registry import as_reranking
 from keras_dml.models import load_embedder
 from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
 from keras_dml.run.data import load_run_data, stage_data
@@ -198,25 +196,26 @@ def evaluate_run(
     Returns:
         `Measured`: the metrics, and what was asked for beside them.
     """
-    check_choices(index, rerank)
+    check_index(index)
+    as_reranking(rerank)
     trained = TrainedRun(run, data_dir if source is None else None)
     settings = trained.config.evaluation
     test = trained.part("test", source, data_dir)
     assert test is not None
-    return evaluate_embeddings(
+    return evaluate(
         test.embeddings,
         k=tuple(k or settings.k),
         normalize=settings.normalize,
         index=index,
-        clustering=clustering,
-        cluster_arguments={
+        clustering=clustering
+        and {
             "init": settings.kmeans_init,
             "num_starts": settings.kmeans_starts,
+            "seed": trained.config.seed,
         },
         intervals=intervals,
         per_class=per_class,
         rerank=rerank,
-        seed=trained.config.seed,
     )
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from keras_dml.console import logger
 from keras_dml.data import decoding
 from keras_dml.data.manifest import Manifest
-from keras_dml.embeddings.indexes import build_index, check_index
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.index.registry import build_index, check_index
 from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
 from keras_dml.search.thresholds import RunThreshold, threshold_of
 

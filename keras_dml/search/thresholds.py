@@ -15,8 +15,8 @@ from keras_dml.console import logger
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import Threshold, calibrate_threshold
-from keras_dml.evaluation.identification import best_scores
-from keras_dml.evaluation.relevance import Relevance
+from keras_dml.evaluation.labels import Relevance
+from keras_dml.evaluation.open_set.identification import best_scores
 from keras_dml.files import write_text
 from keras_dml.run.trained_run import TrainedRun
 

@@ -113,7 +113,7 @@ def test_scann_beside_exact_search(command, vectors):
 def test_scann_that_does_not_load_is_the_callers_to_install(
     command, vectors, monkeypatch
 ):
-    from keras_dml.evaluation import scann_searcher
+    from keras_dml.evaluation.index import scann_searcher
 
     scann_searcher.import_scann.cache_clear()
     for name in list(sys.modules):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from keras_dml.embeddings import EmbeddingSet, evaluate_embeddings
+from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
-from keras_dml.evaluation import KReciprocal, evaluate_retrieval
+from keras_dml.evaluation import KReciprocal, evaluate, evaluate_retrieval
 
 RNG = np.random.default_rng(0)
 LABELS = np.repeat(np.arange(12), 6)
@@ -13,7 +13,7 @@ ROWS = (RNG.normal(size=(12, 8))[LABELS] + RNG.normal(size=(72, 8))).astype(
 
 
 def test_without_roles_all_rows_search_all_rows():
-    measured = evaluate_embeddings(EmbeddingSet(ROWS, LABELS), k=(1, 3))
+    measured = evaluate(EmbeddingSet(ROWS, LABELS), k=(1, 3))
     expected = evaluate_retrieval(ROWS, LABELS, k=(1, 3)).metrics
     assert measured.flat() == expected
     assert [row["metric"] for row in measured.rows()] == list(expected)
@@ -21,9 +21,7 @@ def test_without_roles_all_rows_search_all_rows():
 
 def test_with_roles_queries_search_the_gallery():
     role = np.where(np.arange(72) % 3 == 0, "query", "gallery")
-    measured = evaluate_embeddings(
-        EmbeddingSet(ROWS, LABELS, role=role), normalize=False
-    )
+    measured = evaluate(EmbeddingSet(ROWS, LABELS, role=role), normalize=False)
     queries = role == "query"
     expected = evaluate_retrieval(
         ROWS[queries],
@@ -37,21 +35,20 @@ def test_with_roles_queries_search_the_gallery():
 
 
 def test_what_is_asked_for_stands_beside_the_metrics():
-    measured = evaluate_embeddings(
+    measured = evaluate(
         EmbeddingSet(ROWS, LABELS, class_names=[f"c{n}" for n in range(12)]),
         intervals=True,
         per_class=True,
         rerank="k_reciprocal",
         clustering=True,
     )
-    expected = evaluate_retrieval(
-        ROWS, LABELS, intervals="classes", reranking=KReciprocal()
-    )
+    expected = evaluate_retrieval(ROWS, LABELS).with_intervals(LABELS)
+    by_hand = evaluate(ROWS, LABELS, rerank=KReciprocal()).exact
     flat = measured.flat()
     assert flat["nmi"] > 0
     assert flat["map@r_low"] == expected.intervals["map@r"].low
     assert flat["map@r_low"] < flat["map@r"] < flat["map@r_high"]
-    assert flat["map@r_reranked"] == expected.reranked.metrics["map@r"]
+    assert flat["map@r_reranked"] == by_hand.reranked.metrics["map@r"]
     (row,) = (row for row in measured.rows() if row["metric"] == "map@r")
     assert set(row) == {"metric", "exact", "95 % interval", "k_reciprocal"}
     classes = measured.class_rows()
@@ -64,17 +61,17 @@ def test_what_is_asked_for_stands_beside_the_metrics():
 
 def test_unknown_names_are_refused():
     rows = EmbeddingSet(ROWS, LABELS)
-    with pytest.raises(UsageError, match="`--index`.*'scan'.*'scann'"):
-        evaluate_embeddings(rows, index="scan")
-    with pytest.raises(UsageError, match="`--rerank`.*'k_reciprocal'"):
-        evaluate_embeddings(rows, rerank="k_reciproca")
+    with pytest.raises(UsageError, match="`index`.*'scan'.*'scann'"):
+        evaluate(rows, index="scan")
+    with pytest.raises(UsageError, match="`rerank`.*'k_reciprocal'"):
+        evaluate(rows, rerank="k_reciproca")
 
 
 def test_one_class_or_no_positive():
     alone = EmbeddingSet(ROWS, np.arange(72))
     with pytest.raises(UsageError, match="all without one"):
-        evaluate_embeddings(alone)
-    together = evaluate_embeddings(EmbeddingSet(ROWS, np.zeros(72, int)))
+        evaluate(alone)
+    together = evaluate(EmbeddingSet(ROWS, np.zeros(72, int)))
     assert together.metrics["recall@1"] == 1
 
 
@@ -84,7 +81,7 @@ def test_scann_stands_beside_exact_search(parted):
     labels = np.repeat(np.arange(40), 25)
     rows = RNG.normal(size=(40, 16))[labels] + 0.7 * RNG.normal(size=(1000, 16))
     role = np.where(np.arange(1000) % 5, "gallery", "query") if parted else None
-    measured = evaluate_embeddings(
+    measured = evaluate(
         EmbeddingSet(rows, labels, role=role), k=(1, 10), index="scann"
     )
     flat = measured.flat()

@@ -6,12 +6,12 @@ import pytest
 
 from keras_dml.embeddings import (
     EmbeddingSet,
-    evaluate_embeddings,
     load_embeddings,
     save_embeddings,
 )
-from keras_dml.embeddings.indexes import build_index
 from keras_dml.errors import UsageError
+from keras_dml.evaluation import evaluate
+from keras_dml.evaluation.index.registry import build_index
 
 ROWS = np.arange(8, dtype="float32").reshape(4, 2)
 
@@ -99,10 +99,10 @@ def other_zip(path):
         (lambda path: path.write_text("hello"), "not a readable `.npz` file"),
         (
             lambda path: write(path, x=ROWS, y=ROWS),
-            "`embeddings`, `labels`. Received: `x`, `y`",
+            "`embeddings`. Received: `x`, `y`",
         ),
         (lambda path: write(path, labels=[0, 1]), "`embeddings` as well"),
-        (lambda path: write(path, embeddings=ROWS), "`labels` as well"),
+        (lambda path: write(path, embeddings=ROWS), "must hold `labels`"),
         (lambda path: write(path), "no array"),
         (
             lambda path: write(path, embeddings=ROWS, labels=[1, 2, 3]),
@@ -126,14 +126,14 @@ def test_damaged_files_are_refused_by_name(tmp_path, damage, message):
 def test_labels_may_be_missing_where_that_is_said(tmp_path):
     path = tmp_path / "pets.npz"
     save_embeddings(path, EmbeddingSet(ROWS, ids=list("abcd")))
-    with pytest.raises(UsageError, match="`labels` as well"):
+    with pytest.raises(UsageError, match="must hold `labels`"):
         load_embeddings(path)
     loaded = load_embeddings(path, need_labels=False)
     assert loaded.labels is None
     assert loaded.names.tolist() == [""] * 4
     assert loaded.select([0, 2]).ids.tolist() == ["a", "c"]
     with pytest.raises(UsageError, match="must have `labels`"):
-        evaluate_embeddings(loaded)
+        evaluate(loaded)
     found, _ = build_index("exact", loaded).search(ROWS[:1], k=1)
     assert found[0, 0] in "abcd"
 

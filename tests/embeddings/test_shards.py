@@ -5,15 +5,18 @@ import json
 import numpy as np
 import pytest
 
-from keras_dml.embeddings import iterate_embeddings, load_embeddings
-from keras_dml.embeddings.merging import merge_shards, merged_manifest
-from keras_dml.embeddings.rows import (
-    Rows,
+from keras_dml.embeddings import (
+    EmbeddingSet,
+    iterate_embeddings,
+    load_embeddings,
+)
+from keras_dml.embeddings.files import (
     check_format,
     count_rows,
-    read_rows,
-    write_rows,
+    read_file,
+    save_embeddings,
 )
+from keras_dml.embeddings.merging import merge_shards, merged_manifest
 from keras_dml.embeddings.shard_folder import ShardFolder, check_same
 from keras_dml.errors import RunError, UsageError
 
@@ -30,11 +33,11 @@ def kind(request):
 def make_rows(ids, labels=True, weights="f00"):
     rng = np.random.default_rng(len(ids))
     names = [f"class {one[0]}" for one in ids]
-    return Rows(
+    return EmbeddingSet(
         rng.normal(size=(len(ids), DIM)).astype("float32"),
-        np.asarray(ids, str),
         np.asarray(names, str) if labels else None,
-        weights,
+        np.asarray(ids, str),
+        weights_hash=weights,
     )
 
 
@@ -73,8 +76,8 @@ def assert_equal(left, right):
 def test_rows_come_back(tmp_path, kind, ids, labels):
     path = tmp_path / f"rows.{kind}"
     rows = make_rows(ids, labels)
-    write_rows(path, rows)
-    read = read_rows(path)
+    save_embeddings(path, rows)
+    read = read_file(path)
     assert_equal(read, rows)
     assert read.embeddings.dtype == np.float32
     assert count_rows(path) == len(ids)
@@ -86,13 +89,13 @@ def test_rows_come_back(tmp_path, kind, ids, labels):
 def test_a_damaged_file_has_no_rows(tmp_path, kind):
     path = tmp_path / f"rows.{kind}"
     assert count_rows(path) is None
-    write_rows(path, make_rows(["a", "b"]))
+    save_embeddings(path, make_rows(["a", "b"]))
     whole = path.read_bytes()
     for damage in (whole[:-20], whole[: len(whole) // 2], b"", b"hello"):
         path.write_bytes(damage)
         assert count_rows(path) is None
         with pytest.raises(UsageError, match="rows"):
-            read_rows(path)
+            read_file(path)
     with pytest.raises(UsageError, match="There is no file"):
         load_embeddings(tmp_path / f"absent.{kind}")
 
@@ -101,7 +104,7 @@ def test_parquet_is_what_other_tools_read(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "rows.parquet"
     rows = make_rows(["a", "b"])
-    write_rows(path, rows)
+    save_embeddings(path, rows)
     table = parquet.read_table(path)
     assert table.column_names == ["id", "label", "embedding"]
     assert table["id"].to_pylist() == ["a", "b"]
@@ -183,7 +186,7 @@ def test_two_processes_do_not_write_at_once(tmp_path):
 def test_an_unfinished_folder_is_not_loaded(tmp_path):
     folder = make_folder(tmp_path / "x", "npz", [["a"], ["b"]])
     folder.shard(1).unlink()
-    with pytest.raises(UsageError, match="1 of 2 shards are missing.*--resume"):
+    with pytest.raises(UsageError, match="1 of 2 shards are missing.*`resume`"):
         load_embeddings(folder.path)
 
 
@@ -202,7 +205,7 @@ def test_bad_images_count_and_are_listed_once(tmp_path):
 def test_shards_of_other_weights_are_refused(tmp_path, kind):
     folder = make_folder(tmp_path / "x", kind, [["a"], ["b"]])
     folder.finish()
-    write_rows(folder.shard(1), make_rows(["b"], weights="other"))
+    save_embeddings(folder.shard(1), make_rows(["b"], weights="other"))
     with pytest.raises(UsageError, match="shard-00001.*f00.*other"):
         load_embeddings(folder.path)
 

@@ -3,9 +3,12 @@ import pytest
 
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex, evaluate_retrieval
-from keras_dml.evaluation import ann_recall as ann_recall_module
-from keras_dml.evaluation.ann_recall import ann_recall_at_k, evaluate_index
-from keras_dml.evaluation.scann_index import ScannIndex
+from keras_dml.evaluation.index import ann_recall as ann_recall_module
+from keras_dml.evaluation.index.ann_recall import (
+    ann_recall_at_k,
+    evaluate_index,
+)
+from keras_dml.evaluation.index.scann import ScannIndex
 
 
 def clusters(rows, seed=0):

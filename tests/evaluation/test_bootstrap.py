@@ -9,7 +9,7 @@ from keras_dml.evaluation import (
     bootstrap_intervals,
     paired_bootstrap,
 )
-from keras_dml.evaluation import bootstrap as bootstrap_module
+from keras_dml.evaluation.statistics import bootstrap as bootstrap_module
 
 
 def values(rows=60, seed=0):

@@ -1,6 +1,6 @@
 import numpy as np
 
-from keras_dml.evaluation.duplicates import duplicate_rows
+from keras_dml.evaluation.index.spaces import duplicate_rows
 
 
 def test_rows_equal_to_an_earlier_row():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.id_table import IdTable
+from keras_dml.evaluation.ids import IdTable
 
 
 @pytest.mark.parametrize("strings", [False, True])

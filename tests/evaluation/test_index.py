@@ -5,7 +5,7 @@ import pytest
 
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex, Index
-from keras_dml.evaluation.scann_index import ScannIndex
+from keras_dml.evaluation.index.scann import ScannIndex
 from tests.evaluation import naive
 
 ROWS, DIM = 60, 6

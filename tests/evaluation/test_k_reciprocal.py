@@ -5,11 +5,11 @@ from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
     ExactIndex,
     KReciprocal,
+    evaluate,
     evaluate_lists,
-    evaluate_retrieval,
     k_reciprocal,
-    reciprocal_sets,
 )
+from keras_dml.evaluation.reranking import k_reciprocal as reciprocal_sets
 
 
 def make(rows, seed=0, classes=5):
@@ -172,14 +172,14 @@ def test_the_original_order_alone():
 def test_an_evaluation_orders_the_candidates_anew(candidates, own_gallery):
     references, gallery = make(60)
     method = KReciprocal(k1=6, k2=3, candidates=candidates)
-    arguments, ids = (references, gallery), np.arange(60)
-    names = {"query_ids": ids, "reference_ids": ids}
+    queries, labels, ids = references, gallery, np.arange(60)
+    names, searched = {"query_ids": ids, "reference_ids": ids}, None
     if not own_gallery:
-        arguments, names = (*make(20, seed=1), references, gallery), {}
-    result = evaluate_retrieval(
-        *arguments, k=(1, 4), reranking=method, extra_metrics=["map"]
-    )
-    queries, labels = arguments[:2]
+        queries, labels = make(20, seed=1)
+        names, searched = {}, (references, gallery)
+    result = evaluate(
+        queries, labels, references=searched, k=(1, 4, "map"), rerank=method
+    ).exact
     lists, _ = k_reciprocal(queries, references, 6, 3, 0.3, candidates, **names)
     listed = evaluate_lists(
         lists,
@@ -204,7 +204,7 @@ def test_an_evaluation_orders_the_candidates_anew(candidates, own_gallery):
 
 def test_mutual_neighbours_help():
     embeddings, labels = make(400)
-    result = evaluate_retrieval(embeddings, labels, reranking=KReciprocal())
+    result = evaluate(embeddings, labels, rerank="k_reciprocal").exact
     assert result.reranked.metrics["map@r"] > result.metrics["map@r"] + 0.02
 
 
@@ -212,8 +212,8 @@ def test_several_labels():
     embeddings, labels = make(60)
     sets = [{label} for label in labels.tolist()]
     method = KReciprocal(candidates=20)
-    several = evaluate_retrieval(embeddings, sets, reranking=method)
-    single = evaluate_retrieval(embeddings, labels, reranking=method)
+    several = evaluate(embeddings, sets, rerank=method).exact
+    single = evaluate(embeddings, labels, rerank=method).exact
     assert several.reranked.metrics == single.reranked.metrics
 
 

@@ -12,7 +12,7 @@ from keras_dml.evaluation import (
     adjusted_mutual_information,
     normalized_mutual_information,
 )
-from keras_dml.evaluation.mutual_information import expected_information
+from keras_dml.evaluation.metrics.clustering import expected_information
 
 AVERAGES = ("arithmetic", "geometric")
 

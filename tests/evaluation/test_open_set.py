@@ -12,8 +12,8 @@ from keras_dml.evaluation import (
     calibrate_threshold,
     calibrate_thresholds,
     identification_rates,
-    score_blocks,
 )
+from keras_dml.evaluation.index import spaces as score_blocks
 
 
 def clustered(rows=120, classes=8, dim=5, seed=0):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_dml.evaluation.pair_quantiles import (
+from keras_dml.evaluation.open_set.pair_quantiles import (
     count_pairs,
     ordered_keys,
     score_of_key,

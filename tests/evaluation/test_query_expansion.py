@@ -5,10 +5,11 @@ from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
     AlphaQueryExpansion,
     ExactIndex,
+    evaluate,
     evaluate_retrieval,
     expand_queries,
-    query_expansion,
 )
+from keras_dml.evaluation.reranking import query_expansion
 
 
 def make(rows, seed=0, classes=5):
@@ -71,16 +72,16 @@ def test_an_evaluation_searches_with_the_expanded_queries(own_gallery):
     method = AlphaQueryExpansion(k=3, alpha=2.0)
     ids = np.arange(60)
     if own_gallery:
-        result = evaluate_retrieval(references, gallery, reranking=method)
+        result = evaluate(references, gallery, rerank=method).exact
         expanded = expand_queries(
             references, references, 3, 2.0, query_ids=ids, reference_ids=ids
         )
         labels, names = gallery, {"query_ids": ids, "reference_ids": ids}
     else:
         queries, labels = make(20, seed=1)
-        result = evaluate_retrieval(
-            queries, labels, references, gallery, reranking=method
-        )
+        result = evaluate(
+            queries, labels, references=(references, gallery), rerank=method
+        ).exact
         expanded, names = expand_queries(queries, references, 3, 2.0), {}
     expected = evaluate_retrieval(
         expanded, labels, references, gallery, **names
@@ -106,13 +107,12 @@ def test_float16_and_strided_embeddings(k):
 def test_neighbours_help_noisy_queries():
     references, gallery = make(400)
     queries, labels = make(200, seed=1)
-    result = evaluate_retrieval(
+    result = evaluate(
         queries,
         labels,
-        references,
-        gallery,
-        reranking=AlphaQueryExpansion(),
-    )
+        references=(references, gallery),
+        rerank="query_expansion",
+    ).exact
     assert result.reranked.metrics["map@r"] > result.metrics["map@r"] + 0.02
 
 
@@ -123,6 +123,4 @@ def test_refuses():
     with pytest.raises(UsageError, match="`k` must be a positive"):
         expand_queries(rows, rows, k=0)
     with pytest.raises(UsageError, match="by their cosine"):
-        evaluate_retrieval(
-            rows, labels, normalize=False, reranking=AlphaQueryExpansion()
-        )
+        evaluate(rows, labels, normalize=False, rerank="query_expansion")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_dml.evaluation.ranking import SORT_ABOVE, nearest, ranks_of
+from keras_dml.evaluation.index.ranking import SORT_ABOVE, nearest, ranks_of
 
 
 def rows():

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_dml.evaluation.labels import as_label_sets, is_multi_label
-from keras_dml.evaluation.relevance import Relevance
+from keras_dml.evaluation.labels import Relevance, as_label_sets, is_multi_label
 
 
 def random_sets(rows, seed):

@@ -10,10 +10,13 @@ from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
     AlphaQueryExpansion,
     ExactIndex,
+    evaluate,
     evaluate_lists,
     evaluate_retrieval,
     retrieval_metrics,
 )
+from keras_dml.evaluation.inputs import RetrievalInputs
+from keras_dml.evaluation.retrieval import measure
 from tests.evaluation import naive
 
 K = (1, 2, 8, 1000)
@@ -168,7 +171,7 @@ def test_map_at_the_size_of_every_class_is_map_at_r():
 
 def test_one_class_is_always_found():
     embeddings, _ = clustered(30)
-    result = evaluate_retrieval(embeddings, np.zeros(30, int), per_class=True)
+    result = evaluate(embeddings, np.zeros(30, int), per_class=True).exact
     assert set(result.metrics.values()) == {1.0}
     assert result.per_class.worst("map@r") == (0, 1.0)
 
@@ -204,22 +207,22 @@ def test_several_labels_in_a_gallery():
 def test_sets_of_one_label_equal_single_labels():
     embeddings, labels = clustered(40)
     sets = [{label} for label in labels.tolist()]
-    single = evaluate_retrieval(embeddings, labels, per_class=True)
-    several = evaluate_retrieval(embeddings, sets, per_class=True)
+    single = evaluate(embeddings, labels, per_class=True).exact
+    several = evaluate(embeddings, sets, per_class=True).exact
     assert several.metrics == pytest.approx(single.metrics, abs=1e-15)
 
 
 def test_intervals_of_queries_and_of_classes():
     embeddings, labels = clustered(200, classes=20)
-    by_query = evaluate_retrieval(embeddings, labels, intervals="queries")
-    by_class = evaluate_retrieval(embeddings, labels, intervals="classes")
+    by_query = evaluate(embeddings, labels, intervals="queries").exact
+    by_class = evaluate(embeddings, labels, intervals="classes").exact
     for result, unit in ((by_query, "queries"), (by_class, "classes")):
         assert set(result.intervals) == set(result.metrics)
         for name, interval in result.intervals.items():
             assert interval.low < interval.value < interval.high
             assert interval.value == pytest.approx(result.metrics[name])
             assert interval.unit == unit
-    again = evaluate_retrieval(embeddings, labels, intervals="classes")
+    again = evaluate(embeddings, labels, intervals="classes").exact
     assert again.intervals == by_class.intervals
     assert by_query.metrics == by_class.metrics
     assert evaluate_retrieval(embeddings, labels).intervals == {}
@@ -227,7 +230,7 @@ def test_intervals_of_queries_and_of_classes():
 
 def test_the_worst_class_is_among_the_metrics_when_asked():
     embeddings, labels = clustered(60)
-    result = evaluate_retrieval(embeddings, labels, per_class=True)
+    result = evaluate(embeddings, labels, per_class=True).exact
     for name, values in result.per_query.items():
         means = [values[labels == label].mean() for label in range(5)]
         worst = result.metrics[f"{name}_worst_class"]
@@ -240,23 +243,22 @@ def test_progress_counts_every_query_of_every_block():
     # So many references that the scores do not fit into one block.
     gallery, labels = clustered(300_000, dim=2, classes=150_000)
     counts = []
-    evaluate_retrieval(
-        gallery[:300], labels[:300], gallery, labels, progress=counts.append
+    inputs = RetrievalInputs.of(
+        gallery[:300], labels[:300], gallery, labels, None, None, True
     )
+    measure(inputs, ["recall@1"], progress=counts.append)
     assert sum(counts) == 300
     assert len(counts) > 1
 
 
-def test_progress_counts_every_query_again_when_reranking():
+def test_progress_counts_every_query_when_reranking():
     embeddings, labels = clustered(40)
     counts = []
-    evaluate_retrieval(
-        embeddings,
-        labels,
-        reranking=AlphaQueryExpansion(),
-        progress=counts.append,
+    inputs = RetrievalInputs.of(
+        embeddings, labels, None, None, None, None, True
     )
-    assert counts == [40, 40]
+    measure(inputs, ["recall@1"], AlphaQueryExpansion(), counts.append)
+    assert counts == [40]
 
 
 def test_lists_of_an_index_give_the_same_metrics():
@@ -296,8 +298,7 @@ def test_clustering_adds_nmi_and_ami_in_both_averages():
     metrics = retrieval_metrics(
         embeddings,
         labels,
-        clustering=True,
-        cluster_arguments={"init": "k-means++", "num_starts": 3},
+        clustering={"init": "k-means++", "num_starts": 3},
     )
     assert 0.1 < metrics["nmi"] <= metrics["nmi_geometric"] < 0.9
     assert 0.1 < metrics["ami"] <= metrics["ami_geometric"]
@@ -305,16 +306,13 @@ def test_clustering_adds_nmi_and_ami_in_both_averages():
     assert metrics == retrieval_metrics(
         embeddings,
         labels,
-        clustering=True,
-        cluster_arguments={"init": "k-means++", "num_starts": 3},
+        clustering={"init": "k-means++", "num_starts": 3},
     )
 
 
 def test_both_functions_share_what_changes_the_metrics():
-    whole = dict(inspect.signature(evaluate_retrieval).parameters)
-    for name in ("intervals", "reranking", "progress"):
-        del whole[name]
-    assert dict(inspect.signature(retrieval_metrics).parameters) == whole
+    whole = inspect.signature(evaluate_retrieval).parameters
+    assert inspect.signature(retrieval_metrics).parameters == whole
 
 
 @pytest.mark.parametrize(
@@ -348,7 +346,6 @@ def test_refuses(arguments, message):
         ({"extra_metrics": "map@10"}, "must be several names"),
         ({"extra_metrics": ["map@0"]}, "A metric must be one of"),
         ({"extra_metrics": ["ndcg@5"]}, "Received: 'ndcg@5'"),
-        ({"intervals": "images"}, "`intervals` must be one of"),
     ],
 )
 def test_refuses_arguments(arguments, message):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_dml.evaluation import row_threads
+from keras_dml.evaluation.index import ranking as row_threads
 
 
 @pytest.mark.parametrize("least", [1, 10**9])

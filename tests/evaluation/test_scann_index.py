@@ -7,9 +7,9 @@ import pytest
 
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex
-from keras_dml.evaluation.ann_recall import ann_recall_at_k
-from keras_dml.evaluation.scann_index import ScannIndex
-from keras_dml.evaluation.scann_shape import ScannShape
+from keras_dml.evaluation.index.ann_recall import ann_recall_at_k
+from keras_dml.evaluation.index.scann import ScannIndex
+from keras_dml.evaluation.index.scann_searcher import ScannShape
 
 pytest.importorskip("scann")
 
@@ -154,8 +154,8 @@ def test_where_scann_cannot_be_loaded():
     script = """
 import sys, warnings
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.indexes import make_index
-from keras_dml.evaluation.scann_index import ScannIndex
+from keras_dml.evaluation.index.registry import make_index
+from keras_dml.evaluation.index.scann import ScannIndex
 assert "scann" not in sys.modules
 sys.modules["scann"] = None
 try:

@@ -1,7 +1,7 @@
 import pytest
 
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.scann_shape import ScannShape, check_shape
+from keras_dml.evaluation.index.scann_searcher import ScannShape, check_shape
 
 
 @pytest.mark.parametrize(

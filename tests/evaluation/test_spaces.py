@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from keras_dml.errors import UsageError
-from keras_dml.evaluation import spaces
-from keras_dml.evaluation.spaces import METRICS, Space, check_metric
+from keras_dml.evaluation.index import spaces
+from keras_dml.evaluation.index.spaces import METRICS, Space, check_metric
 
 
 def make(rows, seed=0, dim=5):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex
-from keras_dml.evaluation.scann_shape import ScannShape
+from keras_dml.evaluation.index.scann_searcher import ScannShape
 from keras_dml.export import exact_ops
 from keras_dml.export.references import References
 from keras_dml.export.scann_ops import ScannOps

@@ -25,7 +25,7 @@ from keras_dml.comparison.page.table_formats import Cell, Column, Table
 from keras_dml.comparison.ranks import RankTable
 from keras_dml.comparison.records import RunRecord
 from keras_dml.comparison.summary import Summary, summarize_arms
-from keras_dml.evaluation.bootstrap import Difference
+from keras_dml.evaluation import Difference
 from keras_dml.tuning.result import ArmSearch
 from keras_dml.wording import (
     metric_title,

@@ -1,0 +1,180 @@
+"""One file of embeddings: an `.npz` archive or an Apache Parquet file.
+
+An `.npz` file has the keys `embeddings` and `ids`, and where they are known
+`labels`, `role`, `class_names` and `hash`, the hash of the weights that made
+the embeddings. A Parquet file has the columns `id` and `embedding`, where they
+are known `label` and `role`, and the hash in its metadata. Neither holds a
+pickle.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_dml.embeddings.embedding_set import EmbeddingSet
+from keras_dml.errors import UsageError
+from keras_dml.files import replacing
+from keras_dml.npz import count_npz_rows, read_npz, write_npz
+
+FORMATS = ("npz", "parquet")
+_OPTIONAL = ("labels", "ids", "role", "class_names", "hash")
+_HASH = b"weights_hash"
+
+
+def check_format(kind: str) -> None:
+    """Raises if a format is unknown or cannot be written here.
+
+    Raises:
+        UsageError: If it is none of `FORMATS`, or pyarrow is missing.
+    """
+    if kind not in FORMATS:
+        raise UsageError(
+            f"`file_format` must be one of {', '.join(FORMATS)}. "
+            f"Received: {kind!r}. Choose one of them."
+        )
+    if kind == "parquet":
+        import_parquet()
+
+
+def save_embeddings(
+    path: str | os.PathLike[str], embeddings: EmbeddingSet, **more: Any
+) -> None:
+    """Writes embeddings to a file, whole or not at all.
+
+    Args:
+        path: The file to write or replace: Parquet where its name ends in
+            `.parquet`, else `.npz`.
+        embeddings: `EmbeddingSet`. Parquet keeps ids and classes as words.
+        **more: Further arrays of an `.npz` file, which `load_embeddings`
+            ignores.
+
+    Raises:
+        UsageError: If Parquet cannot hold several labels for an image, or
+            pyarrow is missing.
+
+    Example:
+
+    ```python
+    save_embeddings("pets.npz", EmbeddingSet(vectors, classes))
+    ```
+    """
+    path = Path(path)
+    if path.suffix == ".parquet":
+        parquet = import_parquet()
+        table = to_table(embeddings)
+        with replacing(path) as temporary:
+            parquet.write_table(table, temporary)
+        return
+    arrays = {
+        "embeddings": embeddings.embeddings,
+        "labels": embeddings.labels,
+        "ids": embeddings.ids,
+        "role": embeddings.role if embeddings.has_gallery else None,
+        "class_names": embeddings.class_names,
+        "hash": embeddings.weights_hash,
+        **more,
+    }
+    known = {key: one for key, one in arrays.items() if one is not None}
+    write_npz(path, **known)
+
+
+def read_file(path: str | os.PathLike[str]) -> EmbeddingSet:
+    """Reads the embeddings of a file.
+
+    Raises:
+        UsageError: If it is missing, damaged or not such a file, holds a
+            pickle, or its arrays do not fit each other.
+    """
+    if Path(path).suffix == ".parquet":
+        return _read_parquet(path)
+    arrays = read_npz(path, ("embeddings",), _OPTIONAL)
+    stored = arrays.pop("hash", None)
+    weights_hash = None if stored is None else str(stored)
+    return EmbeddingSet(**arrays, weights_hash=weights_hash)
+
+
+def count_rows(path: str | os.PathLike[str]) -> int | None:
+    """Counts the rows of a file; `None` if it is missing or damaged."""
+    path = Path(path)
+    if path.suffix != ".parquet":
+        return count_npz_rows(path, "embeddings")
+    parquet = import_parquet()
+    try:
+        return parquet.read_metadata(path).num_rows
+    except (OSError, ValueError):
+        return None
+
+
+def to_table(embeddings: EmbeddingSet) -> Any:
+    """The rows as a table of pyarrow."""
+    import pyarrow
+
+    if embeddings.labels is not None and embeddings.labels.ndim > 1:
+        raise UsageError(
+            "A Parquet file must have one label for each image. Received: "
+            f"`labels` of shape {embeddings.labels.shape}. Save an `.npz` file."
+        )
+
+    def words(values: np.ndarray) -> Any:
+        return pyarrow.array(values.astype(str).tolist(), pyarrow.string())
+
+    columns = {"id": words(embeddings.ids)}
+    if embeddings.labels is not None:
+        columns["label"] = words(embeddings.names)
+    if embeddings.has_gallery:
+        columns["role"] = words(embeddings.role)
+    columns["embedding"] = pyarrow.FixedSizeListArray.from_arrays(
+        pyarrow.array(embeddings.embeddings.reshape(-1), pyarrow.float32()),
+        embeddings.embeddings.shape[1],
+    )
+    stored = embeddings.weights_hash
+    metadata = {} if stored is None else {_HASH: stored.encode()}
+    return pyarrow.table(columns).replace_schema_metadata(metadata)
+
+
+def import_parquet() -> Any:
+    """The Parquet part of pyarrow.
+
+    Raises:
+        UsageError: If pyarrow is not installed.
+    """
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UsageError(
+            "Parquet files need pyarrow, which is not installed. Install it "
+            "with pip install 'keras-dml[parquet]', or use `.npz` files."
+        ) from error
+    return pyarrow.parquet
+
+
+def _read_parquet(path: str | os.PathLike[str]) -> EmbeddingSet:
+    parquet = import_parquet()
+    try:
+        table = parquet.read_table(path)
+        embeddings = table["embedding"].combine_chunks()
+        dim = embeddings.type.list_size
+        values = embeddings.flatten().to_numpy().reshape(-1, dim)
+        words = {
+            name: np.asarray(table[name].to_pylist(), str)
+            for name in ("id", "label", "role")
+            if name == "id" or name in table.column_names
+        }
+    except FileNotFoundError as error:
+        raise UsageError(f"There is no file {os.fspath(path)!r}.") from error
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise UsageError(
+            f"{path} must be a Parquet file with the columns `id` and "
+            f"`embedding`, a list of fixed size. Received: {reason}."
+        ) from error
+    stored = (table.schema.metadata or {}).get(_HASH)
+    return EmbeddingSet(
+        values,
+        words.get("label"),
+        words["id"],
+        words.get("role"),
+        weights_hash=None if stored is None else stored.decode(),
+    )

@@ -1,0 +1,129 @@
+"""The ids of an index's rows."""
+
+import dataclasses
+import functools
+from typing import Any, Self
+
+import numpy as np
+
+from keras_dml.embeddings.checks import as_ids, check_same_kind
+from keras_dml.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True)
+class IdTable:
+    """Which id each row of an index has, and where it was given.
+
+    Args:
+        ids: 1D array `(rows,)` of unique integers or strings.
+        order: 1D int64 array `(rows,)`, the position at which each row was
+            given: a permutation of `0, 1, 2, ...`.
+
+    Example:
+
+    >>> table = IdTable.of(["b", "a"], 2).take([1, 0])
+    >>> table.ids, table.given
+    (array(['a', 'b'], dtype='<U1'), array(['b', 'a'], dtype='<U1'))
+    """
+
+    ids: np.ndarray
+    order: np.ndarray
+
+    @classmethod
+    def of(cls, ids: Any, num_rows: int) -> Self:
+        """Reads the ids of rows in the order in which they were given.
+
+        Args:
+            ids: 1D array `(num_rows,)` of unique integers or strings, or
+                `None` for `0, 1, 2, ...`.
+            num_rows: Integer.
+
+        Raises:
+            UsageError: If an id repeats, or length or dtype is wrong.
+        """
+        table = cls(as_ids(ids, num_rows, "ids"), np.arange(num_rows))
+        ordered = table.ids[table._by_id]
+        repeats = ordered[1:][ordered[1:] == ordered[:-1]]
+        if len(repeats):
+            raise UsageError(
+                "`ids` must be unique. "
+                f"Received: {repeats[0].item()!r} more than once. Give each "
+                "row its own id."
+            )
+        return table
+
+    @property
+    def given(self) -> np.ndarray:
+        """The ids in the order in which they were given."""
+        ids = np.empty_like(self.ids)
+        ids[self.order] = self.ids
+        return ids
+
+    def rows_of(self, ids: Any, num_ids: int, name: str) -> np.ndarray:
+        """Rows of some ids, -1 where there is none.
+
+        Args:
+            ids: 1D array `(num_ids,)` of integers or strings.
+            num_ids: Integer.
+            name: How an error names the argument.
+        """
+        wanted = as_ids(ids, num_ids, name)
+        check_same_kind(wanted, self.ids, name, "ids")
+        places = np.searchsorted(self.ids, wanted, sorter=self._by_id)
+        rows = self._by_id[np.minimum(places, len(self.ids) - 1)]
+        return np.where(self.ids[rows] == wanted, rows, -1)
+
+    def without(self, ids: Any) -> np.ndarray:
+        """Ascending rows that are left when some ids go.
+
+        Raises:
+            UsageError: If an id is unknown, or nothing would be left.
+        """
+        gone = np.unique(as_ids(ids, len(np.atleast_1d(ids)), "ids"))
+        rows = self.rows_of(gone, len(gone), "ids")
+        if (rows < 0).any():
+            unknown = gone[np.argmin(rows)].item()
+            raise UsageError(
+                "`ids` must all be in the index. "
+                f"Received: {unknown!r}, which is not. Leave it out."
+            )
+        if len(rows) == len(self.ids):
+            raise UsageError(
+                "`ids` must leave a reference in the index. Received: all "
+                f"{len(rows)} of them. Build another index instead."
+            )
+        return np.delete(np.arange(len(self.ids)), rows)
+
+    def extended(self, ids: Any, num_rows: int) -> Self:
+        """The table with more rows at its end, given last.
+
+        Raises:
+            UsageError: If an id repeats or is there already.
+        """
+        if ids is None:
+            raise UsageError(
+                "`ids` must name the added rows. Received: ids=None. Give "
+                "each a new id."
+            )
+        more = type(self).of(ids, num_rows)
+        present = self.rows_of(more.ids, num_rows, "ids") >= 0
+        if present.any():
+            known = more.ids[np.argmax(present)].item()
+            raise UsageError(
+                "`ids` must be new to the index. "
+                f"Received: {known!r}, which it has. Remove that first, or "
+                "choose another id."
+            )
+        return type(self)(
+            np.concatenate([self.ids, more.ids]),
+            np.concatenate([self.order, len(self.ids) + more.order]),
+        )
+
+    def take(self, rows: Any) -> Self:
+        """The table of some rows, each once, in the order named."""
+        order = np.argsort(np.argsort(self.order[rows], kind="stable"))
+        return type(self)(self.ids[rows], order)
+
+    @functools.cached_property
+    def _by_id(self) -> np.ndarray:
+        return np.argsort(self.ids, kind="stable")

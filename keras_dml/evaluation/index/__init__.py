@@ -1,0 +1,1 @@
+"""Search: exact, by ScaNN, and how much an approximate index misses."""

@@ -1,0 +1,255 @@
+"""How much of a retrieval error is the index's, and how much the model's."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_dml.embeddings.checks import as_counts, as_embeddings, as_ids
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.ids import IdTable
+from keras_dml.evaluation.index.base import Index
+from keras_dml.evaluation.labels import Relevance
+from keras_dml.evaluation.metrics.by_query import (
+    map_at_r,
+    mean_over_queries,
+    r_precision,
+    recall_at_k,
+)
+from keras_dml.evaluation.metrics.positive_ranks import (
+    PositiveRanks,
+    ranks_from_ids,
+)
+
+NEIGHBOURS_PER_BLOCK = 2**20
+MAX_QUERIES_PER_BLOCK = 2**13
+
+
+@dataclasses.dataclass(frozen=True)
+class IndexEvaluation:
+    """What an index finds, beside what there was to find.
+
+    Args:
+        metrics: Dict of names such as `"recall@1"` to means in [0, 1], by the
+            lists of the index.
+        exact_metrics: Dict of the same metrics by exact search: the model's
+            part.
+        ann_recall: Dict of names such as `"ann_recall@10"` to the share of
+            the exact neighbours found: the index's part.
+    """
+
+    metrics: dict[str, float]
+    exact_metrics: dict[str, float]
+    ann_recall: dict[str, float]
+
+    @property
+    def differences(self) -> dict[str, float]:
+        """Each metric less that of exact search."""
+        return {
+            name: value - self.exact_metrics[name]
+            for name, value in self.metrics.items()
+        }
+
+
+def ann_recall_at_k(
+    index: Index,
+    queries: Any,
+    k: int,
+    exact: Index | None = None,
+    exclude_ids: Any = None,
+) -> float:
+    """Share of the exact `k` nearest references that an index finds.
+
+    `#(found & nearest) / k`, averaged over the queries. References that tie
+    with the `k`-th nearest are as near as it, so any of them counts, of up to
+    `k` such ties.
+
+    Args:
+        index: `Index`.
+        queries: Array `(num_queries, dim)`.
+        k: Integer; more than there are references asks for all of them.
+        exact: Exact `Index` of the same references, or `None` to take
+            `index.to_exact()`. Defaults to `None`.
+        exclude_ids: 1D array `(num_queries,)` as in `Index.search`. Defaults
+            to `None`.
+
+    Returns:
+        Float in [0, 1].
+
+    Raises:
+        UsageError: If `exact` is not exact or holds other references.
+
+    Example:
+
+    >>> index = ExactIndex().build([[1.0, 0.0], [0.0, 1.0]])
+    >>> ann_recall_at_k(index, [[2.0, 1.0]], k=1)
+    1.0
+    """
+    (k,) = as_counts(k)
+    table = IdTable.of(index.ids, len(index.ids))
+    exact = _exact_of(index, exact, table)
+    queries = as_embeddings(queries, "queries")
+    own = _ids_or_none(exclude_ids, len(queries), "exclude_ids")
+    total = 0.0
+    for block in _blocks(len(queries), 2 * k):
+        excluded = None if own is None else own[block]
+        found = index.search(queries[block], k, excluded)
+        true = exact.search(queries[block], 2 * k, excluded)
+        total += _shares(found, true, k, table).sum()
+    return float(total / len(queries))
+
+
+def evaluate_index(
+    index: Index,
+    query_embeddings: Any,
+    query_labels: Any,
+    reference_labels: Any,
+    *,
+    query_ids: Any = None,
+    k: int | Iterable[int] = (1, 2, 4, 8),
+    exact: Index | None = None,
+) -> IndexEvaluation:
+    """Retrieval metrics of any index, with those of exact search beside them.
+
+    The lists are as long as the largest `k` and the largest number of
+    positives; what is kept of them does not grow with the number of queries.
+
+    Args:
+        index: `Index`.
+        query_embeddings: Array `(num_queries, dim)`.
+        query_labels: Labels of the queries as in `ranks_from_ids`.
+        reference_labels: Labels of the references, in the order of
+            `index.ids`.
+        query_ids: 1D array `(num_queries,)`; a query never finds the
+            reference of its own id. Defaults to `None`: no query is in the
+            index.
+        k: Integer or several, of Recall@K and of ANN recall. Defaults to
+            `(1, 2, 4, 8)`.
+        exact: Exact `Index` of the same references, or `None` to take
+            `index.to_exact()`. Defaults to `None`.
+
+    Returns:
+        `IndexEvaluation` with `recall@K`, `r_precision` and `map@r`.
+
+    Raises:
+        UsageError: If arrays do not match, `exact` is not exact or holds
+            other references, or no query has a positive.
+
+    Example:
+
+    >>> index = ExactIndex().build([[1.0, 0.0], [0.0, 1.0]], ["right", "up"])
+    >>> found = evaluate_index(index, [[2.0, 1.0]], [7], [7, 8], k=1)
+    >>> found.metrics["recall@1"], found.ann_recall["ann_recall@1"]
+    (1.0, 1.0)
+    """
+    ks = as_counts(k)
+    table = IdTable.of(index.ids, len(index.ids))
+    exact = _exact_of(index, exact, table)
+    queries = as_embeddings(query_embeddings, "query_embeddings")
+    own = _ids_or_none(query_ids, len(queries), "query_ids")
+    rows = np.full(len(queries), -1)
+    if own is not None:
+        rows = table.rows_of(own, len(queries), "query_ids")
+    positives = Relevance.of(
+        query_labels, len(queries), reference_labels, len(table.ids)
+    ).counts(rows)
+    # Refuses queries that are all lone.
+    mean_over_queries(np.where(positives > 0, 0.0, np.nan))
+    length = max(*ks, int(positives.max()))
+    true_length = max(length, 2 * max(ks))
+    sums: dict[str, dict[str, float]] = {"found": {}, "true": {}, "ann": {}}
+    for block in _blocks(len(queries), true_length):
+        excluded = None if own is None else own[block]
+        found = index.search(queries[block], length, excluded)
+        true = exact.search(queries[block], true_length, excluded)
+        labels = (query_labels[block], table.ids, reference_labels, excluded)
+        _add(sums["found"], _metrics(ranks_from_ids(found[0], *labels), ks))
+        _add(sums["true"], _metrics(ranks_from_ids(true[0], *labels), ks))
+        _add(
+            sums["ann"],
+            {f"ann_recall@{n}": _shares(found, true, n, table) for n in ks},
+        )
+    num_found = int(np.count_nonzero(positives))
+    return IndexEvaluation(
+        metrics=_divide(sums["found"], num_found),
+        exact_metrics=_divide(sums["true"], num_found),
+        ann_recall=_divide(sums["ann"], len(queries)),
+    )
+
+
+def _exact_of(index: Index, exact: Index | None, table: IdTable) -> Index:
+    if exact is None:
+        return index.to_exact()
+    if not exact.exact:
+        raise UsageError(
+            "`exact` must be an exact index. Received: an approximate "
+            f"`{type(exact).__name__}`. Give an `ExactIndex`, or leave it out."
+        )
+    ids = exact.ids
+    if len(ids) != len(table.ids) or not np.array_equal(
+        np.sort(ids), np.sort(table.ids)
+    ):
+        raise UsageError(
+            "`exact` must hold the references of `index`. Received: other "
+            "ids. Build both of the same references, or leave it out."
+        )
+    return exact
+
+
+def _ids_or_none(ids: Any, num_ids: int, name: str) -> np.ndarray | None:
+    return None if ids is None else as_ids(ids, num_ids, name)
+
+
+def _blocks(num_queries: int, length: int) -> Iterator[slice]:
+    """Blocks of queries whose lists of neighbours have a bounded size."""
+    size = min(MAX_QUERIES_PER_BLOCK, max(1, NEIGHBOURS_PER_BLOCK // length))
+    for start in range(0, num_queries, size):
+        yield slice(start, start + size)
+
+
+def _metrics(
+    ranks: PositiveRanks, ks: tuple[int, ...]
+) -> dict[str, np.ndarray]:
+    values = {f"recall@{k}": recall_at_k(ranks, k) for k in ks}
+    return {
+        **values,
+        "r_precision": r_precision(ranks),
+        "map@r": map_at_r(ranks),
+    }
+
+
+def _add(sums: dict[str, float], values: dict[str, np.ndarray]) -> None:
+    for name, value in values.items():
+        sums[name] = sums.get(name, 0.0) + float(np.nansum(value))
+
+
+def _divide(sums: dict[str, float], count: int) -> dict[str, float]:
+    return {name: total / count for name, total in sums.items()}
+
+
+def _shares(
+    found: tuple[np.ndarray, np.ndarray],
+    true: tuple[np.ndarray, np.ndarray],
+    k: int,
+    table: IdTable,
+) -> np.ndarray:
+    """Share of the `k` truly nearest in each list found."""
+    ids, scores = (array[:, :k] for array in found)
+    true_ids, true_scores = true
+    # What a query is kept from has the score minus infinity.
+    wanted = np.minimum(np.isfinite(true_scores).sum(axis=1), k)
+    last = np.maximum(wanted - 1, 0)[:, None]
+    is_near = true_scores >= np.take_along_axis(true_scores, last, axis=1)
+    is_near &= np.isfinite(true_scores)
+    # One number for each pair of a query and a reference.
+    offsets = np.arange(len(ids))[:, None] * len(table.ids)
+    pairs = offsets + _rows(ids, table)
+    hits = np.isin(pairs, (offsets + _rows(true_ids, table))[is_near])
+    hits &= np.isfinite(scores)
+    counts = np.minimum(hits.sum(axis=1), wanted)
+    return np.where(wanted > 0, counts / np.maximum(wanted, 1), 1.0)
+
+
+def _rows(ids: np.ndarray, table: IdTable) -> np.ndarray:
+    return table.rows_of(ids.ravel(), ids.size, "ids").reshape(ids.shape)

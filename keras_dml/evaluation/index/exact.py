@@ -1,0 +1,295 @@
+"""Exact search by blocks of the matrix product."""
+
+import os
+from collections.abc import Iterator
+from typing import Any, Self, final
+
+import numpy as np
+
+from keras_dml.embeddings.checks import (
+    as_counts,
+    as_embeddings,
+    as_ids,
+)
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.ids import IdTable
+from keras_dml.evaluation.index.base import Index, check_weights_hash
+from keras_dml.evaluation.index.ranking import map_rows, nearest, ranks_of
+from keras_dml.evaluation.index.spaces import (
+    Space,
+    check_metric,
+    duplicate_rows,
+)
+from keras_dml.evaluation.labels import Relevance
+from keras_dml.evaluation.metrics.positive_ranks import PositiveRanks
+from keras_dml.npz import read_npz, write_npz
+
+
+@final
+class ExactIndex(Index):
+    """Compares each query with every reference, in float32 and bounded memory.
+
+    Equal scores are ordered by id, smaller first, and references with equal
+    embeddings always have equal scores: neither the order of the references
+    nor the size of the blocks decides between them. Different embeddings whose
+    scores agree to the last bits of float32 may still change places with
+    `block_bytes`, because a matrix product rounds by its shape.
+
+    Args:
+        metric: `"cosine"` (a zero row scores 0 with everything),
+            `"euclidean"` (scores are negative squared distances) or `"dot"`.
+            Defaults to `"cosine"`.
+        block_bytes: Integer, the memory for scores. Defaults to 256 MiB, which
+            is slow beyond some 250,000 references: blocks of a few hundred
+            queries or more make the product fast.
+        weights_hash: String, the hash of the weights that made the
+            embeddings, saved with the index; `None` when unknown. Defaults to
+            `None`.
+
+    Example:
+
+    >>> index = ExactIndex().build([[1.0, 0.0], [0.0, 1.0]], ["right", "up"])
+    >>> index.search([[2.0, 1.0]], k=2)[0]
+    array([['right', 'up']], dtype='<U5')
+    """
+
+    name = "exact"
+
+    def __init__(
+        self,
+        metric: str = "cosine",
+        block_bytes: int = 2**28,
+        weights_hash: str | None = None,
+    ) -> None:
+        check_metric(metric)
+        if block_bytes < 1:
+            raise UsageError(
+                "`block_bytes` must be positive. "
+                f"Received: block_bytes={block_bytes}. Give some memory."
+            )
+        self.metric = metric
+        self.block_bytes = block_bytes
+        self.weights_hash = weights_hash
+        self._space: Space | None = None
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    @property
+    def ids(self) -> np.ndarray:
+        self._built_space()
+        return self._table.given
+
+    def build(self, embeddings: Any, ids: Any = None) -> Self:
+        rows = as_embeddings(embeddings)
+        table = IdTable.of(ids, len(rows))
+        space = Space.fit(rows, self.metric)
+        self._set(space, space.transform(rows), table)
+        return self
+
+    def add(self, embeddings: Any, ids: Any) -> Self:
+        """Takes more references in; it costs a pass over all of them.
+
+        The arguments are those of `Index.add`.
+        """
+        space = self._built_space()
+        rows = as_embeddings(embeddings, dim=self._rows.shape[1])
+        table = self._table.extended(ids, len(rows))
+        rows = np.concatenate([self._rows, space.transform(rows)])
+        self._set(space, rows, table)
+        return self
+
+    def remove(self, ids: Any) -> Self:
+        """Takes references out; it costs a pass over all that are left.
+
+        The arguments are those of `Index.remove`.
+        """
+        space = self._built_space()
+        kept = self._table.without(ids)
+        self._set(space, self._rows[kept], self._table.take(kept))
+        return self
+
+    def search(
+        self, queries: Any, k: int, exclude_ids: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        space = self._built_space()
+        queries = as_embeddings(queries, "queries", self._rows.shape[1])
+        own = self._rows_of(exclude_ids, len(queries), "exclude_ids")
+        k = min(as_counts(k)[0], len(self._rows))
+        ids = np.empty((len(queries), k), self._table.ids.dtype)
+        scores = np.empty((len(queries), k), np.float32)
+        for start, block, transformed in self._score_blocks(queries, own):
+            columns = np.stack(map_rows(lambda row: nearest(row, k), block))
+            stop = start + len(block)
+            ids[start:stop] = self._table.ids[columns]
+            raw = np.take_along_axis(block, columns, axis=1)
+            scores[start:stop] = space.public_scores(raw, transformed)
+        return ids, scores
+
+    def positive_ranks(
+        self,
+        queries: Any,
+        query_labels: Any,
+        reference_labels: Any,
+        query_ids: Any = None,
+        max_rank: int | None = None,
+    ) -> PositiveRanks:
+        """Ranks at which each query finds the references of its class.
+
+        Args:
+            queries: Array `(num_queries, dim)`.
+            query_labels: 1D array `(num_queries,)` of integers or strings, or
+                several labels for each query: a boolean matrix
+                `(num_queries, classes)` or a list of sets.
+            reference_labels: The labels of the references, in the same form
+                and in the order of `ids`.
+            query_ids: 1D array `(num_queries,)`; the reference with the id of
+                a query is the query itself and takes no rank. Defaults to
+                `None`: nothing is left out.
+            max_rank: Integer, drops ranks beyond it, or `None` to keep all.
+                Defaults to `None`.
+
+        Returns:
+            `PositiveRanks`.
+
+        Raises:
+            UsageError: If shapes or dtypes do not match.
+        """
+        return PositiveRanks.concatenate(
+            list(
+                self.positive_rank_blocks(
+                    queries, query_labels, reference_labels, query_ids, max_rank
+                )
+            )
+        )
+
+    def positive_rank_blocks(
+        self,
+        queries: Any,
+        query_labels: Any,
+        reference_labels: Any,
+        query_ids: Any = None,
+        max_rank: int | None = None,
+    ) -> Iterator[PositiveRanks]:
+        """Yields `positive_ranks` by blocks of queries, in bounded memory.
+
+        The arguments are those of `positive_ranks`.
+        """
+        self._built_space()
+        queries = as_embeddings(queries, "queries", self._rows.shape[1])
+        own = self._rows_of(query_ids, len(queries), "query_ids")
+        relevance = Relevance.of(
+            query_labels, len(queries), reference_labels, len(self._rows)
+        ).take(self._table.order)
+        if max_rank is not None:
+            (max_rank,) = as_counts(max_rank, "max_rank")
+        for start, block, _ in self._score_blocks(queries, own):
+            columns = []
+            for query in range(start, start + len(block)):
+                positives = relevance.rows(query)
+                columns.append(positives[positives != own[query]])
+            ranks = map_rows(ranks_of, block, columns)
+            yield _gather(ranks, len(self._rows), max_rank)
+
+    def to_exact(self) -> "ExactIndex":
+        """The index itself."""
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the index to an `.npz` file, whole or not at all.
+
+        Its `embeddings` and `ids` belong together row by row; `order` leads
+        back to the order in which `build` received them.
+        """
+        space = self._built_space()
+        write_npz(
+            path,
+            embeddings=self._rows,
+            ids=self._table.ids,
+            order=self._table.order,
+            offset=space.offset,
+            metric=self.metric,
+            weights_hash=self.weights_hash or "",
+        )
+
+    @classmethod
+    def recognizes(cls, path: str | os.PathLike[str]) -> bool:
+        return not os.path.isdir(path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], weights_hash: str | None = None
+    ) -> Self:
+        arrays = read_npz(
+            path,
+            ("embeddings", "ids", "order", "offset", "metric", "weights_hash"),
+        )
+        stored = str(arrays["weights_hash"]) or None
+        check_weights_hash(path, stored, weights_hash)
+        index = cls(str(arrays["metric"]), weights_hash=stored)
+        rows = as_embeddings(arrays["embeddings"])
+        table = IdTable(
+            as_ids(arrays["ids"], len(rows), "ids"), arrays["order"]
+        )
+        index._set(Space(index.metric, arrays["offset"]), rows, table)
+        return index
+
+    def _set(self, space: Space, rows: np.ndarray, table: IdTable) -> None:
+        """Takes rows and their ids, and sorts both by id."""
+        order = np.argsort(table.ids, kind="stable")
+        if (order[1:] < order[:-1]).any():
+            rows, table = rows[order], table.take(order)
+        self._space, self._rows, self._table = space, rows, table
+        self._biases = space.biases(rows)
+        self._duplicates, self._originals = duplicate_rows(rows)
+
+    def _built_space(self) -> Space:
+        if self._space is None:
+            raise UsageError(
+                "The index must be built before it is used. Received: an "
+                "empty `ExactIndex`. Call `build(embeddings, ids)` first."
+            )
+        return self._space
+
+    def _rows_of(self, ids: Any, num_queries: int, name: str) -> np.ndarray:
+        if ids is None:
+            return np.full(num_queries, -1)
+        return self._table.rows_of(ids, num_queries, name)
+
+    def _score_blocks(
+        self, queries: np.ndarray, own: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yields (first query, raw scores, transformed queries)."""
+        space = self._built_space()
+        num_references = len(self._rows)
+        size = max(1, self.block_bytes // (4 * num_references))
+        size = min(size, len(queries))
+        buffer = np.empty((size, num_references), np.float32)
+        for start in range(0, len(queries), size):
+            block = space.transform(queries[start : start + size])
+            scores = buffer[: len(block)]
+            np.matmul(block, self._rows.T, out=scores)
+            if self._biases is not None:
+                scores -= self._biases
+            scores[:, self._duplicates] = scores[:, self._originals]
+            own_rows = own[start : start + size]
+            excluded = np.flatnonzero(own_rows >= 0)
+            scores[excluded, own_rows[excluded]] = -np.inf
+            yield start, scores, block
+
+
+def _gather(
+    ranks: list[np.ndarray], num_references: int, max_rank: int | None
+) -> PositiveRanks:
+    counts = np.array([len(row) for row in ranks], np.int64)
+    if max_rank is not None:
+        ranks = [row[row <= max_rank] for row in ranks]
+    lengths = [len(row) for row in ranks]
+    return PositiveRanks(
+        ranks=np.concatenate(ranks),
+        offsets=np.concatenate([[0], np.cumsum(lengths)]),
+        num_references=num_references,
+        num_positives=counts,
+        max_rank=max_rank,
+    )

@@ -1,0 +1,317 @@
+"""ScaNN's own searcher, by rows in place of ids."""
+
+import dataclasses
+import functools
+import math
+import os
+import tempfile
+import types
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+
+from keras_dml.errors import UsageError
+
+SHAPES = ("brute_force", "hashing", "tree")
+# ScaNN's own rules of thumb.
+HASHING_FROM = 20_000
+TREE_FROM = 100_000
+# The hashes have 16 centres, which as many references must train.
+MIN_TRAINED = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class ScannShape:
+    """The searcher that ScaNN trains for a set of references.
+
+    Args:
+        name: `"brute_force"`, `"hashing"` or `"tree"`.
+        num_leaves: Integer, into how many leaves a tree parts the references;
+            0 without a tree.
+
+    Reference:
+        Rules of thumb in ScaNN's `docs/algorithms.md`: brute force below
+        20,000 references, asymmetric hashing and rescoring below 100,000, and
+        a tree of about `sqrt(n)` leaves beyond.
+    """
+
+    name: str
+    num_leaves: int = 0
+
+    @classmethod
+    def choose(
+        cls,
+        num_references: int,
+        name: str | None = None,
+        num_leaves: int | None = None,
+    ) -> Self:
+        """Follows ScaNN's rules where nothing is asked for.
+
+        Args:
+            num_references: Integer.
+            name: String or `None` to go by the number of references. Fewer
+                than 16 references are compared by brute force in any case:
+                they cannot train a hash. Defaults to `None`.
+            num_leaves: Integer or `None` for the square root of the number of
+                references. Asks for a tree when `name` is `None`. Defaults to
+                `None`.
+
+        Example:
+
+        >>> ScannShape.choose(1_000_000)
+        ScannShape(name='tree', num_leaves=1000)
+        """
+        if name is None:
+            name = _name_by_size(num_references)
+            if num_leaves is not None:
+                name = "tree"
+        if num_references < MIN_TRAINED:
+            name = "brute_force"
+        if name != "tree":
+            return cls(name)
+        if num_leaves is None:
+            num_leaves = round(math.sqrt(num_references))
+        return cls(name, min(num_leaves, num_references))
+
+    @property
+    def default_leaves_to_search(self) -> int:
+        """A tenth of the leaves, at least one."""
+        return max(1, math.ceil(self.num_leaves / 10))
+
+
+def check_shape(name: str | None, num_leaves: int | None) -> None:
+    """Refuses a shape that ScaNN does not have."""
+    if name is not None and name not in SHAPES:
+        raise UsageError(
+            f"`shape` must be one of {SHAPES}, or `None` to go by the number "
+            f"of references. Received: shape={name!r}. Choose one of them."
+        )
+    if num_leaves is not None and name not in (None, "tree"):
+        raise UsageError(
+            "`num_leaves` is for a tree. Received: "
+            f"num_leaves={num_leaves} with shape={name!r}. Leave one of them "
+            "out."
+        )
+
+
+def _name_by_size(num_references: int) -> str:
+    if num_references < HASHING_FROM:
+        return "brute_force"
+    return "hashing" if num_references < TREE_FROM else "tree"
+
+
+ASSETS = "scann_assets.pbtxt"
+DATASET = "dataset.npy"
+# ScaNN wants both when it trains; every search names its own.
+NEIGHBORS = 10
+REORDER = 100
+QUERIES_PER_TASK = 256
+ROWS_PER_TASK = 256
+
+
+@functools.cache
+def import_scann() -> types.ModuleType:
+    """ScaNN's numpy interface.
+
+    Raises:
+        UsageError: If ScaNN cannot be loaded.
+    """
+    try:
+        from scann.scann_ops.py import scann_ops_pybind
+    # Beside a TensorFlow that it was not built for it raises an error of
+    # TensorFlow's, which is no ImportError.
+    except Exception as error:
+        raise UsageError(
+            "`ScannIndex` needs ScaNN 1.4.2, which cannot be loaded here "
+            f"({type(error).__name__}). Install it by "
+            "`pip install 'keras-dml[scann]'`: it runs on Linux with an "
+            "x86-64 processor that has AVX, or an ARM one, and beside "
+            "TensorFlow 2.20 only. Elsewhere use `ExactIndex`."
+        ) from error
+    return scann_ops_pybind
+
+
+def configure(
+    builder: Any,
+    shape: ScannShape,
+    dim: int,
+    dimensions_per_block: int = 2,
+    anisotropic_threshold: float = 0.2,
+) -> Any:
+    """Tells a builder of ScaNN's, for numpy or TensorFlow, what to train.
+
+    Args:
+        builder: `ScannBuilder`.
+        shape: `ScannShape`.
+        dim: Integer, the dimensions of a row.
+        dimensions_per_block: Integer, how many dimensions share a hash.
+            Defaults to `2`.
+        anisotropic_threshold: Float, of the hashing loss. Defaults to `0.2`.
+
+    Returns:
+        The builder.
+    """
+    builder.set_n_training_threads(os.cpu_count())
+    if shape.name == "tree":
+        # Random initialization draws other centres in every process.
+        builder.tree(
+            shape.num_leaves,
+            shape.default_leaves_to_search,
+            random_init=False,
+        )
+    if shape.name == "brute_force":
+        builder.score_brute_force()
+    else:
+        builder.score_ah(
+            min(dimensions_per_block, dim),
+            anisotropic_quantization_threshold=anisotropic_threshold,
+        )
+        builder.reorder(REORDER)
+    return builder
+
+
+@final
+class ScannSearcher:
+    """Finds rows near a query; every row has a number from 0.
+
+    Args:
+        native: `ScannNumpy`, ScaNN's searcher.
+        shape: `ScannShape` that it was trained in.
+    """
+
+    def __init__(self, native: Any, shape: ScannShape) -> None:
+        self._native = native
+        self.shape = shape
+
+    @classmethod
+    def train(
+        cls,
+        rows: np.ndarray,
+        distance: str,
+        shape: ScannShape,
+        dimensions_per_block: int,
+        anisotropic_threshold: float,
+    ) -> Self:
+        """Trains a searcher; the same rows train the same one.
+
+        Args:
+            rows: Float32 array `(num_references, dim)`; ScaNN copies it.
+            distance: `"dot_product"` or `"squared_l2"`.
+            shape: `ScannShape`.
+            dimensions_per_block: Integer, how many dimensions share a hash.
+            anisotropic_threshold: Float, of the hashing loss.
+        """
+        builder = configure(
+            import_scann().builder(rows, NEIGHBORS, distance),
+            shape,
+            rows.shape[1],
+            dimensions_per_block,
+            anisotropic_threshold,
+        )
+        try:
+            return cls(builder.build().searcher, shape)
+        except RuntimeError as error:
+            raise UsageError(
+                f"ScaNN must be able to train {shape} on {len(rows)} rows of "
+                f"{rows.shape[1]} dimensions. Received: {error}. Choose "
+                "another shape, or `ExactIndex`."
+            ) from error
+
+    def search(
+        self, queries: np.ndarray, k: int, leaves_to_search: int, reorder: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the nearest rows, and ScaNN's distances to them.
+
+        Args:
+            queries: Float32 array `(num_queries, dim)`.
+            k: Integer, at most the number of rows.
+            leaves_to_search: Integer, of a tree.
+            reorder: Integer, at least `k`.
+
+        Returns:
+            Tuple of an int64 and a float32 array `(num_queries, k)`. Where
+            the leaves held fewer than `k` rows the distances end in NaN.
+        """
+        rows, distances = self._native.search_batched(
+            queries, k, reorder, leaves_to_search, True, QUERIES_PER_TASK
+        )
+        missing = ((0, 0), (0, k - rows.shape[1]))
+        return (
+            np.pad(rows.astype(np.int64), missing),
+            np.pad(distances, missing, constant_values=np.nan),
+        )
+
+    def append(self, rows: np.ndarray) -> None:
+        """Puts float32 rows `(num_rows, dim)` after the others."""
+        self._native.upsert([None] * len(rows), list(rows), ROWS_PER_TASK)
+
+    def delete(self, row: int) -> None:
+        """Deletes a row, whose number the last row takes over."""
+        self._native.delete([row])
+
+    def rows(self) -> np.ndarray:
+        """The float32 rows `(num_rows, dim)`, by way of the disk."""
+        with tempfile.TemporaryDirectory() as folder:
+            self._native.serialize(folder, True)
+            return np.load(Path(folder, DATASET), allow_pickle=False)
+
+    def write(self, folder: Path) -> dict[str, int]:
+        """Writes ScaNN's files and returns the size in bytes of each."""
+        self._native.serialize(os.fspath(folder), True)
+        sizes = {}
+        for path in sorted(folder.iterdir()):
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+            sizes[path.name] = path.stat().st_size
+        return sizes
+
+    @classmethod
+    def read(
+        cls, folder: Path, sizes: dict[str, int], shape: ScannShape
+    ) -> Self:
+        """Reads the files that `write` wrote, and no others.
+
+        Args:
+            folder: Where the files are.
+            sizes: Dict of their names to their sizes in bytes.
+            shape: `ScannShape` that the searcher was trained in.
+
+        Raises:
+            UsageError: If a file is missing, cut or foreign, or ScaNN cannot
+                read them.
+        """
+        scann = import_scann()
+        found = {}
+        if folder.is_dir():
+            found = {
+                path.name: path.stat().st_size for path in folder.iterdir()
+            }
+        if found != sizes or ASSETS not in sizes:
+            raise _unreadable(folder, "missing, cut or foreign files")
+        text = (folder / ASSETS).read_text(encoding="utf-8")
+        if not _named_files(text) <= set(sizes):
+            raise _unreadable(folder, "a list of assets that names others")
+        try:
+            native = scann.scann_pybind.ScannNumpy(os.fspath(folder), text)
+        except RuntimeError as error:
+            raise _unreadable(folder, str(error)) from error
+        return cls(native, shape)
+
+    def __len__(self) -> int:
+        return self._native.size()
+
+
+def _named_files(assets: str) -> set[str]:
+    from google.protobuf import text_format
+    from scann.scann_ops import scann_assets_pb2
+
+    parsed = text_format.Parse(assets, scann_assets_pb2.ScannAssets())
+    return {asset.asset_path for asset in parsed.assets}
+
+
+def _unreadable(folder: Path, received: str) -> UsageError:
+    return UsageError(
+        f"{os.fspath(folder)!r} must hold ScaNN's files as they were saved. "
+        f"Received: {received}. Build the index again."
+    )

@@ -1,0 +1,200 @@
+"""How embeddings become rows whose dot product ranks them."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Self
+
+import numpy as np
+
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.labels import Relevance
+
+METRICS = ("cosine", "euclidean", "dot")
+
+ROWS_PER_BLOCK = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """A metric as a map of rows, followed by a dot product and a bias.
+
+    Rows by "cosine" become unit rows. By "euclidean" they move by `offset`,
+    which changes no distance but keeps float32 accurate where the embeddings
+    lie far from the origin, and `q.r - |r|^2 / 2` orders references `r` as
+    `-|q - r|^2` does.
+
+    Args:
+        metric: `"cosine"`, `"euclidean"` or `"dot"`.
+        offset: Float32 array `(dim,)`, subtracted by "euclidean" alone.
+    """
+
+    metric: str
+    offset: np.ndarray
+
+    @classmethod
+    def fit(cls, references: np.ndarray, metric: str) -> Self:
+        """Chooses the offset for float32 references `(rows, dim)`."""
+        offset = np.zeros(references.shape[1], np.float32)
+        if metric == "euclidean":
+            offset = _coarse_centre(references)
+        return cls(metric, offset)
+
+    def transform(self, rows: np.ndarray) -> np.ndarray:
+        """Float32 rows `(rows, dim)`, ready for the product."""
+        if self.metric == "euclidean":
+            rows = rows - self.offset
+        # In float64, so that no square overflows or vanishes.
+        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        if self.metric == "cosine":
+            norms = np.sqrt(squares, out=squares)
+            norms[norms == 0] = 1.0
+            return _divide(rows, norms)
+        if squares.max() > np.finfo(np.float32).max / 4:
+            raise UsageError(
+                f"Embeddings are too large to be compared by {self.metric!r} "
+                f"in float32. Received: a norm of {squares.max() ** 0.5:.3g}. "
+                "Scale them down, or compare them by 'cosine'."
+            )
+        return rows
+
+    def biases(self, rows: np.ndarray) -> np.ndarray | None:
+        """What to subtract from the products with each transformed row."""
+        if self.metric != "euclidean":
+            return None
+        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        return (squares / 2).astype(np.float32)
+
+    def public_scores(
+        self, scores: np.ndarray, queries: np.ndarray
+    ) -> np.ndarray:
+        """Cosines, dot products or negative squared distances.
+
+        Args:
+            scores: Float32 array `(queries, k)`, biases subtracted.
+            queries: Transformed queries.
+        """
+        if self.metric != "euclidean":
+            return scores
+        squares = np.einsum("ij,ij->i", queries, queries)
+        return np.minimum(2 * scores - squares[:, None], 0.0)
+
+
+def check_metric(metric: str) -> None:
+    """Refuses what is no metric."""
+    if metric not in METRICS:
+        raise UsageError(
+            f"`metric` must be one of {METRICS}. "
+            f"Received: metric={metric!r}. Choose one of them."
+        )
+
+
+def _divide(rows: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """Quotients in float64, rounded to float32 a few rows at a time."""
+    quotients = np.empty(rows.shape, np.float32)
+    for start in range(0, len(rows), ROWS_PER_BLOCK):
+        block = slice(start, start + ROWS_PER_BLOCK)
+        quotients[block] = rows[block] / norms[block, None]
+    return quotients
+
+
+def _coarse_centre(rows: np.ndarray) -> np.ndarray:
+    """Means rounded to an eighth of the spread or less, as dyadic numbers.
+
+    Subtracting a round number keeps embeddings on a grid on their grid, so
+    that equal distances stay exactly equal.
+    """
+    low = rows.min(axis=0).astype(np.float64)
+    spread = rows.max(axis=0) - low
+    varies = spread > 0
+    unit = np.exp2(np.floor(np.log2(np.where(varies, spread, 1.0))) - 3)
+    centre = np.round(rows.mean(axis=0, dtype=np.float64) / unit) * unit
+    return np.where(varies, centre, low).astype(np.float32)
+
+
+BLOCK_BYTES = 2**25
+
+
+def score_blocks(
+    queries: np.ndarray, references: np.ndarray, metric: str
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Yields (first query, scores) with the scores of `ExactIndex`.
+
+    Args:
+        queries: Float32 array `(num_queries, dim)`.
+        references: Float32 array `(num_references, dim)`.
+        metric: `"cosine"` or `"euclidean"`.
+    """
+    space = Space.fit(references, metric)
+    rows = space.transform(references)
+    biases = space.biases(rows)
+    for start, stop in _blocks(len(queries), len(rows)):
+        block = space.transform(queries[start:stop])
+        yield start, _scores(space, block, rows, biases)
+
+
+def pair_scores(
+    rows: np.ndarray, relevance: Relevance, metric: str
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields (scores, whether positives) of every pair of rows, once.
+
+    Both are 1D arrays of one length; together the blocks have
+    `rows * (rows - 1) / 2` entries.
+
+    Args:
+        rows: Float32 array `(rows, dim)`.
+        relevance: `Relevance` of the rows among each other.
+        metric: `"cosine"` or `"euclidean"`.
+    """
+    space = Space.fit(rows, metric)
+    rows = space.transform(rows)
+    biases = space.biases(rows)
+    for start, stop in _blocks(len(rows), len(rows)):
+        rest = None if biases is None else biases[start:]
+        scores = _scores(space, rows[start:stop], rows[start:], rest)
+        positive = relevance.block(start, stop)[:, start:]
+        later = np.triu(np.ones(scores.shape, bool), 1)
+        yield scores[later], positive[later]
+
+
+def _blocks(num_queries: int, width: int) -> Iterator[tuple[int, int]]:
+    size = max(1, BLOCK_BYTES // (4 * width))
+    for start in range(0, num_queries, size):
+        yield start, min(start + size, num_queries)
+
+
+def _scores(
+    space: Space, block: np.ndarray, rows: np.ndarray, biases: np.ndarray | None
+) -> np.ndarray:
+    scores = block @ rows.T
+    if biases is not None:
+        scores -= biases
+    return space.public_scores(scores, block)
+
+
+def duplicate_rows(embeddings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Finds rows that equal an earlier row.
+
+    Args:
+        embeddings: Contiguous float32 array `(rows, dim)`.
+
+    Returns:
+        Tuple `(rows, originals)` of int64 arrays: `rows[i]` equals the
+        earlier `originals[i]`, which itself is no duplicate.
+
+    Example:
+
+    >>> duplicate_rows(np.array([[1], [2], [1]], "float32"))
+    (array([2]), array([0]))
+    """
+    # Adding zero turns -0.0 into 0.0, which is equal but has other bits.
+    words = np.ascontiguousarray(embeddings + np.float32(0)).view(np.uint32)
+    generator = np.random.default_rng(0)
+    factors = generator.integers(2**64, size=words.shape[1], dtype=np.uint64)
+    hashes = np.einsum("ij,j->i", words, factors, dtype=np.uint64)
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    originals = first[group]
+    rows = np.flatnonzero(originals != np.arange(len(words)))
+    originals = originals[rows]
+    # Different rows may share a hash; they are then compared in full.
+    equal = (words[rows] == words[originals]).all(axis=1)
+    return rows[equal], originals[equal]

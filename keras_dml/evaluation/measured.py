@@ -1,0 +1,281 @@
+"""Measures the retrieval of embeddings, with any index and re-ranking."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keras_dml.console import progress_bar
+from keras_dml.embeddings import EmbeddingSet, load_embeddings
+from keras_dml.embeddings.checks import as_counts
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.index.ann_recall import (
+    IndexEvaluation,
+    evaluate_index,
+)
+from keras_dml.evaluation.index.registry import build_index, check_index
+from keras_dml.evaluation.inputs import RetrievalInputs
+from keras_dml.evaluation.reranking.base import Reranking
+from keras_dml.evaluation.reranking.registry import as_reranking
+from keras_dml.evaluation.result import RetrievalResult
+from keras_dml.evaluation.retrieval import (
+    clustering_metrics,
+    measure,
+    metric_names,
+)
+
+UNITS = ("queries", "classes")
+# More would not fit beside the name of a class.
+CLASS_METRICS = ("recall@1", "r_precision", "map@r")
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """The exact result, and what was asked for with it.
+
+    Args:
+        exact: `RetrievalResult` of exact search.
+        approximation: `IndexEvaluation`, what another index finds. Defaults
+            to `None`.
+        rerank: String, the re-ranking of `exact.reranked`. Defaults to
+            `"none"`.
+        class_names: Dict of labels to names. Defaults to an empty one:
+            labels are names.
+    """
+
+    exact: RetrievalResult
+    approximation: IndexEvaluation | None = None
+    rerank: str = "none"
+    class_names: Mapping[Any, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics of the index that was asked for."""
+        return (self.approximation or self.exact).metrics
+
+    def flat(self) -> dict[str, float]:
+        """All numbers under one name each, as `--json` prints them.
+
+        `_low` and `_high` are the ends of an interval, `_reranked` is after
+        re-ranking; of an approximate index `_exact` is what exact search
+        finds and `_difference` the index's own minus that.
+        """
+        exact, numbers = self.exact, dict(self.metrics)
+
+        def add(suffix: str, values: Mapping[str, float]) -> None:
+            numbers.update({f"{key}_{suffix}": values[key] for key in values})
+
+        if self.approximation is not None:
+            numbers.update(self.approximation.ann_recall)
+            add("exact", exact.metrics)
+            add("difference", self.approximation.differences)
+        for name, interval in exact.intervals.items():
+            numbers[f"{name}_low"] = interval.low
+            numbers[f"{name}_high"] = interval.high
+        if exact.reranked is not None:
+            add("reranked", exact.reranked.metrics)
+        return numbers
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per metric, one column for everything known of it."""
+        rows = []
+        for name, exact in self.exact.metrics.items():
+            row: dict[str, Any] = {"metric": name, "exact": exact}
+            if self.approximation is not None:
+                found = self.approximation.metrics.get(name)
+                row["scann"] = "" if found is None else found
+                row["difference"] = (
+                    "" if found is None else f"{found - exact:+.4f}"
+                )
+            if self.exact.intervals:
+                interval = self.exact.intervals.get(name)
+                row["95 % interval"] = (
+                    ""
+                    if interval is None
+                    else f"{interval.low:.4f} to {interval.high:.4f}"
+                )
+            if self.exact.reranked is not None:
+                row[self.rerank] = self.exact.reranked.metrics.get(name, "")
+            rows.append(row)
+        return rows
+
+    def class_rows(self) -> list[dict[str, Any]]:
+        """One row per class, the lowest MAP@R first; none unless asked for."""
+        if self.exact.per_class is None:
+            return []
+        return [
+            {
+                "class": self.class_names.get(row["label"], str(row["label"])),
+                "queries": row["num_queries"],
+                **{name: row[name] for name in CLASS_METRICS if name in row},
+            }
+            for row in self.exact.per_class.sorted_by("map@r").rows()
+        ]
+
+
+def evaluate(
+    embeddings: Any,
+    labels: Any = None,
+    *,
+    references: Any = None,
+    k: int | Iterable[int | str] = (1, 2, 4, 8),
+    normalize: bool = True,
+    index: str = "exact",
+    rerank: str | Reranking = "none",
+    clustering: bool | Mapping[str, Any] = False,
+    intervals: bool | str = False,
+    per_class: bool = False,
+) -> Measured:
+    """Measures how well images find others of their class.
+
+    Args:
+        embeddings: Array `(rows, dim)`; or an `EmbeddingSet`, which also has
+            ids and roles; or the path of a file or folder that
+            `load_embeddings` reads.
+        labels: 1D array `(rows,)` of integers or strings, a 0-1 matrix
+            `(rows, classes)` or a list of sets. Defaults to `None`: those of
+            the `EmbeddingSet` or the file.
+        references: The gallery to search, of other images than `embeddings`:
+            a tuple `(embeddings, labels)`, an `EmbeddingSet` or a path.
+            Defaults to `None`: the rows with the role `"gallery"`, or
+            without roles all other rows.
+        k: Integer or several, of Recall@K; with them may stand names of more
+            metrics, such as `(1, "map@10")`. Defaults to `(1, 2, 4, 8)`.
+        normalize: Boolean, whether to compare by cosine, or by the Euclidean
+            distance of the embeddings as they are. Defaults to `True`.
+        index: `"exact"`, or `"scann"` to measure it beside exact search.
+            Defaults to `"exact"`.
+        rerank: `"none"`, `"query_expansion"`, `"k_reciprocal"` or a
+            `Reranking`, to measure what it makes of the same embeddings.
+            Defaults to `"none"`.
+        clustering: Boolean, whether to cluster the queries and add NMI and
+            AMI; or a dict of arguments of `cluster`. Defaults to `False`.
+        intervals: Boolean, whether to add 95 % intervals over other draws of
+            the classes; or what to draw, `"queries"` or `"classes"`. Defaults
+            to `False`.
+        per_class: Boolean, whether to add a table of classes, and the value
+            of the worst class as `..._worst_class`. Defaults to `False`.
+
+    Returns:
+        `Measured`: `metrics` is a dict of `recall@K`, `r_precision`, `map@r`,
+        `mrr` and what was asked for; `exact` a `RetrievalResult` with a value
+        for each query.
+
+    Raises:
+        UsageError: If arrays do not match or hold NaN, a name is unknown,
+            the images have no labels, or no query has a positive.
+
+    Example:
+
+    >>> rows = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+    >>> evaluate(rows, ["cat", "cat", "dog", "dog"], k=1).metrics["recall@1"]
+    1.0
+    """
+    check_index(index)
+    reranking, unit = as_reranking(rerank), _unit(intervals)
+    several = (k,) if isinstance(k, int) else tuple(k)
+    extra = [one for one in several if isinstance(one, str)]
+    ks = as_counts([one for one in several if not isinstance(one, str)])
+    names = metric_names(ks, extra)
+    queries, gallery = _parts(embeddings, labels, references)
+    inputs = _inputs(queries, gallery, references is None, normalize)
+    count = len(inputs.queries) * (1 if reranking is None else 2)
+    approximation = None
+    with progress_bar() as progress:
+        task = progress.add_task("comparing all images", total=count, note="")
+
+        def advance(num_queries: int) -> None:
+            progress.advance(task, num_queries)
+
+        result = measure(inputs, names, None, advance)
+        if reranking is not None:
+            reranked = measure(inputs, names, reranking, advance)
+            result = dataclasses.replace(result, reranked=reranked)
+        if index != "exact":
+            progress.reset(
+                task, description=f"searching with {index}", total=None
+            )
+            approximation = evaluate_index(
+                build_index(index, gallery, normalize),
+                inputs.queries,
+                inputs.labels,
+                inputs.reference_labels,
+                query_ids=inputs.query_ids,
+                k=ks,
+            )
+    if per_class:
+        result = result.with_classes(inputs.labels)
+    if unit is not None:
+        classes = inputs.labels if unit == "classes" else None
+        result = result.with_intervals(classes)
+    result.metrics.update(clustering_metrics(inputs, clustering))
+    name = rerank if isinstance(rerank, str) else type(rerank).__name__
+    class_names = queries.class_names
+    return Measured(
+        result,
+        approximation,
+        name,
+        {} if class_names is None else dict(enumerate(class_names.tolist())),
+    )
+
+
+def _parts(
+    embeddings: Any, labels: Any, references: Any
+) -> tuple[EmbeddingSet, EmbeddingSet]:
+    """The queries, and the references that they search."""
+    everything = _as_set(embeddings, labels)
+    if references is None:
+        if not everything.has_gallery:
+            return everything, everything
+        queries = everything.select(everything.queries)
+        return queries, everything.select(everything.references)
+    if everything.has_gallery:
+        raise UsageError(
+            "`references` must not be given for embeddings with a gallery. "
+            "Received: both. Leave the references out."
+        )
+    if isinstance(references, tuple):
+        return everything, _as_set(*references)
+    return everything, _as_set(references, None)
+
+
+def _as_set(embeddings: Any, labels: Any) -> EmbeddingSet:
+    if isinstance(embeddings, str | os.PathLike):
+        embeddings = load_embeddings(embeddings, need_labels=labels is None)
+    if not isinstance(embeddings, EmbeddingSet):
+        embeddings = EmbeddingSet(embeddings, labels)
+    elif labels is not None:
+        embeddings = dataclasses.replace(embeddings, labels=labels)
+    if embeddings.labels is None:
+        raise UsageError(
+            "The images must have `labels` to be evaluated. Received: "
+            "embeddings without. Give their classes as `labels`."
+        )
+    return embeddings
+
+
+def _inputs(
+    queries: EmbeddingSet, gallery: EmbeddingSet, by_id: bool, normalize: bool
+) -> RetrievalInputs:
+    by_itself = gallery is queries
+    return RetrievalInputs.of(
+        queries.embeddings,
+        queries.labels,
+        None if by_itself else gallery.embeddings,
+        None if by_itself else gallery.labels,
+        queries.ids if by_id else None,
+        gallery.ids if by_id and not by_itself else None,
+        normalize,
+    )
+
+
+def _unit(intervals: bool | str) -> str | None:
+    """What the bootstrap draws anew."""
+    if isinstance(intervals, bool):
+        return "classes" if intervals else None
+    if intervals not in UNITS:
+        raise UsageError(
+            f"`intervals` must be a boolean or one of {UNITS}. "
+            f"Received: intervals={intervals!r}. Choose what is drawn anew."
+        )
+    return intervals

@@ -1,0 +1,1 @@
+"""Retrieval metrics of ranks, and how well clusters agree with classes."""

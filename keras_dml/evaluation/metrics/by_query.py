@@ -1,0 +1,302 @@
+"""Retrieval metrics: one value for each query, and their mean.
+
+Every function takes `PositiveRanks` and returns a float64 array
+`(num_queries,)` with values in [0, 1] and NaN for lone queries, which
+`mean_over_queries` leaves out. In the formulas `ranks` are those of the `R`
+positives of one query, in ascending order and counted from 1.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from keras_dml.embeddings.checks import as_counts
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.metrics.positive_ranks import PositiveRanks
+
+
+def recall_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
+    """Whether any positive is among the `k` nearest references.
+
+    `1[min(ranks) <= k]`. This is the Recall@K of the metric-learning papers;
+    at `k = 1` it equals precision.
+
+    Args:
+        positive_ranks: `PositiveRanks`.
+        k: Integer, how many references are looked at. More than there are is
+            allowed.
+
+    Returns:
+        Float64 array `(num_queries,)` of zeros and ones, NaN where lone.
+
+    Example:
+
+    >>> recall_at_k(PositiveRanks([3, 4], [0, 2], 5), k=3)
+    array([1.])
+    """
+    (k,) = as_counts(k)
+    _require(positive_ranks, k, "recall_at_k")
+    hits = _sum_by_query(positive_ranks, positive_ranks.ranks <= k)
+    return _hide_lone(positive_ranks, (hits > 0).astype(np.float64))
+
+
+def precision_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
+    """Share of positives among the `k` nearest references.
+
+    `#{ranks <= k} / k`.
+
+    Args:
+        positive_ranks: `PositiveRanks`.
+        k: Integer, how many references are looked at.
+
+    Returns:
+        Float64 array `(num_queries,)`, NaN where lone.
+    """
+    (k,) = as_counts(k)
+    _require(positive_ranks, k, "precision_at_k")
+    hits = _sum_by_query(positive_ranks, positive_ranks.ranks <= k)
+    return _hide_lone(positive_ranks, hits / k)
+
+
+def r_precision(positive_ranks: PositiveRanks) -> np.ndarray:
+    """Share of positives among the `R` nearest, `R` being their number.
+
+    `#{ranks <= R} / R`.
+
+    Args:
+        positive_ranks: `PositiveRanks`.
+
+    Returns:
+        Float64 array `(num_queries,)`, NaN where lone.
+
+    Reference:
+        Musgrave, Belongie and Lim, "A Metric Learning Reality Check", 2020.
+    """
+    counts, within = _within_r(positive_ranks, "r_precision")
+    hits = _sum_by_query(positive_ranks, within)
+    return _hide_lone(positive_ranks, hits / np.maximum(counts, 1))
+
+
+def map_at_r(positive_ranks: PositiveRanks) -> np.ndarray:
+    """Average precision over the `R` nearest; its mean is MAP@R.
+
+    `1/R * sum over ranks[i] <= R of (i / ranks[i])`, `i` counted from 1: the
+    precision at each positive that is found in time, and zero for the others.
+
+    Args:
+        positive_ranks: `PositiveRanks`.
+
+    Returns:
+        Float64 array `(num_queries,)`, NaN where lone.
+
+    Example:
+
+    Three positives at ranks 1, 3 and 5. `R` is 3, so the third comes too
+    late, and MAP@R is `(1/1 + 2/3) / 3 = 5/9`.
+
+    >>> map_at_r(PositiveRanks([1, 3, 5], [0, 3], 6))
+    array([0.55555556])
+
+    Reference:
+        Musgrave, Belongie and Lim, "A Metric Learning Reality Check", 2020.
+    """
+    counts, within = _within_r(positive_ranks, "map_at_r")
+    precision = _precision_at_positives(positive_ranks)
+    total = _sum_by_query(positive_ranks, np.where(within, precision, 0.0))
+    return _hide_lone(positive_ranks, total / np.maximum(counts, 1))
+
+
+def map_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
+    """Average precision over the `k` nearest; its mean is MAP@K.
+
+    `1/min(R, k) * sum over ranks[i] <= k of (i / ranks[i])`. The sum has at
+    most `min(R, k)` terms of at most 1, so a perfect list of any length
+    scores 1. Others divide by `R` or by the number of positives found, and
+    get smaller or larger values.
+
+    Args:
+        positive_ranks: `PositiveRanks`.
+        k: Integer, how many references are looked at.
+
+    Returns:
+        Float64 array `(num_queries,)`, NaN where lone.
+
+    Example:
+
+    Three positives at ranks 1, 3 and 5, of which the two nearest references
+    show one: MAP@2 is `(1/1) / 2`.
+
+    >>> map_at_k(PositiveRanks([1, 3, 5], [0, 3], 6), k=2)
+    array([0.5])
+    """
+    (k,) = as_counts(k)
+    _require(positive_ranks, k, "map_at_k")
+    precision = _precision_at_positives(positive_ranks)
+    within = positive_ranks.ranks <= k
+    total = _sum_by_query(positive_ranks, np.where(within, precision, 0.0))
+    most = np.clip(np.asarray(positive_ranks.num_positives), 1, k)
+    return _hide_lone(positive_ranks, total / most)
+
+
+def average_precision(positive_ranks: PositiveRanks) -> np.ndarray:
+    """Precision at each positive, averaged over all of them.
+
+    `1/R * sum of (i / ranks[i])` over the whole gallery.
+
+    Args:
+        positive_ranks: `PositiveRanks` that were not cut at a rank.
+
+    Returns:
+        Float64 array `(num_queries,)`, NaN where lone.
+    """
+    _require(positive_ranks, positive_ranks.num_references, "average_precision")
+    total = _sum_by_query(
+        positive_ranks, _precision_at_positives(positive_ranks)
+    )
+    counts = np.maximum(np.diff(positive_ranks.offsets), 1)
+    return _hide_lone(positive_ranks, total / counts)
+
+
+def reciprocal_rank(positive_ranks: PositiveRanks) -> np.ndarray:
+    """One over the rank of the nearest positive; its mean is MRR.
+
+    `1 / min(ranks)`.
+
+    Args:
+        positive_ranks: `PositiveRanks` that were not cut at a rank.
+
+    Returns:
+        Float64 array `(num_queries,)`, NaN where lone.
+    """
+    _require(positive_ranks, positive_ranks.num_references, "reciprocal_rank")
+    values = np.full(positive_ranks.num_queries, np.nan)
+    found = ~positive_ranks.lone
+    first = positive_ranks.offsets[:-1][found]
+    values[found] = 1.0 / positive_ranks.ranks[first]
+    return values
+
+
+def mean_over_queries(values: np.ndarray) -> float:
+    """Mean of a metric over the queries that have a positive.
+
+    Args:
+        values: Float64 array `(num_queries,)`, NaN where a query is lone.
+
+    Returns:
+        Float, the mean of all other values.
+
+    Raises:
+        UsageError: If every query is lone.
+    """
+    kept = values[~np.isnan(values)]
+    if len(kept) == 0:
+        raise UsageError(
+            "A metric needs a query with a positive reference: another image "
+            f"of its class in the gallery. Received: {len(values)} queries, "
+            "all without one. Give two images or more of some class, and "
+            "check that queries and references share their labels."
+        )
+    return float(kept.mean())
+
+
+def _within_r(
+    positive_ranks: PositiveRanks, name: str
+) -> tuple[np.ndarray, np.ndarray]:
+    counts = np.asarray(positive_ranks.num_positives)
+    _require(positive_ranks, int(counts.max(initial=1)), name)
+    return counts, positive_ranks.ranks <= counts[positive_ranks.owners]
+
+
+def _precision_at_positives(positive_ranks: PositiveRanks) -> np.ndarray:
+    starts = positive_ranks.offsets[positive_ranks.owners]
+    found = np.arange(len(positive_ranks.ranks)) - starts + 1
+    return found / positive_ranks.ranks
+
+
+def _sum_by_query(
+    positive_ranks: PositiveRanks, values: np.ndarray
+) -> np.ndarray:
+    # Adds in order within a query, so blocks of queries change no bit.
+    return np.bincount(
+        positive_ranks.owners, values, minlength=positive_ranks.num_queries
+    )
+
+
+def _hide_lone(positive_ranks: PositiveRanks, values: np.ndarray) -> np.ndarray:
+    return np.where(positive_ranks.lone, np.nan, values)
+
+
+def _require(positive_ranks: PositiveRanks, rank: int, name: str) -> None:
+    available = positive_ranks.max_rank
+    rank = min(rank, positive_ranks.num_references)
+    if available is not None and available < rank:
+        raise UsageError(
+            f"`{name}` needs the ranks up to {rank}. Received: "
+            f"`positive_ranks` cut at max_rank={available}. Search further, "
+            "or give no `max_rank`."
+        )
+
+
+PLAIN = {
+    "r_precision": r_precision,
+    "map@r": map_at_r,
+    "mrr": reciprocal_rank,
+    "map": average_precision,
+}
+AT_K = {
+    "recall": recall_at_k,
+    "precision": precision_at_k,
+    "map": map_at_k,
+}
+
+
+def metric_function(name: str) -> Callable[[PositiveRanks], np.ndarray]:
+    """The function of a metric's name.
+
+    Args:
+        name: `"r_precision"`, `"map@r"`, `"mrr"`, `"map"`, or `"recall@K"`,
+            `"precision@K"` or `"map@K"` with a positive integer for K.
+
+    Raises:
+        UsageError: If there is no such metric.
+
+    Example:
+
+    >>> metric_function("recall@2")(PositiveRanks([2], [0, 1], 5))
+    array([1.])
+    """
+    if name in PLAIN:
+        return PLAIN[name]
+    match = re.fullmatch(r"(\w+)@([1-9]\d*)", name)
+    if match is None or match[1] not in AT_K:
+        raise UsageError(
+            f"A metric must be one of {', '.join(PLAIN)}, or "
+            f"{', '.join(f'{kind}@K' for kind in AT_K)} with a positive "
+            f"integer for K. Received: {name!r}. Choose one of them."
+        )
+    function, k = AT_K[match[1]], int(match[2])
+    return lambda positive_ranks: function(positive_ranks, k)
+
+
+def values_by_query(
+    blocks: Iterable[PositiveRanks], names: Iterable[str]
+) -> dict[str, np.ndarray]:
+    """Metrics of every query, from blocks of queries.
+
+    Args:
+        blocks: `PositiveRanks` of one block after the other.
+        names: Names that `metric_function` knows.
+
+    Returns:
+        Dict of the names to float64 arrays `(num_queries,)`.
+
+    Raises:
+        UsageError: If a metric is unknown or needs ranks that were cut off.
+    """
+    functions = {name: metric_function(name) for name in names}
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in functions}
+    for ranks in blocks:
+        for name, function in functions.items():
+            parts[name].append(function(ranks))
+    return {name: np.concatenate(part) for name, part in parts.items()}

@@ -1,0 +1,211 @@
+"""Clusters of the embeddings."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from keras_dml.embeddings.checks import as_counts, as_embeddings
+from keras_dml.errors import UsageError
+
+
+def cluster(
+    embeddings: Any,
+    num_clusters: int,
+    init: str = "random",
+    num_starts: int = 1,
+    max_iterations: int = 100,
+    seed: int = 0,
+) -> np.ndarray:
+    """Clusters embeddings by k-means.
+
+    Random initialisation is the default because k-means++ takes longer to
+    choose the first centres of thousands of clusters than Lloyd's iterations
+    take to move them.
+
+    Args:
+        embeddings: Array `(rows, dim)`.
+        num_clusters: Integer, at most the number of rows.
+        init: `"random"` or `"k-means++"`. Defaults to `"random"`.
+        num_starts: Integer, the best of so many starts is kept. Defaults to
+            `1`.
+        max_iterations: Integer, the most iterations of a start. Defaults to
+            `100`.
+        seed: Integer. Defaults to `0`.
+
+    Returns:
+        Int64 array `(rows,)` with values below `num_clusters`.
+
+    Raises:
+        UsageError: If there are fewer rows than clusters.
+    """
+    # Imported late: loading it takes longer than most evaluations.
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    rows = as_embeddings(embeddings)
+    (num_clusters,) = as_counts(num_clusters, "num_clusters")
+    if num_clusters > len(rows):
+        raise UsageError(
+            "`num_clusters` must be at most the number of embeddings, "
+            f"{len(rows)}. Received: num_clusters={num_clusters}. Ask for "
+            "fewer clusters."
+        )
+    means = KMeans(
+        num_clusters,
+        init=init,
+        n_init=num_starts,
+        max_iter=max_iterations,
+        random_state=seed,
+        algorithm="lloyd",
+    )
+    with warnings.catch_warnings():
+        # Fewer distinct points than clusters: the score shows it anyway.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # Threads add in any order; in float64 that moves no point.
+        return means.fit_predict(rows.astype(np.float64)).astype(np.int64)
+
+
+AVERAGES: dict[str, Callable[[float, float], float]] = {
+    "arithmetic": lambda a, b: (a + b) / 2,
+    "geometric": lambda a, b: float(np.sqrt(a * b)),
+}
+
+
+def normalized_mutual_information(
+    labels: Any, clusters: Any, average: str = "arithmetic"
+) -> float:
+    """Mutual information of classes and clusters over their mean entropy.
+
+    `I(labels; clusters) / mean(H(labels), H(clusters))`.
+
+    Args:
+        labels: 1D array `(rows,)` of classes.
+        clusters: 1D array `(rows,)` of clusters.
+        average: `"arithmetic"` or `"geometric"`, which is never smaller.
+            Papers before 2019 report the geometric one, the default of
+            scikit-learn in those days. Defaults to `"arithmetic"`.
+
+    Returns:
+        Float in [0, 1].
+
+    Raises:
+        UsageError: If `average` is unknown.
+    """
+    from sklearn.metrics import normalized_mutual_info_score
+
+    _check_average(average)
+    score = normalized_mutual_info_score(
+        labels, clusters, average_method=average
+    )
+    return float(np.clip(score, 0.0, 1.0))
+
+
+def adjusted_mutual_information(
+    labels: Any, clusters: Any, average: str = "arithmetic"
+) -> float:
+    """Mutual information beyond that of random clusters of the same sizes.
+
+    `(I - E[I]) / (mean(H(labels), H(clusters)) - E[I])`. With thousands of
+    small classes random clusters have a large NMI; this is 0 for them.
+
+    Args:
+        labels: 1D array `(rows,)` of classes.
+        clusters: 1D array `(rows,)` of clusters.
+        average: `"arithmetic"` or `"geometric"`. Defaults to `"arithmetic"`.
+
+    Returns:
+        Float of at most 1, around 0 for random clusters.
+
+    Raises:
+        UsageError: If `average` is unknown.
+
+    Example:
+
+    >>> adjusted_mutual_information([0, 0, 1, 1], [5, 5, 3, 3])
+    1.0
+
+    Reference:
+        Vinh, Epps and Bailey, "Information Theoretic Measures for Clusterings
+        Comparison", 2010.
+    """
+    _check_average(average)
+    _, classes, class_sizes = np.unique(
+        labels, return_inverse=True, return_counts=True
+    )
+    _, groups, cluster_sizes = np.unique(
+        clusters, return_inverse=True, return_counts=True
+    )
+    if len(class_sizes) == len(cluster_sizes) == 1:
+        return 1.0
+    pairs = classes * len(cluster_sizes) + groups
+    _, pair_sizes = np.unique(pairs, return_counts=True)
+    entropies = _entropy(class_sizes), _entropy(cluster_sizes)
+    information = sum(entropies) - _entropy(pair_sizes)
+    expected = expected_information(class_sizes, cluster_sizes)
+    most = AVERAGES[average](*entropies)
+    smallest = np.finfo(np.float64).eps
+    room = most - expected
+    # Rounding alone may carry it across zero.
+    room = min(room, -smallest) if room < 0 else max(room, smallest)
+    return float(min((information - expected) / room, 1.0))
+
+
+def expected_information(
+    class_sizes: np.ndarray, cluster_sizes: np.ndarray
+) -> float:
+    """Mean mutual information of random clusters with these sizes.
+
+    `sum over a, b, n of P(n) * n/N * log(N * n / (a * b))` where `n` images,
+    hypergeometrically distributed, are in a class of size `a` and in a
+    cluster of size `b`. Thousands of classes have few different sizes, so
+    equal sizes are summed once.
+
+    Args:
+        class_sizes: 1D integer array of positive sizes.
+        cluster_sizes: 1D integer array of the same sum `N`.
+    """
+    from scipy.special import gammaln
+
+    total = int(np.sum(class_sizes))
+    log_factorial = gammaln(np.arange(total + 1) + 1.0)
+    sizes, size_counts = np.unique(cluster_sizes, return_counts=True)
+    expected = 0.0
+    for a, a_count in zip(
+        *np.unique(class_sizes, return_counts=True), strict=True
+    ):
+        # All pairs of a cluster size and a possible overlap, in one row.
+        first = np.maximum(1, a + sizes - total)
+        lengths = np.minimum(a, sizes) - first + 1
+        b = np.repeat(sizes, lengths)
+        starts = np.cumsum(lengths) - lengths
+        n = np.arange(len(b)) - np.repeat(starts - first, lengths)
+        log_p = (
+            log_factorial[a]
+            + log_factorial[b]
+            + log_factorial[total - a]
+            + log_factorial[total - b]
+            - log_factorial[total]
+            - log_factorial[n]
+            - log_factorial[a - n]
+            - log_factorial[b - n]
+            - log_factorial[total - a - b + n]
+        )
+        terms = n / total * (np.log(n) + np.log(total / a) - np.log(b))
+        weights = np.repeat(size_counts, lengths)
+        expected += a_count * float(np.sum(weights * terms * np.exp(log_p)))
+    return expected
+
+
+def _entropy(sizes: np.ndarray) -> float:
+    shares = sizes / sizes.sum()
+    return float(-np.sum(shares * np.log(shares)))
+
+
+def _check_average(average: str) -> None:
+    if average not in AVERAGES:
+        raise UsageError(
+            f"`average` must be one of {tuple(AVERAGES)}. "
+            f"Received: average={average!r}. Choose one of them."
+        )

@@ -1,0 +1,177 @@
+"""Ranks of the positives of each query: all that the metrics need."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.ids import IdTable
+from keras_dml.evaluation.labels import Relevance
+
+
+@dataclasses.dataclass(frozen=True)
+class PositiveRanks:
+    """At which ranks each query finds its positives.
+
+    Positives are the references that share its label, or one of its labels.
+    The ranks of query `i` are `ranks[offsets[i]:offsets[i + 1]]`. A query
+    without any positive is lone: its slice is empty and the metrics leave it
+    out.
+
+    Args:
+        ranks: 1D int64 array, counted from 1 and ascending in each query. The
+            query itself is no reference and takes no rank.
+        offsets: 1D int64 array `(num_queries + 1,)`.
+        num_references: Integer, the size of the gallery.
+        num_positives: 1D int64 array `(num_queries,)`, how many positives the
+            gallery holds. Defaults to the lengths of the slices, which is
+            right unless `max_rank` cut them.
+        max_rank: Integer, ranks beyond it were dropped, or `None` when all
+            are there. Defaults to `None`.
+
+    Example:
+
+    >>> PositiveRanks([1, 4, 2], [0, 2, 2, 3], num_references=5).num_lone
+    1
+    """
+
+    ranks: np.ndarray
+    offsets: np.ndarray
+    num_references: int
+    num_positives: np.ndarray | None = None
+    max_rank: int | None = None
+
+    def __post_init__(self) -> None:
+        lengths = np.diff(np.asarray(self.offsets, np.int64))
+        counts = lengths if self.num_positives is None else self.num_positives
+        # A frozen dataclass can only set its own fields this way.
+        for name in ("ranks", "offsets"):
+            value = np.asarray(getattr(self, name), np.int64)
+            object.__setattr__(self, name, value)
+        counts = np.asarray(counts, np.int64)
+        object.__setattr__(self, "num_positives", counts)
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.ranks):
+            raise ValueError(
+                "`offsets` must begin with 0 and end with the number of "
+                f"ranks. Received: offsets={self.offsets} for "
+                f"{len(self.ranks)} ranks. Count every rank once."
+            )
+        if counts.shape != lengths.shape:
+            raise ValueError(
+                "`num_positives` must have one entry for each query. "
+                f"Received: shape={counts.shape} for {len(lengths)} queries. "
+                "Give one count for each slice of `offsets`."
+            )
+
+    @property
+    def num_queries(self) -> int:
+        """How many queries there are, lone ones included."""
+        return len(self.offsets) - 1
+
+    @property
+    def lone(self) -> np.ndarray:
+        """Boolean array `(num_queries,)`, true where there is no positive."""
+        return np.asarray(self.num_positives) == 0
+
+    @property
+    def num_lone(self) -> int:
+        """How many queries have no positive."""
+        return int(np.count_nonzero(self.lone))
+
+    @property
+    def owners(self) -> np.ndarray:
+        """Int64 array as long as `ranks`, the query that each belongs to."""
+        return np.repeat(np.arange(self.num_queries), np.diff(self.offsets))
+
+    @staticmethod
+    def concatenate(parts: Sequence["PositiveRanks"]) -> "PositiveRanks":
+        """Joins blocks of queries that searched one gallery."""
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        return PositiveRanks(
+            ranks=np.concatenate([part.ranks for part in parts]),
+            offsets=np.concatenate([[0], np.cumsum(lengths)]),
+            num_references=parts[0].num_references,
+            num_positives=np.concatenate(
+                [part.num_positives for part in parts]
+            ),
+            max_rank=parts[0].max_rank,
+        )
+
+
+def ranks_from_ids(
+    neighbour_ids: Any,
+    query_labels: Any,
+    reference_ids: Any,
+    reference_labels: Any,
+    query_ids: Any = None,
+) -> PositiveRanks:
+    """Ranks of the positives in lists of neighbours, of any index.
+
+    A query that meets its own id in its list is passed over, wherever it
+    stands. Lists shorter than the gallery give the ranks up to their length;
+    the number of positives is counted in the whole gallery either way.
+
+    Args:
+        neighbour_ids: 2D array `(num_queries, k)` of reference ids, nearest
+            first, as `Index.search` returns them.
+        query_labels: 1D array `(num_queries,)` of integers or strings, or
+            several labels for each query: a boolean matrix
+            `(num_queries, classes)` or a list of sets.
+        reference_ids: 1D array `(num_references,)` of integers or strings.
+        reference_labels: The labels of each id, in the same form.
+        query_ids: 1D array `(num_queries,)`, or `None` when no query is in
+            the gallery. Defaults to `None`.
+
+    Returns:
+        `PositiveRanks`, cut at the length of the lists unless they hold the
+        whole gallery.
+
+    Raises:
+        UsageError: If lengths do not match, an id is unknown, or reference
+            ids repeat.
+
+    Example:
+
+    >>> found = ranks_from_ids([[7, 5, 9]], [0], [5, 7, 9], [0, 1, 0])
+    >>> found.ranks
+    array([2, 3])
+    """
+    neighbours = np.asarray(neighbour_ids)
+    if neighbours.ndim != 2:
+        raise UsageError(
+            "`neighbour_ids` must have the shape `(num_queries, k)`. "
+            f"Received: shape={neighbours.shape}. Give one list a query."
+        )
+    num_queries, length = neighbours.shape
+    num_references = len(np.asarray(reference_ids))
+    table = IdTable.of(reference_ids, num_references)
+    relevance = Relevance.of(
+        query_labels, num_queries, reference_labels, num_references
+    )
+    found = table.rows_of(neighbours.ravel(), neighbours.size, "neighbour_ids")
+    if (found < 0).any():
+        unknown = neighbours.ravel()[np.argmin(found)]
+        raise UsageError(
+            "`neighbour_ids` must be among `reference_ids`. "
+            f"Received: {unknown!r}. Search the index of these references."
+        )
+    own = np.full(num_queries, -1)
+    if query_ids is not None:
+        own = table.rows_of(query_ids, num_queries, "query_ids")
+    found = found.reshape(neighbours.shape)
+    is_own = found == own[:, None]
+    positive = relevance.among(found) & ~is_own
+    ranks = np.cumsum(~is_own, axis=1)
+    complete = length == num_references
+    shortest = length - int(is_own.any())
+    if not complete:
+        positive &= ranks <= shortest
+    return PositiveRanks(
+        ranks=ranks[positive],
+        offsets=np.concatenate([[0], np.cumsum(positive.sum(axis=1))]),
+        num_references=num_references,
+        num_positives=relevance.counts(own),
+        max_rank=None if complete else shortest,
+    )

@@ -1,0 +1,1 @@
+"""Thresholds: when the nearest image is not near enough."""

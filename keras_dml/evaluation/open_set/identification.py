@@ -1,0 +1,151 @@
+"""Open-set identification: which class is this, if any."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from keras_dml.embeddings.checks import as_embeddings
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.ids import IdTable
+from keras_dml.evaluation.index.spaces import score_blocks
+from keras_dml.evaluation.labels import Relevance
+
+
+@dataclasses.dataclass(frozen=True)
+class IdentificationRates:
+    """Errors of a gallery search that may answer "none".
+
+    Args:
+        fpir: Float, the false-positive identification rate: the share of
+            queries without a positive in the gallery that get an answer. NaN
+            when there are no such queries.
+        fnir: Float, the false-negative identification rate: the share of
+            queries with a positive that get no answer or that of another
+            class. NaN when there are no such queries.
+        num_unknown: Integer, queries without a positive.
+        num_known: Integer, queries with one.
+        score: Float, the threshold.
+    """
+
+    fpir: float
+    fnir: float
+    num_unknown: int
+    num_known: int
+    score: float
+
+
+def identification_rates(
+    query_embeddings: Any,
+    query_labels: Any,
+    reference_embeddings: Any,
+    reference_labels: Any,
+    score: float,
+    *,
+    query_ids: Any = None,
+    reference_ids: Any = None,
+    normalize: bool = True,
+) -> IdentificationRates:
+    """Measures the answers of a threshold on queries and a gallery.
+
+    The answer is the class of the nearest reference if its score reaches the
+    threshold. Where a reference of another class is as near as that of the
+    own class the answer counts as wrong.
+
+    Args:
+        query_embeddings: Array `(num_queries, dim)`.
+        query_labels: Labels of the queries. Those whose labels are not in the
+            gallery are the unknown ones.
+        reference_embeddings: Array `(num_references, dim)`.
+        reference_labels: Labels of the references.
+        score: Float, such as `Threshold.score`.
+        query_ids: 1D array `(num_queries,)`; the reference with the id of a
+            query is the query itself and is not looked at. Defaults to
+            `None`.
+        reference_ids: 1D array `(num_references,)`. Defaults to `None`:
+            positions.
+        normalize: Boolean, whether scores are cosines or negative squared
+            distances. Defaults to `True`.
+
+    Returns:
+        `IdentificationRates`.
+
+    Raises:
+        UsageError: If arrays do not match.
+
+    Example:
+
+    >>> gallery = [[1.0, 0.0], [0.0, 1.0]]
+    >>> queries = [[0.9, 0.1], [-1.0, 0.1]]
+    >>> rates = identification_rates(queries, [0, 7], gallery, [0, 1], 0.5)
+    >>> rates.fpir, rates.fnir
+    (0.0, 0.0)
+
+    Reference:
+        Grother, Ngan and Hanaoka, "Face Recognition Vendor Test, Part 2:
+        Identification", NISTIR 8271, section 3.
+    """
+    if np.isnan(score):
+        raise UsageError(
+            "`score` must be a number. Received: NaN. Calibrate it with "
+            "`calibrate_threshold`."
+        )
+    queries = as_embeddings(query_embeddings, "query_embeddings")
+    references = as_embeddings(
+        reference_embeddings, "reference_embeddings", queries.shape[1]
+    )
+    relevance = Relevance.of(
+        query_labels, len(queries), reference_labels, len(references)
+    )
+    own = np.full(len(queries), -1)
+    if query_ids is not None:
+        table = IdTable.of(reference_ids, len(references))
+        own = table.rows_of(query_ids, len(queries), "query_ids")
+    metric = "cosine" if normalize else "euclidean"
+    genuine, impostor = best_scores(queries, references, relevance, own, metric)
+    known = np.isfinite(genuine)
+    right = (genuine >= score) & (genuine > impostor)
+    return IdentificationRates(
+        fpir=_mean(impostor[~known] >= score),
+        fnir=_mean(~right[known]),
+        num_unknown=int(np.count_nonzero(~known)),
+        num_known=int(np.count_nonzero(known)),
+        score=float(score),
+    )
+
+
+def best_scores(
+    queries: np.ndarray,
+    references: np.ndarray,
+    relevance: Relevance,
+    own: np.ndarray,
+    metric: str,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the nearest positive and the nearest other reference.
+
+    Args:
+        queries: Float32 array `(num_queries, dim)`.
+        references: Float32 array `(num_references, dim)`.
+        relevance: `Relevance` of the references to the queries.
+        own: 1D int64 array `(num_queries,)`, the reference that is the query
+            itself, -1 where there is none.
+        metric: `"cosine"` or `"euclidean"`.
+
+    Returns:
+        Two float32 arrays `(num_queries,)`, minus infinity where there is no
+        such reference.
+    """
+    genuine = np.empty(len(queries), np.float32)
+    impostor = np.empty(len(queries), np.float32)
+    for start, scores in score_blocks(queries, references, metric):
+        rows = slice(start, start + len(scores))
+        positive = relevance.block(rows.start, rows.stop)
+        inside = np.flatnonzero(own[rows] >= 0)
+        scores[inside, own[rows][inside]] = -np.inf
+        genuine[rows] = np.where(positive, scores, -np.inf).max(axis=1)
+        impostor[rows] = np.where(positive, -np.inf, scores).max(axis=1)
+    return genuine, impostor
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.mean(values)) if len(values) else float("nan")

@@ -1,0 +1,1 @@
+"""Orders what a search found by more than its scores."""

@@ -1,0 +1,335 @@
+"""k-reciprocal re-ranking: neighbours that have one another as neighbours."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+
+from keras_dml.embeddings.checks import as_counts, as_embeddings, as_ids
+from keras_dml.errors import UsageError
+from keras_dml.evaluation.ids import IdTable
+from keras_dml.evaluation.index.exact import ExactIndex
+from keras_dml.evaluation.index.spaces import Space
+from keras_dml.evaluation.inputs import RetrievalInputs
+from keras_dml.evaluation.metrics.positive_ranks import (
+    PositiveRanks,
+    ranks_from_ids,
+)
+from keras_dml.evaluation.reranking.base import Reranking
+
+# Pairs of a query and a candidate that are compared at a time.
+CANDIDATES_AT_A_TIME = 2**15
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class KReciprocal(Reranking):
+    """Re-orders the nearest references by `k_reciprocal`.
+
+    References beyond the candidates keep their ranks, so that every metric
+    can be taken.
+
+    Args:
+        k1: Integer, the neighbours that must be mutual. Defaults to `20`.
+        k2: Integer, the neighbours that are averaged, itself included.
+            Defaults to `6`.
+        original_weight: Float in [0, 1], the weight of the distance of the
+            embeddings; the paper's lambda. Defaults to `0.3`.
+        candidates: Integer, how many of the nearest references are
+            re-ordered. Defaults to `100`.
+
+    Reference:
+        Zhong, Zheng, Cao and Li, "Re-ranking Person Re-identification with
+        k-reciprocal Encoding", 2017.
+    """
+
+    k1: int = 20
+    k2: int = 6
+    original_weight: float = 0.3
+    candidates: int = 100
+
+    def positive_rank_blocks(
+        self, inputs: RetrievalInputs
+    ) -> Iterator[PositiveRanks]:
+        index = ExactIndex(inputs.metric).build(
+            inputs.references, inputs.reference_ids
+        )
+        lists, _ = k_reciprocal(
+            inputs.queries,
+            inputs.references,
+            **dataclasses.asdict(self),
+            query_ids=inputs.query_ids,
+            reference_ids=index.ids,
+            metric=inputs.metric,
+        )
+        own, start = inputs.query_ids, 0
+        for whole in index.positive_rank_blocks(
+            inputs.queries, inputs.labels, inputs.reference_labels, own
+        ):
+            rows = slice(start, start + whole.num_queries)
+            head = ranks_from_ids(
+                lists[rows],
+                inputs.labels[rows],
+                index.ids,
+                inputs.reference_labels,
+                None if own is None else own[rows],
+            )
+            yield _continued(head, whole)
+            start = rows.stop
+
+
+def k_reciprocal(
+    queries: Any,
+    references: Any,
+    k1: int = 20,
+    k2: int = 6,
+    original_weight: float = 0.3,
+    candidates: int = 100,
+    *,
+    query_ids: Any = None,
+    reference_ids: Any = None,
+    metric: str = "cosine",
+) -> tuple[np.ndarray, np.ndarray]:
+    """Re-orders the nearest references of each query.
+
+    `(1 - w) * d_J(q, r) + w * d(q, r)` with `w = original_weight`: `d_J` is
+    the Jaccard distance of the two images' k-reciprocal neighbours, weighted
+    by `exp(-d)` and averaged over their `k2` nearest images; `d` is the
+    squared distance over its mean over all pairs. The authors' code divides
+    by the largest distance of each row instead, which needs all pairs.
+
+    As in the paper, queries and references are neighbours of one another
+    alike: the result of a query depends on the other queries.
+
+    Args:
+        queries: Array `(num_queries, dim)`.
+        references: Array `(num_references, dim)`.
+        k1: Integer, the neighbours that must be mutual. Defaults to `20`.
+        k2: Integer, the neighbours that are averaged, itself included.
+            Defaults to `6`.
+        original_weight: Float in [0, 1]. Defaults to `0.3`.
+        candidates: Integer, how many of the nearest references are
+            re-ordered. Defaults to `100`.
+        query_ids: 1D array `(num_queries,)`; the reference with the id of a
+            query is the query itself and is not found. Defaults to `None`.
+        reference_ids: 1D array `(num_references,)`. Defaults to `None`:
+            positions.
+        metric: `"cosine"` or `"euclidean"`. Defaults to `"cosine"`.
+
+    Returns:
+        Tuple `(ids, scores)` of arrays `(num_queries, candidates)`, nearest
+        first, as `Index.search` returns them; scores are negative distances.
+
+    Raises:
+        UsageError: If arrays do not match or an argument is out of range.
+
+    Reference:
+        Zhong, Zheng, Cao and Li, "Re-ranking Person Re-identification with
+        k-reciprocal Encoding", 2017, equations 2 to 12.
+    """
+    k1, k2, candidates = _check_settings(k1, k2, original_weight, candidates)
+    gallery = as_embeddings(references, "references")
+    queries = as_embeddings(queries, "queries", gallery.shape[1])
+    ids = as_ids(reference_ids, len(gallery), "reference_ids")
+    table = IdTable.of(ids, len(gallery))
+    everything, query_rows = _join(queries, gallery, query_ids, table)
+    index = ExactIndex(metric).build(gallery, ids)
+    found, scores = index.search(queries, candidates, exclude_ids=query_ids)
+    columns = table.rows_of(found.ravel(), found.size, "found")
+    space = Space.fit(everything, metric)
+    rows = space.transform(everything)
+    neighbours = _neighbours(everything, metric, max(k1, k2 - 1))
+    mean = _mean_squared_distance(rows)
+    sets = reciprocal_sets(rows, neighbours[:, : k1 + 1], mean)
+    sets = _average(sets, neighbours[:, :k2])
+    squared = 2 - 2 * scores if metric == "cosine" else -scores
+    distances = original_weight * squared.astype(np.float64) / mean
+    distances += (1 - original_weight) * _jaccard_distances(
+        sets, query_rows, columns.reshape(found.shape)
+    )
+    # The query itself comes last, with minus infinity, in full lists.
+    distances[np.isneginf(scores)] = np.inf
+    best = np.argsort(distances, axis=1, kind="stable")
+    return (
+        np.take_along_axis(found, best, axis=1),
+        -np.take_along_axis(distances, best, axis=1),
+    )
+
+
+def _check_settings(
+    k1: int, k2: int, original_weight: float, candidates: int
+) -> tuple[int, int, int]:
+    (k1,), (k2,) = as_counts(k1, "k1"), as_counts(k2, "k2")
+    (candidates,) = as_counts(candidates, "candidates")
+    if not 0 <= original_weight <= 1:
+        raise UsageError(
+            "`original_weight` must lie between 0 and 1. "
+            f"Received: original_weight={original_weight}. 1 keeps the order "
+            "of the embeddings."
+        )
+    return k1, k2, candidates
+
+
+def _join(
+    queries: np.ndarray, gallery: np.ndarray, query_ids: Any, table: IdTable
+) -> tuple[np.ndarray, np.ndarray]:
+    """All images once, references first, and the row of each query."""
+    own = np.full(len(queries), -1)
+    if query_ids is not None:
+        own = table.rows_of(query_ids, len(queries), "query_ids")
+    new = own < 0
+    if not new.any():
+        return gallery, own
+    own[new] = len(gallery) + np.arange(np.count_nonzero(new))
+    return np.concatenate([gallery, queries[new]]), own
+
+
+def _neighbours(everything: np.ndarray, metric: str, k: int) -> np.ndarray:
+    """Each image and its `k` nearest others, `(images, k + 1)`."""
+    own = np.arange(len(everything))
+    k = min(k, len(everything) - 1)
+    if k == 0:
+        return own[:, None]
+    index = ExactIndex(metric).build(everything)
+    found, _ = index.search(everything, k, exclude_ids=own)
+    return np.concatenate([own[:, None], found], axis=1)
+
+
+def _mean_squared_distance(rows: np.ndarray) -> float:
+    """Mean over all pairs, from the variances."""
+    variance = rows.var(axis=0, dtype=np.float64).sum()
+    return max(2 * float(variance), float(np.finfo(np.float32).tiny))
+
+
+def _average(
+    sets: sparse.csr_array, neighbours: np.ndarray
+) -> sparse.csr_array:
+    """Mean of the sets of each image's neighbours."""
+    num_images, k = neighbours.shape
+    weights = np.full(neighbours.size, 1.0 / k)
+    starts = np.arange(0, neighbours.size + 1, k)
+    selection = sparse.csr_array(
+        (weights, neighbours.ravel(), starts), (num_images, num_images)
+    )
+    return (selection @ sets).tocsr()
+
+
+def _jaccard_distances(
+    sets: sparse.csr_array, query_rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """`1 - sum of minima / sum of maxima`, float64 `(queries, candidates)`."""
+    distances = np.empty(columns.shape)
+    size = max(1, CANDIDATES_AT_A_TIME // columns.shape[1])
+    for start in range(0, len(columns), size):
+        block = columns[start : start + size]
+        left = np.repeat(query_rows[start : start + size], block.shape[1])
+        minima = sets[left].minimum(sets[block.ravel()]).sum(axis=1)
+        # Each set sums to 1.
+        distances[start : start + size] = (1 - minima / (2 - minima)).reshape(
+            block.shape
+        )
+    return distances
+
+
+def _continued(head: PositiveRanks, whole: PositiveRanks) -> PositiveRanks:
+    """The ranks of `head` as far as it goes, and those of `whole` beyond."""
+    if head.max_rank is None:
+        return head
+    beyond = whole.ranks > head.max_rank
+    owners = np.concatenate([head.owners, whole.owners[beyond]])
+    ranks = np.concatenate([head.ranks, whole.ranks[beyond]])
+    lengths = np.bincount(owners, minlength=whole.num_queries)
+    return PositiveRanks(
+        ranks=ranks[np.lexsort((ranks, owners))],
+        offsets=np.concatenate([[0], np.cumsum(lengths)]),
+        num_references=whole.num_references,
+        num_positives=whole.num_positives,
+    )
+
+
+# Pairs of images that are looked at together.
+PAIRS_AT_A_TIME = 2**21
+
+
+def reciprocal_sets(
+    rows: np.ndarray, neighbours: np.ndarray, mean_distance: float
+) -> sparse.csr_array:
+    """Encodes each image by its k-reciprocal neighbours.
+
+    `R(i)` are the neighbours of `i` that have `i` as a neighbour. It is
+    widened by the sets `R'(q)` of half as many neighbours of its members `q`
+    of which two thirds or more are in `R(i)` already. The weight of `j` is
+    `exp(-d(i, j))`, and the weights of an image sum to 1.
+
+    Args:
+        rows: Float32 array `(images, dim)`, whose squared distances count.
+        neighbours: Int64 array `(images, k + 1)`, each image itself and its
+            `k` nearest others.
+        mean_distance: Float, by which squared distances are divided.
+
+    Returns:
+        Sparse float64 array `(images, images)`.
+
+    Reference:
+        Zhong, Zheng, Cao and Li, "Re-ranking Person Re-identification with
+        k-reciprocal Encoding", 2017, equations 3, 4 and 7.
+    """
+    half = round((neighbours.shape[1] - 1) / 2) + 1
+    mutual = _mutual(neighbours)
+    mutual_half = _mutual(neighbours[:, :half])
+    sizes = mutual_half.sum(axis=1)
+    blocks = []
+    # Each row meets the half sets of its neighbours' neighbours.
+    size = max(1, PAIRS_AT_A_TIME // (neighbours.shape[1] * half))
+    for start in range(0, len(rows), size):
+        block = mutual[start : start + size]
+        shared = (block @ mutual_half.T).multiply(block).tocoo()
+        wide = 3 * shared.data >= 2 * sizes[shared.coords[1]]
+        chosen = sparse.csr_array(
+            (
+                np.ones(np.count_nonzero(wide), np.int32),
+                (shared.coords[0][wide], shared.coords[1][wide]),
+            ),
+            block.shape,
+        )
+        union = (block + chosen @ mutual_half).tocsr()
+        blocks.append(_weigh(rows, start, union, mean_distance))
+    return sparse.vstack(blocks, format="csr")
+
+
+def _mutual(neighbours: np.ndarray) -> sparse.csr_array:
+    """Ones where two images are among the neighbours of each other."""
+    num_images, k = neighbours.shape
+    parts = []
+    size = max(1, PAIRS_AT_A_TIME // k**2)
+    for start in range(0, num_images, size):
+        block = neighbours[start : start + size]
+        images = np.arange(start, start + len(block))
+        parts.append((neighbours[block] == images[:, None, None]).any(axis=2))
+    mutual = np.concatenate(parts)
+    starts = np.concatenate([[0], np.cumsum(mutual.sum(axis=1))])
+    ones = np.ones(starts[-1], np.int32)
+    return sparse.csr_array(
+        (ones, neighbours[mutual], starts), (num_images, num_images)
+    )
+
+
+def _weigh(
+    rows: np.ndarray,
+    start: int,
+    union: sparse.csr_array,
+    mean_distance: float,
+) -> sparse.csr_array:
+    lengths = np.diff(union.indptr)
+    images = start + np.repeat(np.arange(len(lengths)), lengths)
+    weights = np.empty(len(images))
+    size = max(1, PAIRS_AT_A_TIME // rows.shape[1])
+    for first in range(0, len(images), size):
+        pairs = slice(first, first + size)
+        apart = rows[images[pairs]] - rows[union.indices[pairs]]
+        squared = np.einsum("ij,ij->i", apart, apart, dtype=np.float64)
+        weights[pairs] = np.exp(-squared / mean_distance)
+    weights /= np.repeat(np.add.reduceat(weights, union.indptr[:-1]), lengths)
+    return sparse.csr_array((weights, union.indices, union.indptr), union.shape)

@@ -1,0 +1,80 @@
+"""What an evaluation measured."""
+
+import dataclasses
+from typing import Any, Self
+
+import numpy as np
+
+from keras_dml.evaluation.metrics.by_query import mean_over_queries
+from keras_dml.evaluation.statistics.bootstrap import (
+    Interval,
+    bootstrap_intervals,
+)
+from keras_dml.evaluation.statistics.per_class import ClassTable, class_table
+
+
+@dataclasses.dataclass(frozen=True)
+class RetrievalResult:
+    """What `evaluate_retrieval` measured.
+
+    Args:
+        metrics: Dict of names such as `"recall@1"` to means in [0, 1].
+        per_query: Dict of the retrieval metrics to float64 arrays
+            `(num_queries,)`, NaN for lone queries.
+        num_queries: Integer, lone queries included.
+        num_references: Integer, the size of the gallery.
+        num_lone: Integer, queries without a positive, which no mean includes.
+        intervals: Dict of the retrieval metrics to `Interval`, empty unless
+            asked for.
+        per_class: `ClassTable`, or `None` unless asked for.
+        reranked: `RetrievalResult` after re-ranking, or `None` unless asked
+            for.
+    """
+
+    metrics: dict[str, float]
+    per_query: dict[str, np.ndarray]
+    num_queries: int
+    num_references: int
+    num_lone: int
+    intervals: dict[str, Interval] = dataclasses.field(default_factory=dict)
+    per_class: ClassTable | None = None
+    reranked: "RetrievalResult | None" = None
+
+    @classmethod
+    def of(cls, per_query: dict[str, np.ndarray], num_references: int) -> Self:
+        """The result whose means are those of metrics of every query."""
+        lone = np.logical_and.reduce(
+            [np.isnan(values) for values in per_query.values()]
+        )
+        return cls(
+            metrics={
+                name: mean_over_queries(values)
+                for name, values in per_query.items()
+            },
+            per_query=per_query,
+            num_queries=len(lone),
+            num_references=num_references,
+            num_lone=int(np.count_nonzero(lone)),
+        )
+
+    def with_intervals(
+        self, classes: Any = None, num_resamples: int = 1000, seed: int = 0
+    ) -> Self:
+        """The same with 95 % intervals; see `bootstrap_intervals`."""
+        intervals = bootstrap_intervals(
+            self.per_query,
+            classes,
+            num_resamples=num_resamples,
+            seed=seed,
+        )
+        return dataclasses.replace(self, intervals=intervals)
+
+    def with_classes(self, labels: Any) -> Self:
+        """The same with a table of classes and the worst one's values."""
+        table = class_table(self.per_query, labels)
+        worst = {
+            f"{name}_worst_class": table.worst(name)[1]
+            for name in self.per_query
+        }
+        metrics = {**self.metrics, **worst}
+        return dataclasses.replace(self, metrics=metrics, per_class=table)

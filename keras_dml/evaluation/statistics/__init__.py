@@ -1,0 +1,1 @@
+"""Intervals, classes and health: what one mean does not show."""

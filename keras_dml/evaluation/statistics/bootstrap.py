@@ -1,0 +1,251 @@
+"""How far metrics could differ on other queries of the same kind.
+
+Queries, or whole classes of them, are drawn anew with replacement; the gallery
+stays as it is. Queries of one class share their positives and so are not
+independent: drawing classes gives wider intervals, and is the honest choice
+where the claim is about other classes than those of the test.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_dml.embeddings.checks import as_counts, as_labels
+from keras_dml.errors import UsageError
+
+# So many draws are counted at a time: 64 MiB of integers.
+DRAWS_AT_A_TIME = 2**23
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    """A mean over queries and where it lies on other draws of them.
+
+    Args:
+        value: Float, the mean itself.
+        low: Float, lower end of the interval.
+        high: Float, upper end.
+        level: Float, the share of resamples inside.
+        unit: `"queries"` or `"classes"`, what was drawn.
+        num_resamples: Integer.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float
+    unit: str
+    num_resamples: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """How much better one result is than another on the same queries.
+
+    Args:
+        difference: Float, mean of the first minus mean of the second.
+        low: Float, lower end of its interval.
+        high: Float, upper end.
+        p_value: Float, two-sided: below `1 - level` where the interval leaves
+            zero out, and at least `2 / (num_resamples + 1)`.
+        level: Float, the share of resamples inside.
+        unit: `"queries"` or `"classes"`, what was drawn.
+        num_resamples: Integer.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    level: float
+    unit: str
+    num_resamples: int
+
+
+def bootstrap_intervals(
+    per_query: Mapping[str, Any],
+    classes: Any = None,
+    level: float = 0.95,
+    num_resamples: int = 1000,
+    seed: int = 0,
+) -> dict[str, Interval]:
+    """Percentile bootstrap intervals of means over queries.
+
+    Args:
+        per_query: Dict of metrics to float arrays `(num_queries,)`, NaN for
+            lone queries, which are left out.
+        classes: 1D array `(num_queries,)`, to draw whole classes, or `None`
+            to draw queries. Defaults to `None`.
+        level: Float in (0, 1). Defaults to `0.95`.
+        num_resamples: Integer. Defaults to `1000`.
+        seed: Integer. Defaults to `0`.
+
+    Returns:
+        Dict of the metrics to `Interval`.
+
+    Raises:
+        UsageError: If an argument is out of range, or there are not two
+            queries, or classes, with a positive.
+
+    Example:
+
+    >>> intervals = bootstrap_intervals({"recall@1": [1.0, 0.0, 1.0, 1.0]})
+    >>> intervals["recall@1"].value
+    0.75
+
+    Reference:
+        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993,
+        chapter 13.
+    """
+    _check(level)
+    names = list(per_query)
+    values = np.stack(
+        [np.asarray(per_query[name], np.float64) for name in names], axis=1
+    )
+    _check_lone(values)
+    means = _resampled_means(values, classes, num_resamples, seed)
+    tail = (1 - level) / 2
+    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
+    centre = np.nanmean(values, axis=0)
+    unit = _unit(classes)
+    return {
+        name: Interval(
+            float(centre[i]),
+            float(low[i]),
+            float(high[i]),
+            level,
+            unit,
+            num_resamples,
+        )
+        for i, name in enumerate(names)
+    }
+
+
+def paired_bootstrap(
+    first: Any,
+    second: Any,
+    classes: Any = None,
+    level: float = 0.95,
+    num_resamples: int = 1000,
+    seed: int = 0,
+) -> Difference:
+    """Compares two results on the same queries.
+
+    Both take part in every resample with the same queries, so what makes some
+    queries hard for both cancels out.
+
+    Args:
+        first: Float array `(num_queries,)`, values of a metric, NaN for lone
+            queries.
+        second: Float array `(num_queries,)`, of the same queries.
+        classes: 1D array `(num_queries,)`, to draw whole classes, or `None`
+            to draw queries. Defaults to `None`.
+        level: Float in (0, 1). Defaults to `0.95`.
+        num_resamples: Integer. Defaults to `1000`.
+        seed: Integer. Defaults to `0`.
+
+    Returns:
+        `Difference`, first minus second.
+
+    Raises:
+        UsageError: If the results are of different queries, an argument is
+            out of range, or there are not two queries, or classes, with a
+            positive.
+
+    Example:
+
+    >>> paired_bootstrap([1.0, 1.0, 0.0], [0.0, 1.0, 0.0]).difference
+    0.3333333333333333
+
+    Reference:
+        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993,
+        chapters 13 and 15.
+    """
+    _check(level)
+    first, second = np.asarray(first, float), np.asarray(second, float)
+    if first.shape != second.shape:
+        raise UsageError(
+            "`first` and `second` must be values of the same queries. "
+            f"Received: shapes {first.shape} and {second.shape}. Evaluate "
+            "both on the same images."
+        )
+    _check_lone(np.stack([first, second], axis=1))
+    apart = (first - second)[:, None]
+    differences = _resampled_means(apart, classes, num_resamples, seed)
+    tail = (1 - level) / 2
+    low, high = np.quantile(differences, [tail, 1 - tail])
+    below = np.count_nonzero(differences <= 0)
+    above = np.count_nonzero(differences >= 0)
+    p_value = 2 * (1 + min(below, above)) / (num_resamples + 1)
+    return Difference(
+        float(np.nanmean(apart)),
+        float(low),
+        float(high),
+        float(min(p_value, 1.0)),
+        level,
+        _unit(classes),
+        num_resamples,
+    )
+
+
+def _resampled_means(
+    values: np.ndarray, classes: Any, num_resamples: int, seed: int
+) -> np.ndarray:
+    """Means `(num_resamples, metrics)` of values `(num_queries, metrics)`."""
+    (num_resamples,) = as_counts(num_resamples, "num_resamples")
+    kept = ~np.isnan(values).any(axis=1)
+    totals, counts = values[kept], np.ones(int(kept.sum()))
+    if classes is not None:
+        labels = as_labels(classes, len(values), "classes")[kept]
+        _, codes = np.unique(labels, return_inverse=True)
+        counts = np.bincount(codes).astype(np.float64)
+        totals = np.stack(
+            [np.bincount(codes, column) for column in values[kept].T], axis=1
+        )
+    if len(counts) < 2:
+        raise UsageError(
+            f"A bootstrap needs at least two {_unit(classes)} with a "
+            f"positive. Received: {len(counts)}. Evaluate more images."
+        )
+    generator = np.random.default_rng(seed)
+    size = max(1, DRAWS_AT_A_TIME // len(counts))
+    means = np.empty((num_resamples, values.shape[1]))
+    for start in range(0, num_resamples, size):
+        stop = min(start + size, num_resamples)
+        weights = _draw(generator, stop - start, len(counts))
+        means[start:stop] = (weights @ totals) / (weights @ counts)[:, None]
+    return means
+
+
+def _draw(
+    generator: np.random.Generator, num_resamples: int, num_units: int
+) -> np.ndarray:
+    """How often each unit is drawn, float64 `(num_resamples, num_units)`."""
+    draws = generator.integers(num_units, size=(num_resamples, num_units))
+    draws += num_units * np.arange(num_resamples)[:, None]
+    counts = np.bincount(draws.ravel(), minlength=draws.size)
+    return counts.reshape(draws.shape).astype(np.float64)
+
+
+def _unit(classes: Any) -> str:
+    return "queries" if classes is None else "classes"
+
+
+def _check_lone(values: np.ndarray) -> None:
+    lone = np.isnan(values)
+    if (lone.any(axis=1) != lone.all(axis=1)).any():
+        raise UsageError(
+            "All values must be NaN for the same queries, the lone ones. "
+            "Received: a query with a value of one metric or result and "
+            "without another. Compare results on one gallery."
+        )
+
+
+def _check(level: float) -> None:
+    if not 0 < level < 1:
+        raise UsageError(
+            "`level` must lie between 0 and 1, both excluded. "
+            f"Received: level={level}. 0.95 is usual."
+        )

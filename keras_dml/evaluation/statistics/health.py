@@ -1,0 +1,248 @@
+"""Whether embeddings still use the space they have."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_dml.embeddings.checks import as_embeddings, as_labels
+from keras_dml.evaluation.index.spaces import Space, duplicate_rows
+
+# Variance below this share of the mean square is float32 rounding.
+NO_VARIANCE = 1e-12
+ROWS_AT_A_TIME = 1024
+# A network starts with cosines up to 0.995 and leaves them within an epoch;
+# one that collapses never comes below.
+COLLAPSED_SIMILARITY = 0.99
+COLLAPSED_DIM = 2.0
+
+
+def embedding_spectrum(embeddings: Any, normalize: bool = True) -> np.ndarray:
+    """Shares of the variance along the principal axes, largest first.
+
+    The eigenvalues of the covariance over their sum.
+
+    Args:
+        embeddings: Array `(rows, dim)`.
+        normalize: Boolean, whether to make unit rows first. Defaults to
+            `True`.
+
+    Returns:
+        Float64 array `(dim,)` of sum 1, or zeros when all rows are equal.
+
+    Example:
+
+    >>> embedding_spectrum([[1.0, 0.0], [-1.0, 0.0]])
+    array([1., 0.])
+    """
+    rows = _rows(embeddings, normalize)
+    mean = rows.mean(axis=0, dtype=np.float64)
+    second = np.zeros((rows.shape[1], rows.shape[1]))
+    for start in range(0, len(rows), ROWS_AT_A_TIME):
+        centred = rows[start : start + ROWS_AT_A_TIME] - mean
+        second += centred.T @ centred
+    values = np.maximum(np.linalg.eigvalsh(second / len(rows))[::-1], 0.0)
+    total = values.sum()
+    if total <= NO_VARIANCE * (total + mean @ mean):
+        return np.zeros(rows.shape[1])
+    return values / total
+
+
+def effective_dim(spectrum: np.ndarray) -> float:
+    """How many dimensions the embeddings fill.
+
+    `exp(-sum of s * log(s))`, the exponential of the spectrum's entropy: `d`
+    when `d` axes share the variance equally, 1 on a line, 0 in a point.
+
+    Args:
+        spectrum: Float array `(dim,)` from `embedding_spectrum`.
+
+    Reference:
+        Roy and Vetterli, "The effective rank: a measure of effective
+        dimensionality", 2007.
+    """
+    shares = spectrum[spectrum > 0]
+    if len(shares) == 0:
+        return 0.0
+    return float(np.exp(-np.sum(shares * np.log(shares))))
+
+
+def participation_ratio(spectrum: np.ndarray) -> float:
+    """How many dimensions hold most of the variance.
+
+    `(sum of s)^2 / sum of s^2`, never above `effective_dim`: small axes count
+    less.
+
+    Args:
+        spectrum: Float array `(dim,)` from `embedding_spectrum`.
+    """
+    squares = float(np.sum(np.square(spectrum)))
+    return float(np.sum(spectrum)) ** 2 / squares if squares else 0.0
+
+
+def mean_similarities(embeddings: Any, labels: Any) -> tuple[float, float]:
+    """Mean cosine over all positive pairs and over all negative pairs.
+
+    Sums over classes give both exactly, without looking at pairs.
+
+    Args:
+        embeddings: Array `(rows, dim)`.
+        labels: 1D array `(rows,)` of integers or strings.
+
+    Returns:
+        Tuple (positive, negative); NaN where there is no such pair.
+    """
+    rows = _rows(embeddings, normalize=True)
+    labels = as_labels(labels, len(rows), "labels")
+    _, codes, counts = np.unique(
+        labels, return_inverse=True, return_counts=True
+    )
+    sums = np.zeros((len(counts), rows.shape[1]))
+    np.add.at(sums, codes, rows)
+    itself = np.einsum("ij,ij->", rows, rows, dtype=np.float64)
+    within = np.einsum("ij,ij->", sums, sums)
+    total = sums.sum(axis=0)
+    num_within = float(np.sum(counts**2))
+    positive = _ratio(within - itself, num_within - len(rows))
+    negative = _ratio(total @ total - within, len(rows) ** 2 - num_within)
+    return positive, negative
+
+
+def proxy_occupancy(
+    embeddings: Any, proxies: Any, normalize: bool = True
+) -> float:
+    """Share of the proxies that are nearest to any embedding.
+
+    Proxies that are nearest to none take no part in a proxy loss with hard
+    assignment, and show classes that are not separated.
+
+    Args:
+        embeddings: Array `(rows, dim)`.
+        proxies: Array `(num_proxies, dim)`.
+        normalize: Boolean, whether to compare by cosine or by Euclidean
+            distance. Defaults to `True`.
+
+    Returns:
+        Float in (0, 1].
+    """
+    targets = as_embeddings(proxies, "proxies")
+    rows = as_embeddings(embeddings, dim=targets.shape[1])
+    space = Space.fit(targets, "cosine" if normalize else "euclidean")
+    targets = space.transform(targets)
+    biases = space.biases(targets)
+    used = np.zeros(len(targets), bool)
+    for start in range(0, len(rows), ROWS_AT_A_TIME):
+        block = space.transform(rows[start : start + ROWS_AT_A_TIME])
+        scores = block @ targets.T
+        if biases is not None:
+            scores -= biases
+        used[scores.argmax(axis=1)] = True
+    return float(used.mean())
+
+
+def embedding_health(
+    embeddings: Any,
+    labels: Any = None,
+    proxies: Any = None,
+    normalize: bool = True,
+) -> dict[str, float]:
+    """Numbers that show embeddings collapse before the metrics do.
+
+    Args:
+        embeddings: Array `(rows, dim)`.
+        labels: 1D array `(rows,)`, or `None` to leave the similarities out.
+            Defaults to `None`.
+        proxies: Array `(num_proxies, dim)`, or `None` to leave their
+            occupancy out. Defaults to `None`.
+        normalize: Boolean, whether embeddings are compared as unit rows.
+            Defaults to `True`.
+
+    Returns:
+        Dict of `effective_dim`, `participation_ratio`, `class_dim` (what
+        separate points for the classes can span: one less than there are
+        classes, and at most the number of columns), `mean_norm` (before
+        normalizing) and `duplicates`, the share of rows that equal an earlier
+        one; with labels `positive_similarity`, `negative_similarity` (mean
+        cosines) and `similarity_gap`, their difference; with proxies
+        `proxy_occupancy`.
+
+    Raises:
+        UsageError: If arrays do not match or hold NaN.
+
+    Example:
+
+    >>> health = embedding_health(np.eye(3), [0, 1, 2])
+    >>> round(health["effective_dim"], 6), health["negative_similarity"]
+    (2.0, 0.0)
+    """
+    rows = as_embeddings(embeddings)
+    spectrum = embedding_spectrum(rows, normalize)
+    squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    health = {
+        "effective_dim": effective_dim(spectrum),
+        "participation_ratio": participation_ratio(spectrum),
+        "class_dim": float(rows.shape[1]),
+        "mean_norm": float(np.sqrt(squares).mean()),
+        "duplicates": len(duplicate_rows(rows)[0]) / len(rows),
+    }
+    if labels is not None:
+        positive, negative = mean_similarities(rows, labels)
+        health["positive_similarity"] = positive
+        health["negative_similarity"] = negative
+        health["similarity_gap"] = positive - negative
+        separable = float(len(np.unique(np.asarray(labels))) - 1)
+        health["class_dim"] = min(health["class_dim"], separable)
+    if proxies is not None:
+        health["proxy_occupancy"] = proxy_occupancy(rows, proxies, normalize)
+    return health
+
+
+def collapse_warning(
+    health: Mapping[str, float], normalize: bool = True
+) -> str | None:
+    """Says in which way embeddings have collapsed, if they have.
+
+    They fill fewer than 2 dimensions, and less than half of those which
+    separate classes span. Or, when they are compared as unit rows, the mean
+    cosine of images of two classes is above 0.99.
+
+    Args:
+        health: Dict from `embedding_health`.
+        normalize: Boolean, whether embeddings are compared as unit rows.
+            Defaults to `True`.
+
+    Returns:
+        A sentence, or `None` when nothing is wrong.
+
+    Example:
+
+    >>> collapse_warning(embedding_health(np.ones((4, 8)), [0, 0, 1, 1]))
+    'All embeddings are one point.'
+    """
+    found, spanned = health["effective_dim"], health["class_dim"]
+    if found == 0.0:
+        return "All embeddings are one point."
+    if found < min(COLLAPSED_DIM, spanned / 2):
+        return (
+            f"The embeddings fill {found:.2f} dimensions, where separate "
+            f"classes would span {spanned:.0f}."
+        )
+    similarity = health.get("negative_similarity", 0.0)
+    if normalize and similarity > COLLAPSED_SIMILARITY:
+        return (
+            f"Images of two classes have a mean cosine of {similarity:.4f}, "
+            f"those of one class {health['positive_similarity']:.4f}: all "
+            "embeddings point one way."
+        )
+    return None
+
+
+def _rows(embeddings: Any, normalize: bool) -> np.ndarray:
+    rows = as_embeddings(embeddings)
+    if not normalize:
+        return rows
+    return Space.fit(rows, "cosine").transform(rows)
+
+
+def _ratio(total: float, count: float) -> float:
+    return float(total / count) if count else float("nan")

@@ -1,0 +1,115 @@
+"""Arrays in `.npz` files: written whole or not at all, never a pickle."""
+
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_dml.errors import UsageError
+from keras_dml.files import replacing
+
+_UNREADABLE = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
+
+
+def write_npz(path: str | os.PathLike[str], **arrays: Any) -> None:
+    """Writes or replaces a file of arrays, and makes its folder.
+
+    Args:
+        path: The `.npz` file.
+        **arrays: The arrays by name.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, **arrays)
+
+
+def read_npz(
+    path: str | os.PathLike[str],
+    needed: Iterable[str],
+    optional: Iterable[str] = (),
+) -> dict[str, np.ndarray]:
+    """Reads arrays by name. A pickle inside is refused and never run.
+
+    Args:
+        path: The `.npz` file.
+        needed: Names of arrays that must be there.
+        optional: Names of arrays to read where they are there. Defaults to
+            `()`.
+
+    Returns:
+        Dict of the names to arrays.
+
+    Raises:
+        UsageError: If the file or a needed array is missing or unreadable.
+    """
+    name, needed = os.fspath(path), tuple(needed)
+    if not os.path.isfile(path):
+        raise UsageError(
+            f"There is no file {name!r}. Give an `.npz` file with the arrays "
+            f"{_listed(needed)}."
+        )
+    try:
+        # NumPy leaves a file open that it opened and that is no archive.
+        with open(path, "rb") as stream:
+            file = np.load(stream, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it holds a single array")
+            missing = [key for key in needed if key not in file.files]
+            if missing:
+                raise UsageError(
+                    f"{name} must hold the arrays {_listed(needed)}. "
+                    f"Received: {_listed(file.files) or 'no array'}. Save it "
+                    f"with {_listed(missing)} as well."
+                )
+            wanted = [*needed, *(key for key in optional if key in file.files)]
+            arrays = {key: file[key] for key in wanted}
+        # NumPy returns a member that is no array as bytes.
+        if not all(isinstance(one, np.ndarray) for one in arrays.values()):
+            raise ValueError("it holds something that is no array")
+        return arrays
+    except UsageError:
+        raise
+    except _UNREADABLE as error:
+        if "Object arrays" in str(error):
+            raise UsageError(
+                f"{name} holds an array of Python objects, a pickle, which is "
+                "never loaded. Save labels and ids as integers or strings, "
+                "such as np.asarray(labels, str)."
+            ) from error
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise UsageError(
+            f"{name} is not a readable `.npz` file ({reason.rstrip('.')}). "
+            "Save it again with numpy.savez."
+        ) from error
+
+
+def count_npz_rows(path: str | os.PathLike[str], name: str) -> int | None:
+    """Counts the rows of an array without reading it.
+
+    Args:
+        path: The `.npz` file.
+        name: The name of the array.
+
+    Returns:
+        The number of rows; `None` where the file is missing or damaged.
+    """
+    try:
+        # The end of an archive says that it is whole.
+        with (
+            zipfile.ZipFile(path) as archive,
+            archive.open(f"{name}.npy") as member,
+        ):
+            np.lib.format.read_magic(member)
+            shape, _, _ = np.lib.format.read_array_header_1_0(member)
+            return shape[0]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
