@@ -112,4 +112,4 @@ def count_npz_rows(path: str | os.PathLike[str], name: str) -> int | None:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+    return ", ".join(repr(name) for name in names)

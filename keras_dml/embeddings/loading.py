@@ -52,7 +52,7 @@ def load_embeddings(
         )
     if need_labels and loaded.labels is None:
         raise UsageError(
-            f"{path} must hold `labels`. Received: `embeddings` without. Save "
+            f"{path} must hold 'labels'. Received: embeddings without. Save "
             "the class of each image as well; `keras-dml embed` does where "
             "images lie in one sub-folder for each class, or a CSV file has "
             "the column label."

@@ -176,7 +176,7 @@ def test_bad_images_are_listed_and_skipped(
         "letter.jpg": "it is no image of a known format",
     }
     assert "PNG" in bad["cut.png"]["reason"]
-    refused(command("evaluate", "--embeddings", output), "`labels`")
+    refused(command("evaluate", "--embeddings", output), "'labels'")
     failed = command(*arguments, *limit, "--resume", "--fail-on-bad")
     refused(failed, "4 of 7 images", "out.npz.bad.csv", code=1)
     refused(command(*arguments, "--resume"), "`max_pixels` was 300000")

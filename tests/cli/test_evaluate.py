@@ -150,8 +150,8 @@ def test_mistakes(command, finished_run, vectors, arguments, parts):
 @pytest.mark.parametrize(
     ("arrays", "parts"),
     [
-        ({"x": ROWS}, ["`embeddings`, `labels`", "`x`"]),
-        ({"embeddings": ROWS}, ["`labels` as well"]),
+        ({"x": ROWS}, ["'embeddings'", "'x'"]),
+        ({"embeddings": ROWS}, ["must hold 'labels'"]),
         ({"embeddings": ROWS, "labels": LABELS[1:]}, ["80 embeddings"]),
         (
             {"embeddings": np.where(ROWS > 2, np.nan, ROWS), "labels": LABELS},

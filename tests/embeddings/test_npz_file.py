@@ -99,10 +99,10 @@ def other_zip(path):
         (lambda path: path.write_text("hello"), "not a readable `.npz` file"),
         (
             lambda path: write(path, x=ROWS, y=ROWS),
-            "`embeddings`. Received: `x`, `y`",
+            "'embeddings'. Received: 'x', 'y'",
         ),
-        (lambda path: write(path, labels=[0, 1]), "`embeddings` as well"),
-        (lambda path: write(path, embeddings=ROWS), "must hold `labels`"),
+        (lambda path: write(path, labels=[0, 1]), "'embeddings' as well"),
+        (lambda path: write(path, embeddings=ROWS), "must hold 'labels'"),
         (lambda path: write(path), "no array"),
         (
             lambda path: write(path, embeddings=ROWS, labels=[1, 2, 3]),
@@ -126,7 +126,7 @@ def test_damaged_files_are_refused_by_name(tmp_path, damage, message):
 def test_labels_may_be_missing_where_that_is_said(tmp_path):
     path = tmp_path / "pets.npz"
     save_embeddings(path, EmbeddingSet(ROWS, ids=list("abcd")))
-    with pytest.raises(UsageError, match="must hold `labels`"):
+    with pytest.raises(UsageError, match="must hold 'labels'"):
         load_embeddings(path)
     loaded = load_embeddings(path, need_labels=False)
     assert loaded.labels is None

@@ -134,7 +134,7 @@ def test_a_folder_and_its_merged_file_hold_all_rows(tmp_path, kind, labels):
     loaded = load_embeddings(folder.path, need_labels=False)
     assert loaded.ids.tolist() == ["a", "b", "c long name", "d"]
     if not labels:
-        with pytest.raises(UsageError, match="shards must hold `labels`"):
+        with pytest.raises(UsageError, match="shards must hold 'labels'"):
             load_embeddings(folder.path)
     pieces = [make_rows(ids, labels) for ids in parts]
     np.testing.assert_array_equal(
