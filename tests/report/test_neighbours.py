@@ -3,7 +3,7 @@ import pytest
 
 from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.evaluation import evaluate_retrieval
+from keras_dml.evaluation import evaluate, evaluate_retrieval
 from keras_dml.report.classes import class_rows
 from keras_dml.report.neighbours import (
     query_rows,
@@ -116,9 +116,7 @@ def test_a_lone_query_has_no_rank(images):
 
 @pytest.mark.parametrize("normalize", [True, False])
 def test_classes_name_what_they_are_taken_for(normalize):
-    result = evaluate_retrieval(
-        ROWS, LABELS, normalize=normalize, per_class=True
-    )
+    result = evaluate(ROWS, LABELS, normalize=normalize, per_class=True).exact
     rows = class_rows(result.per_class, embeddings(), normalize)
     assert {row.name for row in rows} == set(NAMES)
     means = [row.values[2] for row in rows]
