@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_dml import evaluation, layers, losses
+from keras_dml import evaluation, layers, losses, regularizers
 from keras_dml.callbacks import LearningRate
 from keras_dml.optimizers import PerVariable, RowLazyAdam, TorchAdam
 
@@ -115,7 +115,7 @@ def regularizer_cases() -> dict:
     proxies = proxies.astype("float32")
     return {
         "centre_distance": (layers.CenterDistance(0.5), proxies),
-        "proxy_repulsion": (losses.ProxyRepulsion(8.0), proxies[:, 0]),
+        "proxy_repulsion": (regularizers.ProxyRepulsion(8.0), proxies[:, 0]),
     }
 
 
@@ -238,7 +238,7 @@ def model_cases() -> dict:
         ),
         "soft_triple": compiled(proxies(**centres), losses.SoftTriple()),
         "our_loss_1": compiled(
-            proxies(regularizer=losses.ProxyRepulsion(8.0)),
+            proxies(regularizer=regularizers.ProxyRepulsion(8.0)),
             losses.OurLoss1(8.0),
         ),
         "proxy_isa": sample_aware(losses.ProxyISA()),

@@ -6,8 +6,7 @@ import keras
 from keras import ops
 
 from keras_dml.checks import finite_number, positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.base import LogitsLoss
 from keras_dml.losses.softmax import margin_cross_entropy
 
 
@@ -111,11 +110,7 @@ class ArcFace(LogitsLoss):
         straight_through: Boolean, whether the gradient is that without the
             margin, `s` times the softmax's, as in the authors' code; the
             value is the same. Defaults to `False`, the true gradient.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"arcface"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If `margin` is no angle below pi or `scale` not positive.
@@ -136,17 +131,9 @@ class ArcFace(LogitsLoss):
     takes = "similarities"
 
     def __init__(
-        self,
-        margin=0.5,
-        scale=64.0,
-        straight_through=False,
-        reduction="sum_over_batch_size",
-        name="arcface",
-        dtype=None,
+        self, margin=0.5, scale=64.0, straight_through=False, **kwargs
     ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+        super().__init__(**kwargs)
         self.margin = angle("margin", margin)
         self.scale = positive_number("scale", scale)
         self.straight_through = straight_through
@@ -155,14 +142,3 @@ class ArcFace(LogitsLoss):
         return arcface_loss(
             labels, logits, self.margin, self.scale, self.straight_through
         )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "margin": self.margin,
-                "scale": self.scale,
-                "straight_through": self.straight_through,
-            }
-        )
-        return config

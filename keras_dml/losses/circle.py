@@ -4,9 +4,8 @@ import keras
 from keras import ops
 
 from keras_dml.checks import finite_number, positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import pair_similarities
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import Pairs, pair_similarities, rows_with_both
 from keras_dml.ops.reductions import batch_mean, log_sum_exp
 
 
@@ -30,10 +29,7 @@ def circle_loss(similarity, positive, negative, gamma=80.0, margin=0.4):
     values = ops.softplus(
         log_sum_exp(pull, positive) + log_sum_exp(push, negative)
     )
-    valid = ops.logical_and(
-        ops.any(positive, axis=1), ops.any(negative, axis=1)
-    )
-    return ops.where(valid, values, ops.zeros_like(values))
+    return ops.where(rows_with_both(positive, negative), values, 0.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -50,13 +46,8 @@ class Circle(PairLoss):
     Args:
         gamma: Positive float, `g`. Defaults to `80.0`.
         margin: Float, `m`. Defaults to `0.4`.
-        normalize: Boolean, whether to divide embeddings by their length.
-            Defaults to `True`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"circle"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `gamma` is not positive or `margin` not finite.
@@ -72,39 +63,16 @@ class Circle(PairLoss):
         Optimization", 2020, equation 6.
     """
 
-    def __init__(
-        self,
-        gamma=80.0,
-        margin=0.4,
-        normalize=True,
-        reduction="sum_over_batch_size",
-        name="circle",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, gamma=80.0, margin=0.4, **kwargs):
+        super().__init__(**kwargs)
         self.gamma = positive_number("gamma", gamma)
         self.margin = finite_number("margin", margin)
-        self.normalize = normalize
 
-    def pair_loss(self, pairs):
+    def pair_loss(self, pairs: Pairs):
         values = circle_loss(
             pair_similarities(pairs),
-            pairs.positive,
-            pairs.negative,
-            self.gamma,
-            self.margin,
+            *pairs.masks,
+            gamma=self.gamma,
+            margin=self.margin,
         )
-        return batch_mean(values, ops.cast(values > 0, values.dtype))
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "gamma": self.gamma,
-                "margin": self.margin,
-                "normalize": self.normalize,
-            }
-        )
-        return config
+        return batch_mean(values, values > 0)

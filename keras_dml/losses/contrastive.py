@@ -3,13 +3,13 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import finite_number, positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import pair_distances, pair_similarities
+from keras_dml.checks import finite_number, one_of, positive_number
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import Pairs, pair_distances, pair_similarities
 from keras_dml.ops.reductions import batch_mean, count, masked_sum, rounding
 
-FORMS = ("similarity", "euclidean")
+# The default margins of positives and negatives.
+MARGINS = {"similarity": (1.0, 0.5), "euclidean": (0.0, 1.0)}
 
 
 def contrastive_loss(too_far, too_near, positive, negative, power=1.0):
@@ -46,7 +46,7 @@ def _mean_of_active(excess, mask, power):
     mask = ops.logical_and(mask, excess > rounding(excess))
     if power != 1.0:
         # A power below two has no finite gradient at zero.
-        excess = ops.where(mask, excess, ops.ones_like(excess))
+        excess = ops.where(mask, excess, 1.0)
         excess = ops.power(excess, power)
     return batch_mean(masked_sum(excess, mask), count(mask, excess.dtype))
 
@@ -73,13 +73,8 @@ class Contrastive(PairLoss):
             similarities and `1.0` for distances.
         power: Positive float, the power of every term; the original paper and
             tensorflow-addons square. Defaults to `1.0`.
-        normalize: Boolean, whether to divide embeddings by their length.
-            Defaults to `True`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"contrastive"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `form` is unknown or a number out of range.
@@ -101,31 +96,19 @@ class Contrastive(PairLoss):
         positive_margin=None,
         negative_margin=None,
         power=1.0,
-        normalize=True,
-        reduction="sum_over_batch_size",
-        name="contrastive",
-        dtype=None,
+        **kwargs,
     ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
-        if form not in FORMS:
-            raise ValueError(
-                f"`form` must be 'similarity' or 'euclidean'. Received: "
-                f"form={form!r}"
-            )
-        similar = form == "similarity"
+        super().__init__(**kwargs)
+        self.form = one_of("form", form, MARGINS)
         if positive_margin is None:
-            positive_margin = 1.0 if similar else 0.0
+            positive_margin = MARGINS[form][0]
         if negative_margin is None:
-            negative_margin = 0.5 if similar else 1.0
-        self.form = form
+            negative_margin = MARGINS[form][1]
         self.positive_margin = finite_number("positive_margin", positive_margin)
         self.negative_margin = finite_number("negative_margin", negative_margin)
         self.power = positive_number("power", power)
-        self.normalize = normalize
 
-    def pair_loss(self, pairs):
+    def pair_loss(self, pairs: Pairs):
         if self.form == "similarity":
             similarity = pair_similarities(pairs)
             too_far = self.positive_margin - similarity
@@ -135,18 +118,5 @@ class Contrastive(PairLoss):
             too_far = distance - self.positive_margin
             too_near = self.negative_margin - distance
         return contrastive_loss(
-            too_far, too_near, pairs.positive, pairs.negative, self.power
+            too_far, too_near, *pairs.masks, power=self.power
         )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "form": self.form,
-                "positive_margin": self.positive_margin,
-                "negative_margin": self.negative_margin,
-                "power": self.power,
-                "normalize": self.normalize,
-            }
-        )
-        return config

@@ -4,8 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml.checks import finite_number, positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.base import LogitsLoss
 from keras_dml.losses.softmax import margin_cross_entropy
 
 
@@ -47,11 +46,7 @@ class CosFace(LogitsLoss):
     Args:
         margin: Float, `m`. Defaults to `0.35`.
         scale: Positive float, `s`. Defaults to `64.0`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"cosface"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If `scale` is not positive or `margin` not finite.
@@ -71,24 +66,10 @@ class CosFace(LogitsLoss):
 
     takes = "similarities"
 
-    def __init__(
-        self,
-        margin=0.35,
-        scale=64.0,
-        reduction="sum_over_batch_size",
-        name="cosface",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, margin=0.35, scale=64.0, **kwargs):
+        super().__init__(**kwargs)
         self.margin = finite_number("margin", margin)
         self.scale = positive_number("scale", scale)
 
     def logits_loss(self, labels, logits):
         return cosface_loss(labels, logits, self.margin, self.scale)
-
-    def get_config(self):
-        config = super().get_config()
-        config.update({"margin": self.margin, "scale": self.scale})
-        return config

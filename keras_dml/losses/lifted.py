@@ -4,16 +4,19 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.checks import finite_number, positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import pair_distances, pair_similarities
+from keras_dml.checks import finite_number, one_of, positive_number
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import (
+    Pairs,
+    informative_pairs,
+    pair_distances,
+    pair_similarities,
+    rows_with_both,
+)
 from keras_dml.ops.reductions import (
     batch_mean,
     count,
     log_sum_exp,
-    masked_max,
-    masked_min,
     masked_sum,
 )
 
@@ -55,15 +58,9 @@ def lifted_loss(
     >>> float(lifted_loss(similarity, positive, negative)[0])
     0.25
     """
-    if mining_margin is not None:
-        hardest_negative = masked_max(similarity, negative)[:, None]
-        hardest_positive = masked_min(similarity, positive)[:, None]
-        positive = ops.logical_and(
-            positive, similarity - mining_margin < hardest_negative
-        )
-        negative = ops.logical_and(
-            negative, similarity + mining_margin > hardest_positive
-        )
+    positive, negative = informative_pairs(
+        similarity, positive, negative, mining_margin
+    )
     values = (
         log_sum_exp(positive_scale * (margin - similarity), positive)
         / positive_scale
@@ -71,10 +68,7 @@ def lifted_loss(
     )
     if hinge:
         values = ops.relu(values)
-    valid = ops.logical_and(
-        ops.any(positive, axis=1), ops.any(negative, axis=1)
-    )
-    return ops.where(valid, values, ops.zeros_like(values))
+    return ops.where(rows_with_both(positive, negative), values, 0.0)
 
 
 def lifted_pairs_loss(distance, positive, negative, margin=1.0):
@@ -136,13 +130,8 @@ class LiftedStructure(PairLoss):
         mining_margin: Float `e` or `None`. If given, a negative counts only
             if `s_ij + e > min_{P_i} s` and a positive only if
             `s_ij - e < max_{N_i} s`. Defaults to `None`.
-        normalize: Boolean, whether to divide embeddings by their length.
-            Defaults to `True`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"lifted"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `form` is unknown, a number is out of range, or
@@ -169,20 +158,10 @@ class LiftedStructure(PairLoss):
         negative_scale=1.0,
         hinge=True,
         mining_margin=None,
-        normalize=True,
-        reduction="sum_over_batch_size",
-        name="lifted",
-        dtype=None,
+        **kwargs,
     ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
-        if form not in FORMS:
-            raise ValueError(
-                "`form` must be 'similarity', 'distance' or 'pairs'. "
-                f"Received: form={form!r}"
-            )
-        self.form = form
+        super().__init__(**kwargs)
+        self.form = one_of("form", form, FORMS)
         self.margin = finite_number("margin", margin)
         self.positive_scale = positive_number("positive_scale", positive_scale)
         self.negative_scale = positive_number("negative_scale", negative_scale)
@@ -190,9 +169,9 @@ class LiftedStructure(PairLoss):
         if mining_margin is not None:
             mining_margin = finite_number("mining_margin", mining_margin)
         self.mining_margin = mining_margin
-        self.normalize = normalize
         self.within_batch = form == "pairs"
-        if form == "pairs" and self._scales() != (1.0, 1.0, True, None):
+        given = (positive_scale, negative_scale, hinge, mining_margin)
+        if form == "pairs" and given != (1.0, 1.0, True, None):
             raise ValueError(
                 "`form='pairs'` has no `positive_scale`, `negative_scale`, "
                 "`mining_margin` or `hinge=False`. Received: "
@@ -201,46 +180,21 @@ class LiftedStructure(PairLoss):
                 f"{mining_margin}"
             )
 
-    def pair_loss(self, pairs):
+    def pair_loss(self, pairs: Pairs):
+        if self.form == "similarity":
+            similarity = pair_similarities(pairs)
+        else:
+            similarity = -pair_distances(pairs)
         if self.form == "pairs":
             return lifted_pairs_loss(
-                pair_distances(pairs),
-                pairs.positive,
-                pairs.negative,
-                self.margin,
+                -similarity, *pairs.masks, margin=self.margin
             )
-        similarity = (
-            pair_similarities(pairs)
-            if self.form == "similarity"
-            else -pair_distances(pairs)
-        )
         return lifted_loss(
             similarity,
-            pairs.positive,
-            pairs.negative,
-            self.margin,
-            *self._scales(),
+            *pairs.masks,
+            margin=self.margin,
+            positive_scale=self.positive_scale,
+            negative_scale=self.negative_scale,
+            hinge=self.hinge,
+            mining_margin=self.mining_margin,
         )
-
-    def _scales(self):
-        return (
-            self.positive_scale,
-            self.negative_scale,
-            self.hinge,
-            self.mining_margin,
-        )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "form": self.form,
-                "margin": self.margin,
-                "positive_scale": self.positive_scale,
-                "negative_scale": self.negative_scale,
-                "hinge": self.hinge,
-                "mining_margin": self.mining_margin,
-                "normalize": self.normalize,
-            }
-        )
-        return config

@@ -3,13 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import finite_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.checks import finite_number, one_of
+from keras_dml.losses.base import PairLoss
 from keras_dml.ops.pairs import pair_distances
 from keras_dml.ops.reductions import batch_mean, count, masked_sum
 from keras_dml.ops.sampling import distance_weighted_negatives
-from keras_dml.ops.similarities import unit_rows
 
 SAMPLINGS = ("distance_weighted", "all")
 
@@ -76,11 +74,8 @@ class Margin(PairLoss):
             likely. Defaults to `0.5`.
         farthest: Float, the distance from which negatives are not drawn.
             Defaults to `1.4`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"margin"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `sampling` is unknown or a number not finite.
@@ -100,10 +95,8 @@ class Margin(PairLoss):
         equations 3 to 6.
     """
 
-    # The last two columns of `y_pred` must keep their values.
-    normalize = False
-
     takes = "embeddings_and_boundaries"
+    within_batch = True
 
     def __init__(
         self,
@@ -112,38 +105,29 @@ class Margin(PairLoss):
         sampling="distance_weighted",
         nearest=0.5,
         farthest=1.4,
-        reduction="sum_over_batch_size",
-        name="margin",
-        dtype=None,
+        **kwargs,
     ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
-        if sampling not in SAMPLINGS:
-            raise ValueError(
-                "`sampling` must be 'distance_weighted' or 'all'. Received: "
-                f"sampling={sampling!r}"
-            )
+        super().__init__(**kwargs)
         self.margin = finite_number("margin", margin)
         self.nu = finite_number("nu", nu)
-        self.sampling = sampling
+        self.sampling = one_of("sampling", sampling, SAMPLINGS)
         self.nearest = finite_number("nearest", nearest)
         self.farthest = finite_number("farthest", farthest)
 
-    def pair_loss(self, pairs):
-        boundary = pairs.embeddings[:, -2]
-        step = ops.max(pairs.embeddings[:, -1], initial=0)
-        embeddings = unit_rows(pairs.embeddings[:, :-2])
-        references = embeddings
-        if pairs.references is not pairs.embeddings:
-            references = unit_rows(pairs.references[:, :-2])
-        pairs = pairs._replace(embeddings=embeddings, references=references)
+    def call(self, y_true, y_pred):
+        if len(y_pred.shape) != 2:
+            return super().call(y_true, y_pred)
+        step = ops.max(y_pred[:, -1], initial=0)
+        pairs = self.batch_pairs(y_true, y_pred[:, :-2])
+        return self.pair_loss(pairs, y_pred[:, -2], step)
+
+    def pair_loss(self, pairs, boundary, step):  # type: ignore[override]
         distance = pair_distances(pairs)
-        negative = pairs.negative
+        positive, negative = pairs.masks
         if self.sampling == "distance_weighted":
             negative = distance_weighted_negatives(
                 distance,
-                pairs.positive,
+                positive,
                 negative,
                 pairs.embeddings.shape[1],
                 step,
@@ -152,18 +136,5 @@ class Margin(PairLoss):
                 self.farthest,
             )
         return margin_loss(
-            distance, pairs.positive, negative, boundary, self.margin, self.nu
+            distance, positive, negative, boundary, self.margin, self.nu
         )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "margin": self.margin,
-                "nu": self.nu,
-                "sampling": self.sampling,
-                "nearest": self.nearest,
-                "farthest": self.farthest,
-            }
-        )
-        return config

@@ -1,16 +1,12 @@
 """Multi-similarity loss, with and without its mining."""
 
 import keras
-from keras import ops
 
 from keras_dml.checks import finite_number, positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import pair_similarities
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import Pairs, informative_pairs, pair_similarities
 from keras_dml.ops.reductions import (
     log_one_plus_sum_exp,
-    masked_max,
-    masked_min,
 )
 
 
@@ -47,15 +43,9 @@ def multi_similarity_loss(
     >>> float(multi_similarity_loss(similarity, positive, negative)[0])
     0.34657359027997264
     """
-    if mining_margin is not None:
-        hardest_negative = masked_max(similarity, negative)[:, None]
-        hardest_positive = masked_min(similarity, positive)[:, None]
-        positive = ops.logical_and(
-            positive, similarity - mining_margin < hardest_negative
-        )
-        negative = ops.logical_and(
-            negative, similarity + mining_margin > hardest_positive
-        )
+    positive, negative = informative_pairs(
+        similarity, positive, negative, mining_margin
+    )
     excess = similarity - base
     return (
         log_one_plus_sum_exp(-alpha * excess, positive, axis=1) / alpha
@@ -83,13 +73,8 @@ class MultiSimilarity(PairLoss):
         base: Float, `l`. Defaults to `0.5`.
         mining_margin: Float, `e`, or `None` to use all pairs. The paper mines
             with `0.1`. Defaults to `None`.
-        normalize: Boolean, whether to divide embeddings by their length.
-            Defaults to `True`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"multi_similarity"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `alpha` or `beta` is not positive, or another number is
@@ -107,47 +92,22 @@ class MultiSimilarity(PairLoss):
     """
 
     def __init__(
-        self,
-        alpha=2.0,
-        beta=50.0,
-        base=0.5,
-        mining_margin=None,
-        normalize=True,
-        reduction="sum_over_batch_size",
-        name="multi_similarity",
-        dtype=None,
+        self, alpha=2.0, beta=50.0, base=0.5, mining_margin=None, **kwargs
     ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+        super().__init__(**kwargs)
         self.alpha = positive_number("alpha", alpha)
         self.beta = positive_number("beta", beta)
         self.base = finite_number("base", base)
         if mining_margin is not None:
             mining_margin = finite_number("mining_margin", mining_margin)
         self.mining_margin = mining_margin
-        self.normalize = normalize
 
-    def pair_loss(self, pairs):
+    def pair_loss(self, pairs: Pairs):
         return multi_similarity_loss(
             pair_similarities(pairs),
-            pairs.positive,
-            pairs.negative,
-            self.alpha,
-            self.beta,
-            self.base,
-            self.mining_margin,
+            *pairs.masks,
+            alpha=self.alpha,
+            beta=self.beta,
+            base=self.base,
+            mining_margin=self.mining_margin,
         )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "alpha": self.alpha,
-                "beta": self.beta,
-                "base": self.base,
-                "mining_margin": self.mining_margin,
-                "normalize": self.normalize,
-            }
-        )
-        return config

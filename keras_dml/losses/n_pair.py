@@ -5,10 +5,9 @@ from keras import ops
 
 from keras_dml import distribute
 from keras_dml.checks import finite_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import pair_similarities
-from keras_dml.ops.reductions import batch_mean, count, log_sum_exp, masked_sum
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import Pairs, pair_similarities
+from keras_dml.ops.reductions import batch_mean, log_sum_exp, masked_mean
 
 
 def n_pair_loss(logits, positive, candidates=None):
@@ -39,15 +38,9 @@ def n_pair_loss(logits, positive, candidates=None):
     logits = ops.convert_to_tensor(logits)
     if candidates is None:
         candidates = ops.ones_like(logits[0], dtype="bool")
-    number = count(positive, logits.dtype)
-    own = masked_sum(logits, positive) / ops.maximum(
-        number, ops.ones_like(number)
-    )
-    everyone = ops.logical_and(
-        ops.ones_like(logits, dtype="bool"), candidates[None, :]
-    )
-    values = log_sum_exp(logits, everyone) - own
-    return ops.where(number > 0, values, ops.zeros_like(values))
+    everyone = ops.broadcast_to(candidates[None, :], ops.shape(logits))
+    values = log_sum_exp(logits, everyone) - masked_mean(logits, positive)
+    return ops.where(ops.any(positive, axis=1), values, 0.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -72,11 +65,7 @@ class NPair(PairLoss):
         l2: Float, `r`. Defaults to `0.02`.
         normalize: Boolean, whether to divide embeddings by their length.
             Defaults to `False`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"n_pair"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If `l2` is not finite.
@@ -94,21 +83,11 @@ class NPair(PairLoss):
 
     within_batch = True
 
-    def __init__(
-        self,
-        l2=0.02,
-        normalize=False,
-        reduction="sum_over_batch_size",
-        name="n_pair",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, l2=0.02, normalize=False, **kwargs):
+        super().__init__(normalize=normalize, **kwargs)
         self.l2 = finite_number("l2", l2)
-        self.normalize = normalize
 
-    def pair_loss(self, pairs):
+    def pair_loss(self, pairs: Pairs):
         positive = ops.cast(pairs.positive, "int32")
         turn = _turns(distribute.all_gather(positive))
         rows = ops.arange(ops.shape(positive)[0]) + pairs.first_row
@@ -117,16 +96,10 @@ class NPair(PairLoss):
         targets = ops.logical_and(pairs.positive, candidates[None, :])
         targets = ops.logical_and(targets, anchors[:, None])
         values = n_pair_loss(pair_similarities(pairs), targets, candidates)
-        number = ops.cast(ops.any(targets, axis=1), values.dtype)
         lengths = ops.sum(ops.square(pairs.embeddings), axis=1)
-        return batch_mean(values, number) + self.l2 * batch_mean(
-            lengths, ops.ones_like(lengths)
-        )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update({"l2": self.l2, "normalize": self.normalize})
-        return config
+        return batch_mean(
+            values, ops.any(targets, axis=1)
+        ) + self.l2 * batch_mean(lengths, ops.ones_like(lengths))
 
 
 def _turns(positive):

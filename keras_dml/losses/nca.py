@@ -4,9 +4,8 @@ import keras
 from keras import ops
 
 from keras_dml.checks import positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import pair_distances
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import Pairs, pair_distances
 from keras_dml.ops.reductions import batch_mean, log_sum_exp
 
 
@@ -34,7 +33,7 @@ def nca_loss(logits, positive, negative):
     every = log_sum_exp(logits, ops.logical_or(positive, negative))
     # The sums round apart where all pairs are positive.
     values = ops.relu(every - log_sum_exp(logits, positive))
-    return ops.where(ops.any(positive, axis=1), values, ops.zeros_like(values))
+    return ops.where(ops.any(positive, axis=1), values, 0.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -56,11 +55,8 @@ class NCA(PairLoss):
         temperature: Positive float, `T`. Defaults to `1.0`.
         normalize: Boolean, whether to divide embeddings by their length; the
             paper does not. Defaults to `True`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"nca"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `temperature` is not positive.
@@ -76,32 +72,11 @@ class NCA(PairLoss):
         1 and 6.
     """
 
-    def __init__(
-        self,
-        temperature=1.0,
-        normalize=True,
-        reduction="sum_over_batch_size",
-        name="nca",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, temperature=1.0, **kwargs):
+        super().__init__(**kwargs)
         self.temperature = positive_number("temperature", temperature)
-        self.normalize = normalize
 
-    def pair_loss(self, pairs):
+    def pair_loss(self, pairs: Pairs):
         squared = pair_distances(pairs, "squared_euclidean")
-        values = nca_loss(
-            -squared / self.temperature, pairs.positive, pairs.negative
-        )
-        return batch_mean(
-            values, ops.cast(ops.any(pairs.positive, axis=1), values.dtype)
-        )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {"temperature": self.temperature, "normalize": self.normalize}
-        )
-        return config
+        values = nca_loss(-squared / self.temperature, *pairs.masks)
+        return batch_mean(values, ops.any(pairs.positive, axis=1))

@@ -2,9 +2,28 @@
 
 import keras
 
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.base import LogitsLoss
 from keras_dml.losses.softmax import softmax_loss
+
+
+def norm_softmax_loss(labels, logits):
+    """`-s_y / T + log sum_c exp(s_c / T)` for every row, with cosines `s`.
+
+    Args:
+        labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
+        logits: Float tensor `(batch, classes)`, cosines divided by the
+            temperature `T`.
+
+    Returns:
+        Tensor `(batch,)` of the dtype of `logits`, never negative.
+
+    Example:
+
+    >>> cosines = np.array([[1.0, 0.0]])
+    >>> float(norm_softmax_loss(np.array([0]), cosines / 0.5)[0])
+    0.1269280110429725
+    """
+    return softmax_loss(labels, logits)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -17,11 +36,7 @@ class NormalizedSoftmax(LogitsLoss):
     `ProxyNCAPlusPlus` with the temperature `2 T`.
 
     Args:
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"norm_softmax"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Example:
 
@@ -37,15 +52,5 @@ class NormalizedSoftmax(LogitsLoss):
         Learning", 2019.
     """
 
-    def __init__(
-        self,
-        reduction="sum_over_batch_size",
-        name="norm_softmax",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
-
     def logits_loss(self, labels, logits):
-        return softmax_loss(labels, logits)
+        return norm_softmax_loss(labels, logits)

@@ -4,9 +4,8 @@ import keras
 from keras import ops
 
 from keras_dml.checks import positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import pair_similarities
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import Pairs, pair_similarities
 from keras_dml.ops.reductions import batch_mean, count, log_sum_exp, masked_sum
 
 
@@ -54,13 +53,8 @@ class NTXent(PairLoss):
 
     Args:
         temperature: Positive float, `T`. Defaults to `0.1`.
-        normalize: Boolean, whether to divide embeddings by their length.
-            Defaults to `True`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"nt_xent"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `temperature` is not positive.
@@ -76,30 +70,10 @@ class NTXent(PairLoss):
         Representations", 2020, equation 1.
     """
 
-    def __init__(
-        self,
-        temperature=0.1,
-        normalize=True,
-        reduction="sum_over_batch_size",
-        name="nt_xent",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, temperature=0.1, **kwargs):
+        super().__init__(**kwargs)
         self.temperature = positive_number("temperature", temperature)
-        self.normalize = normalize
 
-    def pair_loss(self, pairs):
-        return nt_xent_loss(
-            pair_similarities(pairs) / self.temperature,
-            pairs.positive,
-            pairs.negative,
-        )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {"temperature": self.temperature, "normalize": self.normalize}
-        )
-        return config
+    def pair_loss(self, pairs: Pairs):
+        logits = pair_similarities(pairs) / self.temperature
+        return nt_xent_loss(logits, *pairs.masks)

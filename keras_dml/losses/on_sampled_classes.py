@@ -1,19 +1,14 @@
 """A loss on the classes that a step has sampled."""
 
 import keras
-from keras import ops
 
 from keras_dml import distribute
-from keras_dml.losses.checks import (
-    check_integer_labels,
-    full_precision,
-    matching_labels,
-)
+from keras_dml.losses.base import LogitsLoss, has_column_per_class
 from keras_dml.ops.sampling import positions_in_sample
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
-class OnSampledClasses(keras.losses.Loss):
+class OnSampledClasses(LogitsLoss):
     """Computes a loss as if the sampled classes were all there are.
 
     `L(y, S) = loss(position of y in the sample, S)` with the output `S` of
@@ -27,11 +22,7 @@ class OnSampledClasses(keras.losses.Loss):
     Args:
         loss: A loss on integer labels and the logits or similarities of all
             classes, such as `NormalizedSoftmax`, `ArcFace` or `ProxyAnchor`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"on_sampled_classes"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If `loss` takes anything else than logits or similarities.
@@ -51,38 +42,19 @@ class OnSampledClasses(keras.losses.Loss):
         Training of Face Recognition CNNs by Partial FC", 2022.
     """
 
-    def __init__(
-        self,
-        loss,
-        reduction="sum_over_batch_size",
-        name="on_sampled_classes",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
-        if not isinstance(loss, keras.losses.Loss):
-            loss = keras.losses.deserialize(loss)
-        takes = getattr(loss, "takes", "logits")
-        if takes not in ("logits", "similarities"):
+    takes: str | None = None
+    takes_centers = True
+
+    def __init__(self, loss, **kwargs):
+        super().__init__(**kwargs)
+        self.loss = keras.losses.get(loss)
+        if not has_column_per_class(self.loss):
             raise ValueError(
                 "`loss` must take logits or similarities of all classes, to "
-                f"be computed on a sample of them. Received: {loss.name!r}, "
-                f"which takes {takes}"
+                "be computed on a sample of them. Received: "
+                f"{self.loss.name!r}, which takes {self.loss.takes}"
             )
-        self.loss = loss
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        check_integer_labels(y_true, self.name)
-        return super().__call__(y_true, y_pred, sample_weight)
-
-    def call(self, y_true, y_pred):
-        labels = matching_labels(y_true, y_pred, self.name, centres=True)
-        labels = ops.cast(labels, "int32")
+    def logits_loss(self, labels, logits):
         everyone = distribute.all_gather(labels)
-        return self.loss.call(positions_in_sample(labels, everyone), y_pred)
-
-    def get_config(self):
-        config = super().get_config()
-        config.update({"loss": keras.losses.serialize(self.loss)})
-        return config
+        return self.loss.call(positions_in_sample(labels, everyone), logits)

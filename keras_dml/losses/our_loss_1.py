@@ -4,12 +4,11 @@ import keras
 from keras import ops
 
 from keras_dml.checks import finite_number, positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.base import LogitsLoss
 from keras_dml.losses.proxy_anchor import attraction_to_proxies
 
 
-def our_loss_1(labels, similarities, scale=32.0, margin=0.1):
+def our_loss_1_loss(labels, similarities, scale=32.0, margin=0.1):
     """`1/|C+| sum_{c in C+} log(1 + sum_{i: y_i = c} exp(-a (s_ic - d)))`.
 
     Args:
@@ -24,7 +23,7 @@ def our_loss_1(labels, similarities, scale=32.0, margin=0.1):
 
     Example:
 
-    >>> value = our_loss_1(np.array([0]), np.array([[0.1, 0.0]]))
+    >>> value = our_loss_1_loss(np.array([0]), np.array([[0.1, 0.0]]))
     >>> float(value[0])  # log(2)
     0.6931471805599453
     """
@@ -52,11 +51,7 @@ class OurLoss1(LogitsLoss):
     Args:
         scale: Positive float, `a`. Defaults to `32.0`.
         margin: Float, `d`. Defaults to `0.1`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"our_loss_1"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If `scale` is not positive or `margin` not finite.
@@ -75,24 +70,10 @@ class OurLoss1(LogitsLoss):
 
     takes = "similarities"
 
-    def __init__(
-        self,
-        scale=32.0,
-        margin=0.1,
-        reduction="sum_over_batch_size",
-        name="our_loss_1",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, scale=32.0, margin=0.1, **kwargs):
+        super().__init__(**kwargs)
         self.scale = positive_number("scale", scale)
         self.margin = finite_number("margin", margin)
 
     def logits_loss(self, labels, logits):
-        return our_loss_1(labels, logits, self.scale, self.margin)
-
-    def get_config(self):
-        config = super().get_config()
-        config.update({"scale": self.scale, "margin": self.margin})
-        return config
+        return our_loss_1_loss(labels, logits, self.scale, self.margin)

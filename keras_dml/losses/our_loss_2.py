@@ -4,17 +4,16 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.checks import finite_number, positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.losses.our_loss_1 import our_loss_1
+from keras_dml.checks import finite_number, one_of, positive_number
+from keras_dml.losses.base import LogitsLoss
+from keras_dml.losses.our_loss_1 import our_loss_1_loss
 from keras_dml.ops.similarities import mutual_repulsion
 
 
-def our_loss_2(
+def our_loss_2_loss(
     labels, similarities, scale=32.0, margin=0.1, reduction_over_batch="sum"
 ):
-    """`our_loss_1` plus the repulsion of proxies that are seen alike.
+    """`our_loss_1_loss` plus the repulsion of proxies that are seen alike.
 
     The similarity of two proxies is `sum_i s_ic s_ik`, over the rows of all
     replicas.
@@ -34,7 +33,7 @@ def our_loss_2(
     Example:
 
     >>> similarities = np.array([[0.1, 0.0]])
-    >>> value = our_loss_2(np.array([0]), similarities, margin=0.1)
+    >>> value = our_loss_2_loss(np.array([0]), similarities, margin=0.1)
     >>> float(value[0])  # log(1 + 1) + log(1 + exp(3.2))
     3.93310051...
     """
@@ -44,7 +43,7 @@ def our_loss_2(
         count = ops.cast(ops.shape(rows)[0], rows.dtype)
         rows = rows * ops.rsqrt(count)
     repulsion = mutual_repulsion(ops.transpose(rows), scale, margin)
-    return our_loss_1(labels, similarities, scale, margin) + repulsion
+    return our_loss_1_loss(labels, similarities, scale, margin) + repulsion
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -68,11 +67,7 @@ class OurLoss2(LogitsLoss):
         margin: Float, `d`. Defaults to `0.1`.
         reduction_over_batch: `"sum"` or `"mean"`, of the products over the
             rows. Defaults to `"sum"`, as in the deck.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"our_loss_2"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -92,38 +87,16 @@ class OurLoss2(LogitsLoss):
     takes = "similarities"
 
     def __init__(
-        self,
-        scale=32.0,
-        margin=0.1,
-        reduction_over_batch="sum",
-        reduction="sum_over_batch_size",
-        name="our_loss_2",
-        dtype=None,
+        self, scale=32.0, margin=0.1, reduction_over_batch="sum", **kwargs
     ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
-        if reduction_over_batch not in ("sum", "mean"):
-            raise ValueError(
-                "`reduction_over_batch` must be 'sum' or 'mean'. Received: "
-                f"reduction_over_batch={reduction_over_batch!r}"
-            )
+        super().__init__(**kwargs)
         self.scale = positive_number("scale", scale)
         self.margin = finite_number("margin", margin)
-        self.reduction_over_batch = reduction_over_batch
+        self.reduction_over_batch = one_of(
+            "reduction_over_batch", reduction_over_batch, ("sum", "mean")
+        )
 
     def logits_loss(self, labels, logits):
-        return our_loss_2(
+        return our_loss_2_loss(
             labels, logits, self.scale, self.margin, self.reduction_over_batch
         )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "scale": self.scale,
-                "margin": self.margin,
-                "reduction_over_batch": self.reduction_over_batch,
-            }
-        )
-        return config

@@ -5,8 +5,7 @@ from keras import ops
 
 from keras_dml import distribute
 from keras_dml.checks import finite_number, positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.base import LogitsLoss
 from keras_dml.ops.gradients import custom_gradient
 from keras_dml.ops.reductions import log_one_plus_sum_exp, over_replicas
 
@@ -72,6 +71,29 @@ def attraction_to_proxies(labels, exponents, weights=None):
     return ops.sum(by_row * share) / ops.sum(weights * share)
 
 
+def column_soft_maxima(exponents):
+    """`log(1 + sum_i exp(z_ic))` over the rows of all replicas.
+
+    Args:
+        exponents: Float tensor `(rows, columns)`; `-inf` counts as nothing.
+
+    Returns:
+        Tensor `(columns,)`, and its gradient: a function of the upstream
+        gradient `(columns,)` and of a factor that multiplies it, which
+        returns a tensor `(rows, columns)`.
+    """
+    largest = over_replicas(ops.max, ops.max(exponents, axis=0))
+    largest = ops.maximum(largest, 0.0)
+    exponentials = ops.exp(exponents - largest)
+    total = over_replicas(ops.sum, ops.sum(exponentials, axis=0))
+
+    def gradient(upstream, factor=1.0):
+        upstream = factor * over_replicas(ops.sum, upstream)
+        return exponentials * (upstream / (ops.exp(-largest) + total))
+
+    return largest + ops.log1p(ops.expm1(-largest) + total), gradient
+
+
 def _soft_maxima_and_own(labels, scale, margin):
     """`log(1 + sum_{i: y_i != c} exp(a (s_ic + d)))` of every class `c`, then
     the own similarity of every row.
@@ -91,17 +113,13 @@ def _soft_maxima_and_own(labels, scale, margin):
             places,
             ops.full_like(own, float("-inf")),
         )
-        largest = over_replicas(ops.max, ops.max(exponents, axis=0))
-        largest = ops.maximum(largest, 0.0)
-        exponentials = ops.exp(exponents - largest)
-        total = over_replicas(ops.sum, ops.sum(exponentials, axis=0))
-        soft_maxima = largest + ops.log1p(ops.expm1(-largest) + total)
+        soft_maxima, gradient_of = column_soft_maxima(exponents)
 
         def gradient(upstream):
-            of_maxima = over_replicas(ops.sum, upstream[:classes])
-            factor = scale * of_maxima / (ops.exp(-largest) + total)
             return ops.scatter_update(
-                exponentials * factor, places, upstream[classes:]
+                gradient_of(upstream[:classes], scale),
+                places,
+                upstream[classes:],
             )
 
         return ops.concatenate([soft_maxima, own]), gradient
@@ -127,11 +145,7 @@ class ProxyAnchor(LogitsLoss):
     Args:
         scale: Positive float, `a`. Defaults to `32.0`.
         margin: Float, `d`. Defaults to `0.1`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"proxy_anchor"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If `scale` is not positive or `margin` not finite.
@@ -151,24 +165,10 @@ class ProxyAnchor(LogitsLoss):
 
     takes = "similarities"
 
-    def __init__(
-        self,
-        scale=32.0,
-        margin=0.1,
-        reduction="sum_over_batch_size",
-        name="proxy_anchor",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, scale=32.0, margin=0.1, **kwargs):
+        super().__init__(**kwargs)
         self.scale = positive_number("scale", scale)
         self.margin = finite_number("margin", margin)
 
     def logits_loss(self, labels, logits):
         return proxy_anchor_loss(labels, logits, self.scale, self.margin)
-
-    def get_config(self):
-        config = super().get_config()
-        config.update({"scale": self.scale, "margin": self.margin})
-        return config

@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
-from keras_dml.losses.proxy_anchor import attraction_to_proxies
+from keras_dml.losses.base import LogitsLoss
+from keras_dml.losses.proxy_anchor import (
+    attraction_to_proxies,
+    column_soft_maxima,
+)
 from keras_dml.ops.gradients import custom_gradient
-from keras_dml.ops.reductions import over_replicas
 from keras_dml.ops.sample_aware import split_exponents
 
 
@@ -51,17 +52,11 @@ def _soft_maxima_and_own(columns, num_classes):
 
     @custom_gradient
     def both(columns):
-        largest = over_replicas(ops.max, ops.max(columns, axis=0))
-        largest = ops.maximum(largest, 0.0)
-        exponentials = ops.exp(columns - largest)
-        total = over_replicas(ops.sum, ops.sum(exponentials, axis=0))
-        soft_maxima = largest + ops.log1p(ops.expm1(-largest) + total)
+        soft_maxima, gradient_of = column_soft_maxima(columns)
 
         def gradient(upstream):
-            upstream, to_own = upstream[:width], upstream[width:]
-            upstream = over_replicas(ops.sum, upstream)
-            shares = upstream / (ops.exp(-largest) + total)
-            return ops.scatter_update(exponentials * shares, own, to_own)
+            by_column = gradient_of(upstream[:width])
+            return ops.scatter_update(by_column, own, upstream[width:])
 
         return ops.concatenate([soft_maxima, columns[:, num_classes]]), gradient
 
@@ -86,11 +81,7 @@ class ProxyISA(LogitsLoss):
     `SampleAwareProxies`, which makes the weighted exponents.
 
     Args:
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"proxy_isa"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If `y_pred` is not the output of `SampleAwareProxies`.
@@ -110,14 +101,8 @@ class ProxyISA(LogitsLoss):
     """
 
     takes = "weighted_similarities"
-    takes_centres = True
-
-    def __init__(
-        self, reduction="sum_over_batch_size", name="proxy_isa", dtype=None
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    takes_centers = True
+    column_per_class = False
 
     def logits_loss(self, labels, logits):
         return proxy_isa_loss(labels, logits)

@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.base import LogitsLoss
 
 
 def proxynca_loss(labels, logits):
@@ -55,11 +54,7 @@ class ProxyNCA(LogitsLoss):
     down to `log(classes - 1) - 4 / T` on unit vectors.
 
     Args:
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"proxynca"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Example:
 
@@ -75,13 +70,6 @@ class ProxyNCA(LogitsLoss):
         Proxies", 2017; Teh, DeVries and Taylor, "ProxyNCA++", 2020,
         equation 3.
     """
-
-    def __init__(
-        self, reduction="sum_over_batch_size", name="proxynca", dtype=None
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
 
     def logits_loss(self, labels, logits):
         return proxynca_loss(labels, logits)

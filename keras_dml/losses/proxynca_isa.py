@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.base import LogitsLoss
 from keras_dml.ops.sample_aware import split_exponents
 
 
@@ -59,11 +58,7 @@ class ProxyNCAISA(LogitsLoss):
     which has no weights there.
 
     Args:
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"proxynca_isa"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If `y_pred` is not the output of `SampleAwareProxies`.
@@ -83,14 +78,8 @@ class ProxyNCAISA(LogitsLoss):
     """
 
     takes = "weighted_similarities"
-    takes_centres = True
-
-    def __init__(
-        self, reduction="sum_over_batch_size", name="proxynca_isa", dtype=None
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    takes_centers = True
+    column_per_class = False
 
     def logits_loss(self, labels, logits):
         return proxynca_isa_loss(labels, logits)

@@ -2,9 +2,28 @@
 
 import keras
 
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.base import LogitsLoss
 from keras_dml.losses.softmax import softmax_loss
+
+
+def proxynca_pp_loss(labels, logits):
+    """`d_y / T + log sum_c exp(-d_c / T)` for every row.
+
+    Args:
+        labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
+        logits: Float tensor `(batch, classes)`, minus the squared distances
+            `d` of unit vectors, divided by the temperature `T`.
+
+    Returns:
+        Tensor `(batch,)` of the dtype of `logits`, never negative.
+
+    Example:
+
+    >>> distances = np.array([[0.0, 2.0]])
+    >>> float(proxynca_pp_loss(np.array([0]), -distances)[0])
+    0.1269280110429725
+    """
+    return softmax_loss(labels, logits)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -19,11 +38,7 @@ class ProxyNCAPlusPlus(LogitsLoss):
     `T / 2`.
 
     Args:
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"proxynca_pp"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Example:
 
@@ -38,15 +53,5 @@ class ProxyNCAPlusPlus(LogitsLoss):
         Teh, DeVries and Taylor, "ProxyNCA++", 2020, equations 4 and 5.
     """
 
-    def __init__(
-        self,
-        reduction="sum_over_batch_size",
-        name="proxynca_pp",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
-
     def logits_loss(self, labels, logits):
-        return softmax_loss(labels, logits)
+        return proxynca_pp_loss(labels, logits)

@@ -1,64 +1,16 @@
-"""Losses by name."""
+"""Losses by name: what the files of this folder hold."""
 
 import importlib
 import inspect
+import pkgutil
+from typing import Any
 
 import keras
 
 from keras_dml import former
 from keras_dml.errors import UsageError
-from keras_dml.losses.arcface import ArcFace
-from keras_dml.losses.circle import Circle
-from keras_dml.losses.contrastive import Contrastive
-from keras_dml.losses.cosface import CosFace
-from keras_dml.losses.lifted import LiftedStructure
-from keras_dml.losses.margin import Margin
-from keras_dml.losses.multi_similarity import MultiSimilarity
-from keras_dml.losses.n_pair import NPair
-from keras_dml.losses.nca import NCA
-from keras_dml.losses.norm_softmax import NormalizedSoftmax
-from keras_dml.losses.nt_xent import NTXent
-from keras_dml.losses.our_loss_1 import OurLoss1
-from keras_dml.losses.our_loss_2 import OurLoss2
-from keras_dml.losses.proxy_anchor import ProxyAnchor
-from keras_dml.losses.proxy_isa import ProxyISA
-from keras_dml.losses.proxynca import ProxyNCA
-from keras_dml.losses.proxynca_isa import ProxyNCAISA
-from keras_dml.losses.proxynca_pp import ProxyNCAPlusPlus
-from keras_dml.losses.smooth_ap import SmoothAP
-from keras_dml.losses.soft_triple import SoftTriple
-from keras_dml.losses.softmax import Softmax
-from keras_dml.losses.sub_center_arcface import SubCenterArcFace
-from keras_dml.losses.supcon import SupCon
-from keras_dml.losses.triplet import Triplet
+from keras_dml.losses.base import Loss, arguments_of
 from keras_dml.naming import nearest
-
-LOSSES: dict[str, type[keras.losses.Loss]] = {
-    "arcface": ArcFace,
-    "circle": Circle,
-    "contrastive": Contrastive,
-    "cosface": CosFace,
-    "lifted": LiftedStructure,
-    "margin": Margin,
-    "multi_similarity": MultiSimilarity,
-    "n_pair": NPair,
-    "nca": NCA,
-    "norm_softmax": NormalizedSoftmax,
-    "nt_xent": NTXent,
-    "our_loss_1": OurLoss1,
-    "our_loss_2": OurLoss2,
-    "proxy_anchor": ProxyAnchor,
-    "proxy_isa": ProxyISA,
-    "proxynca": ProxyNCA,
-    "proxynca_isa": ProxyNCAISA,
-    "proxynca_pp": ProxyNCAPlusPlus,
-    "smooth_ap": SmoothAP,
-    "soft_triple": SoftTriple,
-    "softmax": Softmax,
-    "sub_center_arcface": SubCenterArcFace,
-    "supcon": SupCon,
-    "triplet": Triplet,
-}
 
 # What a loss may take as `y_pred`, the attribute `takes` of its class.
 INPUTS = {
@@ -71,14 +23,38 @@ INPUTS = {
 }
 
 
-def get(name: str, **arguments) -> keras.losses.Loss:
-    """Makes a loss by its name.
+def _read_folder() -> tuple[dict[str, type[Loss]], dict[str, Any]]:
+    """The loss of each file by the file's name; all classes and functions."""
+    found, public = {}, {}
+    folder = importlib.import_module(__package__).__path__
+    for _, key, _ in pkgutil.iter_modules(folder):
+        module = importlib.import_module(f"{__package__}.{key}")
+        for name, value in vars(module).items():
+            if getattr(value, "__module__", None) != module.__name__:
+                continue
+            if inspect.isclass(value) and issubclass(value, Loss):
+                public[name] = value
+                if value.takes and not inspect.isabstract(value):
+                    found[key] = value
+            elif name.endswith("_loss"):
+                public[name] = value
+    return found, public
+
+
+# Classes by key; and what `keras_dml.losses` exposes, by its name in Python.
+LOSSES, PUBLIC = _read_folder()
+
+
+def get(identifier, **arguments) -> keras.losses.Loss:
+    """Returns a loss, made from whatever names it.
 
     Args:
-        name: The snake_case name of a loss class, a key of `LOSSES`, or the
-            path of any other subclass of `keras.losses.Loss`, such as
-            `"keras.losses.Circle"` or `"my_package.losses.MyLoss"`.
-        **arguments: Arguments of the loss.
+        identifier: The key of a loss, such as `"arcface"`; its class name,
+            such as `"ArcFace"`; the path of any other subclass of
+            `keras.losses.Loss`, such as `"keras.losses.Circle"`; a class; a
+            config, as `serialize` returns it; or a loss, which is returned
+            as it is.
+        **arguments: Arguments of the loss, for a name or a class.
 
     Returns:
         The loss.
@@ -88,20 +64,60 @@ def get(name: str, **arguments) -> keras.losses.Loss:
 
     Example:
 
-    >>> get("proxynca").name
-    'proxynca'
+    >>> get("arcface", margin=0.3).margin
+    0.3
     """
-    loss = _class_of(name)
-    known = list(inspect.signature(loss).parameters)
-    for argument in arguments:
+    if isinstance(identifier, (dict, keras.losses.Loss)):
+        if arguments:
+            raise UsageError(
+                "`identifier` must be a name or a class where arguments of "
+                f"the loss follow. Received: identifier={identifier!r}, "
+                f"{', '.join(arguments)}"
+            )
+        if isinstance(identifier, dict):
+            return deserialize(identifier)
+        return identifier
+    cls = identifier if inspect.isclass(identifier) else _class_of(identifier)
+    known = arguments_of(cls)
+    for argument, value in arguments.items():
         if argument not in known:
             raise UsageError(
-                f"The loss {name!r} has no argument {argument!r}. Did you "
-                f"mean {nearest(argument, known)}? It takes: "
-                f"{', '.join(known)}. Received: {argument}="
-                f"{arguments[argument]!r}"
+                f"The loss {identifier!r} has no argument {argument!r}. Did "
+                f"you mean {nearest(argument, known)}? It takes: "
+                f"{', '.join(known)}. Received: {argument}={value!r}"
             )
-    return loss(**arguments)
+    return cls(**arguments)
+
+
+def serialize(loss: keras.losses.Loss) -> dict[str, Any]:
+    """Returns the class and the config of a loss, as JSON takes them.
+
+    Example:
+
+    >>> serialize(get("n_pair"))["config"]["l2"]
+    0.02
+    """
+    return keras.losses.serialize(loss)
+
+
+def deserialize(config: dict[str, Any]) -> keras.losses.Loss:
+    """Returns the loss of a config.
+
+    Args:
+        config: What `serialize` returns; or `class_name` and `config` alone,
+            the name as for `get`.
+
+    Raises:
+        UsageError: If the name or an argument is unknown.
+
+    Example:
+
+    >>> deserialize({"class_name": "Margin", "config": {"nu": 0.1}}).nu
+    0.1
+    """
+    if "registered_name" in config:
+        return keras.losses.deserialize(config)
+    return get(config["class_name"], **config.get("config", {}))
 
 
 def input_of(name: str, takes: str | None = None) -> str:
@@ -141,9 +157,11 @@ def input_of(name: str, takes: str | None = None) -> str:
 
 
 def _class_of(name: str) -> type[keras.losses.Loss]:
-    name = former.LOSSES.get(name, name)
-    if name in LOSSES:
-        return LOSSES[name]
+    key = former.LOSSES.get(name, name)
+    if key in LOSSES:
+        return LOSSES[key]
+    if inspect.isclass(PUBLIC.get(name)):
+        return PUBLIC[name]
     module, dot, attribute = name.rpartition(".")
     if not dot:
         raise UsageError(

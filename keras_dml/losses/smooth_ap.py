@@ -4,9 +4,8 @@ import keras
 from keras import ops
 
 from keras_dml.checks import positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import pair_similarities
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import Pairs, pair_similarities
 from keras_dml.ops.reductions import batch_mean, count
 
 
@@ -98,13 +97,8 @@ class SmoothAP(PairLoss):
 
     Args:
         temperature: Positive float, `T`. Defaults to `0.01`.
-        normalize: Boolean, whether to divide embeddings by their length.
-            Defaults to `True`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"smooth_ap"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `temperature` is not positive.
@@ -120,34 +114,12 @@ class SmoothAP(PairLoss):
         Retrieval", 2020, equation 7.
     """
 
-    def __init__(
-        self,
-        temperature=0.01,
-        normalize=True,
-        reduction="sum_over_batch_size",
-        name="smooth_ap",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, temperature=0.01, **kwargs):
+        super().__init__(**kwargs)
         self.temperature = positive_number("temperature", temperature)
-        self.normalize = normalize
 
-    def pair_loss(self, pairs):
+    def pair_loss(self, pairs: Pairs):
         values = smooth_ap_loss(
-            pair_similarities(pairs),
-            pairs.positive,
-            pairs.negative,
-            self.temperature,
+            pair_similarities(pairs), *pairs.masks, temperature=self.temperature
         )
-        return batch_mean(
-            values, ops.cast(ops.any(pairs.positive, axis=1), values.dtype)
-        )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {"temperature": self.temperature, "normalize": self.normalize}
-        )
-        return config
+        return batch_mean(values, ops.any(pairs.positive, axis=1))

@@ -4,9 +4,8 @@ import keras
 from keras import ops
 
 from keras_dml.checks import finite_number, positive_number
-from keras_dml.losses.checks import full_precision
+from keras_dml.losses.base import LogitsLoss
 from keras_dml.losses.cosface import cosface_loss
-from keras_dml.losses.logits_loss import LogitsLoss
 from keras_dml.ops.gradients import custom_gradient
 
 
@@ -86,11 +85,7 @@ class SoftTriple(LogitsLoss):
         gamma: Positive float, by which the cosines of the centres are
             multiplied before their softmax. The paper's and the authors' code
             divide by its inverse, 0.1. Defaults to `10.0`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"soft_triple"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If `scale` or `gamma` is not positive, or `margin` not
@@ -112,20 +107,10 @@ class SoftTriple(LogitsLoss):
     """
 
     takes = "similarities"
-    takes_centres = True
+    takes_centers = True
 
-    def __init__(
-        self,
-        margin=0.01,
-        scale=20.0,
-        gamma=10.0,
-        reduction="sum_over_batch_size",
-        name="soft_triple",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, margin=0.01, scale=20.0, gamma=10.0, **kwargs):
+        super().__init__(**kwargs)
         self.margin = finite_number("margin", margin)
         self.scale = positive_number("scale", scale)
         self.gamma = positive_number("gamma", gamma)
@@ -134,10 +119,3 @@ class SoftTriple(LogitsLoss):
         return soft_triple_loss(
             labels, logits, self.margin, self.scale, self.gamma
         )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {"margin": self.margin, "scale": self.scale, "gamma": self.gamma}
-        )
-        return config

@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.base import LogitsLoss
 from keras_dml.ops.gradients import custom_gradient
 from keras_dml.ops.reductions import row_sums
 
@@ -83,11 +82,7 @@ class Softmax(LogitsLoss):
     `Dense` layer, or of `Proxies(metric="dot", unit_proxies=False)`.
 
     Args:
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"softmax"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Example:
 
@@ -99,13 +94,6 @@ class Softmax(LogitsLoss):
         Zhang et al., "Heated-Up Softmax Embedding", 2018, equation 2 with
         alpha = 1.
     """
-
-    def __init__(
-        self, reduction="sum_over_batch_size", name="softmax", dtype=None
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
 
     def logits_loss(self, labels, logits):
         return softmax_loss(labels, logits)

@@ -6,8 +6,7 @@ from keras import ops
 from keras_dml.checks import positive_number
 from keras_dml.former import formerly
 from keras_dml.losses.arcface import angle, arcface_loss
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.logits_loss import LogitsLoss
+from keras_dml.losses.base import LogitsLoss
 
 
 def sub_center_arcface_loss(labels, similarities, margin=0.5, scale=64.0):
@@ -49,11 +48,7 @@ class SubCenterArcFace(LogitsLoss):
     Args:
         margin: Float, in radians, from 0 to below pi. Defaults to `0.5`.
         scale: Positive float. Defaults to `64.0`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"sub_center_arcface"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If `margin` is no angle below pi or `scale` not positive.
@@ -72,26 +67,12 @@ class SubCenterArcFace(LogitsLoss):
     """
 
     takes = "similarities"
-    takes_centres = True
+    takes_centers = True
 
-    def __init__(
-        self,
-        margin=0.5,
-        scale=64.0,
-        reduction="sum_over_batch_size",
-        name="sub_center_arcface",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, margin=0.5, scale=64.0, **kwargs):
+        super().__init__(**kwargs)
         self.margin = angle("margin", margin)
         self.scale = positive_number("scale", scale)
 
     def logits_loss(self, labels, logits):
         return sub_center_arcface_loss(labels, logits, self.margin, self.scale)
-
-    def get_config(self):
-        config = super().get_config()
-        config.update({"margin": self.margin, "scale": self.scale})
-        return config

@@ -4,10 +4,9 @@ import keras
 from keras import ops
 
 from keras_dml.checks import positive_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.pairs import pair_similarities
-from keras_dml.ops.reductions import batch_mean, count, log_sum_exp, masked_sum
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import Pairs, pair_similarities
+from keras_dml.ops.reductions import batch_mean, log_sum_exp, masked_mean
 
 
 def supcon_loss(logits, positive, negative):
@@ -30,12 +29,9 @@ def supcon_loss(logits, positive, negative):
     >>> float(supcon_loss(logits, positive, negative)[0])  # log(4)
     1.3862943611198906
     """
-    number = count(positive, logits.dtype)
-    own = masked_sum(logits, positive) / ops.maximum(
-        number, ops.ones_like(number)
-    )
-    values = log_sum_exp(logits, ops.logical_or(positive, negative)) - own
-    return ops.where(number > 0, values, ops.zeros_like(values))
+    everyone = log_sum_exp(logits, ops.logical_or(positive, negative))
+    values = everyone - masked_mean(logits, positive)
+    return ops.where(ops.any(positive, axis=1), values, 0.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -54,13 +50,8 @@ class SupCon(PairLoss):
 
     Args:
         temperature: Positive float, `T`. Defaults to `0.1`.
-        normalize: Boolean, whether to divide embeddings by their length.
-            Defaults to `True`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"supcon"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `temperature` is not positive.
@@ -75,30 +66,11 @@ class SupCon(PairLoss):
         Khosla et al., "Supervised Contrastive Learning", 2020, equation 2.
     """
 
-    def __init__(
-        self,
-        temperature=0.1,
-        normalize=True,
-        reduction="sum_over_batch_size",
-        name="supcon",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, temperature=0.1, **kwargs):
+        super().__init__(**kwargs)
         self.temperature = positive_number("temperature", temperature)
-        self.normalize = normalize
 
-    def pair_loss(self, pairs):
+    def pair_loss(self, pairs: Pairs):
         logits = pair_similarities(pairs) / self.temperature
-        values = supcon_loss(logits, pairs.positive, pairs.negative)
-        return batch_mean(
-            values, ops.cast(ops.any(pairs.positive, axis=1), values.dtype)
-        )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {"temperature": self.temperature, "normalize": self.normalize}
-        )
-        return config
+        values = supcon_loss(logits, *pairs.masks)
+        return batch_mean(values, ops.any(pairs.positive, axis=1))

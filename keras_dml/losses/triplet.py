@@ -3,11 +3,9 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import finite_number
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.naming import nearest
-from keras_dml.ops.pairs import DISTANCES, pair_distances
+from keras_dml.checks import finite_number, one_of
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances, rows_with_both
 from keras_dml.ops.reductions import batch_mean, masked_max, masked_min
 
 BY_PAIR = ("semi_hard", "facenet", "all_semi_hard")
@@ -65,16 +63,13 @@ def triplet_loss(
 def _one_triplet_per_row(
     distance, positive, negative, margin, mining, average, soft
 ):
-    valid = ops.logical_and(
-        ops.any(positive, axis=1), ops.any(negative, axis=1)
-    )
+    valid = rows_with_both(positive, negative)
     choose = masked_max if mining == "hard" else masked_min
     excess = choose(distance, positive) - masked_min(distance, negative)
-    excess = ops.where(valid, excess, ops.zeros_like(excess))
+    excess = ops.where(valid, excess, 0.0)
     values = ops.softplus(excess) if soft else ops.relu(excess + margin)
-    values = ops.where(valid, values, ops.zeros_like(values))
-    counted = values > 0 if average == "non_zero" else valid
-    return batch_mean(values, ops.cast(counted, values.dtype))
+    values = ops.where(valid, values, 0.0)
+    return batch_mean(values, values > 0 if average == "non_zero" else valid)
 
 
 def _mine(distance, positive, negative, margin, mining):
@@ -165,13 +160,8 @@ class Triplet(PairLoss):
             Defaults to `"non_zero"`.
         soft: Boolean, whether the term is `log(1 + exp(d_ap - d_an))`, for
             `"hard"` and `"easy"` only. Defaults to `False`.
-        normalize: Boolean, whether to divide embeddings by their length.
-            Defaults to `True`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"triplet"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If a name is unknown, `margin` not finite, or `soft` does
@@ -200,17 +190,12 @@ class Triplet(PairLoss):
         distance="cosine",
         average="non_zero",
         soft=False,
-        normalize=True,
-        reduction="sum_over_batch_size",
-        name="triplet",
-        dtype=None,
+        **kwargs,
     ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
-        _check_name("mining", mining, BY_PAIR + BY_ROW)
-        _check_name("distance", distance, DISTANCES)
-        _check_name("average", average, AVERAGES)
+        super().__init__(**kwargs)
+        self.mining = one_of("mining", mining, BY_PAIR + BY_ROW)
+        self.distance = one_of("distance", distance, DISTANCES)
+        self.average = one_of("average", average, AVERAGES)
         if soft and mining not in BY_ROW:
             raise ValueError(
                 "`soft=True` needs `mining` 'hard' or 'easy': the other "
@@ -218,42 +203,14 @@ class Triplet(PairLoss):
                 f"mining={mining!r}"
             )
         self.margin = finite_number("margin", margin)
-        self.mining = mining
-        self.distance = distance
-        self.average = average
         self.soft = soft
-        self.normalize = normalize
 
-    def pair_loss(self, pairs):
+    def pair_loss(self, pairs: Pairs):
         return triplet_loss(
             pair_distances(pairs, self.distance),
-            pairs.positive,
-            pairs.negative,
-            self.margin,
-            self.mining,
-            self.average,
-            self.soft,
-        )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "margin": self.margin,
-                "mining": self.mining,
-                "distance": self.distance,
-                "average": self.average,
-                "soft": self.soft,
-                "normalize": self.normalize,
-            }
-        )
-        return config
-
-
-def _check_name(argument, value, known):
-    if value not in known:
-        raise ValueError(
-            f"`{argument}` must be one of {', '.join(map(repr, known))}. "
-            f"Received: {argument}={value!r}. "
-            f"Did you mean {nearest(str(value), known)}?"
+            *pairs.masks,
+            margin=self.margin,
+            mining=self.mining,
+            average=self.average,
+            soft=self.soft,
         )

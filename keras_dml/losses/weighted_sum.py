@@ -2,11 +2,11 @@
 
 import keras
 
-from keras_dml.losses.checks import check_integer_labels, full_precision
+from keras_dml.losses.base import Loss, has_column_per_class
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
-class WeightedSum(keras.losses.Loss):
+class WeightedSum(Loss):
     """Weighted sum of losses on the same labels and predictions.
 
     `L = sum_i w_i L_i` for every row, before the reduction; the reduction of
@@ -16,11 +16,7 @@ class WeightedSum(keras.losses.Loss):
         losses: List of `keras.losses.Loss` whose `call` gives one number per
             row.
         weights: List of floats, one per loss. Defaults to `None`, all `1.0`.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"weighted_sum"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
         ValueError: If there is no loss, or not one weight for each.
@@ -32,17 +28,8 @@ class WeightedSum(keras.losses.Loss):
     ```
     """
 
-    def __init__(
-        self,
-        losses,
-        weights=None,
-        reduction="sum_over_batch_size",
-        name="weighted_sum",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
+    def __init__(self, losses, weights=None, **kwargs):
+        super().__init__(**kwargs)
         weights = [1.0] * len(losses) if weights is None else list(weights)
         if not losses or len(weights) != len(losses):
             raise ValueError(
@@ -50,32 +37,12 @@ class WeightedSum(keras.losses.Loss):
                 f"for each. Received: {len(losses)} losses and weights="
                 f"{weights}"
             )
-        self.losses = [
-            loss
-            if isinstance(loss, keras.losses.Loss)
-            else keras.losses.deserialize(loss)
-            for loss in losses
-        ]
+        self.losses = [keras.losses.get(loss) for loss in losses]
         self.weights = weights
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        check_integer_labels(y_true, self.name)
-        return super().__call__(y_true, y_pred, sample_weight)
+        self.column_per_class = all(map(has_column_per_class, self.losses))
 
     def call(self, y_true, y_pred):
         return sum(
             weight * loss.call(y_true, y_pred)
             for weight, loss in zip(self.weights, self.losses, strict=True)
         )
-
-    def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "losses": [
-                    keras.losses.serialize(loss) for loss in self.losses
-                ],
-                "weights": self.weights,
-            }
-        )
-        return config

@@ -2,12 +2,11 @@
 
 import keras
 
-from keras_dml.losses.checks import full_precision
-from keras_dml.losses.pair_loss import check_label_dtype
+from keras_dml.losses.base import Loss, PairLoss
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
-class WithMemory(keras.losses.Loss):
+class WithMemory(Loss):
     """A loss on pairs plus the column that `CrossBatchMemory` appends.
 
     `L_i = L(batch)_i + m_i` for every row, before the reduction; the reduction
@@ -16,11 +15,7 @@ class WithMemory(keras.losses.Loss):
     Args:
         loss: A `keras_dml.losses.PairLoss`, for the rows of the batch with
             each other.
-        reduction: See `keras.losses.Loss`. Defaults to
-            `"sum_over_batch_size"`.
-        name: String. Defaults to `"with_memory"`.
-        dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Example:
 
@@ -37,23 +32,12 @@ class WithMemory(keras.losses.Loss):
         algorithm 1.
     """
 
-    def __init__(
-        self,
-        loss,
-        reduction="sum_over_batch_size",
-        name="with_memory",
-        dtype=None,
-    ):
-        super().__init__(
-            name=name, reduction=reduction, dtype=full_precision(dtype)
-        )
-        if not isinstance(loss, keras.losses.Loss):
-            loss = keras.losses.deserialize(loss)
-        self.loss = loss
+    label_dtypes = PairLoss.label_dtypes
+    labels_in_words = PairLoss.labels_in_words
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        check_label_dtype(y_true, self.name)
-        return super().__call__(y_true, y_pred, sample_weight)
+    def __init__(self, loss, **kwargs):
+        super().__init__(**kwargs)
+        self.loss = keras.losses.get(loss)
 
     def call(self, y_true, y_pred):
         if len(y_pred.shape) != 2:
@@ -63,8 +47,3 @@ class WithMemory(keras.losses.Loss):
                 f"y_pred.shape={tuple(y_pred.shape)}"
             )
         return self.loss.call(y_true, y_pred[:, :-1]) + y_pred[:, -1]
-
-    def get_config(self):
-        config = super().get_config()
-        config.update({"loss": keras.losses.serialize(self.loss)})
-        return config

@@ -2,9 +2,11 @@
 
 from keras_dml.ops.gradients import custom_gradient as custom_gradient
 from keras_dml.ops.pairs import Pairs as Pairs
+from keras_dml.ops.pairs import informative_pairs as informative_pairs
 from keras_dml.ops.pairs import pair_distances as pair_distances
 from keras_dml.ops.pairs import pair_masks as pair_masks
 from keras_dml.ops.pairs import pair_similarities as pair_similarities
+from keras_dml.ops.pairs import rows_with_both as rows_with_both
 from keras_dml.ops.reductions import batch_mean as batch_mean
 from keras_dml.ops.reductions import column_sums as column_sums
 from keras_dml.ops.reductions import count as count
@@ -13,6 +15,7 @@ from keras_dml.ops.reductions import (
 )
 from keras_dml.ops.reductions import log_sum_exp as log_sum_exp
 from keras_dml.ops.reductions import masked_max as masked_max
+from keras_dml.ops.reductions import masked_mean as masked_mean
 from keras_dml.ops.reductions import masked_min as masked_min
 from keras_dml.ops.reductions import masked_sum as masked_sum
 from keras_dml.ops.reductions import over_replicas as over_replicas

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from keras_dml.ops.gradients import custom_gradient
-from keras_dml.ops.reductions import rounding
+from keras_dml.ops.reductions import masked_max, masked_min, rounding
 
 DISTANCES = ("cosine", "euclidean", "squared_euclidean")
 
@@ -27,6 +27,11 @@ class Pairs(NamedTuple):
     positive: Any
     negative: Any
     first_row: Any = 0
+
+    @property
+    def masks(self) -> tuple[Any, Any]:
+        """Both masks: positive, negative."""
+        return self.positive, self.negative
 
 
 def pair_similarities(pairs: Pairs):
@@ -67,9 +72,7 @@ def pair_distances(pairs: Pairs, metric: str = "euclidean"):
     )
     squared = lengths - 2.0 * similarity
     # The difference of large numbers leaves noise, whose root is not small.
-    squared = ops.where(
-        squared > rounding(squared) * lengths, squared, ops.zeros_like(squared)
-    )
+    squared = ops.where(squared > rounding(squared) * lengths, squared, 0.0)
     return squared if metric == "squared_euclidean" else _root(squared)
 
 
@@ -97,6 +100,40 @@ def pair_masks(labels, reference_labels, first_row=0):
     positive = ops.logical_and(same, other)
     negative = ops.logical_and(ops.logical_not(same), other)
     return positive, negative
+
+
+def rows_with_both(positive, negative):
+    """Which rows have a positive and a negative: boolean `(rows,)`."""
+    return ops.logical_and(ops.any(positive, axis=1), ops.any(negative, axis=1))
+
+
+def informative_pairs(similarity, positive, negative, margin):
+    """Leaves out the pairs that are easy by more than a margin.
+
+    A negative stays if `s_ij + margin > min_{P_i} s`, a positive if
+    `s_ij - margin < max_{N_i} s`. A row keeps pairs of both kinds or none.
+
+    Args:
+        similarity: Float tensor `(rows, columns)`.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        margin: Float, or `None` to keep all pairs.
+
+    Returns:
+        Two boolean tensors `(rows, columns)`: positive, negative.
+
+    Reference:
+        Wang et al., "Multi-Similarity Loss with General Pair Weighting for
+        Deep Metric Learning", 2019, equations 8 and 9.
+    """
+    if margin is None:
+        return positive, negative
+    hardest_negative = masked_max(similarity, negative)[:, None]
+    hardest_positive = masked_min(similarity, positive)[:, None]
+    return (
+        ops.logical_and(positive, similarity - margin < hardest_negative),
+        ops.logical_and(negative, similarity + margin > hardest_positive),
+    )
 
 
 @custom_gradient

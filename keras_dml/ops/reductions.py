@@ -60,12 +60,12 @@ def log_sum_exp(exponents, mask):
     mask = ops.logical_or(mask, ops.logical_not(any_selected)[:, None])
     nothing = ops.cast(float("-inf"), exponents.dtype)
     result = ops.logsumexp(ops.where(mask, exponents, nothing), axis=1)
-    return ops.where(any_selected, result, ops.zeros_like(result))
+    return ops.where(any_selected, result, 0.0)
 
 
 def masked_sum(x, mask):
     """Sum of the selected entries of each row."""
-    return ops.sum(ops.where(mask, x, ops.zeros_like(x)), axis=1)
+    return ops.sum(ops.where(mask, x, 0.0), axis=1)
 
 
 def masked_max(x, mask):
@@ -78,6 +78,12 @@ def masked_min(x, mask):
     return -masked_max(-x, mask)
 
 
+def masked_mean(x, mask):
+    """Mean of the selected entries of each row; `0` if there is none."""
+    number = ops.maximum(count(mask, x.dtype), 1.0)
+    return masked_sum(x, mask) / number
+
+
 def count(mask, dtype):
     """Number of selected entries in each row, as a float."""
     return ops.sum(ops.cast(mask, dtype), axis=1)
@@ -88,15 +94,17 @@ def batch_mean(totals, counts):
 
     Args:
         totals: Float tensor `(rows,)`.
-        counts: Float tensor `(rows,)`, how many values each total sums up.
+        counts: Tensor `(rows,)`, how many values each total sums up; booleans
+            count as 0 and 1.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry.
     """
     total = ops.sum(distribute.all_gather(totals))
-    number = ops.sum(distribute.all_gather(ops.stop_gradient(counts)))
-    mean = total / ops.maximum(number, ops.ones_like(number))
-    mean = ops.where(number > 0, mean, ops.zeros_like(mean))
+    counts = ops.stop_gradient(ops.cast(counts, totals.dtype))
+    number = ops.sum(distribute.all_gather(counts))
+    mean = total / ops.maximum(number, 1.0)
+    mean = ops.where(number > 0, mean, 0.0)
     return ops.broadcast_to(mean, ops.shape(totals))
 
 

@@ -47,5 +47,5 @@ def test_of_one_class():
 
 
 def test_reduction_over_batch_is_checked():
-    with pytest.raises(ValueError, match="'sum' or 'mean'.*batch='max'"):
+    with pytest.raises(ValueError, match="'sum', 'mean'.*batch='max'"):
         losses.OurLoss2(reduction_over_batch="max")

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_dml import layers, losses
+from keras_dml import layers, losses, regularizers
 from keras_dml.ops import similarities
 from tests.conformance import numerical_gradient, roundtrip
 from tests.losses import naive_proxy_losses as naive
@@ -15,7 +15,7 @@ def value_and_gradient(proxies):
     proxies = tf.convert_to_tensor(proxies)
     with tf.GradientTape() as tape:
         tape.watch(proxies)
-        value = losses.ProxyRepulsion(8.0, 0.2, strength=0.5)(proxies)
+        value = regularizers.ProxyRepulsion(8.0, 0.2, strength=0.5)(proxies)
     return value, tape.gradient(value, proxies)
 
 
@@ -43,7 +43,7 @@ def test_blocks_do_not_matter(entries, jit_compile, monkeypatch):
 
 
 def test_orthogonal_proxies():
-    value = losses.ProxyRepulsion(4.0, 0.1)(np.eye(6))
+    value = regularizers.ProxyRepulsion(4.0, 0.1)(np.eye(6))
     np.testing.assert_allclose(value, np.log1p(5 * np.exp(0.4)))
 
 
@@ -61,21 +61,21 @@ def test_one_class_has_nothing_to_repel():
 
 
 def test_roundtrip_alone_and_in_a_layer():
-    roundtrip(losses.ProxyRepulsion(8.0, 0.2, 0.5))
-    layer = layers.Proxies(3, regularizer=losses.ProxyRepulsion(8.0))
+    roundtrip(regularizers.ProxyRepulsion(8.0, 0.2, 0.5))
+    layer = layers.Proxies(3, regularizer=regularizers.ProxyRepulsion(8.0))
     assert roundtrip(layer).regularizer.scale == 8.0
 
 
 def test_needs_one_proxy_for_each_class():
     with pytest.raises(ValueError, match=r"one for each class.*\(3, 2, 5\)"):
-        losses.ProxyRepulsion()(np.ones((3, 2, 5)))
+        regularizers.ProxyRepulsion()(np.ones((3, 2, 5)))
 
 
 def test_a_model_trains_both_terms_of_our_loss_1():
     """The loss that `fit` reports is that of the deck."""
     x = keras.Input((5,))
     proxies = layers.Proxies(
-        7, regularizer=losses.ProxyRepulsion(8.0, 0.2), name="proxies"
+        7, regularizer=regularizers.ProxyRepulsion(8.0, 0.2), name="proxies"
     )
     model = keras.Model(x, proxies(x))
     model.compile("sgd", losses.OurLoss1(8.0, 0.2))

@@ -1,0 +1,275 @@
+"""What all losses share: their arguments, their input and its checks."""
+
+import abc
+import inspect
+
+import keras
+from keras import ops
+
+from keras_dml import distribute
+from keras_dml.ops.pairs import Pairs, pair_masks
+from keras_dml.ops.similarities import unit_rows
+
+HALF = ("float16", "bfloat16")
+
+
+class Loss(keras.losses.Loss):
+    """Base of all losses here: integer labels, and never half precision.
+
+    A subclass names its own arguments in its constructor, keeps each as an
+    attribute of the same name, and hands on the rest: `get_config` follows.
+
+    Args:
+        reduction: See `keras.losses.Loss`. Defaults to
+            `"sum_over_batch_size"`.
+        name: String. Defaults to `None`, which means the key of the loss in
+            `keras_dml.losses.LOSSES`.
+        dtype: Dtype of the computation, not a half precision. Defaults to
+            `None`, which means `keras.config.floatx()`, also under a policy
+            of mixed precision.
+
+    Call arguments:
+        y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
+            row.
+        y_pred: Float tensor, one row for each label.
+        sample_weight: Float tensor `(batch,)`. Defaults to `None`.
+
+    Raises:
+        ValueError: If `dtype` is a half precision, or labels are not integers.
+
+    Example:
+
+    ```python
+    class Squared(LogitsLoss):
+        def __init__(self, factor=1.0, **kwargs):
+            super().__init__(**kwargs)
+            self.factor = factor
+
+        def logits_loss(self, labels, logits):
+            return self.factor * softmax_loss(labels, logits) ** 2
+    ```
+    """
+
+    # The kind of layer in front of the loss, see `keras_dml.losses.INPUTS`;
+    # `None` for a loss that is made of others.
+    takes: str | None = None
+    # Whether column `c` of `y_pred` belongs to class `c` and nothing else.
+    column_per_class = False
+    label_dtypes: tuple[str, ...] = ("int", "uint")
+    labels_in_words = "integer class labels of shape (batch,)"
+
+    def __init__(self, reduction="sum_over_batch_size", name=None, dtype=None):
+        policy = keras.dtype_policies.get(dtype or keras.config.floatx())
+        if policy.compute_dtype in HALF:
+            raise ValueError(
+                "`dtype` of a loss must not be a half precision: labels would "
+                "be rounded and exponentials overflow. A mixed-precision model "
+                'works with a float32 loss; pass `dtype="float32"` or nothing. '
+                f"Received: dtype={policy.compute_dtype}"
+            )
+        package, _, key = type(self).__module__.rpartition(".")
+        super().__init__(
+            name=name or (key if package == __package__ else None),
+            reduction=reduction,
+            dtype=policy.compute_dtype,
+        )
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        # Keras casts labels to float, which hides what they were. Under a
+        # strategy it builds the model with the mean of the labels over the
+        # replicas, which is a float.
+        if distribute.num_replicas() == 1:
+            dtype = ops.convert_to_tensor(y_true).dtype
+            dtype = keras.backend.standardize_dtype(dtype)
+            if not dtype.startswith(self.label_dtypes):
+                raise ValueError(
+                    f"`y_true` of the loss {self.name!r} must be "
+                    f"{self.labels_in_words}. Received: y_true of dtype "
+                    f"{dtype}. Cast the labels in the input pipeline, for "
+                    'example with `astype("int32")`.'
+                )
+        return super().__call__(y_true, y_pred, sample_weight)
+
+    def get_config(self):
+        return keras.saving.serialize_keras_object(
+            {name: getattr(self, name) for name in arguments_of(type(self))}
+        )
+
+    def _flat_labels(self, y_true, y_pred):
+        """Labels without an axis of one, and the shapes for an error."""
+        received = (
+            f"Received: y_true.shape={tuple(y_true.shape)}, "
+            f"y_pred.shape={tuple(y_pred.shape)}"
+        )
+        if len({y_true.shape[0], y_pred.shape[0]} - {None}) > 1:
+            raise ValueError(
+                f"`y_true` and `y_pred` of the loss {self.name!r} must have "
+                f"the same number of rows. {received}"
+            )
+        if len(y_true.shape) == 2 and y_true.shape[1] == 1:
+            y_true = ops.reshape(y_true, (-1,))
+        return y_true, received
+
+
+def arguments_of(cls: type[keras.losses.Loss]) -> list[str]:
+    """Returns the names that the constructor of a loss takes.
+
+    Where the constructor hands `**kwargs` on, these are also the names of the
+    constructor of its base.
+
+    Example:
+
+    >>> arguments_of(keras_dml.losses.CosFace)
+    ['margin', 'scale', 'reduction', 'name', 'dtype']
+    """
+    names: list[str] = []
+    for base in cls.__mro__:
+        if "__init__" not in vars(base):
+            continue
+        parameters = dict(inspect.signature(vars(base)["__init__"]).parameters)
+        parameters.pop("self")
+        others = parameters.pop("kwargs", None)
+        names += [name for name in parameters if name not in names]
+        if others is None:
+            break
+    return names
+
+
+def has_column_per_class(loss: keras.losses.Loss) -> bool:
+    """Whether `y_pred` has one column for each class, as in Keras' losses."""
+    return getattr(loss, "column_per_class", True)
+
+
+class LogitsLoss(Loss, abc.ABC):
+    """Base of losses on integer labels and one column for each class.
+
+    Subclasses implement `logits_loss`. The result has one entry per row, so
+    that reduction, sample weights and `tf.distribute` treat it rightly, and
+    is computed in float32 under every dtype policy.
+
+    Args:
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
+
+    Call arguments:
+        y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
+            row, from 0 to `classes - 1`. The range is not checked.
+        y_pred: Float tensor `(batch, classes)`, or `(batch, classes, centers)`
+            where the loss says so.
+        sample_weight: Float tensor `(batch,)`. Defaults to `None`.
+
+    Raises:
+        ValueError: If labels are not integers, are one-hot, or do not fit the
+            logits.
+    """
+
+    takes: str | None = "logits"
+    column_per_class = True
+    # Whether `y_pred` may be `(batch, classes, centers)`.
+    takes_centers = False
+
+    @abc.abstractmethod
+    def logits_loss(self, labels, logits):
+        """Returns one loss per row of `logits`; `labels` is int32."""
+
+    def call(self, y_true, y_pred):
+        labels, received = self._flat_labels(y_true, y_pred)
+        rank = len(y_pred.shape)
+        if rank != 2 and not (self.takes_centers and rank == 3):
+            raise ValueError(
+                f"`y_pred` of the loss {self.name!r} must be logits of shape "
+                f"(batch, classes). {received}. Several centers per class need "
+                "a loss that reduces them."
+            )
+        if len(labels.shape) != 1:
+            raise ValueError(
+                f"`y_true` of the loss {self.name!r} must be integer class "
+                f"labels of shape (batch,), not one-hot rows. {received}. Take "
+                "the `argmax` of one-hot labels."
+            )
+        return self.logits_loss(ops.cast(labels, "int32"), y_pred)
+
+
+class PairLoss(Loss, abc.ABC):
+    """Base of losses that compare the embeddings of a batch with each other.
+
+    Subclasses implement `pair_loss`. Under `tf.distribute` every replica
+    compares its own rows with the rows of all replicas, so that the result
+    does not depend on their number. The result has one entry per row and is
+    computed in float32 under every dtype policy.
+
+    The loss normalizes the embeddings, and the model needs no layer for that:
+    training taps the layer "head", whose output is not normalized. Unit
+    embeddings stay what they are.
+
+    Args:
+        normalize: Boolean, whether to divide embeddings by their length.
+            Defaults to `True`.
+        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
+
+    Call arguments:
+        y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
+            row; or a boolean or integer matrix `(batch, batch)` that is
+            nonzero where two rows belong together, for rows of several labels
+            or of none. Its diagonal is not read. Under several replicas Keras
+            takes integers only.
+        y_pred: Float tensor `(batch, dim)`, the embeddings.
+        sample_weight: Float tensor `(batch,)`. Defaults to `None`.
+
+    Raises:
+        ValueError: If labels are floats, are one-hot, or do not fit the
+            embeddings.
+    """
+
+    takes = "embeddings"
+    label_dtypes = ("int", "uint", "bool")
+    labels_in_words = (
+        "integer class labels of shape (batch,) or a matrix of pairs "
+        "(batch, batch)"
+    )
+    # Whether the columns must be the rows of the batch, and no memory.
+    within_batch = False
+
+    def __init__(self, normalize=True, **kwargs):
+        super().__init__(**kwargs)
+        self.normalize = normalize
+
+    @abc.abstractmethod
+    def pair_loss(self, pairs: Pairs):
+        """Returns one loss per row of `pairs.embeddings`."""
+
+    def call(self, y_true, y_pred):
+        return self.pair_loss(self.batch_pairs(y_true, y_pred))
+
+    def batch_pairs(self, y_true, y_pred) -> Pairs:
+        """Returns the pairs of this replica's rows with those of all replicas.
+
+        Args:
+            y_true: Integer tensor `(rows,)`, or a matrix `(rows, columns)`.
+            y_pred: Float tensor `(rows, dim)`, the embeddings.
+        """
+        labels, received = self._flat_labels(y_true, y_pred)
+        if len(y_pred.shape) != 2:
+            raise ValueError(
+                f"`y_pred` of the loss {self.name!r} must be embeddings of "
+                f"shape (batch, dim). {received}"
+            )
+        if len(labels.shape) not in (1, 2):
+            raise ValueError(
+                f"`y_true` of the loss {self.name!r} must be "
+                f"{self.labels_in_words}. {received}"
+            )
+        rows = labels.shape[0] or y_pred.shape[0]
+        columns = labels.shape[1] if len(labels.shape) == 2 else None
+        if rows and columns not in (None, rows * distribute.num_replicas()):
+            raise ValueError(
+                f"`y_true` of the loss {self.name!r} must be "
+                f"{self.labels_in_words}, not one-hot rows. {received}. Take "
+                "the `argmax` of one-hot labels; for rows of several labels "
+                "pass the matrix of the pairs that share one."
+            )
+        embeddings = unit_rows(y_pred) if self.normalize else y_pred
+        first_row = distribute.replica_index() * ops.shape(embeddings)[0]
+        references = distribute.all_gather(embeddings)
+        classes = distribute.all_gather(labels)
+        positive, negative = pair_masks(labels, classes, first_row)
+        return Pairs(embeddings, references, positive, negative, first_row)
