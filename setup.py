@@ -33,6 +33,7 @@ setup(
     },
     package_data={
         "keras_dml.configs": [
+            "backbones.yaml",
             "recipes/*.yaml",
             "datasets/*.yaml",
             "plans/*.yaml",

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from keras_dml.config.packaged import packaged_names, read_packaged
 from keras_dml.config.plan_sections import PlanConfig
-from keras_dml.config.resolve import explain
-from keras_dml.config.yaml_files import dump_yaml, read_yaml
+from keras_dml.config.validation import validated
+from keras_dml.config.yaml_files import (
+    dump_yaml,
+    packaged_names,
+    read_packaged,
+    read_yaml,
+)
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 
@@ -55,10 +57,7 @@ def parse_plan(values: dict[str, Any]) -> PlanConfig:
     Raises:
         UsageError: Naming all mistakes.
     """
-    try:
-        return PlanConfig.model_validate(values)
-    except ValidationError as error:
-        raise UsageError("\n".join(explain(error, PlanConfig))) from error
+    return validated(PlanConfig, values)
 
 
 def dump_plan(plan: PlanConfig) -> str:

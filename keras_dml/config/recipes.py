@@ -1,66 +1,102 @@
-"""Recipes: all that defines a training run but the data.
+"""Recipes: everything that defines a training run except the data.
 
-A recipe file has these parts; each but `paper` is a partial configuration:
+A recipe is a YAML file. `about`, `paper` and `expected` say what it is, where
+it comes from and what was reported there; `backbone` is the network of the
+paper. Each other part is a partial configuration:
 
-- `paper`, `expected`: where it comes from and what was reported there.
-- `common`: what all its sections share.
+- `common`: what all sections share.
 - `default`: settings for data and backbones that no paper used;
-  `pretrained`: what changes there when the backbone starts from weights.
-- `sources`: one section per data set of the paper.
-- `presets`: named changes on top, such as `authors` or `no_max`.
+  `pretrained`: what changes there if the backbone starts from weights.
+- `sources`: one section for each data set of the paper; `published`: what
+  these share.
+- `presets`: named changes, such as `authors` or `no_max`.
+
+A recipe with `base: NAME` says only what differs from that recipe. Files whose
+names start with `_` are there to be built on: they are not listed.
 """
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keras_dml.config.packaged import packaged_names, read_packaged
-from keras_dml.config.yaml_files import read_yaml
+from keras_dml.config.merging import Layer
+from keras_dml.config.yaml_files import (
+    packaged_names,
+    read_packaged,
+    read_yaml,
+)
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 
 # Best on validation classes of Omniglot and Grocery: docs/lab/results.md.
 DEFAULT_RECIPE = "norm_softmax"
 
-_KEYS = {
-    "paper",
-    "expected",
-    "backbone",
+_TEXTS = ("about", "paper", "expected", "backbone")
+_PARTS = (
     "common",
     "default",
     "pretrained",
+    "published",
     "sources",
     "presets",
-}
+)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One recipe file, parsed but not yet resolved for a data set.
+    """A recipe and those it builds on, not yet resolved for a data set.
 
     Attributes:
         name: The recipe's name, or the stem of its file.
-        paper: One line: authors, year, title.
-        expected: One line: the number that the paper reports.
+        about: What it is, in one sentence.
+        paper: Authors, year and title.
+        expected: The number that the paper reports.
         backbone: The network of the paper.
-        common, default, pretrained: Partial configurations.
-        sources, presets: Partial configurations by name.
+        bases: Names of the recipes it builds on, the first one first.
+        sources: Names of the data sets of the paper.
+        presets: Names of its presets.
     """
 
     name: str
+    about: str
     paper: str
     expected: str
     backbone: str
-    common: dict[str, Any]
-    default: dict[str, Any]
-    pretrained: dict[str, Any]
-    sources: dict[str, dict[str, Any]]
-    presets: dict[str, dict[str, Any]]
+    bases: tuple[str, ...]
+    sources: tuple[str, ...]
+    presets: tuple[str, ...]
+    _files: tuple[tuple[str, Mapping[str, Any]], ...]
+
+    def layers(self, part: str, key: str = "") -> list[Layer]:
+        """The partial configurations of a part, those of bases first.
+
+        Args:
+            part: `"common"`, `"default"`, `"pretrained"`, `"published"`,
+                `"sources"` or `"presets"`.
+            key: Name of the data set or preset. Defaults to `""`.
+
+        Example:
+
+        >>> [layer.origin for layer in load_recipe("triplet").layers("default")]
+        ['_base: default', '_pairs: default', 'triplet: default']
+        """
+        origin = f"{part}.{key}" if key else part
+        found = []
+        for name, content in self._files:
+            values = content.get(part) or {}
+            values = values.get(key) if key else values
+            if values:
+                found.append(Layer(f"{name}: {origin}", values))
+        return found
 
 
 def recipe_names() -> list[str]:
     """Names of the recipes that come with the package, sorted."""
-    return packaged_names("recipes")
+    return [
+        name for name in packaged_names("recipes") if not name.startswith("_")
+    ]
 
 
 def load_recipe(name: str) -> Recipe:
@@ -71,39 +107,75 @@ def load_recipe(name: str) -> Recipe:
             ends in `.yaml`.
 
     Raises:
-        UsageError: If there is no such recipe, or its file has an unknown key.
+        UsageError: If the recipe or one it builds on does not exist, or a
+            file has an unknown key.
+
+    Example:
+
+    >>> load_recipe("hbn").bases
+    ('_base', '_heated_up', 'bn')
     """
-    if name.endswith((".yaml", ".yml")):
-        path = Path(name)
-        if not path.is_file():
-            raise UsageError(f"There is no recipe file {name}.")
-    else:
-        names = recipe_names()
-        if name not in names:
-            raise UsageError(
-                f"`recipe` must be a known name or a YAML file. Received: "
-                f"{name!r}. Nearest: {nearest(name, names)}. "
-                "`keras-dml recipes` lists them all."
-            )
-        return _parse(name, read_packaged("recipes", name))
-    return _parse(path.stem, read_yaml(path))
-
-
-def _parse(name: str, content: dict[str, Any]) -> Recipe:
-    for key in content:
-        if key not in _KEYS:
-            raise UsageError(
-                f"Recipe `{name}`: unknown key `{key}`. Nearest: "
-                f"{nearest(key, sorted(_KEYS))}."
-            )
+    files = []
+    wanted, beside = name, Path()
+    while wanted:
+        if wanted in [known for known, _ in files]:
+            raise UsageError(f"Recipe `{name}` builds on itself: `{wanted}`.")
+        content, beside = _read(wanted, beside, of=name if files else "")
+        files.append((wanted, content))
+        wanted = content.get("base", "")
+    files.reverse()
+    texts = {
+        key: next((c[key] for _, c in reversed(files) if c.get(key)), "")
+        for key in _TEXTS
+    }
     return Recipe(
-        name=name,
-        paper=content.get("paper", ""),
-        expected=content.get("expected", ""),
-        backbone=content.get("backbone", ""),
-        common=content.get("common") or {},
-        default=content.get("default") or {},
-        pretrained=content.get("pretrained") or {},
-        sources=content.get("sources") or {},
-        presets=content.get("presets") or {},
+        name=_label(name),
+        **texts,
+        bases=tuple(_label(known) for known, _ in files[:-1]),
+        sources=_keys(files, "sources"),
+        presets=_keys(files, "presets"),
+        _files=tuple((_label(known), content) for known, content in files),
     )
+
+
+def _read(name: str, beside: Path, of: str) -> tuple[dict[str, Any], Path]:
+    """The content of a recipe's file, and the folder that holds it."""
+    if name.endswith((".yaml", ".yml")):
+        path = beside / name
+        if not path.is_file():
+            raise UsageError(f"There is no recipe file {path}.")
+        content = read_yaml(path)
+        beside = path.parent
+    else:
+        content = _packaged(name, of)
+    for key in content:
+        if key not in (*_TEXTS, *_PARTS, "base"):
+            raise UsageError(
+                f"Recipe `{_label(name)}`: unknown key `{key}`. Nearest: "
+                f"{nearest(key, (*_TEXTS, *_PARTS, 'base'))}."
+            )
+    return content, beside
+
+
+@functools.cache
+def _packaged(name: str, of: str) -> dict[str, Any]:
+    known = packaged_names("recipes") if of else recipe_names()
+    if name not in known:
+        key = f"`base` of the recipe `{of}`" if of else "`recipe`"
+        raise UsageError(
+            f"{key} must be a known name or a YAML file. Received: "
+            f"{name!r}. Nearest: {nearest(name, known)}. "
+            "`keras-dml recipes` lists them all."
+        )
+    return read_packaged("recipes", name)
+
+
+def _label(name: str) -> str:
+    return Path(name).stem if name.endswith((".yaml", ".yml")) else name
+
+
+def _keys(
+    files: list[tuple[str, dict[str, Any]]], part: str
+) -> tuple[str, ...]:
+    names = [key for _, content in files for key in content.get(part) or ()]
+    return tuple(dict.fromkeys(names))

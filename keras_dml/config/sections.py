@@ -15,8 +15,6 @@ from pydantic import (
     model_validator,
 )
 
-from keras_dml.config.class_sample import settle_class_sample
-
 Positive = Annotated[float, Field(gt=0)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -207,33 +205,14 @@ class GroupConfig(Section):
 class OptimizerConfig(Section):
     """One optimizer for each of backbone, head and proxies.
 
-    `head` and `proxies` take over what they do not set, or set to `null`,
-    from `backbone`, but for `layer_decay`: they are no blocks.
+    `resolve` and `validate` fill `head` and `proxies` with the values of
+    `backbone` that they do not set, or set to `null`. `layer_decay` stays 1:
+    head and proxies are no blocks of a network.
     """
 
     backbone: GroupConfig = GroupConfig()
     head: GroupConfig = GroupConfig()
     proxies: GroupConfig = GroupConfig()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _inherit_from_backbone(cls, values):
-        if not isinstance(values, dict):
-            return values
-        base = values.get("backbone") or {}
-        if not isinstance(base, dict):
-            return values
-        filled = dict(values)
-        for group in ("head", "proxies"):
-            own = values.get(group) or {}
-            if isinstance(own, dict):
-                given = {
-                    key: value
-                    for key, value in own.items()
-                    if value is not None or key == "clip_value"
-                }
-                filled[group] = {**base, "layer_decay": 1.0, **given}
-        return filled
 
     @model_validator(mode="after")
     def _layer_decay_of_the_backbone(self):
@@ -326,8 +305,3 @@ class RunConfig(Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     stages: Annotated[list[StageConfig], Field(min_length=1)]
     evaluation: EvaluationConfig = EvaluationConfig()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _settle_class_sample(cls, values):
-        return settle_class_sample(values, SamplingConfig().model_dump())

@@ -1,6 +1,7 @@
 """YAML in and out, with floats such as `1e-3` read as numbers."""
 
 import re
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -46,3 +47,24 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def dump_yaml(value: dict[str, Any]) -> str:
     """Writes a mapping as YAML, keys in their own order."""
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+
+
+def packaged_names(kind: str) -> list[str]:
+    """Names of the files of one kind that come with the package, sorted.
+
+    Args:
+        kind: `"recipes"` or `"plans"`.
+    """
+    folder = resources.files("keras_dml.configs") / kind
+    return sorted(
+        Path(item.name).stem
+        for item in folder.iterdir()
+        if item.name.endswith(".yaml")
+    )
+
+
+def read_packaged(kind: str, name: str) -> dict[str, Any]:
+    """The content of one of these files."""
+    folder = resources.files("keras_dml.configs") / kind
+    with resources.as_file(folder / f"{name}.yaml") as path:
+        return read_yaml(path)

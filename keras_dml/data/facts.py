@@ -48,6 +48,8 @@ class DatasetFacts:
         image_size: Integer, the side that suits it.
         channels: 1 or 3.
         flip: Boolean, whether a mirrored image keeps its class.
+        backbone: String, the network where neither recipe nor caller names
+            one.
         tfds_name: String, its tensorflow-datasets builder, or `None`.
         tfds_downloads: Boolean, whether that builder's download works.
         tfds_unused: Tuple of its splits that repeat images of others.
@@ -65,6 +67,7 @@ class DatasetFacts:
     image_size: int
     channels: int
     flip: bool
+    backbone: str
     tfds_name: str | None
     tfds_downloads: bool
     tfds_unused: tuple[str, ...]

@@ -1,158 +1,50 @@
 """The backbones by name, and what each of them expects."""
 
+import importlib
 from functools import partial
 
-import keras
-
+from keras_dml.backbone_facts import BackboneFacts, known_backbones
 from keras_dml.errors import UsageError
 from keras_dml.models.backbone import Backbone
-from keras_dml.models.bn_inception import bn_inception
-from keras_dml.models.googlenet import googlenet
 from keras_dml.models.hub import PREFIX, hub_backbone
-from keras_dml.models.inception_v1 import inception_v1
-from keras_dml.models.resnet50_v1_5 import resnet50_v1_5
-from keras_dml.models.small_cnn import small_cnn
 from keras_dml.naming import nearest
 
 
-def _small_cnn(input_shape, weights=None):
-    del weights
-    return small_cnn(input_shape)
-
-
-def _application(
-    builder, preprocessing, paper, image_size=224, min_image_size=32, **kwargs
-):
-    """A backbone of `keras.applications`, with ImageNet weights."""
+def _backbone(facts: BackboneFacts) -> Backbone:
     return Backbone(
-        builder=partial(builder, include_top=False, **kwargs),
-        preprocessing=preprocessing,
-        image_size=image_size,
-        min_image_size=min_image_size,
-        pretrained="imagenet",
-        rgb=True,
-        paper=paper,
+        builder=partial(_build, facts),
+        preprocessing=facts.preprocessing,
+        image_size=facts.image_size,
+        min_image_size=facts.min_image_size,
+        pretrained=facts.pretrained,
+        rgb=facts.rgb,
+        paper=facts.paper,
+        checkpoint=facts.checkpoint,
     )
 
 
-def _convertible(network, preprocessing, paper, checkpoint):
-    """A backbone built here, whose weights another framework published."""
-    return Backbone(
-        builder=partial(_build_convertible, network, checkpoint),
-        preprocessing=preprocessing,
-        image_size=224,
-        min_image_size=32,
-        pretrained="imagenet",
-        rgb=True,
-        paper=paper,
-        checkpoint=checkpoint,
-    )
-
-
-def _build_convertible(network, checkpoint, input_shape, weights=None):
-    if weights is not None:
-        name = network.__name__
+def _build(facts: BackboneFacts, input_shape, weights=None):
+    if weights is not None and facts.checkpoint:
         raise UsageError(
-            f"The weights of {name!r} are public for another framework only. "
-            f"Get {checkpoint}, convert it with `keras-dml convert-weights`, "
-            f"and pass the result as `weights`."
+            f"The weights of {facts.name!r} are public for another framework "
+            f"only. Get {facts.checkpoint}, run `keras-dml convert-weights "
+            f"FILE --network {facts.name} --output {facts.name}.weights.h5`, "
+            f"and pass that file as `weights`."
         )
-    return network(input_shape)
+    module, _, function = facts.builder.partition(":")
+    builder = getattr(importlib.import_module(module), function)
+    if module == "keras.applications":
+        return builder(
+            include_top=False,
+            input_shape=input_shape,
+            weights=weights,
+            **facts.arguments,
+        )
+    return builder(input_shape, **facts.arguments)
 
 
-# MobileNetV3, EfficientNetV2 and ConvNeXt could preprocess by themselves, in
-# the precision of the backbone; the embedder does it for all, in float32.
 BACKBONES: dict[str, Backbone] = {
-    "small_cnn": Backbone(
-        builder=_small_cnn,
-        preprocessing="unit",
-        image_size=28,
-        min_image_size=8,
-        pretrained="none",
-        rgb=False,
-        paper="a small residual network, for images of 28 to 96 pixels",
-    ),
-    "resnet50": _application(
-        keras.applications.ResNet50, "caffe", "He et al. 2016"
-    ),
-    "resnet101": _application(
-        keras.applications.ResNet101, "caffe", "He et al. 2016"
-    ),
-    "resnet50_v2": _application(
-        keras.applications.ResNet50V2, "tf", "He et al. 2016, identity mappings"
-    ),
-    "densenet121": _application(
-        keras.applications.DenseNet121, "torch", "Huang et al. 2017"
-    ),
-    "inception_v3": _application(
-        keras.applications.InceptionV3,
-        "tf",
-        "Szegedy et al. 2016",
-        image_size=299,
-        min_image_size=75,
-    ),
-    "xception": _application(
-        keras.applications.Xception,
-        "tf",
-        "Chollet 2017",
-        image_size=299,
-        min_image_size=71,
-    ),
-    "mobilenet": _application(
-        keras.applications.MobileNet, "tf", "Howard et al. 2017"
-    ),
-    "mobilenet_v2": _application(
-        keras.applications.MobileNetV2, "tf", "Sandler et al. 2018"
-    ),
-    "mobilenet_v3_small": _application(
-        keras.applications.MobileNetV3Small,
-        "tf",
-        "Howard et al. 2019",
-        include_preprocessing=False,
-    ),
-    "mobilenet_v3_large": _application(
-        keras.applications.MobileNetV3Large,
-        "tf",
-        "Howard et al. 2019",
-        include_preprocessing=False,
-    ),
-    "efficientnet_v2_b0": _application(
-        keras.applications.EfficientNetV2B0,
-        "torch",
-        "Tan and Le 2021",
-        include_preprocessing=False,
-    ),
-    "convnext_tiny": _application(
-        keras.applications.ConvNeXtTiny,
-        "torch",
-        "Liu et al. 2022",
-        include_preprocessing=False,
-    ),
-    "bn_inception": _convertible(
-        bn_inception,
-        "caffe",
-        "Ioffe and Szegedy 2015",
-        "http://data.lip6.fr/cadene/pretrainedmodels/"
-        "bn_inception-52deb4733.pth",
-    ),
-    "googlenet": _convertible(
-        googlenet,
-        "tf",
-        "Szegedy et al. 2015, torchvision",
-        "https://download.pytorch.org/models/googlenet-1378be20.pth",
-    ),
-    "inception_v1": _convertible(
-        inception_v1,
-        "tf",
-        "Szegedy et al. 2015, slim",
-        "http://download.tensorflow.org/models/inception_v1_2016_08_28.tar.gz",
-    ),
-    "resnet50_v1_5": _convertible(
-        resnet50_v1_5,
-        "torch",
-        "He et al. 2016, torchvision",
-        "https://download.pytorch.org/models/resnet50-0676ba61.pth",
-    ),
+    name: _backbone(facts) for name, facts in known_backbones().items()
 }
 
 

@@ -1,0 +1,80 @@
+"""What is known about each backbone, from `configs/backbones.yaml`."""
+
+import dataclasses
+import functools
+import importlib.resources
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+
+@dataclasses.dataclass(frozen=True)
+class BackboneFacts:
+    """A network without its classifier, before anything of it is built.
+
+    Attributes:
+        name: Its name.
+        builder: The function that builds it, as `module:function`.
+        preprocessing: Mode of `ImagePreprocessing` that it expects.
+        paper: Where it was published.
+        image_size: Side in pixels of the images it was designed for. Defaults
+            to `224`.
+        min_image_size: Smallest side in pixels that it accepts. Defaults to
+            `32`.
+        rgb: Whether gray images are repeated to three channels. Defaults to
+            `True`.
+        pretrained: Name of its published weights, or `"none"`. Defaults to
+            `"imagenet"`.
+        checkpoint: Address of published weights that must be converted first,
+            or `""`. Defaults to `""`.
+        arguments: Further arguments of `builder`. Defaults to none.
+    """
+
+    name: str
+    builder: str
+    preprocessing: str
+    paper: str
+    image_size: int = 224
+    min_image_size: int = 32
+    rgb: bool = True
+    pretrained: str = "imagenet"
+    checkpoint: str = ""
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@functools.cache
+def known_backbones() -> dict[str, BackboneFacts]:
+    """The facts of all backbones by name.
+
+    Example:
+
+    >>> list(known_backbones())[:2]
+    ['small_cnn', 'resnet50']
+    """
+    file = importlib.resources.files("keras_dml.configs") / "backbones.yaml"
+    entries = yaml.safe_load(file.read_text("utf-8"))
+    return {
+        name: BackboneFacts(name=name, **entry)
+        for name, entry in entries.items()
+    }
+
+
+def starts_from_weights(backbone: str, weights: str = "auto") -> bool:
+    """Whether a backbone starts from weights or from random numbers.
+
+    Args:
+        backbone: Its name. One that is not in the table, such as
+            `"hub:PRESET"`, has published weights.
+        weights: `"none"`, `"auto"` for the published ones if there are some,
+            or the name or file of others. Defaults to `"auto"`.
+
+    Example:
+
+    >>> starts_from_weights("small_cnn"), starts_from_weights("resnet50")
+    (False, True)
+    """
+    if weights == "auto":
+        facts = known_backbones().get(backbone)
+        return facts is None or facts.pretrained != "none"
+    return weights != "none"

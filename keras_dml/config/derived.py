@@ -1,0 +1,103 @@
+"""What follows from other settings of a configuration."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from keras_dml.config.merging import Layer, Merged
+from keras_dml.config.sections import GroupConfig, SamplingConfig
+
+# The default of `keras.optimizers.AdamW`.
+ADAMW_DECAY = 0.004
+
+
+def complete(merged: Merged) -> Merged:
+    """Adds the layers that follow from what is merged.
+
+    `optimizer.head` and `optimizer.proxies` take over from
+    `optimizer.backbone` what they do not set, or set to `null`. With
+    `model.proxies.sample`, the sample holds at least as many classes as a
+    batch may have, the terms of the loss are `sampled`, and `adam` or `adamw`
+    of the proxies becomes `row_lazy_adam`. Other optimizers stay: plain `sgd`
+    leaves the proxies outside of the sample alone too.
+    """
+    for derive in (_class_sample, _groups):
+        for layer in derive(merged.values):
+            merged.add(layer)
+    return merged
+
+
+def _groups(values: Mapping[str, Any]) -> Iterator[Layer]:
+    """What head and proxies take over: all but `layer_decay`."""
+    backbone = _section(values, "optimizer", "backbone")
+    for group in ("head", "proxies"):
+        own = _section(values, "optimizer", group)
+        # `clip_value: null` is a setting: nothing is clipped.
+        given = {
+            key
+            for key, value in own.items()
+            if value is not None or key == "clip_value"
+        }
+        taken = {
+            key: 1.0 if key == "layer_decay" else value
+            for key, value in backbone.items()
+            if key not in given
+        }
+        for key in {*own} - given - {*taken}:
+            field = GroupConfig.model_fields.get(key)
+            if field is not None:
+                taken[key] = field.get_default(call_default_factory=True)
+        if taken:
+            yield Layer("optimizer.backbone", {"optimizer": {group: taken}})
+
+
+def _class_sample(values: Mapping[str, Any]) -> Iterator[Layer]:
+    proxies = _section(values, "model", "proxies")
+    if proxies.get("sample") is None:
+        return
+    sampling = {
+        **SamplingConfig().model_dump(),
+        **_section(values, "sampling"),
+    }
+    terms = values.get("loss")
+    count = len(terms) if isinstance(terms, list) else 0
+    classes = _classes_of_batch(sampling)
+    yield Layer(
+        "model.proxies.sample",
+        {
+            "model": {"proxies": {"sample_at_least": classes}},
+            "optimizer": {"proxies": _row_lazy(values)},
+            "loss": {place: {"sampled": True} for place in range(count)},
+        },
+    )
+
+
+def _classes_of_batch(sampling: Mapping[str, Any]) -> Any:
+    """The most that a batch may have; `None` where a number is no number."""
+    rows, classes, images = (
+        sampling.get(key) for key in ("batch_size", "classes", "images")
+    )
+    if sampling.get("kind") == "random":
+        return rows
+    if classes is None and isinstance(rows, int) and isinstance(images, int):
+        return -(-rows // max(1, images))
+    return classes
+
+
+def _row_lazy(values: Mapping[str, Any]) -> dict[str, Any]:
+    backbone = _section(values, "optimizer", "backbone")
+    proxies = _section(values, "optimizer", "proxies")
+    name = proxies.get("name") or backbone.get("name") or "adam"
+    if name not in ("adam", "adamw"):
+        return {}
+    decay = proxies.get("weight_decay") or backbone.get("weight_decay")
+    if name == "adamw" and not decay:
+        decay = ADAMW_DECAY
+    changed: dict[str, Any] = {"name": "row_lazy_adam"}
+    return {**changed, "weight_decay": decay} if decay else changed
+
+
+def _section(values: Any, *keys: str) -> Mapping[str, Any]:
+    """The section at a path of keys; empty where there is none."""
+    for key in keys:
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values if isinstance(values, Mapping) else {}

@@ -1,0 +1,285 @@
+"""Merges partial configurations and remembers where each value came from.
+
+A mapping changes the keys it names; anything else replaces what was there.
+The lists `loss`, `stages` and `phases` hold items with names. A list replaces
+such a list; a mapping from names, or positions, changes the items it names:
+
+```yaml
+loss: {proxy_anchor: {margin: 0.2}} # an argument of this term
+stages: {main: {train: {epochs: 20}}} # the phase `train` of the stage `main`
+```
+"""
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keras_dml.config.sections import LossConfig, PhaseConfig, StageConfig
+from keras_dml.config.yaml_files import parse_yaml
+from keras_dml.errors import UsageError
+from keras_dml.naming import nearest
+
+BUILT_IN = "built in"
+
+_TERM = frozenset(LossConfig.model_fields)
+_STAGE = frozenset(StageConfig.model_fields)
+_STAGE_NAME = StageConfig.model_fields["name"].default
+_PHASE_NAME = PhaseConfig.model_fields["name"].default
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A partial configuration and its origin, such as "proxy_anchor: common".
+
+    Attributes:
+        origin: Where the values stand.
+        values: The partial configuration.
+    """
+
+    origin: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A value in the merged tree, with the origin of the layer that set it."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A value that replaces what was there, also where it is a mapping."""
+
+    value: Any
+
+
+class _ByName(dict):
+    """Changes of the items of a list, by name or position.
+
+    Attributes:
+        unnamed: The name of an item that has none.
+        known: Other names that would have been right, for the error.
+    """
+
+    def __init__(self, items, unnamed="", known=()):
+        super().__init__(items)
+        self.unnamed, self.known = unnamed, known
+
+
+class Merged:
+    """Layers merged in order: later ones over earlier ones.
+
+    Args:
+        layers: The first layers.
+
+    Example:
+
+    >>> merged = Merged([Layer("one", {"a": {"b": 1, "c": 2}})])
+    >>> merged.add(Layer("two", {"a": {"b": 3}}))
+    >>> merged.values
+    {'a': {'b': 3, 'c': 2}}
+    >>> merged.origins
+    {'a.b': 'two', 'a.c': 'one'}
+    """
+
+    def __init__(self, layers: Iterable[Layer] = ()) -> None:
+        self._tree: Any = {}
+        for layer in layers:
+            self.add(layer)
+
+    def add(self, layer: Layer) -> None:
+        """Merges one more layer over the others.
+
+        Raises:
+            UsageError: If it names an item that a list does not have, or a
+                section where there is a value.
+        """
+        marked = _marked(layer.values)
+        self._tree = _merge(self._tree, marked, layer.origin, ())
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The plain values."""
+        values: dict[str, Any] = _plain(self._tree)
+        return values
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """The origin of each value by its key, as `flatten` names it."""
+        return {
+            key: leaf.origin if isinstance(leaf, _Leaf) else BUILT_IN
+            for key, leaf in flatten(self._tree).items()
+        }
+
+
+def parse_override(override: str) -> dict[str, Any]:
+    """Reads `key=value`, a dotted key and a YAML value, as a partial mapping.
+
+    Raises:
+        UsageError: If it is no such text.
+    """
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise UsageError(
+            "`overrides` must be `key=value`, such as `model.dim=64`. "
+            f"Received: {override!r}"
+        )
+    value = parse_yaml(text)
+    named = key == "loss" or key.rpartition(".")[2] in ("stages", "phases")
+    part = value if named and isinstance(value, Mapping) else _Whole(value)
+    for name in reversed(key.split(".")):
+        part = {name: part}
+    return part
+
+
+def flatten(values: Any) -> dict[str, Any]:
+    """The values by dotted key, in the spelling that an override takes.
+
+    Example:
+
+    >>> flatten({"stages": [{"name": "main", "phases": [{"epochs": 3}]}]})
+    {'stages.main.name': 'main', 'stages.main.train.epochs': 3}
+    """
+    return {".".join(path): value for path, value in _leaves(values, ())}
+
+
+def _marked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Marks mappings that stand for named lists, and writes out short forms."""
+    marked = dict(values)
+    loss, stages = values.get("loss"), values.get("stages")
+    if isinstance(loss, Mapping):
+        marked["loss"] = _ByName(
+            {str(name): _term(term) for name, term in loss.items()}
+        )
+    if isinstance(stages, Mapping):
+        marked["stages"] = _ByName(
+            {str(name): _stage(stage) for name, stage in stages.items()},
+            _STAGE_NAME,
+        )
+    return marked
+
+
+def _term(term: Any) -> Any:
+    """A term of the loss, with unknown keys as arguments of the loss."""
+    if not isinstance(term, Mapping):
+        return term
+    arguments = {key: term[key] for key in term if key not in _TERM}
+    known = {key: term[key] for key in term if key in _TERM}
+    if arguments:
+        known["arguments"] = {**(term.get("arguments") or {}), **arguments}
+    return known
+
+
+def _stage(stage: Any) -> Any:
+    """A stage, with unknown keys as names of its phases."""
+    if not isinstance(stage, Mapping):
+        return stage
+    phases = {str(key): stage[key] for key in stage if key not in _STAGE}
+    known = {key: stage[key] for key in stage if key in _STAGE}
+    if isinstance(stage.get("phases"), Mapping):
+        phases = {**known.pop("phases"), **phases}
+    if phases:
+        known["phases"] = _ByName(phases, _PHASE_NAME, _STAGE)
+    return known
+
+
+def _merge(below: Any, above: Any, origin: str, path: tuple[str, ...]) -> Any:
+    if isinstance(above, _Whole):
+        return _merge(None, above.value, origin, path)
+    if isinstance(above, _ByName):
+        return _merge_items(below, above, origin, path)
+    if isinstance(above, Mapping):
+        empty = below is None or (isinstance(below, _Leaf) and not below.value)
+        if not empty and not isinstance(below, dict):
+            raise UsageError(f"`{'.'.join(path)}` is a value, not a section.")
+        merged = {} if empty else dict(below)
+        for key, value in above.items():
+            merged[key] = _merge(
+                merged.get(key), value, origin, (*path, str(key))
+            )
+        return merged
+    if _holds_mappings(above):
+        return [_merge(None, item, origin, path) for item in above]
+    return _Leaf(copy.deepcopy(above), origin)
+
+
+def _merge_items(
+    below: Any, above: _ByName, origin: str, path: tuple[str, ...]
+) -> list[Any]:
+    if not isinstance(below, list):
+        return [
+            _merge(None, {"name": name, **item}, origin, path)
+            for name, item in above.items()
+        ]
+    items = list(below)
+    for name, change in above.items():
+        place = _place(items, name, above, path)
+        items[place] = _merge(items[place], change, origin, (*path, name))
+    return items
+
+
+def _place(
+    items: Sequence[Any], name: str, above: _ByName, path: tuple[str, ...]
+) -> int:
+    """The position of the item of that name, or at that position."""
+    names = [_name_of(item) or above.unnamed for item in items]
+    if names.count(name) == 1:
+        return names.index(name)
+    if name.isdigit() and int(name) < len(items):
+        return int(name)
+    known = [*dict.fromkeys(names), *sorted(above.known)]
+    which = "names more than one" if name in names else "names none"
+    raise UsageError(
+        f"`{'.'.join((*path, name))}` {which} of the items: expected a name, "
+        f"{', '.join(map(repr, dict.fromkeys(names)))}, or a position from 0 "
+        f"to {len(items) - 1}. Received: {name!r}. Nearest: "
+        f"{nearest(name, known)}."
+    )
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _plain(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    return copy.deepcopy(node.value)
+
+
+def _leaves(
+    node: Any, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(node, dict) and node:
+        for key, value in node.items():
+            short = (key == "phases" and len(path) == 2) or (
+                key == "arguments" and path[:1] == ("loss",)
+            )
+            clashes = short and isinstance(value, dict) and _TERM & {*value}
+            if not value and short:
+                continue
+            yield from _leaves(
+                value, path if short and not clashes else (*path, key)
+            )
+    elif _holds_mappings(node):
+        unnamed = {1: _STAGE_NAME, 2: _PHASE_NAME}.get(len(path), "")
+        names = [_name_of(item) or unnamed for item in node]
+        for place, (name, item) in enumerate(zip(names, node, strict=True)):
+            unique = names.count(name) == 1
+            yield from _leaves(item, (*path, name if unique else str(place)))
+    else:
+        yield path, node
+
+
+def _name_of(item: Any) -> str:
+    name = item.get("name", "") if isinstance(item, Mapping) else ""
+    return str(name.value if isinstance(name, _Leaf) else name)
+
+
+def _holds_mappings(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(item, Mapping) for item in value)
+    )

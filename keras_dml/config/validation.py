@@ -1,0 +1,70 @@
+"""Validates plain values against sections; mistakes become sentences."""
+
+from collections.abc import Mapping, Sequence
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from keras_dml.errors import UsageError
+from keras_dml.naming import nearest
+
+SectionType = TypeVar("SectionType", bound=BaseModel)
+
+
+def validated(
+    section: type[SectionType], values: Mapping[str, Any]
+) -> SectionType:
+    """Makes a section of plain values.
+
+    Args:
+        section: The class, such as `RunConfig`.
+        values: Its values, with plain values in place of inner sections.
+
+    Raises:
+        UsageError: Naming every mistake in a sentence each.
+    """
+    try:
+        return section.model_validate(values)
+    except ValidationError as error:
+        sentences = [_sentence(item, section) for item in error.errors()]
+        raise UsageError("\n".join(sentences)) from error
+
+
+def _sentence(item: Any, root: type[BaseModel]) -> str:
+    """One mistake that pydantic found, and what would be right."""
+    location = item["loc"]
+    key = ".".join(str(part) for part in location)
+    if item["type"] == "extra_forbidden":
+        known = _fields_at(location[:-1], root)
+        return (
+            f"Unknown configuration key `{key}`. Nearest: "
+            f"{nearest(str(location[-1]), known)}."
+        )
+    message = item["msg"].removeprefix("Value error, ").rstrip(".")
+    if not key:
+        return f"{message[:1].upper()}{message[1:]}."
+    return f"Configuration key `{key}`: {message}. Received: {item['input']!r}"
+
+
+def _fields_at(
+    location: Sequence[int | str], section: type[BaseModel]
+) -> list[str]:
+    """Names of the fields of the section at `location`."""
+    for part in location:
+        if isinstance(part, str) and part in section.model_fields:
+            inner = _section_of(section.model_fields[part].annotation)
+            section = inner or section
+    return list(section.model_fields)
+
+
+def _section_of(annotation: Any) -> type[BaseModel] | None:
+    """The section class inside `X`, `list[X]` or `X | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if get_origin(annotation) in (list, Union, UnionType):
+        for argument in get_args(annotation):
+            found = _section_of(argument)
+            if found:
+                return found
+    return None
