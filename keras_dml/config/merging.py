@@ -65,7 +65,7 @@ class _ByName(dict):
     """
 
     def __init__(self, items, unnamed="", known=()):
-        super().__init__(items)
+        super().__init__({str(name): items[name] for name in items})
         self.unnamed, self.known = unnamed, known
 
 
@@ -128,9 +128,12 @@ def parse_override(override: str) -> dict[str, Any]:
             f"Received: {override!r}"
         )
     value = parse_yaml(text)
-    named = key == "loss" or key.rpartition(".")[2] in ("stages", "phases")
-    part = value if named and isinstance(value, Mapping) else _Whole(value)
-    for name in reversed(key.split(".")):
+    *above, last = key.split(".")
+    named = key == "loss" or last in ("stages", "phases")
+    if not (named and isinstance(value, Mapping)):
+        value = _Whole(value)
+    part = {last: value}
+    for name in reversed(above):
         part = {name: part}
     return part
 
@@ -151,14 +154,11 @@ def _marked(values: Mapping[str, Any]) -> dict[str, Any]:
     marked = dict(values)
     loss, stages = values.get("loss"), values.get("stages")
     if isinstance(loss, Mapping):
-        marked["loss"] = _ByName(
-            {str(name): _term(term) for name, term in loss.items()}
-        )
+        terms = {name: _term(term) for name, term in loss.items()}
+        marked["loss"] = _ByName(terms)
     if isinstance(stages, Mapping):
-        marked["stages"] = _ByName(
-            {str(name): _stage(stage) for name, stage in stages.items()},
-            _STAGE_NAME,
-        )
+        changes = {name: _stage(stage) for name, stage in stages.items()}
+        marked["stages"] = _ByName(changes, _STAGE_NAME)
     return marked
 
 
@@ -177,7 +177,7 @@ def _stage(stage: Any) -> Any:
     """A stage, with unknown keys as names of its phases."""
     if not isinstance(stage, Mapping):
         return stage
-    phases = {str(key): stage[key] for key in stage if key not in _STAGE}
+    phases = {key: stage[key] for key in stage if key not in _STAGE}
     known = {key: stage[key] for key in stage if key in _STAGE}
     if isinstance(stage.get("phases"), Mapping):
         phases = {**known.pop("phases"), **phases}

@@ -115,7 +115,7 @@ def load_recipe(name: str) -> Recipe:
     >>> load_recipe("hbn").bases
     ('_base', '_heated_up', 'bn')
     """
-    files = []
+    files: list[tuple[str, dict[str, Any]]] = []
     wanted, beside = name, Path()
     while wanted:
         if wanted in [known for known, _ in files]:

@@ -1,7 +1,6 @@
 """Every plan that comes with the package: its runs, numbers and ablations."""
 
 import functools
-import importlib
 import re
 from collections import Counter
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keras_dml.comparison.jobs import arms, make_jobs, with_changes
-from keras_dml.config import load_recipe, resolve
+from keras_dml.config import resolve
 from keras_dml.config.plans import dump_plan, load_plan, parse_plan, plan_names
 from keras_dml.config.search_section import RangeConfig
 from keras_dml.data.facts import known_datasets
@@ -121,14 +120,6 @@ SIX = {
     "fast": {"optimizer.proxies.lr"},
     "prob": {"loss.0.name"},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def recipes_are_read_once():
-    module = importlib.import_module("keras_dml.config.resolve")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "load_recipe", functools.cache(load_recipe))
-        yield
 
 
 plan_of = functools.cache(load_plan)

@@ -4,7 +4,6 @@ from keras_dml.config import (
     dump_run_config,
     load_recipe,
     load_run_config,
-    merge,
     recipe_names,
     resolve,
     validate,
@@ -187,14 +186,6 @@ def test_head_and_proxies_inherit_from_backbone():
     assert config.optimizer.proxies.clip_value is None
 
 
-def test_merge_keeps_its_arguments():
-    first, second = {"a": {"b": [1]}}, {"a": {"c": 2}}
-    merged = merge(first, second)
-    merged["a"]["b"].append(3)
-    assert first == {"a": {"b": [1]}}
-    assert merged == {"a": {"b": [1, 3], "c": 2}}
-
-
 @pytest.mark.parametrize(
     ("override", "message"),
     [
@@ -203,8 +194,12 @@ def test_merge_keeps_its_arguments():
         ("stages.0.phases.0.epoch=3", "Nearest: 'epochs'"),
         ("model.dim=many", "`model.dim`: Input should be a valid integer"),
         ("model.dim=0", "greater than or equal to 1. Received: 0"),
-        ("model.dim", "takes `key=value`"),
+        ("model.dim", "must be `key=value`"),
         ("stages.4.name=x", "a position from 0 to 0"),
+        ("stages.mian.classes=all", "Nearest: 'main'"),
+        ("stages.main.clases=all", "Nearest: 'classes'"),
+        ("stages.main.trian.epochs=3", "Nearest: 'train'"),
+        ("loss.norm_softmx.weight=2", "Nearest: 'norm_softmax'"),
         ("model.dim.x=1", "`model.dim` is a value, not a section"),
         ("loss=[]", "`loss`"),
     ],

@@ -8,6 +8,7 @@ from keras_dml.config import (
     LossConfig,
     MemoryConfig,
     OptimizerConfig,
+    validate,
 )
 from keras_dml.errors import UsageError
 from keras_dml.models import get_head
@@ -108,9 +109,15 @@ def test_the_proxies_may_have_a_row_lazy_optimizer():
 
 
 def decayed(decay, network, **settings):
-    config = OptimizerConfig.model_validate(
-        {"backbone": {"lr": 0.1, "layer_decay": decay, **settings}}
-    )
+    config = validate(
+        {
+            "loss": [{"name": "softmax"}],
+            "stages": [{"phases": [{"epochs": 1}]}],
+            "optimizer": {
+                "backbone": {"lr": 0.1, "layer_decay": decay, **settings}
+            },
+        }
+    ).optimizer
     return build_optimizer(
         config,
         epochs=2,
