@@ -133,7 +133,7 @@ def test_origins_are_those_of_the_layers():
 def test_every_key_of_flatten_is_an_override():
     flat = flatten(BELOW)
     values = BELOW
-    for key, value in flat.items():
+    for key in flat:
         if not key.endswith(".name"):
             layers = [Layer("", values), Layer("", parse_override(f"{key}=5"))]
             values = Merged(layers).values
