@@ -193,9 +193,12 @@ def _only(plan: "PlanConfig", names: list[str]) -> "PlanConfig":
         for finding in values["findings"]
         if {*finding["better"], *finding["than"]} <= {*names}
     ]
-    values["paper_values"] = [
-        value for value in values["paper_values"] if value["arm"] in names
-    ]
+    for table in values["paper_values"]:
+        table["values"] = {
+            arm: printed
+            for arm, printed in table["values"].items()
+            if arm in names
+        }
     return parse_plan(values)
 
 
@@ -206,13 +209,16 @@ def _changed(
     settings: list[str],
 ) -> "PlanConfig":
     """The plan with what the command line says."""
-    from keras_dml.config.plans import parse_plan
+    from keras_dml.config.plans import narrowed, parse_plan
     from keras_dml.config.yaml_files import parse_yaml
 
     changed = plan.model_dump(mode="json")
     changed |= {
         key: value for key, value in values.items() if value is not None
     }
+    if values["weights"] is not None:
+        for case in changed["cases"]:
+            case["weights"] = None
     changed["budget"] |= {k: v for k, v in budget.items() if v is not None}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -222,7 +228,7 @@ def _changed(
                 f"Received: {setting!r}"
             )
         changed["set"][key] = parse_yaml(text)
-    return parse_plan(changed)
+    return parse_plan(narrowed(changed))
 
 
 def _words(text: str | None) -> list[str] | None:

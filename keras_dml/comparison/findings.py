@@ -2,9 +2,8 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import product
-from typing import Protocol
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from keras_dml.comparison.summary import (
     paired_repetitions,
     summarize,
 )
+from keras_dml.config.plan_sections import FindingConfig
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import Difference, paired_bootstrap
 from keras_dml.wording import (
@@ -42,42 +42,17 @@ from keras_dml.wording import (
 )
 
 
-class Finding(Protocol):
-    """A claim: the arms of `better` exceed those of `than`.
-
-    Args:
-        claim: A sentence.
-        better: Names of arms.
-        than: Names of arms.
-        metric: Name of a metric, higher is better.
-        each: Whether every arm of `better` must exceed every arm of `than`;
-            else the means of both are compared.
-    """
-
-    @property
-    def claim(self) -> str: ...
-
-    @property
-    def better(self) -> Sequence[str]: ...
-
-    @property
-    def than(self) -> Sequence[str]: ...
-
-    @property
-    def metric(self) -> str: ...
-
-    @property
-    def each(self) -> bool: ...
-
-
 def check_findings(
-    findings: Iterable[Finding], records: Iterable[RunRecord]
+    findings: Iterable[FindingConfig],
+    records: Iterable[RunRecord],
+    metric: str = "map@r",
 ) -> list[FindingResult]:
     """Checks each claim in every experiment that has one of its arms.
 
     Args:
-        findings: Claims.
+        findings: The claims.
         records: Runs of any state.
+        metric: The metric of claims that name none. Defaults to `"map@r"`.
     """
     experiments = grouped(records, experiment_of)
     results = []
@@ -85,15 +60,20 @@ def check_findings(
         names = {*finding.better, *finding.than}
         having = [
             runs
-            for runs in experiments.values()
-            if names & {run.arm for run in runs}
+            for experiment, runs in experiments.items()
+            if finding.covers(experiment.source, experiment.backbone)
+            and names & {run.arm for run in runs}
         ]
-        results += [check_finding(finding, runs) for runs in having or [[]]]
+        results += [
+            check_finding(finding, runs, metric) for runs in having or [[]]
+        ]
     return results
 
 
 def check_finding(
-    finding: Finding, records: Iterable[RunRecord]
+    finding: FindingConfig,
+    records: Iterable[RunRecord],
+    metric: str = "map@r",
 ) -> FindingResult:
     """Checks a claim in one experiment.
 
@@ -107,6 +87,7 @@ def check_finding(
     Args:
         finding: The claim.
         records: Runs of any state, of one experiment.
+        metric: The metric if the claim names none. Defaults to `"map@r"`.
 
     Raises:
         ValueError: If the runs are of several experiments.
@@ -125,13 +106,16 @@ def check_finding(
         )
     experiment = experiments.pop() if experiments else None
     better, than = tuple(finding.better), tuple(finding.than)
+    finding = finding.model_copy(update={"metric": finding.metric or metric})
     if finding.each and len(better) * len(than) > 1:
         return _every_pair(finding, experiment, records)
     return _compared(finding, experiment, records, better, than)
 
 
 def _every_pair(
-    finding: Finding, experiment: Experiment | None, records: list[RunRecord]
+    finding: FindingConfig,
+    experiment: Experiment | None,
+    records: list[RunRecord],
 ) -> FindingResult:
     pairs = tuple(
         _compared(finding, experiment, records, (first,), (second,))
@@ -169,13 +153,13 @@ def _every_pair(
 
 
 def _compared(
-    finding: Finding,
+    finding: FindingConfig,
     experiment: Experiment | None,
     records: list[RunRecord],
     better: tuple[str, ...],
     than: tuple[str, ...],
 ) -> FindingResult:
-    metric, runs = finding.metric, by_arm(records)
+    metric, runs = finding.metric or "", by_arm(records)
     arms = {arm: runs.get(arm, []) for arm in (*better, *than)}
     found = paired_repetitions(arms, metric)
     nothing = FindingResult(

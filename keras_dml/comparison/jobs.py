@@ -16,7 +16,6 @@ from keras_dml.comparison.records import RunRecord
 from keras_dml.config import RunConfig, resolve
 from keras_dml.config.plan_sections import (
     ArmConfig,
-    CaseConfig,
     PlanConfig,
 )
 from keras_dml.errors import UsageError
@@ -106,9 +105,15 @@ def arms(plan: PlanConfig) -> list[ArmConfig]:
     ]
 
 
-def backbones(plan: PlanConfig) -> list[str | None]:
-    """The networks of the plan; `None` is that of each recipe."""
-    return [*plan.backbones] or [None]
+def backbones(plan: PlanConfig, source: str) -> list[str | None]:
+    """The networks of the plan on some data; `None` is that of each recipe."""
+    skipped = [case for case in plan.cases if case.skip]
+    named: list[str | None] = [*plan.backbones] or [None]
+    return [
+        backbone
+        for backbone in named
+        if not any(case.covers(source, backbone) for case in skipped)
+    ]
 
 
 def count_trials(plan: PlanConfig) -> int:
@@ -116,7 +121,9 @@ def count_trials(plan: PlanConfig) -> int:
     if plan.search is None:
         return 0
     budgets = [plan.search.with_space(arm.space).budget for arm in arms(plan)]
-    return sum(budgets) * len(plan.sources) * len(backbones(plan))
+    return sum(budgets) * sum(
+        len(backbones(plan, source)) for source in plan.sources
+    )
 
 
 def with_changes(
@@ -151,7 +158,9 @@ def _configs(
     """Each configuration of an arm with its factors, or what is wrong."""
     dims: list[int | None] = [*plan.dims] or [None]
     for backbone, dim, values in itertools.product(
-        backbones(plan), dims, list(itertools.product(*plan.grid.values()))
+        backbones(plan, source),
+        dims,
+        list(itertools.product(*plan.grid.values())),
     ):
         factors = dict(zip(plan.grid, values, strict=True))
         model = {"backbone": backbone, "dim": dim}
@@ -175,7 +184,7 @@ def _resolved(
 ) -> RunConfig:
     assert arm.recipe is not None
     network = model.get("backbone")
-    cases = [case for case in plan.cases if _holds(case, source, network)]
+    cases = [case for case in plan.cases if case.covers(source, network)]
     weights = [case.weights for case in cases if case.weights is not None]
     flags = {**model, "weights": weights[-1] if weights else plan.weights}
     overrides = {**plan.set}
@@ -200,13 +209,6 @@ def _resolved(
             ],
         ),
         plan.budget,
-    )
-
-
-def _holds(case: CaseConfig, source: str, backbone: str | None) -> bool:
-    """Whether a case is about these data and this network."""
-    return (not case.sources or source in case.sources) and (
-        not case.backbones or backbone in case.backbones
     )
 
 
@@ -245,8 +247,9 @@ def _unknown_arms(plan: PlanConfig, jobs: list[Job]) -> list[str]:
         for arm in (*finding.better, *finding.than)
     ]
     named += [
-        (f"paper value of {value.where!r}", value.arm)
-        for value in plan.paper_values
+        (f"paper value of {table.where!r}", arm)
+        for table in plan.paper_values
+        for arm in table.values
     ]
     return [
         f"The {place} names the arm {arm!r}, which the plan does not have. "

@@ -87,7 +87,7 @@ def plan_searches(plan: PlanConfig, folder: str | Path) -> list[PlanSearch]:
     searches: list[PlanSearch] = []
     mistakes: dict[str, None] = {}
     for source in plan.sources:
-        for backbone in backbones(plan):
+        for backbone in backbones(plan, source):
             for arm in arms(plan):
                 try:
                     searches.append(_search(plan, source, backbone, arm))

@@ -52,46 +52,58 @@ class ArmConfig(Section):
     space: Space = {}
 
 
-class CaseConfig(Section):
-    """What is set where a network or data need it, before an arm's own.
+class ScopeConfig(Section):
+    """The data and networks that something is about; empty lists mean all."""
 
-    It holds for the named `backbones` and `sources`; an empty list is all of
-    them. Of several that hold the later ones win.
+    sources: list[str] = []
+    backbones: list[str] = []
+
+    def covers(self, source: str, backbone: str | None) -> bool:
+        """Whether these data and this network belong to the scope."""
+        return (not self.sources or source in self.sources) and (
+            not self.backbones or backbone in self.backbones
+        )
+
+
+class CaseConfig(ScopeConfig):
+    """What is set for some networks or data, before an arm's own settings.
+
+    Of several cases that cover a run the later ones win. With `skip` the
+    combination is left out of the plan.
     """
 
-    backbones: list[str] = []
-    sources: list[str] = []
     weights: str | None = None
     set: dict[str, Any] = {}
+    skip: bool = False
 
 
-class FindingConfig(Section):
+class FindingConfig(ScopeConfig):
     """A claim: the arms of `better` exceed those of `than`.
 
-    The means of both are compared; with `each`, every arm of `better` with
-    every arm of `than`.
+    The claim compares the means of both sides; with `each`, every arm of
+    `better` with every arm of `than`. Without `metric` it is about the metric
+    that ranks the arms.
     """
 
     claim: str
     better: Annotated[list[str], Field(min_length=1)]
     than: Annotated[list[str], Field(min_length=1)]
-    metric: str = "map@r"
+    metric: str | None = None
     each: bool = False
 
 
-class PaperValue(Section):
-    """A number that a paper reports, to stand beside what is measured.
+class PaperTable(Section):
+    """Numbers that a paper prints, shown next to what is measured.
 
-    Without `backbone` or `dim` it stands beside all of them.
+    `values` maps arms to metrics to numbers on the data `source`. Without
+    `backbone` or `dim` the numbers stand next to all networks or sizes.
     """
 
-    arm: str
-    metric: str
-    value: float
     where: str
     source: str
     backbone: str | None = None
     dim: Count | None = None
+    values: dict[str, dict[str, float]]
 
 
 class PlanConfig(Section):
@@ -118,22 +130,22 @@ class PlanConfig(Section):
     metrics: list[str] = []
     search: SearchConfig | None = None
     findings: list[FindingConfig] = []
-    paper_values: list[PaperValue] = []
+    paper_values: list[PaperTable] = []
 
     @model_validator(mode="after")
     def _names_are_known(self):
         if not self.recipes and not self.arms:
             raise ValueError("a plan needs `recipes` or `arms`")
         names = [*self.recipes, *(arm.name for arm in self.arms)]
-        for case in self.cases:
+        for scope in (*self.cases, *self.findings):
             strange = sorted(
-                {*case.backbones} - {*self.backbones}
-                | {*case.sources} - {*self.sources}
+                {*scope.backbones} - {*self.backbones}
+                | {*scope.sources} - {*self.sources}
             )
             if strange:
                 raise ValueError(
-                    "`cases` must name backbones and sources of the plan; "
-                    f"unknown: {strange}"
+                    "`cases` and `findings` must name backbones and sources "
+                    f"of the plan; unknown: {strange}"
                 )
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

@@ -14,6 +14,23 @@ from keras_dml.config.yaml_files import (
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 
+# The start of the names of plans that others hold since version 0.2.
+_MERGED = {
+    "deck_tournament": ("deck_cub_", "deck_cars_"),
+    "deck_own_losses": ("deck_own_losses_",),
+    "deck_search": ("deck_search_",),
+    "heated_up_tables1_4": tuple(f"heated_up_table{n}" for n in range(1, 5)),
+    "proxynca_pp_tables3_6": tuple(
+        f"proxynca_pp_table{n}" for n in range(3, 7)
+    ),
+    "proxynca_pp_tables12_13": ("proxynca_pp_table12", "proxynca_pp_table13"),
+    "proxynca_pp_tables14_15": ("proxynca_pp_table14", "proxynca_pp_table15"),
+    "proxy_isa_table1": ("proxy_isa_table1_",),
+    "proxy_isa_table2": ("proxy_isa_table2_",),
+    "proxy_isa_table3": ("proxy_isa_weights",),
+    "proxy_isa_table4": ("proxy_isa_table4_",),
+}
+
 
 def plan_names() -> list[str]:
     """Names of the plans that come with the package, sorted."""
@@ -42,6 +59,12 @@ def load_plan(name: str) -> PlanConfig:
             raise UsageError(f"There is no plan file {name}.")
         return parse_plan(read_yaml(path))
     names = plan_names()
+    for whole, parts in _MERGED.items():
+        if name not in names and name.startswith(parts):
+            raise UsageError(
+                f"The plan {name!r} is part of the plan {whole!r} now. Its "
+                "`sources`, `backbones` and `arms` choose what is run."
+            )
     if name not in names:
         raise UsageError(
             "A plan must be a known name or a YAML file. Received: "
@@ -58,6 +81,25 @@ def parse_plan(values: dict[str, Any]) -> PlanConfig:
         UsageError: Naming all mistakes.
     """
     return validated(PlanConfig, values)
+
+
+def narrowed(values: dict[str, Any]) -> dict[str, Any]:
+    """The content of a plan without cases and findings of absent data.
+
+    A plan whose `sources` or `backbones` were replaced keeps the cases and
+    findings that are about what is left.
+    """
+    kept: dict[str, list[dict[str, Any]]] = {}
+    for part in ("cases", "findings"):
+        kept[part] = []
+        for scope in values[part]:
+            both = {
+                key: [name for name in scope[key] if name in values[key]]
+                for key in ("sources", "backbones")
+            }
+            if all(both[key] or not scope[key] for key in both):
+                kept[part].append({**scope, **both})
+    return {**values, **kept}
 
 
 def dump_plan(plan: PlanConfig) -> str:

@@ -7,22 +7,18 @@ import pytest
 from keras_dml.comparison.experiment import Experiment
 from keras_dml.comparison.findings import check_finding, check_findings
 from keras_dml.comparison.summary import summarize
+from keras_dml.config.plan_sections import FindingConfig
 from keras_dml.evaluation import paired_bootstrap
 from tests.comparison.made_up import record, unfinished, write_queries
 
 GAINS = (0.02, 0.03, 0.025)
 
 
-@dataclasses.dataclass
-class Claim:
-    better: list[str]
-    than: list[str]
-    claim: str = "max pooling beats average"
-    metric: str = "map@r"
-    each: bool = False
+def claim(better, than, text="max pooling beats average", **changes):
+    return FindingConfig(claim=text, better=better, than=than, **changes)
 
 
-MAX = Claim(["max"], ["average"])
+MAX = claim(["max"], ["average"])
 
 
 def queries(gain, seed, count=40):
@@ -60,8 +56,7 @@ def test_both_intervals_above_zero_confirm(tmp_path):
 
 
 def test_both_intervals_below_zero_contradict(tmp_path):
-    claim = Claim(["average"], ["max"])
-    found = check_finding(claim, pair_runs(tmp_path))
+    found = check_finding(claim(["average"], ["max"]), pair_runs(tmp_path))
     assert found.difference == pytest.approx(-0.025)
     assert found.verdict == "contradicted"
 
@@ -217,8 +212,7 @@ def test_seeds_that_failed_are_left_out_and_told(tmp_path):
 def test_rounding_errors_are_no_difference():
     # 0.1 + 0.1 + 0.1 is more than three times 0.1.
     records = [record(arm, s, 0.1) for arm in "wxyz" for s in range(3)]
-    claim = Claim(["x", "y", "z"], ["w"])
-    found = check_finding(claim, records)
+    found = check_finding(claim(["x", "y", "z"], ["w"]), records)
     assert np.mean([0.1] * 3) != 0.1
     assert (found.difference, found.verdict) == (0, "open")
 
@@ -259,7 +253,7 @@ def group_runs(values):
 
 def test_groups_are_compared_by_their_means():
     runs = group_runs({"a": 0.7, "b": 0.5, "c": 0.55, "d": 0.45})
-    found = check_finding(Claim(["a", "b"], ["c", "d"]), runs)
+    found = check_finding(claim(["a", "b"], ["c", "d"]), runs)
     assert found.difference == pytest.approx(0.1, abs=1e-3)
     assert found.verdict == "confirmed"
     assert found.pairs == ()
@@ -276,8 +270,9 @@ def test_groups_are_compared_by_their_means():
     ],
 )
 def test_each_pair_must_hold(values, verdict):
-    claim = Claim(["a", "b"], ["c", "d"], each=True)
-    found = check_finding(claim, group_runs(values))
+    found = check_finding(
+        claim(["a", "b"], ["c", "d"], each=True), group_runs(values)
+    )
     assert found.verdict == verdict
     assert len(found.pairs) == 4
     least = min(values["a"], values["b"]) - values["c"]
@@ -293,7 +288,7 @@ def test_experiments_are_checked_one_by_one():
         for run in pair_runs()
     ]
     records.append(record("other", dim=256))
-    found = check_findings([MAX, Claim(["x"], ["y"])], records)
+    found = check_findings([MAX, claim(["x"], ["y"])], records)
     assert [each.experiment and each.experiment.dim for each in found] == [
         64,
         128,

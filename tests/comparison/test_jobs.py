@@ -193,11 +193,9 @@ def test_findings_and_paper_values_name_arms():
     with pytest.raises(UsageError, match="names the arm 'lm'"):
         make_jobs(plan(recipes=["ln", "bn"], findings=[finding]))
     value = {
-        "arm": "hbn",
-        "metric": "recall@1",
-        "value": 0.5,
         "where": "Table 1",
         "source": "cub200",
+        "values": {"hbn": {"recall@1": 0.5}},
     }
     with pytest.raises(UsageError, match="'Table 1' names the arm 'hbn'"):
         make_jobs(plan(recipes=["ln", "bn"], paper_values=[value]))

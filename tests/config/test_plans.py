@@ -9,7 +9,13 @@ import pytest
 
 from keras_dml.comparison.jobs import arms, make_jobs, with_changes
 from keras_dml.config import resolve
-from keras_dml.config.plans import dump_plan, load_plan, parse_plan, plan_names
+from keras_dml.config.plans import (
+    dump_plan,
+    load_plan,
+    narrowed,
+    parse_plan,
+    plan_names,
+)
 from keras_dml.config.search_section import RangeConfig
 from keras_dml.data.facts import known_datasets
 from keras_dml.errors import UsageError
@@ -32,19 +38,14 @@ RUNS = {
     "omniglot_temperature": 17 * 3,
     "omniglot_tournament": 25 * 3,
     # ProxyNCA++: lines of a table, five runs each.
-    "proxynca_pp_table3": 5 * 5,
-    "proxynca_pp_table4": 5 * 5,
-    "proxynca_pp_table5": 5 * 5,
-    "proxynca_pp_table6": 5 * 5,
+    "proxynca_pp_tables3_6": 5 * 4 * 5,
     "proxynca_pp_table7": 7 * 5,
     "proxynca_pp_table8": 7 * 2 * 5,
     "proxynca_pp_table9": 10 * 2 * 5,
     "proxynca_pp_table10": 11 * 2 * 5,
     "proxynca_pp_table11": 4 * 2 * 5,
-    "proxynca_pp_table12": 8 * 5,
-    "proxynca_pp_table13": 8 * 5,
-    "proxynca_pp_table14": 4 * 5,
-    "proxynca_pp_table15": 4 * 5,
+    "proxynca_pp_tables12_13": 8 * 2 * 5,
+    "proxynca_pp_tables14_15": 2 * 4 * 5,
     "proxynca_pp_figure4a": 6 * 5,
     "proxynca_pp_figure4b": 7 * 5,
     "proxynca_pp_figure4c": 7 * 5,
@@ -55,48 +56,31 @@ RUNS = {
     "proxynca_pp_appendix_d_search": 1,
     "norm_softmax": 2 * 4 * 5,
     # Heated-Up: SM, LN, BN, HLN, HBN.
-    "heated_up_table1": 5 * 3,
-    "heated_up_table2": 5 * 3,
-    "heated_up_table3": 5 * 3,
-    "heated_up_table4": 5 * 3,
+    "heated_up_tables1_4": 5 * 4 * 3,
     "heated_up_table5": 7 * 3 * 3,
     "heated_up_table5_ln": 6 * 3 * 3,
     # The deck: ten losses, four embedding sizes.
-    "deck_tournament": 10 * 3 * 4,
-    "deck_cub_resnet50": 10 * 4,
-    "deck_cub_bn_inception": 10 * 4,
-    "deck_cub_googlenet": 10 * 4,
-    "deck_cars_bn_inception": 10 * 4,
-    "deck_own_losses_cub200": 12,
-    "deck_own_losses_cars196": 12,
-    "deck_own_losses_sop": 12,
+    "deck_tournament": 10 * (3 + 1) * 4,
+    "deck_own_losses": 12 * 3,
     "deck_cross_validation": 3 * 10,
     "deck_fixed_validation": 3,
     "deck_split_ratio": 4,
-    "deck_search_multi_similarity": 1,
-    "deck_search_soft_triple": 1,
-    "deck_search_proxy_anchor": 1,
+    "deck_search": 3,
     # Proxy-ISA.
-    "proxy_isa_table1_cub200": 3 * 3,
-    "proxy_isa_table1_cars196": 3 * 3,
-    "proxy_isa_table1_sop_inshop": 3 * 2 * 3,
-    "proxy_isa_table2_cub200": 2 * 5,
-    "proxy_isa_table2_cars196": 2 * 5,
-    "proxy_isa_table3": 5 * 3,
-    "proxy_isa_table4_cub200": 2 * 3,
-    "proxy_isa_table4_cars196": 2 * 3,
-    "proxy_isa_table4_sop_inshop": 2 * 2 * 3,
+    "proxy_isa_table1": 3 * 4 * 3,
+    "proxy_isa_table2": 2 * 2 * 5,
+    "proxy_isa_table3": 7 * 3,
+    "proxy_isa_table4": 2 * 4 * 3,
     "proxy_isa_figure9": 4 * 4,
     "proxy_isa_figure10a": 5 * 3,
     "proxy_isa_figure10b": 6 * 3,
     "proxy_isa_figure11": 4 * 3,
-    "proxy_isa_weights": 5 * 3,
     # Reality Check: ten seeds, four folds.
     "reality_check": 10 * 2 * 10 * 4,
 }
 TRIALS = {
     "proxynca_pp_appendix_d_search": 5,
-    **{name: 50 for name in RUNS if name.startswith("deck_search")},
+    "deck_search": 50,
     "reality_check": 50,
     "omniglot_search": 12,
 }
@@ -132,9 +116,24 @@ def jobs_of(name):
     return make_jobs(plan.model_copy(update={"seeds": plan.seeds[:1]}))
 
 
-def configs_of(name):
-    """Configurations by arm, where a plan has one experiment."""
-    return {job.record.arm: job.config for job in jobs_of(name)}
+def configs_of(name, source=None):
+    """Configurations by arm in one experiment: on the plan's first data."""
+    source = source or plan_of(name).sources[0]
+    return {
+        job.record.arm: job.config
+        for job in jobs_of(name)
+        if job.config.data.source == source
+    }
+
+
+def printed(plan):
+    """The numbers of papers in a plan: table, arm, metric and value each."""
+    return [
+        (table, arm, metric, value)
+        for table in plan.paper_values
+        for arm, values in table.values.items()
+        for metric, value in values.items()
+    ]
 
 
 def flat(value, key=""):
@@ -190,38 +189,45 @@ def test_printed_numbers_are_fractions_of_metrics_that_are_shown(name):
     lines = {arm.name for arm in arms(plan)} | {
         job.record.arm for job in jobs_of(name)
     }
-    for value in plan.paper_values:
-        assert value.arm in lines
-        assert 0 < value.value < 1
-        assert value.where
-        assert value.source in plan.sources
-        assert value.metric in plan.metrics
+    for table, arm, metric, value in printed(plan):
+        assert arm in lines
+        assert 0 < value < 1
+        assert table.where
+        assert table.source in plan.sources
+        assert metric in plan.metrics
     places = Counter(
-        tuple(value.model_dump(exclude={"value"}).values())
-        for value in plan.paper_values
+        (table.where, table.source, table.backbone, table.dim, arm, metric)
+        for table, arm, metric, _ in printed(plan)
     )
     assert set(places.values()) <= {1}
     for metric in plan.metrics:
         assert metric == "nmi_geometric" or metric_function(metric)
-    assert {finding.metric for finding in plan.findings} <= set(plan.metrics)
+    named = {finding.metric for finding in plan.findings} - {None}
+    assert named <= set(plan.metrics)
 
 
 @pytest.mark.parametrize(
     ("name", "arm", "metric", "where", "value"),
     [
-        ("proxynca_pp_table3", "ProxyNCA", "recall@1", "Table 3", 0.593),
-        ("proxynca_pp_table5", "ProxyNCA++", "recall@1000", "Table 5", 0.99),
-        ("proxynca_pp_table6", "ProxyNCA++", "recall@40", "Table 6", 0.994),
+        ("proxynca_pp_tables3_6", "ProxyNCA", "recall@1", "Table 3", 0.593),
+        ("proxynca_pp_tables3_6", "ProxyNCA++", "recall@1000", "Table 5", 0.99),
+        ("proxynca_pp_tables3_6", "ProxyNCA++", "recall@40", "Table 6", 0.994),
         ("proxynca_pp_table7", "-scale", "recall@1", "Table 7", 0.614),
         ("proxynca_pp_table7", "-prob", "nmi_geometric", "Table 7", 0.734),
         ("proxynca_pp_table9", "+cbs", "recall@1", "Table 9", 0.548),
         ("proxynca_pp_table10", "+cbs +max", "recall@1", "Table 10", 0.555),
         ("proxynca_pp_table11", "MS max", "recall@1", "Table 11", 0.685),
-        ("proxynca_pp_table12", "NormSoftMax", "recall@1", "Table 12", 0.644),
-        ("heated_up_table1", "HBN", "recall@1", "Table 1", 0.747),
-        ("heated_up_table2", "LN", "nmi_geometric", "Table 2", 0.5923),
-        ("heated_up_table3", "BN", "recall@100", "Table 3", 0.9375),
-        ("heated_up_table4", "HBN", "recall@20", "Table 4", 0.959),
+        (
+            "proxynca_pp_tables12_13",
+            "NormSoftMax",
+            "recall@1",
+            "Table 12",
+            0.644,
+        ),
+        ("heated_up_tables1_4", "HBN", "recall@1", "Table 1", 0.747),
+        ("heated_up_tables1_4", "LN", "nmi_geometric", "Table 2", 0.5923),
+        ("heated_up_tables1_4", "BN", "recall@100", "Table 3", 0.9375),
+        ("heated_up_tables1_4", "HBN", "recall@20", "Table 4", 0.959),
         (
             "heated_up_table5",
             "HBN",
@@ -230,21 +236,21 @@ def test_printed_numbers_are_fractions_of_metrics_that_are_shown(name):
             0.801,
         ),
         ("deck_tournament", "NPair", "recall@1", "googlenet, 64 ", 0.4876),
-        ("deck_own_losses_sop", "OurLoss2", "recall@1", "Our", 0.7792),
+        ("deck_own_losses", "OurLoss2", "recall@1", "SOP", 0.7792),
         ("deck_cross_validation", "ProxyAnchor", "recall@1", "CV", 0.6632),
         ("deck_fixed_validation", "SoftTriple", "recall@1", "Our", 0.6612),
-        ("proxy_isa_table2_cub200", "Proxy-ISA", "map@r", "Table 2", 0.268),
+        ("proxy_isa_table2", "Proxy-ISA", "map@r", "Table 2", 0.268),
         ("proxy_isa_table3", "1/E and 1/E", "map@r", "Table 3", 0.163),
-        ("proxy_isa_table4_cub200", "Proxy-ISA", "recall@1", "Table", 0.694),
+        ("proxy_isa_table4", "Proxy-ISA", "recall@1", "Table", 0.694),
         ("reality_check", "CosFace", "map@r", "Proxy-ISA, Table 2", 0.267),
     ],
 )
 def test_some_numbers_as_printed(name, arm, metric, where, value):
     found = [
-        one.value
-        for one in plan_of(name).paper_values
-        if (one.arm, one.metric) == (arm, metric)
-        and where in f"{one.where}, {one.backbone}, {one.dim} dim"
+        number
+        for table, *place, number in printed(plan_of(name))
+        if place == [arm, metric]
+        and where in f"{table.where}, {table.backbone}, {table.dim} dim"
     ]
     assert found[0] == value
 
@@ -253,9 +259,9 @@ def test_every_line_of_a_papers_table_has_its_numbers():
     for name in RUNS:
         plan = plan_of(name)
         lines = {arm.name for arm in arms(plan)}
-        if re.match(r"(proxynca_pp|heated_up)_table\d+$", name):
-            assert {value.arm for value in plan.paper_values} == lines, name
-    assert len(plan_of("deck_tournament").paper_values) == 10 * 12
+        if re.match(r"(proxynca_pp|heated_up)_tables?[\d_]+$", name):
+            assert {arm for _, arm, *_ in printed(plan)} == lines, name
+    assert len(printed(plan_of("deck_tournament"))) == 10 * 16 * 4
 
 
 def test_removing_an_enhancement_changes_it_alone():
@@ -313,9 +319,9 @@ def test_pooling_is_all_that_differs_in_pairs():
     assert differences(configs["GMP"], configs["GAP"]) == {"model.pooling"}
 
 
-@pytest.mark.parametrize("table", [12, 13])
-def test_max_and_fast_are_switches_of_norm_softmax_too(table):
-    configs = configs_of(f"proxynca_pp_table{table}")
+@pytest.mark.parametrize("source", ["cub200", "cars196"])
+def test_max_and_fast_are_switches_of_norm_softmax_too(source):
+    configs = configs_of("proxynca_pp_tables12_13", source)
     for base, sign in (("ProxyNCA++", "-"), ("NormSoftMax", "NormSoftMax +")):
         for part in ("max", "fast"):
             changed = differences(configs[base], configs[f"{sign}{part}"])
@@ -377,24 +383,26 @@ def test_the_settings_that_a_paper_chose_are_points_of_its_figures():
 
 
 def test_crops_of_227_change_the_images_alone():
-    first = jobs_of("proxynca_pp_table14")
-    second = jobs_of("proxynca_pp_table15")
-    for one, other in zip(first, second, strict=True):
-        assert differences(one.config, other.config) == {
+    for source in plan_of("proxynca_pp_tables14_15").sources:
+        configs = configs_of("proxynca_pp_tables14_15", source)
+        assert differences(*configs.values()) == {
             "data.image_size",
             "augmentation.resize",
         }
 
 
 @pytest.mark.parametrize(
-    "name",
+    "name, source",
     [
-        *(f"heated_up_table{number}" for number in (1, 2, 3, 4)),
-        "omniglot_heating",
+        ("heated_up_tables1_4", "cars196"),
+        ("heated_up_tables1_4", "cub200"),
+        ("heated_up_tables1_4", "sop"),
+        ("heated_up_tables1_4", "inshop"),
+        ("omniglot_heating", "omniglot"),
     ],
 )
-def test_heating_and_normalisation_are_all_that_differs(name):
-    configs = configs_of(name)
+def test_heating_and_normalization_are_all_that_differs(name, source):
+    configs = configs_of(name, source)
     fixed = " 16" if name == "omniglot_heating" else ""
     layer, batch = configs[f"LN{fixed}"], configs[f"BN{fixed}"]
     kinds = {"model.normalization", "model.proxies.metric"}
@@ -482,7 +490,7 @@ def test_the_decks_losses_are_trained_alike(name):
     groups = {}
     for job in jobs_of(name):
         record = job.record
-        key = (record.backbone, record.dim, record.fold)
+        key = (record.source, record.backbone, record.dim, record.fold)
         groups.setdefault(key, []).append(job.config)
     for first, *others in groups.values():
         for other in others:
@@ -500,7 +508,7 @@ def test_the_decks_losses_are_trained_alike(name):
 
 
 def test_proxynca_has_the_decks_optimizer():
-    config = configs_of("deck_own_losses_cub200")["ProxyNCA"]
+    config = configs_of("deck_own_losses")["ProxyNCA"]
     backbone = config.optimizer.backbone
     # What Keras has where nothing is given, as with the deck's other losses.
     assert backbone.arguments == {"epsilon": 1e-7}
@@ -510,26 +518,31 @@ def test_proxynca_has_the_decks_optimizer():
 
 
 @pytest.mark.parametrize(
-    ("name", "batch", "rate", "step", "factor"),
+    ("name", "source", "backbone", "batch", "rate", "step", "factor"),
     [
-        ("deck_cub_resnet50", 100, 1e-4, 5, 0.1),
-        ("deck_cub_bn_inception", 180, 1e-4, 10, 0.1),
-        ("deck_cub_googlenet", 180, 1e-4, 10, 0.1),
-        ("deck_cars_bn_inception", 180, 1e-4, 20, 0.1),
-        ("deck_own_losses_cub200", 180, 1e-4, 10, 0.1),
-        ("deck_own_losses_cars196", 180, 1e-4, 20, 0.1),
-        ("deck_own_losses_sop", 180, 6e-4, 20, 0.25),
-        ("deck_cross_validation", 180, 1e-4, 10, 0.1),
-        ("deck_fixed_validation", 180, 1e-4, 10, 0.1),
+        ("deck_tournament", "cub200", "resnet50", 100, 1e-4, 5, 0.1),
+        ("deck_tournament", "cub200", "bn_inception", 180, 1e-4, 10, 0.1),
+        ("deck_tournament", "cub200", "googlenet", 180, 1e-4, 10, 0.1),
+        ("deck_tournament", "cars196", "bn_inception", 180, 1e-4, 20, 0.1),
+        ("deck_own_losses", "cub200", "bn_inception", 180, 1e-4, 10, 0.1),
+        ("deck_own_losses", "cars196", "bn_inception", 180, 1e-4, 20, 0.1),
+        ("deck_own_losses", "sop", "bn_inception", 180, 6e-4, 20, 0.25),
+        ("deck_cross_validation", "cub200", "bn_inception", 180, 1e-4, 10, 0.1),
+        ("deck_fixed_validation", "cub200", "bn_inception", 180, 1e-4, 10, 0.1),
     ],
 )
-def test_the_decks_schedules(name, batch, rate, step, factor):
-    for job in jobs_of(name):
-        config = job.config
-        backbone = config.optimizer.backbone
+def test_the_decks_schedules(name, source, backbone, batch, rate, step, factor):
+    jobs = [
+        job.config
+        for job in jobs_of(name)
+        if (job.record.source, job.record.backbone) == (source, backbone)
+    ]
+    assert jobs
+    for config in jobs:
+        group = config.optimizer.backbone
         assert config.sampling.batch_size == batch
-        assert backbone.lr == pytest.approx(rate)
-        assert (backbone.step_epochs, backbone.step_factor) == (step, factor)
+        assert group.lr == pytest.approx(rate)
+        assert (group.step_epochs, group.step_factor) == (step, factor)
         assert sum(phase.epochs for phase in config.stages[0].phases) == 100
         assert config.evaluation.monitor == "recall@1"
 
@@ -538,7 +551,14 @@ def test_the_decks_three_protocols():
     tournament = jobs_of("deck_tournament")
     assert {job.record.arm for job in tournament} == DECK_LOSSES
     assert {job.config.data.validation for job in tournament} == {"test"}
-    assert len({(j.record.backbone, j.record.dim) for j in tournament}) == 12
+    experiments = Counter(
+        source
+        for source, _, _ in {
+            (job.record.source, job.record.backbone, job.record.dim)
+            for job in tournament
+        }
+    )
+    assert experiments == {"cub200": 3 * 4, "cars196": 4}
     folds = jobs_of("deck_cross_validation")
     assert {job.config.data.fold for job in folds} == set(range(10))
     assert {job.config.data.fold_split for job in folds} == {"random"}
@@ -587,7 +607,8 @@ def test_what_a_search_tries_are_settings_of_its_arms(name):
 def test_mistakes_in_arms_are_found_before_the_first_run():
     plan = plan_of("proxynca_pp_table7")
     values = plan.model_dump()
-    values["paper_values"][-1]["arm"] = "-temperature"
+    table = values["paper_values"][-1]["values"]
+    table["-temperature"] = table.pop("-prob")
     values["findings"][0]["than"] = ["-scales"]
     values["arms"][1]["recipe"] = "proxynca_pp:no_scales"
     values["arms"][2]["set"] = {"model.pool": "average"}
@@ -620,3 +641,52 @@ def test_the_page_lists_every_plan_with_its_runs():
     assert len(rows) == len(RUNS)
     trials = {name: int(count) for name, _, _, count in rows if count}
     assert trials == TRIALS
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("deck_cub_googlenet", "deck_tournament"),
+        ("deck_search_soft_triple", "deck_search"),
+        ("heated_up_table4", "heated_up_tables1_4"),
+        ("proxynca_pp_table3", "proxynca_pp_tables3_6"),
+        ("proxynca_pp_table13", "proxynca_pp_tables12_13"),
+        ("proxy_isa_table4_sop_inshop", "proxy_isa_table4"),
+        ("proxy_isa_weights", "proxy_isa_table3"),
+    ],
+)
+def test_a_plan_that_became_part_of_another_says_of_which(old, new):
+    with pytest.raises(UsageError, match=f"part of the plan '{new}' now"):
+        load_plan(old)
+
+
+def test_cases_and_findings_follow_the_data_of_a_plan():
+    values = plan_of("proxynca_pp_tables12_13").model_dump()
+    claims = [finding["claim"] for finding in values["findings"]]
+    for source, missing in (("cub200", {3}), ("./shoes", {2, 3})):
+        plan = parse_plan(narrowed(values | {"sources": [source]}))
+        assert [finding.claim for finding in plan.findings] == [
+            claim for i, claim in enumerate(claims) if i not in missing
+        ]
+    values = plan_of("deck_tournament").model_dump()
+    plan = parse_plan(narrowed(values | {"backbones": ["resnet50"]}))
+    assert [case.backbones for case in plan.cases] == [
+        ["resnet50"],
+        [],
+        ["resnet50"],
+    ]
+    with pytest.raises(UsageError, match="unknown"):
+        parse_plan(values | {"backbones": ["resnet50"]})
+
+
+def test_a_case_can_leave_out_a_combination():
+    networks = {
+        (job.record.source, job.record.backbone)
+        for job in jobs_of("deck_tournament")
+    }
+    assert networks == {
+        ("cub200", "resnet50"),
+        ("cub200", "googlenet"),
+        ("cub200", "bn_inception"),
+        ("cars196", "bn_inception"),
+    }

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from keras_dml.comparison.experiment import by_arm, trained_runs
-from keras_dml.comparison.findings import Finding, check_findings
+from keras_dml.comparison.findings import check_findings
 from keras_dml.comparison.page.critical_difference import (
     critical_difference_diagram,
 )
@@ -15,7 +15,6 @@ from keras_dml.comparison.page.figures import (
     quality_by_size,
     swept_factors,
 )
-from keras_dml.comparison.page.paper import PaperValue
 from keras_dml.comparison.page.table_formats import (
     Cell,
     Column,
@@ -33,6 +32,7 @@ from keras_dml.comparison.page.tables import (
 from keras_dml.comparison.ranks import RankTable, rank_records
 from keras_dml.comparison.records import RunRecord
 from keras_dml.comparison.summary import metric_of
+from keras_dml.config.plan_sections import FindingConfig, PaperTable
 from keras_dml.files import write_text
 from keras_dml.plotting import save_figure
 from keras_dml.tuning.result import ArmSearch
@@ -56,9 +56,9 @@ _LEAST_ARMS = 3
 def write_comparison(
     title: str,
     records: Iterable[RunRecord],
-    findings: Iterable[Finding],
+    findings: Iterable[FindingConfig],
     metrics: Sequence[str],
-    paper_values: Iterable[PaperValue],
+    paper_values: Iterable[PaperTable],
     folder: str | Path,
     *,
     about: str = "",
@@ -117,7 +117,7 @@ def write_comparison(
     ranks = rank_records(records, ranked_by)
     parts.append("## Ranks")
     parts += _ranks(ranks, ranked_by, folder)
-    results = check_findings(findings, records)
+    results = check_findings(findings, records, ranked_by)
     if results:
         parts.append("## Findings")
         parts.append("\n".join(f"- {result.sentence}" for result in results))

@@ -1,46 +1,12 @@
 """Numbers that papers print, to stand beside what is measured."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from keras_dml.comparison.experiment import by_arm
 from keras_dml.comparison.records import RunRecord
+from keras_dml.config.plan_sections import PaperTable
 from keras_dml.wording import metric_title
-
-
-class PaperValue(Protocol):
-    """One number of a paper.
-
-    Args:
-        arm: The arm, or line of arms, that it belongs to.
-        metric: Name of the metric.
-        value: Float, as printed.
-        where: Where it is printed, such as `"ProxyNCA++, Table 7"`.
-        source: What data it is of.
-        backbone: The network, or `None` for any.
-        dim: The embedding size, or `None` for any.
-    """
-
-    @property
-    def arm(self) -> str: ...
-
-    @property
-    def metric(self) -> str: ...
-
-    @property
-    def value(self) -> float: ...
-
-    @property
-    def where(self) -> str: ...
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def backbone(self) -> str | None: ...
-
-    @property
-    def dim(self) -> int | None: ...
 
 
 class PaperColumn(NamedTuple):
@@ -65,35 +31,33 @@ class PaperColumn(NamedTuple):
 
 
 def paper_columns(
-    values: Iterable[PaperValue],
+    tables: Iterable[PaperTable],
     runs: Sequence[RunRecord],
     metrics: Sequence[str],
 ) -> list[PaperColumn]:
-    """Columns for those arms and metrics that a table has.
+    """Columns of printed numbers for the arms and metrics of a table.
 
-    Values of other data are left out where any are of the table's own; a plan
-    that is run on data of one's own shows them all.
+    Numbers of other data are left out if any are of the table's own data; a
+    plan that is run on the user's own data shows them all.
 
     Args:
-        values: Printed numbers.
+        tables: Printed numbers.
         runs: Runs of the table, of one network on the same data.
         metrics: Metrics of the table.
     """
     arms = {arm: {arm, own[0].line} for arm, own in by_arm(runs).items()}
     source, backbone = runs[0].source, runs[0].backbone
-    values = list(values)
-    known = any(value.source == source for value in values)
+    tables = [t for t in tables if t.backbone in (None, backbone)]
+    own = [table for table in tables if table.source == source]
     cells: dict[tuple[str, str], dict[tuple[str, int | None], str]] = {}
-    for value in values:
-        if (known and value.source != source) or (
-            value.backbone not in (None, backbone)
-        ):
-            continue
-        place = f"{value.where.rstrip('.')} ({value.source})"
+    for table in own or tables:
+        place = f"{table.where.rstrip('.')} ({table.source})"
         for arm, names in arms.items():
-            if value.metric in metrics and value.arm in names:
-                column = cells.setdefault((value.metric, place), {})
-                column[arm, value.dim] = f"{value.value:g}"
+            for line in names & table.values.keys():
+                for metric, value in table.values[line].items():
+                    if metric in metrics:
+                        column = cells.setdefault((metric, place), {})
+                        column[arm, table.dim] = f"{value:g}"
     places = list(dict.fromkeys(place for _, place in cells))
     columns = []
     for (metric, place), column in cells.items():

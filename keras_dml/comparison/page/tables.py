@@ -18,13 +18,13 @@ from keras_dml.comparison.page.captions import (
 )
 from keras_dml.comparison.page.paper import (
     PaperColumn,
-    PaperValue,
     paper_columns,
 )
 from keras_dml.comparison.page.table_formats import Cell, Column, Table
 from keras_dml.comparison.ranks import RankTable
 from keras_dml.comparison.records import RunRecord
-from keras_dml.comparison.summary import Summary, summarize_arms
+from keras_dml.comparison.summary import Summary, metric_of, summarize_arms
+from keras_dml.config.plan_sections import PaperTable
 from keras_dml.evaluation import Difference
 from keras_dml.tuning.result import ArmSearch
 from keras_dml.wording import (
@@ -40,31 +40,41 @@ def results_tables(
     records: Iterable[RunRecord],
     metrics: Sequence[str],
     *,
-    paper_values: Iterable[PaperValue] = (),
+    paper_values: Iterable[PaperTable] = (),
     protocol: str = "",
 ) -> list[Table]:
     """One table for each data set, network and weights.
 
     Args:
         records: Runs of any state.
-        metrics: Names of metrics, one column each.
+        metrics: Names of metrics, one column each. A table leaves out those
+            that only runs of other tables measured.
         paper_values: Printed numbers, in columns of their own. Defaults to
             `()`.
         protocol: A sentence on how epochs were chosen. Defaults to `""`.
     """
     networks, printed = grouped(records, network_of), list(paper_values)
     names = _unique_names(networks)
-    return [
-        _results_table(
-            names[network],
-            network,
-            runs,
-            metrics,
-            paper_columns(printed, runs, metrics),
-            protocol,
-        )
+    measured = {
+        network: {
+            metric
+            for metric in metrics
+            if any(metric_of(run, metric) is not None for run in runs)
+        }
         for network, runs in networks.items()
-    ]
+    }
+    tables = []
+    for network, runs in networks.items():
+        paper = paper_columns(printed, runs, metrics)
+        own = measured[network] | {column.metric for column in paper}
+        elsewhere = set().union(*measured.values()) - own
+        shown = [metric for metric in metrics if metric not in elsewhere]
+        tables.append(
+            _results_table(
+                names[network], network, runs, shown, paper, protocol
+            )
+        )
+    return tables
 
 
 def ranks_table(ranks: RankTable, metric: str) -> Table:

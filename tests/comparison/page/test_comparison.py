@@ -7,13 +7,13 @@ from PIL import Image
 
 from keras_dml.comparison.page.comparison import write_comparison
 from tests.comparison.made_up import record, unfinished, write_queries
-from tests.comparison.page.test_tables import Printed
-from tests.comparison.test_findings import Claim
+from tests.comparison.page.test_tables import printed
+from tests.comparison.test_findings import claim
 
 VALUES = {"softmax": 0.50, "bn": 0.55, "proxy_anchor": 0.60, "triplet": 0.40}
 FINDINGS = [
-    Claim(["proxy_anchor"], ["triplet"], "Proxy-Anchor beats triplet"),
-    Claim(["bn"], ["ln"], "BN improves on LN"),
+    claim(["proxy_anchor"], ["triplet"], "Proxy-Anchor beats triplet"),
+    claim(["bn"], ["ln"], "BN improves on LN"),
 ]
 
 
@@ -55,7 +55,7 @@ def write_all(records, folder):
         records,
         FINDINGS,
         ["recall@1", "map@r", "recall@9"],
-        [Printed("proxy_anchor")],
+        [printed("proxy_anchor")],
         folder,
         about="Losses against each other.",
         protocol="the epoch with the best MAP@R on a tenth of the classes",

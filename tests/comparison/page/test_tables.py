@@ -23,6 +23,7 @@ from keras_dml.comparison.page.tables import (
 )
 from keras_dml.comparison.ranks import rank_arms
 from keras_dml.comparison.summary import summarize
+from keras_dml.config.plan_sections import PaperTable
 from keras_dml.tuning.result import (
     ArmSearch,
     SearchResult,
@@ -34,15 +35,12 @@ from tests.comparison.test_findings import MAX, pair_runs
 METRICS = ["recall@1", "map@r"]
 
 
-@dataclasses.dataclass
-class Printed:
-    arm: str = "softmax"
-    metric: str = "recall@1"
-    value: float = 72.25
-    where: str = "A paper, Table 1, in percent."
-    source: str = "CUB200-2011"
-    backbone: str | None = None
-    dim: int | None = None
+def printed(arm="softmax", metric="recall@1", value=72.25, **changes):
+    place = {
+        "where": "A paper, Table 1, in percent.",
+        "source": "CUB200-2011",
+    }
+    return PaperTable(values={arm: {metric: value}}, **(place | changes))
 
 
 def cell(table, row, title):
@@ -175,12 +173,12 @@ def test_features_before_training_are_the_first_row(weights, name):
 
 def test_printed_numbers_have_columns_of_their_own():
     records = three_seeds("softmax", 0.6) + three_seeds("bn", 0.5)
-    printed = [
-        Printed(),
-        Printed(arm="unknown"),
-        Printed(metric="recall@8"),
+    tables = [
+        printed(),
+        printed(arm="unknown"),
+        printed(metric="recall@8"),
     ]
-    (table,) = results_tables(records, METRICS, paper_values=printed)
+    (table,) = results_tables(records, METRICS, paper_values=tables)
     titles = [column.title for column in table.columns]
     assert titles == ["arm", "R@1", "R@1, paper", "MAP@R", "runs"]
     assert cell(table, "softmax", "R@1, paper").text == "72.25"
@@ -193,8 +191,8 @@ def test_printed_numbers_have_columns_of_their_own():
 
 
 def test_printed_numbers_of_two_places_do_not_mix():
-    printed = [Printed(), Printed(value=60.0, where="Another")]
-    (table,) = results_tables([record()], METRICS, paper_values=printed)
+    tables = [printed(), printed(value=60.0, where="Another")]
+    (table,) = results_tables([record()], METRICS, paper_values=tables)
     assert cell(table, "softmax", "R@1, paper 1").text == "72.25"
     assert cell(table, "softmax", "R@1, paper 2").text == "60"
     assert "Columns of papers: 1 A paper, Table 1" in table.caption
@@ -203,12 +201,12 @@ def test_printed_numbers_of_two_places_do_not_mix():
 
 def test_printed_numbers_stand_beside_their_own_network_and_size():
     records = [record(dim=64), record(dim=128)]
-    printed = [
-        Printed(dim=64),
-        Printed(value=60.0, dim=128),
-        Printed(value=50.0, where="Another", backbone="resnet50"),
+    tables = [
+        printed(dim=64),
+        printed(value=60.0, dim=128),
+        printed(value=50.0, where="Another", backbone="resnet50"),
     ]
-    (table,) = results_tables(records, METRICS, paper_values=printed)
+    (table,) = results_tables(records, METRICS, paper_values=tables)
     titles = [column.title for column in table.columns]
     assert titles[:4] == ["arm", "dim", "R@1", "R@1, paper"]
     found = {row[1].text: row[3].text for row in table.rows}
@@ -217,14 +215,30 @@ def test_printed_numbers_stand_beside_their_own_network_and_size():
 
 
 def test_printed_numbers_of_other_data_are_shown_on_ones_own_only():
-    printed = [Printed(source="cub200"), Printed(where="B", source="omniglot")]
-    (table,) = results_tables([record()], METRICS, paper_values=printed)
+    tables = [printed(source="cub200"), printed(where="B", source="omniglot")]
+    (table,) = results_tables([record()], METRICS, paper_values=tables)
     assert "B (omniglot)" in table.caption
     assert "cub200" not in table.caption
     records = [record(source="./shoes")]
-    (table,) = results_tables(records, METRICS, paper_values=printed)
+    (table,) = results_tables(records, METRICS, paper_values=tables)
     assert "B (omniglot)" in table.caption
     assert "(cub200)" in table.caption
+
+
+def test_a_table_leaves_out_what_only_other_data_measure():
+    records = [
+        record(after={"recall@1": 0.5, "recall@10": 0.6}),
+        record(source="sop", after={"recall@1": 0.5}),
+    ]
+    metrics = ["recall@1", "recall@10", "map@r"]
+    first, second = results_tables(records, metrics)
+    titles = [column.title for column in first.columns]
+    assert titles == ["arm", "R@1", "R@10", "MAP@R", "runs"]
+    titles = [column.title for column in second.columns]
+    assert titles == ["arm", "R@1", "MAP@R", "runs"]
+    tables = [printed(metric="recall@10", source="sop")]
+    _, second = results_tables(records, metrics, paper_values=tables)
+    assert "R@10, paper" in [column.title for column in second.columns]
 
 
 def test_all_rows_have_all_columns():
@@ -233,7 +247,7 @@ def test_all_rows_have_all_columns():
         *three_seeds("b", 0.5, dim=128),
         unfinished("c", 0, "left"),
     ]
-    (table,) = results_tables(records, METRICS, paper_values=[Printed(arm="a")])
+    (table,) = results_tables(records, METRICS, paper_values=[printed(arm="a")])
     for row in table.rows:
         assert len(row) == len(table.columns)
         for column, each in zip(table.columns, row, strict=True):
