@@ -1,23 +1,105 @@
 """keras-dml: deep metric learning for TensorFlow and Keras 3.
 
-Importing the package registers every layer, loss and optimizer with Keras, so
-that a saved `.keras` file loads. The console script is the exception: it
-answers `--help` without loading Keras, and each command imports what it needs.
+The verbs stand at the top: `fit` trains an embedder, `Run` opens a finished
+run, `compare` compares recipes, `evaluate` measures anyone's embeddings, and
+`ImageEmbedder` turns images into embeddings. Below them are the packages.
+
+Everything loads on first use. Keras knows the layers, losses and optimizers of
+this package once `keras_dml.layers`, `keras_dml.losses` and
+`keras_dml.optimizers` have been used; `models.load_embedder` sees to it.
+
+Example:
+
+```python
+import keras_dml
+
+run = keras_dml.fit("digits", output="runs/digits")
+print(run.metrics["after"]["recall@1"])
+```
 """
 
-import sys
-from pathlib import Path
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from keras_dml.version import __version__
 
-if Path(sys.argv[0] if sys.argv else "").stem != "keras-dml":
-    from keras_dml import callbacks, evaluation, layers, losses, optimizers
+if TYPE_CHECKING:
+    from keras_dml import (
+        callbacks,
+        comparison,
+        config,
+        data,
+        distribute,
+        embed,
+        embeddings,
+        evaluation,
+        export,
+        initializers,
+        layers,
+        losses,
+        models,
+        ops,
+        optimizers,
+        regularizers,
+        report,
+        run,
+        search,
+        tuning,
+    )
+    from keras_dml.api import Run, fit
+    from keras_dml.comparison.compare import compare
+    from keras_dml.embed.embedder import ImageEmbedder
+    from keras_dml.embeddings import evaluate_embeddings as evaluate
+
+_HOMES = {
+    "ImageEmbedder": ("keras_dml.embed.embedder", "ImageEmbedder"),
+    "Run": ("keras_dml.api", "Run"),
+    "compare": ("keras_dml.comparison.compare", "compare"),
+    "evaluate": ("keras_dml.embeddings", "evaluate_embeddings"),
+    "fit": ("keras_dml.api", "fit"),
+}
 
 __all__ = [
+    "ImageEmbedder",
+    "Run",
     "__version__",
     "callbacks",
+    "compare",
+    "comparison",
+    "config",
+    "data",
+    "distribute",
+    "embed",
+    "embeddings",
+    "evaluate",
     "evaluation",
+    "export",
+    "fit",
+    "initializers",
     "layers",
     "losses",
+    "models",
+    "ops",
     "optimizers",
+    "regularizers",
+    "report",
+    "run",
+    "search",
+    "tuning",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        module, attribute = _HOMES[name]
+        value = getattr(importlib.import_module(module), attribute)
+    elif name in __all__:
+        value = importlib.import_module(f"keras_dml.{name}")
+    else:
+        raise AttributeError(f"module 'keras_dml' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -94,9 +94,12 @@ class _OptionNames(logging.Filter):
             if isinstance(one, TyperOption):
                 flag = one.opts[0].lstrip("-").replace("-", "_")
                 self._options |= {str(one.name): one, flag: one}
-        for one in parameters:
-            if isinstance(one, TyperArgument):
-                self._options.pop(str(one.name), None)
+        arguments = [
+            one for one in parameters if isinstance(one, TyperArgument)
+        ]
+        # `embeddings` is also an array of the files that hold them.
+        for name in ("embeddings", *(str(one.name) for one in arguments)):
+            self._options.pop(name, None)
 
     def translate(self, text: str) -> str:
         """The text, with options in place of arguments."""

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from keras_dml.cli.options import DataDir, Json, Run
+from keras_dml.cli.options import DataDir, Json, RunPath
 from keras_dml.cli.printing import say
 from keras_dml.console import logging_to
 from keras_dml.errors import RunError
 
 
 def embed(
-    run: Run,
+    run: RunPath,
     source: Annotated[
         str,
         typer.Argument(
@@ -23,7 +23,7 @@ def embed(
             "tfds:NAME."
         ),
     ],
-    output_path: Annotated[
+    output: Annotated[
         Path,
         typer.Option(
             "--output",
@@ -64,20 +64,21 @@ def embed(
     as_json: Json = False,
 ) -> None:
     """Embed all images of a folder, with their ids, into files."""
-    from keras_dml.data.decoding import MAX_PIXELS
-    from keras_dml.embed.local import embed_source
+    from keras_dml.api import Run
+
+    # Its default lies beside the decoders, which import TensorFlow.
+    more = {} if max_pixels is None else {"max_pixels": max_pixels}
 
     with logging_to():
-        done = embed_source(
-            run,
+        done = Run(run).embed(
             source,
-            output_path,
+            output,
             data_dir=data_dir,
             file_format=file_format,
             shard_size=shard_size,
             batch_size=batch_size,
-            max_pixels=max_pixels or MAX_PIXELS,
             resume=resume,
+            **more,
         )
     if as_json:
         print(json.dumps(dataclasses.asdict(done)))

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from keras_dml.cli.options import DataDir, Run
+from keras_dml.cli.options import DataDir, RunPath
 from keras_dml.cli.printing import print_artefacts
 
 
 def export(
-    run: Run,
+    run: RunPath,
     formats: Annotated[
         list[str] | None,
         typer.Option(

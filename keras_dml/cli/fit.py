@@ -4,20 +4,19 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from keras_dml.cli.options import DataDir, Source
+from keras_dml.cli.options import SOURCE, DataDir
 from keras_dml.cli.printing import print_gain, say
-from keras_dml.console import logging_to
-
-if TYPE_CHECKING:
-    from keras_dml.distribute import PeerLostError, PreemptedError
+from keras_dml.errors import RunError
 
 
 def fit(
-    source: Source,
+    source: Annotated[
+        str | None, typer.Argument(help=SOURCE, show_default=False)
+    ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -30,8 +29,15 @@ def fit(
     weights: Annotated[
         str | None, typer.Option(help="imagenet, preset, none, or a file.")
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="Train the run of this config.yaml again; from SOURCE, if "
+            "its images were moved."
+        ),
+    ] = None,
     data_dir: DataDir = None,
-    output_folder: Annotated[
+    output: Annotated[
         Path | None,
         typer.Option(
             "--output",
@@ -42,10 +48,13 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted run.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, show_default="0")] = None,
     strategy: Annotated[
-        str, typer.Option(help="auto, none, mirrored or multi_worker.")
-    ] = "auto",
+        str | None,
+        typer.Option(
+            help="auto, none, mirrored or multi_worker.", show_default="auto"
+        ),
+    ] = None,
     devices: Annotated[
         str | None, typer.Option(help="For trying a strategy, e.g. cpu:2.")
     ] = None,
@@ -66,62 +75,34 @@ def fit(
     ] = None,
 ) -> None:
     """Train an embedder, measure it on unseen classes, export it."""
-    from keras_dml.config import DEFAULT_RECIPE, resolve
-
-    recipe = recipe or DEFAULT_RECIPE
-    model = {"backbone": backbone, "weights": weights}
-    config = resolve(
-        recipe,
-        source,
-        flags={
-            "seed": seed,
-            "strategy": strategy,
-            "devices": devices,
-            "data": {"data_dir": str(data_dir) if data_dir else None},
-            "model": {key: value for key, value in model.items() if value},
-        },
-        overrides=settings or [],
-    )
-    folder = output_folder or _default_output(source, recipe, seed)
-
-    from keras_dml.distribute import (
-        PeerLostError,
-        PreemptedError,
-        is_chief,
-        num_workers,
-    )
-    from keras_dml.export import exporter
-    from keras_dml.run import fit as train
+    from keras_dml import api, distribute
 
     try:
-        metrics = train.fit(
-            config,
-            folder,
+        run = api.fit(
+            source,
+            recipe=recipe,
+            backbone=backbone,
+            weights=weights,
+            config=config,
+            settings=settings or [],
+            seed=seed,
+            output=output,
             resume=resume,
+            report=report,
+            export=export,
+            data_dir=data_dir,
+            strategy=strategy,
+            devices=devices,
             peer_timeout=peer_timeout,
-            export=exporter() if export else None,
         )
-    except (PeerLostError, PreemptedError) as error:
-        _leave(error)
-    if is_chief():
-        print_gain(metrics)
-        # The report embeds images, which all workers would have to do.
-        if report and num_workers() == 1:
-            _write_report(folder)
-        say(f"Run folder: {folder}")
+    except (distribute.PeerLostError, distribute.PreemptedError) as error:
+        _leave(error, error.exit_code)
+    if distribute.is_chief():
+        print_gain(run.metrics)
+        say(f"Run folder: {run.folder.path}")
 
 
-def _write_report(folder: Path) -> None:
-    """Writes the page of a run that has none."""
-    from keras_dml.report import write_report
-    from keras_dml.report.write import FILE
-
-    if not (folder / FILE).is_file():
-        with logging_to():
-            write_report(folder)
-
-
-def _leave(error: "PeerLostError | PreemptedError") -> NoReturn:
+def _leave(error: RunError, code: int) -> NoReturn:
     """Exits with the code that asks a supervisor to start the run again.
 
     At once: TensorFlow may wait for workers that are gone.
@@ -129,13 +110,4 @@ def _leave(error: "PeerLostError | PreemptedError") -> NoReturn:
     print(f"Error: {error}", file=sys.stderr, flush=True)
     sys.stdout.flush()
     logging.shutdown()
-    os._exit(error.exit_code)
-
-
-def _default_output(source: str, recipe: str, seed: int) -> Path:
-    """`runs/<source>-<recipe>-<seed>`, with names that a path may hold."""
-    place = Path(source)
-    name = place.stem if place.exists() else source
-    label = Path(recipe.removesuffix(".yaml")).name
-    plain = f"{name}-{label}-{seed}".replace(":", "_").replace("+", "_")
-    return Path("runs") / plain.replace("/", "_")
+    os._exit(code)

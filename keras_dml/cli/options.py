@@ -7,14 +7,11 @@ import typer
 
 from keras_dml.errors import UsageError
 
-Source = Annotated[
-    str,
-    typer.Argument(
-        help="A data set's name, a folder with one sub-folder per class, a "
-        "CSV file (path,label[,split]), or tfds:NAME."
-    ),
-]
-Run = Annotated[Path, typer.Argument(help="The run folder.")]
+SOURCE = (
+    "A data set's name, a folder with one sub-folder per class, a CSV file "
+    "(path,label[,split]), or tfds:NAME."
+)
+RunPath = Annotated[Path, typer.Argument(help="The run folder.")]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder that holds the data set's files.")
 ]

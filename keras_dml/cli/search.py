@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from keras_dml.cli.options import DataDir, IndexKind, Json, Run
+from keras_dml.cli.options import DataDir, IndexKind, Json, RunPath
 from keras_dml.cli.printing import print_answers, say
 from keras_dml.console import logging_to
 
 
 def search(
-    run: Run,
+    run: RunPath,
     images: Annotated[
         list[Path], typer.Argument(help="Image files to look up.")
     ],
@@ -53,11 +53,10 @@ def search(
         from keras_dml.report import check_picture
 
         check_picture(picture)
-    from keras_dml.search.search import search_run
+    from keras_dml.api import Run
 
     with logging_to():
-        result = search_run(
-            run,
+        result = Run(run).search(
             images,
             k=k,
             gallery=gallery,

@@ -186,6 +186,34 @@ def load_run_config(path: Path) -> RunConfig:
     return validate(read_yaml(path))
 
 
+def again(
+    path: Path,
+    source: str | None = None,
+    *,
+    flags: Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
+) -> RunConfig:
+    """The configuration of an earlier run, to train it again.
+
+    Args:
+        path: The `config.yaml` of the run.
+        source: Where the images are now. Defaults to `None`, where they were.
+        flags: As for `resolve`. Defaults to none.
+        overrides: As for `resolve`. Defaults to none.
+
+    Raises:
+        UsageError: If the file cannot be read, or a key or a value is not
+            valid.
+    """
+    layers = [Layer("earlier run", read_yaml(path)), Layer("flag", flags or {})]
+    if source is not None:
+        layers.append(Layer("flag", {"data": {"source": source}}))
+    merged = Merged(layers)
+    for override in overrides:
+        merged.add(Layer("override", parse_override(override)))
+    return validated(RunConfig, complete(merged).values)
+
+
 def dump_run_config(config: RunConfig) -> str:
     """The configuration as YAML; `load_run_config` reads it back."""
     return dump_yaml(config.model_dump(mode="json"))

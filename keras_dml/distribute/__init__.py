@@ -17,6 +17,7 @@ from keras_dml.distribute.replicas import (
     replica_index,
 )
 from keras_dml.distribute.strategies import (
+    PEER_TIMEOUT,
     STRATEGIES,
     SingleDevice,
     get_strategy,
@@ -36,6 +37,7 @@ from keras_dml.distribute.workers import (
 
 __all__ = [
     "Cluster",
+    "PEER_TIMEOUT",
     "PREEMPTED",
     "PeerLostError",
     "PreemptedError",

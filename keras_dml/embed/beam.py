@@ -58,15 +58,15 @@ class EmbedderHandler(ModelHandler):
         super().__init__()
 
     def load_model(self) -> Any:
-        """Returns a `BytesEmbedder`; called on each worker."""
+        """Returns a `ImageEmbedder`; called on each worker."""
         # Runs know of embeddings, and not the other way round.
-        from keras_dml.embed.embedder import BytesEmbedder
+        from keras_dml.embed.embedder import ImageEmbedder
 
         if "://" not in self._model:
-            return BytesEmbedder(self._model, self._max_pixels)
+            return ImageEmbedder(self._model, self._max_pixels)
         with tempfile.TemporaryDirectory() as folder:
             copy = copy_folder(self._model.removesuffix("/"), folder)
-            return BytesEmbedder(copy, self._max_pixels)
+            return ImageEmbedder(copy, self._max_pixels)
 
     def run_inference(
         self,
@@ -75,7 +75,7 @@ class EmbedderHandler(ModelHandler):
         inference_args: dict[str, Any] | None = None,
     ) -> Iterable[np.ndarray | str]:
         """Embeds a batch; called on each worker."""
-        return model(batch)
+        return model.embed_bytes(batch)
 
     def batch_elements_kwargs(self) -> dict[str, int]:
         """How many images Beam hands over at once."""

@@ -1,13 +1,13 @@
-"""Embeds image files that are in memory, as `keras-dml embed` does."""
+"""Embeds images that are at hand: files, their bytes, or arrays of pixels."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from keras_dml.config import load_run_config
 from keras_dml.data import decoding
 from keras_dml.data.image_fit import ImageFit, decode_readable
 from keras_dml.embed.stream import make_forward
@@ -15,53 +15,95 @@ from keras_dml.errors import UsageError
 from keras_dml.export.artefact import is_export, read_manifest
 from keras_dml.models import load_embedder
 from keras_dml.run.data import image_fit
+from keras_dml.run.folder import RunFolder
+
+BATCH_SIZE = 64
 
 
-class BytesEmbedder:
-    """A function of the bytes of image files to their embeddings.
+class ImageEmbedder:
+    """A function from images to embeddings.
 
-    It decodes, resizes and crops as the evaluation of the run does, whatever
-    the model is loaded from.
+    Images are decoded, resized and cropped as the evaluation of the run does,
+    whatever the model is loaded from.
 
     Args:
-        path: A run folder, its `embedder.keras`, or an exported SavedModel.
+        model: A run folder, an `embedder.keras`, or an exported SavedModel.
+            An `embedder.keras` without the `config.yaml` of its run beside it
+            crops the center of the image to the model's input.
         max_pixels: Integer, larger images are refused. Defaults to
             89,478,485.
 
     Raises:
-        UsageError: If the path is none of these.
+        UsageError: If `model` is none of these.
 
     Example:
 
     ```python
-    embedder = BytesEmbedder("runs/shoes")
-    (embedding,) = embedder([Path("photo.jpg").read_bytes()])
+    embedder = ImageEmbedder("runs/shoes")
+    rows = embedder(["photo.jpg", Path("other.png").read_bytes()])
+    print(rows.shape)
     ```
     """
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        model: str | os.PathLike[str],
         max_pixels: int = decoding.MAX_PIXELS,
     ) -> None:
         self.max_pixels = max_pixels
-        path = Path(path)
-        if path.suffix == ".keras":
-            path = path.parent
+        path = Path(model)
+        folder = RunFolder(path.parent if path.suffix == ".keras" else path)
         if is_export(path) and (path / "saved_model.pb").is_file():
-            fit = self._load_saved_model(path)
-        elif (path / "config.yaml").is_file():
-            fit = self._load_run(path)
+            self._fit = self._load_saved_model(path)
+        elif folder.exists:
+            self._forward = make_forward(load_embedder(folder.embedder))
+            self._fit = image_fit(folder.load_config())
+        elif path.suffix == ".keras":
+            embedder = load_embedder(path)
+            self._forward = make_forward(embedder)
+            self._fit = ImageFit(
+                embedder.input_shape[1], embedder.input_shape[3]
+            )
         else:
             raise UsageError(
-                f"{path} must be a run folder or an exported SavedModel. "
-                "Received: neither. Name the `--output` of `keras-dml fit`, "
-                "or a folder saved_model/ of `keras-dml export`."
+                f"{path} must be a run folder, an `embedder.keras` or an "
+                "exported SavedModel. Received: none of them. Name the "
+                "`output` of `fit`, or a folder saved_model/ of `export`."
             )
-        self._prepare = _make_prepare(fit, max_pixels)
+        self._prepare = _make_prepare(self._fit, max_pixels)
 
-    def __call__(self, contents: Sequence[bytes]) -> list[np.ndarray | str]:
-        """For each file its embedding, or words on why it has none.
+    def __call__(self, images: Any) -> np.ndarray:
+        """Embeds images, in their order.
+
+        Args:
+            images: Sequence of paths, of bytes of image files, or of uint8
+                arrays `(height, width, 1 or 3)`; or one of them.
+
+        Returns:
+            float32 array `(n, dim)`. The rows have length 1, unless the run
+            was trained with `evaluation.normalize: false`.
+
+        Raises:
+            UsageError: If an image cannot be read, naming it.
+        """
+        if isinstance(images, str | bytes | os.PathLike) or (
+            isinstance(images, np.ndarray) and images.ndim == 3
+        ):
+            images = [images]
+        rows: list[np.ndarray] = []
+        for start in range(0, len(images), BATCH_SIZE):
+            part = images[start : start + BATCH_SIZE]
+            for number, row in enumerate(self._embed(part), start):
+                if isinstance(row, str):
+                    raise UsageError(
+                        f"`images[{number}]` cannot be read as an image: "
+                        f"{row}. Received: {_shown(images[number])}"
+                    )
+                rows.append(row)
+        return np.stack(rows) if rows else self._none()
+
+    def embed_bytes(self, contents: Sequence[bytes]) -> list[np.ndarray | str]:
+        """For each file its embedding, or the reason why it has none.
 
         Args:
             contents: The bytes of JPEG, PNG, GIF, BMP, WebP or TIFF files.
@@ -83,12 +125,24 @@ class BytesEmbedder:
             for row, content in enumerate(contents)
         ]
 
-    def _load_run(self, path):
-        config = load_run_config(path / "config.yaml")
-        self._forward = make_forward(load_embedder(path / "embedder.keras"))
-        return image_fit(config)
+    def _embed(self, images: Sequence[Any]) -> list[np.ndarray | str]:
+        """Embeddings or reasons of one batch."""
+        if not all(isinstance(image, np.ndarray) for image in images):
+            return self.embed_bytes([_content(image) for image in images])
+        for image in images:
+            if image.dtype != np.uint8 or image.shape[2:] not in ((1,), (3,)):
+                raise UsageError(
+                    "`images` must be uint8 arrays of shape (height, width, 1 "
+                    f"or 3). Received: {_shown(image)}"
+                )
+        fitted = [self._fit.fit(tf.constant(image)) for image in images]
+        return list(self._forward(tf.stack(fitted)).numpy())
 
-    def _load_saved_model(self, path):
+    def _none(self) -> np.ndarray:
+        row = self._forward(tf.zeros((1, *self._fit.shape))).numpy()
+        return row[:0]
+
+    def _load_saved_model(self, path: Path) -> ImageFit:
         image = read_manifest(path)["image"]
         # Kept, for its functions live no longer than it does.
         self._model = tf.saved_model.load(str(path))
@@ -98,7 +152,26 @@ class BytesEmbedder:
         )
 
 
-def _make_prepare(fit, max_pixels):
+def _content(image: Any) -> bytes:
+    """The bytes of an image file."""
+    if isinstance(image, bytes):
+        return image
+    try:
+        return Path(image).read_bytes()
+    except (OSError, TypeError) as error:
+        raise UsageError(
+            "`images` must be paths or bytes of image files, or only arrays. "
+            f"Received: {_shown(image)} ({error})"
+        ) from error
+
+
+def _shown(image: Any) -> str:
+    if isinstance(image, np.ndarray):
+        return f"an array of shape {image.shape} and dtype {image.dtype}"
+    return f"{len(image)} bytes" if isinstance(image, bytes) else repr(image)
+
+
+def _make_prepare(fit: ImageFit, max_pixels: int) -> Any:
     """A function of bytes to the rows and images that can be decoded."""
 
     # Traced once; a dataset made anew for each batch would be built each time.

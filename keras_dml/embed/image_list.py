@@ -83,7 +83,7 @@ def list_images(
     Raises:
         UsageError: If there is no such source, or it has no image.
     """
-    named = source in readers.READERS or source.startswith("tfds:")
+    named = readers.is_named(source)
     if not named and os.path.isdir(source):
         return _list_folder(source)
     if not named and os.path.isfile(source):

@@ -1,6 +1,7 @@
 """Embeds any number of images with a trained run, into files."""
 
 import dataclasses
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -64,9 +65,9 @@ class Embedded:
 
 
 def embed_source(
-    run: str | Path,
+    run: TrainedRun | str | Path,
     source: str,
-    output: str | Path,
+    output: str | os.PathLike[str],
     *,
     data_dir: str | Path | None = None,
     file_format: str | None = None,
@@ -78,7 +79,7 @@ def embed_source(
     """Embeds all images of a source; memory does not grow with their number.
 
     Args:
-        run: Folder of a finished run.
+        run: `TrainedRun`, or the folder of a finished run.
         source: A folder of images, with or without one sub-folder per class;
             a CSV file; a data set's name.
         output: A folder for shards, or one `.npz` or `.parquet` file.
@@ -115,7 +116,7 @@ def embed_source(
         output.with_name(f".{output.name}.shards") if is_file else output
     )
     _check_free(output, folder, resume)
-    opened = TrainedRun(run, data_dir=None)
+    opened = TrainedRun.of(run)
     with progress_bar() as progress:
         progress.add_task("listing images", total=None, note="")
         images = list_images(source, data_dir)

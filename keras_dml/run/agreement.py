@@ -11,6 +11,7 @@ from typing import Any
 from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import console, logging_to
+from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.workers import worker_name
 from keras_dml.errors import UsageError
@@ -31,6 +32,7 @@ def check_same_settings(config: RunConfig) -> None:
         UsageError: On every worker, naming the differences.
     """
     settings = config.model_dump(mode="json", exclude={"data": {"data_dir"}})
+    settings["data"]["source"] = readers.source_name(config.data.source)
     record = {f"`{key}`": value for key, value in flatten(settings).items()}
     for name in LIBRARIES:
         record[f"the version of {name}"] = importlib.metadata.version(name)

@@ -93,7 +93,7 @@ def images_hash(images: Manifest, config: RunConfig) -> str:
         config: The run's configuration.
     """
     digest = hashlib.sha256()
-    settings = config.model_dump_json(exclude={"data": {"data_dir"}})
+    settings = config.model_dump_json(exclude={"data": {"data_dir", "source"}})
     digest.update(settings.encode())
     digest.update(images.checksum().encode())
     digest.update("\0".join(images.role.tolist()).encode())

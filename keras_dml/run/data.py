@@ -204,8 +204,9 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
         data: The images.
 
     Returns:
-        A configuration that leaves nothing open, so that saving it and
-        running it again gives the same run.
+        A configuration that leaves nothing open and names files by their
+        whole path, so that saving it and running it again, from any working
+        directory, gives the same run.
     """
     backbone = get_backbone(config.model.backbone)
     weights = config.model.weights
@@ -224,9 +225,16 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
     return config.model_copy(
         update={
             "data": config.data.model_copy(
-                update={"image_size": size, "channels": channels}
+                update={
+                    "source": readers.whole_path(config.data.source),
+                    "data_dir": readers.whole_path(config.data.data_dir),
+                    "image_size": size,
+                    "channels": channels,
+                }
             ),
-            "model": config.model.model_copy(update={"weights": weights}),
+            "model": config.model.model_copy(
+                update={"weights": readers.whole_path(weights)}
+            ),
             "augmentation": config.augmentation.model_copy(
                 update={
                     "flip": True if flip is None else flip,

@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
+from keras_dml.data import readers
 from keras_dml.errors import UsageError
 from keras_dml.files import ClaimedFolder, write_json, write_text
 from keras_dml.naming import flatten
 
 OPEN = (None, "auto")
+PATHS = ("data.source", "data.data_dir", "model.weights")
 
 
 class RunFolder(ClaimedFolder):
@@ -90,6 +92,8 @@ class RunFolder(ClaimedFolder):
         given = flatten(config.model_dump(mode="json"))
         # Open sizes are settled from the data when the run starts.
         settled = {k: stored[k] for k in stored if given.get(k, 0) in OPEN}
+        for values in (stored, given):
+            values |= {key: readers.whole_path(values[key]) for key in PATHS}
         self.check_same(stored, given | settled)
 
     def create(self, config: RunConfig) -> None:

@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import track
+from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.evaluation import RetrievalResult, evaluate_retrieval
 from keras_dml.files import replacing
@@ -122,7 +123,7 @@ def run_metrics(
         after: The result on the test images after training.
     """
     return {
-        "dataset": config.data.source,
+        "dataset": readers.source_name(config.data.source),
         "recipe": config.recipe,
         "section": config.section,
         "backbone": config.model.backbone,

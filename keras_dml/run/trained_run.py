@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -60,6 +60,35 @@ class TrainedRun:
         self.metrics = self.folder.read_metrics()
         self.config = with_data(self.folder.load_config(), None, data_dir)
 
+    @classmethod
+    def of(
+        cls, run: "TrainedRun | str | Path", data_dir: str | Path | None = None
+    ) -> "TrainedRun":
+        """Opens a run folder; a run that is open already stays as it is."""
+        if isinstance(run, TrainedRun) and data_dir is None:
+            return run
+        path = run.folder.path if isinstance(run, TrainedRun) else run
+        return cls(path, data_dir)
+
+    @classmethod
+    def just_trained(
+        cls, path: str | Path, config: RunConfig, metrics: dict[str, Any]
+    ) -> Self:
+        """The run of a training that has just ended.
+
+        Of several workers only the chief need see its folder.
+
+        Args:
+            path: The run folder.
+            config: The configuration of the training.
+            metrics: What the training returned.
+        """
+        run = cls.__new__(cls)
+        run.folder = RunFolder(path)
+        run.metrics = metrics
+        run.config = run.folder.load_config() if run.folder.exists else config
+        return run
+
     @functools.cached_property
     def embedder(self) -> keras.Model:
         """The trained embedder."""
@@ -70,7 +99,7 @@ class TrainedRun:
         """The hash of the embedder's weights."""
         return weights_hash(self.embedder)
 
-    def embed(self, images: Manifest) -> np.ndarray:
+    def embed_images(self, images: Manifest) -> np.ndarray:
         """Embeddings of images, in their order."""
         return embed(self.embedder, images, self.config)
 
@@ -115,7 +144,7 @@ class TrainedRun:
             if images is None:
                 return None
             embeddings = EmbeddingSet(
-                self.embed(images),
+                self.embed_images(images),
                 images.labels,
                 images.ids,
                 images.role if part == "test" else None,
@@ -163,7 +192,7 @@ def with_data(
 
 
 def evaluate_run(
-    run: str | Path,
+    run: TrainedRun | str | Path,
     *,
     source: str | None = None,
     data_dir: str | Path | None = None,
@@ -180,7 +209,7 @@ def evaluate_run(
     weights and images stay the same.
 
     Args:
-        run: The run folder.
+        run: `TrainedRun`, or the run folder.
         source: Other data than the run's own; their test classes are
             measured. Defaults to `None`, the run's own.
         data_dir: Where the data are. Defaults to `None`, where they were.
@@ -198,7 +227,7 @@ def evaluate_run(
     """
     check_index(index)
     as_reranking(rerank)
-    trained = TrainedRun(run, data_dir if source is None else None)
+    trained = TrainedRun.of(run, data_dir if source is None else None)
     settings = trained.config.evaluation
     test = trained.part("test", source, data_dir)
     assert test is not None
@@ -247,8 +276,7 @@ def _file_name(
     """A readable file name that no other source has."""
     if source is None:
         return f"{part}.npz"
-    known = source in readers.READERS or source.startswith("tfds:")
-    whole = source if known else os.path.realpath(source)
+    whole = source if readers.is_named(source) else os.path.realpath(source)
     digest = hashlib.sha256(f"{whole}\0{data_dir}".encode()).hexdigest()[:8]
     plain = re.sub(r"\W+", "_", Path(source).stem)
     return f"{part}-{plain}-{digest}.npz"

@@ -97,8 +97,8 @@ DEFAULT_FALSE_MATCH_RATE = 0.001
 
 
 def search_run(
-    run: str | Path,
-    images: Sequence[str | Path],
+    run: TrainedRun | str | Path,
+    images: Sequence[str | os.PathLike[str]],
     *,
     k: int = 10,
     gallery: str | None = None,
@@ -112,7 +112,7 @@ def search_run(
     An image that is itself a file of the gallery does not find itself.
 
     Args:
-        run: Folder of a finished run.
+        run: `TrainedRun`, or the folder of a finished run.
         images: Image files.
         k: Integer, how many neighbours to find. Defaults to `10`.
         gallery: A source, all images of which are searched. Defaults to
@@ -143,7 +143,7 @@ def search_run(
             f"excluded. Received: {max_false_match_rate}."
         )
     check_index(index)
-    opened = TrainedRun(run, data_dir if gallery is None else None)
+    opened = TrainedRun.of(run, data_dir if gallery is None else None)
     queries = read_queries(images)
     threshold = _threshold(opened, max_false_match_rate, decision)
     searched = _gallery(opened, gallery, data_dir)
@@ -153,7 +153,7 @@ def search_run(
         normalize=opened.config.evaluation.normalize,
     )
     found, scores = built.search(
-        opened.embed(queries), k, exclude_ids=_own_ids(queries, searched)
+        opened.embed_images(queries), k, exclude_ids=_own_ids(queries, searched)
     )
     return SearchResult(
         _answers(queries, searched, threshold, found, scores),
@@ -163,7 +163,7 @@ def search_run(
     )
 
 
-def read_queries(images: Sequence[str | Path]) -> Manifest:
+def read_queries(images: Sequence[str | os.PathLike[str]]) -> Manifest:
     """The image files as a manifest, each named once.
 
     Raises:

@@ -35,7 +35,7 @@ def reference(finished_run, images):
     return {
         "ids": manifest.ids.tolist(),
         "labels": [manifest.class_names[one] for one in manifest.labels],
-        "embeddings": opened.embed(manifest),
+        "embeddings": opened.embed_images(manifest),
         "hash": opened.weights_hash,
     }
 

@@ -20,7 +20,7 @@ from keras_dml.embed.beam import (  # noqa: E402
     ReadImages,
     copy_folder,
 )
-from keras_dml.embed.embedder import BytesEmbedder  # noqa: E402
+from keras_dml.embed.embedder import ImageEmbedder  # noqa: E402
 from keras_dml.errors import UsageError  # noqa: E402
 from keras_dml.export import export_saved_model  # noqa: E402
 from tests.images import image_folder  # noqa: E402
@@ -87,10 +87,10 @@ BAD = {
 
 def expected(run, photos):
     """One image at a time, without Beam."""
-    embedder = BytesEmbedder(run, max_pixels=800_000)
+    embedder = ImageEmbedder(run, max_pixels=800_000)
     found = {}
     for path in sorted(photos.rglob("*.*g")):
-        (result,) = embedder([path.read_bytes()])
+        (result,) = embedder.embed_bytes([path.read_bytes()])
         found[path.relative_to(photos).as_posix()] = result
     return found
 
@@ -183,25 +183,26 @@ def test_names_are_whole_without_a_root(photos):
 @pytest.mark.parametrize("name", ["", "/embedder.keras"])
 def test_a_model_is_copied_from_afar(run, saved_model, tmp_path, name):
     copy = copy_folder(f"{run}{name}", tmp_path / "run")
-    assert BytesEmbedder(copy)([b"x"]) == ["it is no image of a known format"]
+    (result,) = ImageEmbedder(copy).embed_bytes([b"x"])
+    assert result == "it is no image of a known format"
     if not name:
         copy = copy_folder(str(saved_model), tmp_path / "saved_model")
-        (result,) = BytesEmbedder(copy)([b""])
+        (result,) = ImageEmbedder(copy).embed_bytes([b""])
         assert result == "the file is empty"
     with pytest.raises(FileNotFoundError, match="There is no file in"):
         copy_folder(str(tmp_path / "nowhere"), tmp_path / "x")
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path, photos):
-    with pytest.raises(UsageError, match="must be a run folder or an exported"):
-        BytesEmbedder(photos)
+    with pytest.raises(UsageError, match="must be a run folder, an"):
+        ImageEmbedder(photos)
 
 
 def test_a_saved_model_outlives_the_folder_it_came_from(
     saved_model, photos, tmp_path
 ):
     folder = shutil.copytree(saved_model, tmp_path / "copy")
-    embedder = BytesEmbedder(folder)
+    embedder = ImageEmbedder(folder)
     shutil.rmtree(folder)
-    (result,) = embedder([(photos / "wide.png").read_bytes()])
+    (result,) = embedder.embed_bytes([(photos / "wide.png").read_bytes()])
     assert result.shape == (5,)

@@ -1,6 +1,7 @@
 """Readers of data sets: each returns a `Manifest` with the papers' split."""
 
 import difflib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,27 @@ READERS: dict[str, Callable[..., Manifest]] = {
     "omniglot": read_omniglot,
     "sop": read_sop,
 }
+
+
+# Words for weights, which may also be the name of a folder.
+WEIGHTS = ("auto", "imagenet", "none", "preset")
+
+
+def is_named(source: str) -> bool:
+    """Whether a source is the name of a data set rather than a path."""
+    return source in READERS or source.startswith("tfds:")
+
+
+def source_name(source: str) -> str:
+    """A source as tables name it: a data set's name, or that of its files."""
+    return source if is_named(source) else Path(source).name
+
+
+def whole_path(place: str | None) -> str | None:
+    """A path from the root; what is no path of a file stays as it is."""
+    if place in (None, *WEIGHTS) or is_named(place) or not Path(place).exists():
+        return place
+    return os.path.abspath(place)
 
 
 def read(source, data_dir=None, allow_partial: bool = False) -> Manifest:
@@ -75,6 +97,7 @@ def read(source, data_dir=None, allow_partial: bool = False) -> Manifest:
 
 __all__ = [
     "READERS",
+    "is_named",
     "load_builder",
     "read",
     "read_cars196",
@@ -86,4 +109,6 @@ __all__ = [
     "read_omniglot",
     "read_sop",
     "read_tfds",
+    "source_name",
+    "whole_path",
 ]

@@ -1,0 +1,274 @@
+"""The front door: `fit` trains an embedder, and `Run` uses a trained one."""
+
+import functools
+import html
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from keras_dml import distribute
+from keras_dml.config import DEFAULT_RECIPE, RunConfig, resolve
+from keras_dml.config.resolve import again
+from keras_dml.console import logging_to
+from keras_dml.embed.local import Embedded, embed_source
+from keras_dml.embeddings import Measured
+from keras_dml.errors import UsageError
+from keras_dml.report.write import FILE, write_report
+from keras_dml.run import fit as training
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.history import History, read_history
+from keras_dml.run.trained_run import TrainedRun, evaluate_run
+from keras_dml.search.search import SearchResult, search_run
+
+PathLike = str | os.PathLike[str]
+
+
+class FitOptions(TypedDict, total=False):
+    """What `fit` does besides training, and where it trains.
+
+    Attributes:
+        report: Whether to write `report.html`. Defaults to `True`.
+        export: Whether to export a SavedModel and LiteRT at the end.
+            Defaults to `True`.
+        data_dir: Folder of a named data set.
+        strategy: `"auto"`, `"none"`, `"mirrored"` or `"multi_worker"`.
+        devices: Kind and number, such as `"cpu:2"`, to try a strategy.
+        peer_timeout: Seconds to wait for a silent worker.
+    """
+
+    report: bool
+    export: bool
+    data_dir: PathLike | None
+    strategy: str | None
+    devices: str | None
+    peer_timeout: float
+
+
+class Run(TrainedRun):
+    """A finished run: what it measured, and what its embedder can do.
+
+    Args:
+        path: The run folder.
+        data_dir: The folder of the run's data set, if it was moved. Defaults
+            to `None`, where it was.
+
+    Attributes:
+        folder: Paths of the run's files.
+        config: The configuration, with nothing left open.
+        metrics: The content of `metrics.json`: values in [0, 1] before
+            (`"pretrained"`, `"before"`) and after training (`"after"`).
+        history: The epochs, as `history.csv` holds them.
+        embedder: The trained `keras.Model`, from images to embeddings.
+
+    Raises:
+        UsageError: If there is no run, or it is not finished.
+
+    Example:
+
+    ```python
+    run = Run("runs/photos")
+    print(run)
+    result = run.search("query.jpg", k=5)
+    ```
+    """
+
+    @functools.cached_property
+    def history(self) -> History:
+        """The epochs of all phases in the order of training."""
+        return read_history(self.folder.history)
+
+    def evaluate(self, **options: Any) -> Measured:
+        """Measures the embedder; see `evaluate_run` for the options."""
+        return evaluate_run(self, **options)
+
+    def search(
+        self, images: PathLike | Sequence[PathLike], **options: Any
+    ) -> SearchResult:
+        """Finds the images nearest to `images`; options as `search_run`."""
+        if isinstance(images, str | os.PathLike):
+            images = [images]
+        return search_run(self, images, **options)
+
+    def embed(
+        self, source: PathLike, output: PathLike, **options: Any
+    ) -> Embedded:
+        """Embeds all images of `source`; options as `embed_source`."""
+        return embed_source(self, os.fspath(source), output, **options)
+
+    def export(self, *formats: str, **options: Any) -> list[dict[str, Any]]:
+        """Exports the embedder; options as `export_run`.
+
+        Args:
+            *formats: Any of `"saved_model"`, `"litert"` and `"onnx"`.
+                Defaults to the first two.
+            **options: See `export_run`. A single `quantize` may be a string.
+        """
+        if isinstance(options.get("quantize"), str):
+            options["quantize"] = [options["quantize"]]
+        chosen = formats or ("saved_model", "litert")
+        return export_run(self.folder.path, chosen, **options)
+
+    def report(self, **options: Any) -> Path:
+        """Writes `report.html` and returns its path."""
+        return write_report(self.folder.path, **options)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {text}" for name, text in self._lines())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>"
+            for name, text in self._lines()
+        )
+        return f"<table>{rows}</table>"
+
+    def _lines(self) -> list[tuple[str, str]]:
+        metrics = self.metrics
+        gains = (
+            f"{name} {value:.4f} ({value - metrics['pretrained'][name]:+.4f})"
+            for name, value in metrics["after"].items()
+            if name in ("recall@1", "map@r")
+        )
+        what = f"{metrics['recipe']} on {metrics['dataset']}"
+        kind = "seen" if metrics["seen"] else "unseen"
+        return [
+            ("Run", f"{self.folder.path}"),
+            ("Training", f"{what}, {metrics['backbone']}"),
+            (
+                f"Test, {metrics['test_classes']} {kind} classes",
+                ", ".join(gains),
+            ),
+        ]
+
+
+def fit(
+    source: PathLike | None = None,
+    *,
+    recipe: str | None = None,
+    backbone: str | None = None,
+    weights: PathLike | None = None,
+    config: PathLike | None = None,
+    settings: Mapping[str, Any] | Sequence[str] = (),
+    seed: int | None = None,
+    output: PathLike | None = None,
+    resume: bool = False,
+    **options: Unpack[FitOptions],
+) -> Run:
+    """Trains an embedder, measures it on unseen classes, and exports it.
+
+    Args:
+        source: A data set's name, a folder with one sub-folder per class, a
+            CSV file (path,label[,split]), or `"tfds:NAME"`. Defaults to
+            `None`, which needs `config`.
+        recipe: `"NAME"` or `"FILE.yaml"`, with `":PRESET"` if wanted.
+            Defaults to `None`, the default recipe.
+        backbone: Name of a backbone. Defaults to `None`, the recipe's.
+        weights: `"imagenet"`, `"preset"`, `"none"` or a file. Defaults to
+            `None`, the backbone's own.
+        config: A run folder or its `config.yaml`: the run is trained again,
+            from `source` if its images were moved. Defaults to `None`.
+        settings: Any other settings: a mapping of dotted keys to values, or
+            `"key=value"` strings. Defaults to none.
+        seed: Integer. Defaults to `None`: 0, or that of `config`.
+        output: The run folder. Defaults to `None`,
+            `runs/SOURCE-RECIPE-SEED`.
+        resume: Whether to go on with an interrupted run. Defaults to `False`.
+        **options: `report`, `export`, `data_dir`, `strategy`, `devices` and
+            `peer_timeout`, see `FitOptions`.
+
+    Returns:
+        `Run`.
+
+    Raises:
+        UsageError: If the arguments, the data and the folder do not go
+            together.
+        RunError: If the training fails.
+
+    Example:
+
+    ```python
+    run = fit("photos", backbone="mobilenet_v2", output="runs/photos")
+    print(run.metrics["after"]["recall@1"])
+    ```
+    """
+    data_dir = options.get("data_dir")
+    flags: dict[str, Any] = {
+        "seed": seed,
+        "strategy": options.get("strategy"),
+        "devices": options.get("devices"),
+        "data": {"data_dir": None if data_dir is None else str(data_dir)},
+        "model": {
+            "backbone": backbone,
+            "weights": None if weights is None else os.fspath(weights),
+        },
+    }
+    resolved = _resolve(source, recipe, config, _given(flags), settings)
+    folder = Path(output) if output else _default_output(resolved)
+    metrics = training.fit(
+        resolved,
+        folder,
+        resume=resume,
+        peer_timeout=options.get("peer_timeout", distribute.PEER_TIMEOUT),
+        export=exporter() if options.get("export", True) else None,
+    )
+    run = Run.just_trained(folder, resolved, metrics)
+    # A report embeds images, which all workers would have to do.
+    wanted = options.get("report", True) and distribute.num_workers() == 1
+    if wanted and not (folder / FILE).is_file():
+        with logging_to():
+            run.report()
+    return run
+
+
+def _resolve(
+    source: PathLike | None,
+    recipe: str | None,
+    config: PathLike | None,
+    flags: Mapping[str, Any],
+    settings: Mapping[str, Any] | Sequence[str],
+) -> RunConfig:
+    """The configuration of a training: of a recipe, or of an earlier run."""
+    if isinstance(settings, Mapping):
+        settings = [f"{key}={json.dumps(settings[key])}" for key in settings]
+    name = None if source is None else os.fspath(source)
+    if config is None:
+        if name is None:
+            raise UsageError(
+                "`fit` needs the `source` of the images, or the `config` of a "
+                "run. Received: neither."
+            )
+        return resolve(
+            recipe or DEFAULT_RECIPE, name, flags=flags, overrides=settings
+        )
+    if recipe is not None:
+        raise UsageError(
+            "`config` says everything that a recipe says. Received: "
+            f"recipe={recipe!r} as well. Leave one of them out."
+        )
+    path = RunFolder(config).record if Path(config).is_dir() else Path(config)
+    if not path.is_file():
+        raise UsageError(
+            "`config` must be a run folder or its `config.yaml`. Received: "
+            f"{str(config)!r}, where there is none."
+        )
+    return again(path, name, flags=flags, overrides=settings)
+
+
+def _given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that were set; the others are left to the recipe."""
+    sections = {
+        key: _given(value) if isinstance(value, Mapping) else value
+        for key, value in flags.items()
+    }
+    return {key: value for key, value in sections.items() if value is not None}
+
+
+def _default_output(config: RunConfig) -> Path:
+    """`runs/SOURCE-RECIPE-SEED`, with names that a path may hold."""
+    place = Path(config.data.source)
+    name = place.stem if place.exists() else config.data.source
+    label = Path(config.recipe.removesuffix(".yaml")).name
+    plain = f"{name}-{label}-{config.seed}".replace(":", "_").replace("+", "_")
+    return Path("runs") / plain.replace("/", "_")

@@ -1,0 +1,184 @@
+"""`import keras_dml`: quick, lazy, the same in every program."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import keras_dml
+from keras_dml.errors import UsageError
+from tests.images import image_folder
+
+QUICK = {
+    "stages.0.phases.0.epochs": 1,
+    "sampling.steps_per_epoch": 4,
+    "model.dim": 8,
+    "evaluation.k": [1, 2],
+}
+
+
+def python(code, cwd=None):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=cwd
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_import_loads_nothing_heavy():
+    code = (
+        "import sys, time\n"
+        "start = time.perf_counter()\n"
+        "import keras_dml\n"
+        "seconds = time.perf_counter() - start\n"
+        "heavy = {'keras', 'tensorflow', 'numpy', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "assert not hasattr(keras_dml, 'layerz')\n"
+        "print(seconds)"
+    )
+    assert float(python(code)) < 0.3
+
+
+def test_what_is_listed_exists():
+    assert dir(keras_dml) == keras_dml.__all__
+    for name in dir(keras_dml):
+        assert getattr(keras_dml, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'fitt'"):
+        keras_dml.fitt  # noqa: B018
+
+
+def test_a_saved_embedder_loads_without_another_import(run):
+    path = run.folder.embedder
+    code = (
+        "from keras_dml.models import load_embedder\n"
+        f"print(load_embedder({str(path)!r}).output_shape[-1])"
+    )
+    assert python(code).strip() == "8"
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    return image_folder(tmp_path_factory.mktemp("data") / "photos")
+
+
+@pytest.fixture(scope="module")
+def run(photos, tmp_path_factory):
+    return keras_dml.fit(
+        photos,
+        backbone="small_cnn",
+        settings=QUICK,
+        seed=3,
+        output=tmp_path_factory.mktemp("runs") / "photos",
+    )
+
+
+def test_a_run_is_the_same_from_disk(run):
+    again = keras_dml.Run(run.folder.path)
+    assert again.metrics == run.metrics
+    assert again.config == run.config
+    assert len(again.history) == 1
+    assert again.embedder.output_shape == (None, 8)
+    assert (run.folder.path / "report.html").is_file()
+
+
+def test_a_run_prints_three_lines(run):
+    lines = str(run).splitlines()
+    assert len(lines) == 3
+    assert "photos" in lines[1]
+    assert f"recall@1 {run.metrics['after']['recall@1']:.4f}" in lines[2]
+    assert run._repr_html_().count("<tr>") == 3
+
+
+def test_what_a_run_can_do(run, photos, tmp_path):
+    measured = run.evaluate()
+    after = run.metrics["after"]
+    assert measured.exact.metrics["map@r"] == pytest.approx(after["map@r"])
+    query = sorted(photos.rglob("*.*g"))[0]
+    assert len(run.search(query, k=3).answers[0].neighbours) == 3
+    done = run.embed(photos, tmp_path / "vectors.npz")
+    assert done.dim == 8
+    rows = run.export("litert", quantize="float16", output=tmp_path / "export")
+    assert len(rows) == 2
+
+
+def test_a_run_is_trained_again_from_its_configuration(
+    run, photos, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    moved = photos.rename(photos.with_name("moved"))
+    try:
+        again = keras_dml.fit(
+            moved,
+            config=run.folder.record,
+            output="again",
+            report=False,
+            weights=None,
+        )
+    finally:
+        moved.rename(photos)
+    assert again.config.seed == 3
+    for part in ("pretrained", "before", "after"):
+        assert again.metrics[part] == run.metrics[part]
+    # Where it was, from another working directory.
+    third = keras_dml.fit(config=run.folder.record, output="3", report=False)
+    assert third.metrics["after"] == run.metrics["after"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "needs the `source`.*or the `config`"),
+        ({"config": "c.yaml", "recipe": "triplet"}, "recipe='triplet' as well"),
+        ({"config": "absent.yaml"}, "absent.yaml"),
+    ],
+)
+def test_arguments_that_do_not_go_together(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        keras_dml.fit(**arguments)
+
+
+def test_images_are_embedded_as_the_run_does(run, photos):
+    embedder = keras_dml.ImageEmbedder(run.folder.path)
+    paths = sorted(photos.rglob("*.*g"))[:3]
+    rows = embedder(paths)
+    assert rows.shape == (3, 8)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    contents = [paths[0].read_bytes(), str(paths[1]), paths[2]]
+    np.testing.assert_allclose(embedder(contents), rows, atol=1e-6)
+    np.testing.assert_allclose(embedder(paths[0]), rows[:1], atol=1e-6)
+    assert embedder([]).shape == (0, 8)
+
+
+def test_arrays_are_embedded_without_a_run_folder(run, tmp_path):
+    path = tmp_path / "mine.keras"
+    run.embedder.save(path)
+    side = run.embedder.input_shape[1]
+    image = np.random.default_rng(0).integers(
+        0, 256, (side, side, 3), dtype=np.uint8
+    )
+    rows = keras_dml.ImageEmbedder(path)([image, image])
+    expected = run.embedder(image[None].astype("float32"))
+    np.testing.assert_allclose(rows, np.repeat(expected, 2, 0), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        (b"no image", r"`images\[1\]` cannot be read.*8 bytes"),
+        ("absent.jpg", "Received: 'absent.jpg'"),
+        (3, "must be paths or bytes"),
+    ],
+)
+def test_what_is_no_image_is_named(run, photos, image, message):
+    good = next(photos.rglob("*.*g"))
+    with pytest.raises(UsageError, match=message):
+        keras_dml.ImageEmbedder(run.folder.path)([good, image])
+
+
+def test_arrays_must_be_bytes_of_three_dimensions(run):
+    embedder = keras_dml.ImageEmbedder(run.folder.path)
+    for array in (np.zeros((4, 4, 3), np.float32), np.zeros((4, 4), np.uint8)):
+        with pytest.raises(UsageError, match="must be uint8 arrays"):
+            embedder([array])
