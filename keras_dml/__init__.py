@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from keras_dml.api import Run, fit
     from keras_dml.comparison.compare import compare
     from keras_dml.embed.embedder import ImageEmbedder
-    from keras_dml.embeddings import evaluate_embeddings as evaluate
+    from keras_dml.evaluation.measured import evaluate
 
 _HOMES = {
     "ImageEmbedder": ("keras_dml.embed.embedder", "ImageEmbedder"),
     "Run": ("keras_dml.api", "Run"),
     "compare": ("keras_dml.comparison.compare", "compare"),
-    "evaluate": ("keras_dml.embeddings", "evaluate_embeddings"),
+    "evaluate": ("keras_dml.evaluation.measured", "evaluate"),
     "fit": ("keras_dml.api", "fit"),
 }
 

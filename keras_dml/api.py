@@ -13,8 +13,9 @@ from keras_dml.config import DEFAULT_RECIPE, RunConfig, resolve
 from keras_dml.config.resolve import again
 from keras_dml.console import logging_to
 from keras_dml.embed.local import Embedded, embed_source
-from keras_dml.embeddings import Measured
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.measured import Measured
+from keras_dml.export import export_run, exporter
 from keras_dml.report.write import FILE, write_report
 from keras_dml.run import fit as training
 from keras_dml.run.folder import RunFolder

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,8 +10,6 @@ from keras_dml.cli.options import DataDir, IndexKind, Json, parse_ranks
 from keras_dml.cli.printing import print_evaluation
 from keras_dml.console import logging_to
 from keras_dml.errors import UsageError
-
-DEFAULT_RANKS = (1, 2, 4, 8)
 
 
 def evaluate(
@@ -59,8 +57,23 @@ def evaluate(
             "`evaluate` needs either a run folder or `--embeddings FILE`. "
             f"Received: {'neither' if run is None else 'both'}."
         )
-    ranks = parse_ranks(k) if k else None
-    if embeddings is not None:
+    choices: dict[str, Any] = {
+        "index": index,
+        "clustering": clustering,
+        "intervals": intervals,
+        "per_class": per_class,
+        "rerank": rerank,
+    }
+    if k is not None:
+        choices["k"] = parse_ranks(k)
+    if run is not None:
+        from keras_dml.api import Run
+
+        with logging_to():
+            measured = Run(run).evaluate(
+                source=source, data_dir=data_dir, **choices
+            )
+    else:
         if source is not None or data_dir is not None:
             raise UsageError(
                 "`--source` and `--data-dir` belong to a run. Received: "
@@ -68,31 +81,7 @@ def evaluate(
             )
         from keras_dml.evaluation import evaluate as evaluate_vectors
 
-        measured = evaluate_vectors(
-            embeddings,
-            k=ranks or DEFAULT_RANKS,
-            index=index,
-            clustering=clustering,
-            intervals=intervals,
-            per_class=per_class,
-            rerank=rerank,
-        )
-    else:
-        from keras_dml.run.trained_run import evaluate_run
-
-        assert run is not None
-        with logging_to():
-            measured = evaluate_run(
-                run,
-                source=source,
-                data_dir=data_dir,
-                k=ranks,
-                index=index,
-                clustering=clustering,
-                intervals=intervals,
-                per_class=per_class,
-                rerank=rerank,
-            )
+        measured = evaluate_vectors(embeddings, **choices)
     if as_json:
         print(json.dumps(measured.flat()))
     else:

@@ -7,7 +7,6 @@ import pytest
 from keras_dml.config import resolve
 from keras_dml.run import fit as train
 from keras_dml.run.checkpoint import load_checkpoint
-from keras_dml.run.fit import Training
 
 
 class StoppedError(Exception):
