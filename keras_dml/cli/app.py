@@ -60,10 +60,8 @@ def main() -> None:
     logger.addFilter(wording)
     try:
         app()
-    except UsageError as error:
-        _fail(wording.translate(str(error)), 2)
-    except RunError as error:
-        _fail(wording.translate(str(error)), 1)
+    except (UsageError, RunError) as error:
+        _fail(wording.translate(str(error)), error.exit_code)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
@@ -123,5 +121,10 @@ class _OptionNames(logging.Filter):
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"Error: {message}", file=sys.stderr)
+    print(f"Error: {message}", file=sys.stderr, flush=True)
+    if code > 2:
+        # At once: TensorFlow may wait for workers that are gone.
+        sys.stdout.flush()
+        logging.shutdown()
+        os._exit(code)
     sys.exit(code)

@@ -1,16 +1,12 @@
 """`keras-dml fit`."""
 
-import logging
-import os
-import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from keras_dml.cli.options import SOURCE, DataDir
 from keras_dml.cli.printing import print_gain, say
-from keras_dml.errors import RunError
 
 
 def fit(
@@ -77,37 +73,23 @@ def fit(
     """Train an embedder, measure it on unseen classes, export it."""
     from keras_dml import api, distribute
 
-    try:
-        run = api.fit(
-            source,
-            recipe=recipe,
-            backbone=backbone,
-            weights=weights,
-            config=config,
-            settings=settings or [],
-            seed=seed,
-            output=output,
-            resume=resume,
-            report=report,
-            export=export,
-            data_dir=data_dir,
-            strategy=strategy,
-            devices=devices,
-            peer_timeout=peer_timeout,
-        )
-    except (distribute.PeerLostError, distribute.PreemptedError) as error:
-        _leave(error, error.exit_code)
+    run = api.fit(
+        source,
+        recipe=recipe,
+        backbone=backbone,
+        weights=weights,
+        config=config,
+        settings=settings or [],
+        seed=seed,
+        output=output,
+        resume=resume,
+        report=report,
+        export=export,
+        data_dir=data_dir,
+        strategy=strategy,
+        devices=devices,
+        peer_timeout=peer_timeout,
+    )
     if distribute.is_chief():
         print_gain(run.metrics)
         say(f"Run folder: {run.folder.path}")
-
-
-def _leave(error: RunError, code: int) -> NoReturn:
-    """Exits with the code that asks a supervisor to start the run again.
-
-    At once: TensorFlow may wait for workers that are gone.
-    """
-    print(f"Error: {error}", file=sys.stderr, flush=True)
-    sys.stdout.flush()
-    logging.shutdown()
-    os._exit(code)

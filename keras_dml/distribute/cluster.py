@@ -116,7 +116,7 @@ def _jobs(cluster, config):
         raise UsageError(
             "Parameter servers are not supported: Keras 3 cannot train with "
             "them. Received: TF_CONFIG with a `ps` job. Use `worker` jobs "
-            "only, and `--strategy multi_worker`."
+            "only, and `strategy='multi_worker'`."
         )
     unknown = sorted(set(cluster) - {"chief", "worker"})
     if unknown:

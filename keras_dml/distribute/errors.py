@@ -1,4 +1,4 @@
-"""Ends of a run that ask to be started again with `--resume`."""
+"""Ends of a run that ask to be started again with `resume=True`."""
 
 from keras_dml.errors import RunError
 

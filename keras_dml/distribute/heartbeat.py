@@ -245,15 +245,21 @@ def _listens(address):
 
 
 def _give_up(sentence):
-    message = f"{sentence} Start all workers again with `--resume`."
+    record = logger.makeRecord(
+        logger.name,
+        logging.ERROR,
+        "",
+        0,
+        f"{sentence} Start all workers again with `resume=True`.",
+        (),
+        None,
+    )
+    # The command line rewrites what its own options are called.
+    logger.filter(record)
     for handler in logger.handlers:
         if isinstance(handler, logging.FileHandler):
-            handler.emit(
-                logger.makeRecord(
-                    logger.name, logging.ERROR, "", 0, message, (), None
-                )
-            )
+            handler.emit(record)
             handler.flush()
-    print(f"Error: {message}", file=sys.stderr, flush=True)
+    print(f"Error: {record.getMessage()}", file=sys.stderr, flush=True)
     sys.stdout.flush()
     os._exit(RESTART)

@@ -140,7 +140,7 @@ def losing_peers() -> Iterator[None]:
             raise
         raise PeerLostError(
             f"{found or 'Another worker is gone.'} Start all workers again "
-            "with `--resume`."
+            "with `resume=True`."
         ) from error
 
 

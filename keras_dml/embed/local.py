@@ -170,8 +170,8 @@ def _format(output: Path, wanted: str | None) -> str:
     kind = output.suffix.removeprefix(".")
     if wanted not in (None, kind):
         raise UsageError(
-            f"`--format` and the name of `--output` must agree. Received: "
-            f"{wanted} and {output}. Leave `--format` out."
+            "`file_format` and the name of `output` must agree. Received: "
+            f"{wanted} and {output}. Leave `file_format` out."
         )
     check_format(kind)
     return kind
@@ -191,13 +191,13 @@ def _check_free(output: Path, folder: ShardFolder, resume: bool) -> None:
             return
     if not ours:
         raise UsageError(
-            f"{output} exists and was not written by `keras-dml embed`. "
-            "Choose another `--output`."
+            f"{output} exists and was not written by `embed`. Choose "
+            "another `output`."
         )
     if not resume:
         raise UsageError(
             f"{output} already holds embeddings, or a part of them. Pass "
-            "`--resume` to go on, or choose another `--output`."
+            "`resume=True` to go on, or choose another `output`."
         )
 
 

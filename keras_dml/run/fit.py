@@ -155,7 +155,7 @@ def warn_about_section(config: RunConfig) -> None:
         logger.warning(
             "The settings of `%s` for `%s` were found with %s; you train "
             "%s. They may not fit: compare with the recipe's defaults, "
-            "`--recipe %s:default`.",
+            "`recipe='%s:default'`.",
             config.recipe,
             config.section,
             paper,

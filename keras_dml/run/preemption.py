@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from keras_dml.distribute import PreemptedError
 
 MESSAGE = (
-    "The run was stopped by SIGTERM. Pass `--resume` to go on with it, from "
-    "{place}."
+    "The run was stopped by SIGTERM. Pass `resume=True` to go on with it, "
+    "from {place}."
 )
 
 

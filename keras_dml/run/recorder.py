@@ -78,7 +78,7 @@ class RunState:
 
 
 class RunRecorder(keras.callbacks.Callback):
-    """Saves all that `--resume` needs at the end of every epoch.
+    """Saves all that resuming needs at the end of every epoch.
 
     When the run is told to stop it saves in the middle of one, and raises
     `PreemptedError`. Of several workers all must have one; the chief writes.

@@ -139,7 +139,7 @@ def search_run(
     """
     if max_false_match_rate is not None and not 0 < max_false_match_rate < 1:
         raise UsageError(
-            "`--max-false-match-rate` must lie between 0 and 1, both "
+            "`max_false_match_rate` must lie between 0 and 1, both "
             f"excluded. Received: {max_false_match_rate}."
         )
     check_index(index)

@@ -117,4 +117,4 @@ def test_workers_that_never_come_are_named(monkeypatch, capsys):
     assert left == [75]
     error = capsys.readouterr().err
     assert "Not started: worker 1 (127.0.0.1:2)." in error
-    assert "`--resume`" in error
+    assert "`resume=True`" in error
