@@ -157,9 +157,7 @@ def ranks_from_ids(
             "`neighbour_ids` must be among `reference_ids`. "
             f"Received: {unknown!r}. Search the index of these references."
         )
-    own = np.full(num_queries, -1)
-    if query_ids is not None:
-        own = table.rows_of(query_ids, num_queries, "query_ids")
+    own = table.rows_of(query_ids, num_queries, "query_ids")
     found = found.reshape(neighbours.shape)
     is_own = found == own[:, None]
     positive = relevance.among(found) & ~is_own

@@ -97,10 +97,8 @@ def identification_rates(
     relevance = Relevance.of(
         query_labels, len(queries), reference_labels, len(references)
     )
-    own = np.full(len(queries), -1)
-    if query_ids is not None:
-        table = IdTable.of(reference_ids, len(references))
-        own = table.rows_of(query_ids, len(queries), "query_ids")
+    table = IdTable.of(reference_ids, len(references))
+    own = table.rows_of(query_ids, len(queries), "query_ids")
     metric = "cosine" if normalize else "euclidean"
     genuine, impostor = best_scores(queries, references, relevance, own, metric)
     known = np.isfinite(genuine)
