@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_counts, as_embeddings, as_ids
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
@@ -23,8 +24,8 @@ MAX_QUERIES_PER_BLOCK = 2**13
 Lists = tuple[np.ndarray, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True)
-class IndexEvaluation:
+@dataclasses.dataclass(frozen=True, repr=False)
+class IndexEvaluation(Brief):
     """What an index finds, beside what there was to find.
 
     Args:
@@ -47,6 +48,23 @@ class IndexEvaluation:
             name: value - self.exact_metrics[name]
             for name, value in self.metrics.items()
         }
+
+    def _brief_title(self) -> str:
+        found = self.ann_recall.items()
+        return "IndexEvaluation: " + ", ".join(
+            f"{name} {share:.4f}" for name, share in found
+        )
+
+    def _brief_rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "metric": name,
+                "index": value,
+                "exact": self.exact_metrics[name],
+                "difference": f"{self.differences[name]:+.4f}",
+            }
+            for name, value in self.metrics.items()
+        ]
 
 
 def ann_recall_at_k(

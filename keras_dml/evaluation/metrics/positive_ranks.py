@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.labels import Relevance
 
 
-@dataclasses.dataclass(frozen=True)
-class PositiveRanks:
+@dataclasses.dataclass(frozen=True, repr=False)
+class PositiveRanks(Brief):
     """At which ranks each query finds its positives.
 
     Positives are the references that share its label, or one of its labels.

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
@@ -12,8 +13,8 @@ from keras_dml.evaluation.index.spaces import score_blocks
 from keras_dml.evaluation.labels import Relevance
 
 
-@dataclasses.dataclass(frozen=True)
-class IdentificationRates:
+@dataclasses.dataclass(frozen=True, repr=False)
+class IdentificationRates(Brief):
     """Errors of a gallery search that may answer "none".
 
     Args:
