@@ -13,6 +13,23 @@ LOSSES = {
     "sup_con": "supcon",
 }
 
+# Arguments of layers in a `.keras` file.
+ARGUMENTS = {"centres": "centers"}
+
+
+def renamed(config: dict) -> dict:
+    """Returns the configuration of a layer with today's argument names.
+
+    Args:
+        config: Configuration that a `.keras` file holds.
+
+    Example:
+
+    >>> renamed({"centres": 2})
+    {'centers': 2}
+    """
+    return {ARGUMENTS.get(key, key): value for key, value in config.items()}
+
 
 def formerly(*names: str):
     """Lets Keras load a class by the names that it was once registered under.

@@ -11,8 +11,13 @@ import numpy as np
 from keras import ops
 
 from keras_dml import evaluation, layers, losses, regularizers
-from keras_dml.callbacks import LearningRate
-from keras_dml.optimizers import PerVariable, RowLazyAdam, TorchAdam
+from keras_dml.ops.similarities import unit_rows
+from keras_dml.optimizers import (
+    LearningRate,
+    PerVariable,
+    RowLazyAdam,
+    TorchAdam,
+)
 
 CLASSES = 4
 # One class has three rows, one a single row.
@@ -58,7 +63,7 @@ def layer_cases() -> dict:
         layer = layers.EmbeddingHead(5, normalization=normalization)
         cases[f"head_{normalization}"] = (layer, FEATURES)
     for metric in layers.proxies.METRICS:
-        layer = layers.Proxies(CLASSES, metric, centres=2)
+        layer = layers.Proxies(CLASSES, metric, centers=2)
         cases[f"proxies_{metric}"] = (layer, FEATURES)
     x = keras.Input(FEATURES.shape[1:])
     network = keras.Model(x, keras.layers.Dense(3, "gelu")(x))
@@ -114,7 +119,7 @@ def regularizer_cases() -> dict:
     proxies = np.random.default_rng(2).standard_normal((CLASSES, 3, 6))
     proxies = proxies.astype("float32")
     return {
-        "centre_distance": (layers.CenterDistance(0.5), proxies),
+        "centre_distance": (regularizers.CenterDistance(0.5), proxies),
         "proxy_repulsion": (regularizers.ProxyRepulsion(8.0), proxies[:, 0]),
     }
 
@@ -164,7 +169,7 @@ def values_and_gradients(cases) -> dict:
 
 def computed() -> dict[str, list]:
     """Outputs, values and gradients of fixed inputs and weights, by name."""
-    found = {"zero rows": layers.unit_rows(0 * FEATURES)}
+    found = {"zero rows": unit_rows(0 * FEATURES)}
     cases = {}
     for name, (layer, inputs) in layer_cases().items():
         found[f"layer {name}"] = layer(inputs)
@@ -206,7 +211,7 @@ def model_cases() -> dict:
         TorchAdam(0.01, epsilon=1.0, l2=0.1),
         {"proxies/.*": keras.optimizers.SGD(0.5)},
     )
-    centres = {"centres": 3, "regularizer": layers.CenterDistance(0.5)}
+    centers = {"centers": 3, "regularizer": regularizers.CenterDistance(0.5)}
     memory = layers.CrossBatchMemory(
         losses.MultiSimilarity(), size=12, warm_up_steps=1, name="memory"
     )
@@ -236,7 +241,7 @@ def model_cases() -> dict:
             losses.ProxyNCAPlusPlus(),
             several,
         ),
-        "soft_triple": compiled(proxies(**centres), losses.SoftTriple()),
+        "soft_triple": compiled(proxies(**centers), losses.SoftTriple()),
         "our_loss_1": compiled(
             proxies(regularizer=regularizers.ProxyRepulsion(8.0)),
             losses.OurLoss1(8.0),

@@ -19,7 +19,7 @@ PROXY_LOSSES = {
     ),
     "norm_softmax": (losses.NormalizedSoftmax(), {}, 20.0),
     "arcface": (losses.ArcFace(), {}, None),
-    "soft_triple": (losses.SoftTriple(), {"centres": 10}, None),
+    "soft_triple": (losses.SoftTriple(), {"centers": 10}, None),
 }
 
 PAIR_LOSSES = {
@@ -39,7 +39,7 @@ def proxy_model(case, proxies):
     """The loss of embeddings, and the weights before it."""
     loss, options, scale = PROXY_LOSSES[case]
     rows, dim = proxies.shape
-    layer = Proxies(rows // options.get("centres", 1), **options)
+    layer = Proxies(rows // options.get("centers", 1), **options)
     layer.build((None, dim))
     layer.proxies.assign(proxies.reshape(layer.proxies.shape))
     scaled = ScaledLogits(scale) if scale else lambda similarity: similarity

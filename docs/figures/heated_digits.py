@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from keras_dml import data
 from keras_dml.callbacks import HeatUp
 from keras_dml.evaluation import retrieval_metrics
-from keras_dml.layers import EmbeddingHead, Proxies, ScaledLogits, unit_rows
+from keras_dml.layers import EmbeddingHead, Proxies, ScaledLogits
 from keras_dml.losses import NormalizedSoftmax, Softmax
+from keras_dml.ops.similarities import unit_rows
 
 # Name to the first alpha and whether features and weights have length 1.
 TRAININGS = {

@@ -1,8 +1,8 @@
-"""Tells layers which epoch it is."""
+"""The count of epochs for layers that need it."""
 
 import keras
 
-from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
+from keras_dml.layers import SampleAwareProxies
 
 
 class CountEpochs(keras.callbacks.Callback):

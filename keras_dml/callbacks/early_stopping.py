@@ -4,18 +4,17 @@ import logging
 
 import keras
 
-from keras_dml.callbacks.improvement import Improvement
+from keras_dml.callbacks.resumable import Resumable
 
 logger = logging.getLogger(__name__)
 
 
-class EarlyStopping(keras.callbacks.Callback):
-    """Stops a training when a metric stops improving.
+class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
+    """Stops a training when a metric stops improving, in a resumed run too.
 
-    As `keras.callbacks.EarlyStopping`, which forgets its state when a run is
-    resumed; here `get_state` and `set_state` keep it. Weights are not put
-    back: keep the best with `keras.callbacks.ModelCheckpoint`. The state is
-    kept from one `fit` to the next; a new run needs a new callback.
+    It is `keras.callbacks.EarlyStopping` with other defaults, whose state
+    `get_state` and `set_state` save and resume. The state is kept from one
+    `fit` to the next; a new run needs a new callback.
 
     Args:
         monitor: String, key in the logs. Defaults to `"val_recall@1"`.
@@ -28,8 +27,8 @@ class EarlyStopping(keras.callbacks.Callback):
 
     Attributes:
         best: The best value so far, or `None`.
-        best_epoch: Its epoch, or `None`.
-        stopped_epoch: The last epoch of a stopped training, or `None`.
+        best_epoch: Its epoch.
+        stopped_epoch: The last epoch of a stopped training, or `0`.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -42,6 +41,12 @@ class EarlyStopping(keras.callbacks.Callback):
     ```
     """
 
+    STATE = {
+        **Resumable.STATE,
+        "best_epoch": "best_epoch",
+        "stopped_epoch": "stopped_epoch",
+    }
+
     def __init__(
         self,
         monitor="val_recall@1",
@@ -50,51 +55,21 @@ class EarlyStopping(keras.callbacks.Callback):
         min_delta=0.0,
         start_from_epoch=0,
     ):
-        super().__init__()
-        if not isinstance(patience, int) or patience < 1:
-            raise ValueError(
-                "`patience` of `EarlyStopping` must be a positive "
-                f"integer. Received: patience={patience!r}"
-            )
-        self.patience = patience
-        self.start_from_epoch = start_from_epoch
-        self.stopped_epoch: int | None = None
-        self._improvement = Improvement(monitor, mode, min_delta)
-
-    @property
-    def best(self) -> float | None:
-        """The best value so far."""
-        return self._improvement.best
-
-    @property
-    def best_epoch(self) -> int | None:
-        """The epoch of the best value."""
-        return self._improvement.best_epoch
+        self._check(patience, mode, min_delta)
+        super().__init__(
+            monitor,
+            min_delta=min_delta,
+            patience=patience,
+            mode=mode,
+            start_from_epoch=start_from_epoch,
+        )
+        self.best_epoch = 0
 
     def on_epoch_end(self, epoch, logs=None):
-        if epoch < self.start_from_epoch:
-            return
-        value = self._improvement.read(logs, "EarlyStopping")
-        if value is None:
-            return
-        self._improvement.update(value, epoch)
-        if self._improvement.wait >= self.patience:
-            self.stopped_epoch = epoch
-            self.model.stop_training = True
+        super().on_epoch_end(epoch, logs)
+        if self.stopped_epoch:
             logger.info(
                 "Stopped after epoch %d: no improvement since epoch %d",
                 epoch,
                 self.best_epoch,
             )
-
-    def get_state(self) -> dict:
-        """The state as a JSON-able dict."""
-        return {
-            **self._improvement.get_state(),
-            "stopped_epoch": self.stopped_epoch,
-        }
-
-    def set_state(self, state: dict) -> None:
-        """Goes on from what `get_state` gave."""
-        self._improvement.set_state(state)
-        self.stopped_epoch = state["stopped_epoch"]

@@ -2,24 +2,17 @@
 
 import math
 
-import keras
-from keras import ops
-
-from keras_dml.callbacks.heat import check_positive, heat, scaled_layer
-from keras_dml.callbacks.learning_rate import LearningRate
+from keras_dml.callbacks.heat_up import Heating
 
 
-class GradualHeatUp(keras.callbacks.Callback):
+class GradualHeatUp(Heating):
     """Raises the temperature of the softmax every few epochs.
 
     At the start of the epochs `every`, `2 * every`, ... the scale of the
     `ScaledLogits` layer is multiplied by `scale_factor` and every learning
     rate by `learning_rate_factor`. With the defaults, four steps come close
-    to one `HeatUp` from scale 16 to 4 with a tenth of the rate.
-
-    Nothing is stored in the callback: how often a model was heated shows in
-    its scale, which is saved with the weights. A resumed training goes on as
-    one that was never interrupted.
+    to one `HeatUp` from scale 16 to 4 with a tenth of the rate. A resumed
+    training goes on as an uninterrupted one.
 
     Args:
         every: Integer, number of epochs between two steps. Defaults to `10`.
@@ -51,17 +44,14 @@ class GradualHeatUp(keras.callbacks.Callback):
         learning_rate_factor=0.562,
         layer_name="logits",
     ):
-        super().__init__()
+        super().__init__(
+            layer_name, learning_rate_factor, scale_factor=scale_factor
+        )
         if not isinstance(every, int) or every < 1:
             raise ValueError(
                 "`every` of `GradualHeatUp` must be a positive integer. "
                 f"Received: every={every!r}"
             )
-        check_positive(
-            "GradualHeatUp",
-            scale_factor=scale_factor,
-            learning_rate_factor=learning_rate_factor,
-        )
         if math.isclose(scale_factor, 1.0, rel_tol=1e-3):
             raise ValueError(
                 "`scale_factor` of `GradualHeatUp` must differ from 1, or a "
@@ -70,24 +60,9 @@ class GradualHeatUp(keras.callbacks.Callback):
             )
         self.every = every
         self.scale_factor = scale_factor
-        self.learning_rate_factor = learning_rate_factor
-        self.layer_name = layer_name
-
-    def on_train_begin(self, logs=None):
-        scaled_layer(self.model, self.layer_name, "GradualHeatUp")
-        if self.learning_rate_factor != 1.0:
-            LearningRate(self.model.optimizer).require_settable("GradualHeatUp")
 
     def on_epoch_begin(self, epoch, logs=None):
-        layer = scaled_layer(self.model, self.layer_name, "GradualHeatUp")
-        scale = float(ops.convert_to_numpy(layer.scale))
-        done = round(
-            math.log(scale / layer.initial_scale) / math.log(self.scale_factor)
-        )
+        initial, factor = self.layer().initial_scale, self.scale_factor
+        done = round(math.log(self.current_scale / initial) / math.log(factor))
         for step in range(done, epoch // self.every):
-            heat(
-                self.model,
-                layer,
-                layer.initial_scale * self.scale_factor ** (step + 1),
-                self.learning_rate_factor,
-            )
+            self.heat(initial * factor ** (step + 1))

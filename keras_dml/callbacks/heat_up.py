@@ -1,22 +1,86 @@
-"""Heating up at once."""
+"""Heating up at once, and what it shares with heating up in steps."""
+
+import math
 
 import keras
+from keras import ops
 
-from keras_dml.callbacks.heat import check_positive, heat, scaled_layer
-from keras_dml.callbacks.learning_rate import LearningRate
+from keras_dml.optimizers import LearningRate
 
 
-class HeatUp(keras.callbacks.Callback):
+class Heating(keras.callbacks.Callback):
+    """Base of the callbacks that change the scale of a `ScaledLogits` layer.
+
+    The callbacks store nothing: the scale is saved with the weights and the
+    learning rates with the optimizer, so that the scale tells how often a
+    model was heated, and a resumed training goes on as an uninterrupted one.
+
+    Args:
+        layer_name: String, the `ScaledLogits` layer.
+        learning_rate_factor: Float, multiplies every rate when the scale
+            changes; `1.0` leaves the rates alone.
+        **positive: Further arguments that must be positive numbers.
+    """
+
+    def __init__(self, layer_name, learning_rate_factor, **positive):
+        super().__init__()
+        positive["learning_rate_factor"] = learning_rate_factor
+        for name, value in positive.items():
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(
+                    f"`{name}` of `{type(self).__name__}` must be a positive "
+                    f"number. Received: {name}={value!r}"
+                )
+        self.layer_name = layer_name
+        self.learning_rate_factor = learning_rate_factor
+
+    def layer(self) -> keras.layers.Layer:
+        """Returns the `ScaledLogits` layer.
+
+        Raises:
+            ValueError: If the model has no such layer.
+        """
+        layers = {layer.name: layer for layer in self.model.layers}
+        layer = layers.get(self.layer_name)
+        if not hasattr(layer, "initial_scale"):
+            raise ValueError(
+                f"`layer_name` of `{type(self).__name__}` must name a "
+                "`ScaledLogits` layer of the model. Received: "
+                f"layer_name={self.layer_name!r}. The model has: {[*layers]}"
+            )
+        return layer
+
+    @property
+    def current_scale(self) -> float:
+        """The scale of the layer as it is now."""
+        return float(ops.convert_to_numpy(self.layer().scale))
+
+    def on_train_begin(self, logs=None):
+        self.layer()
+        if self.learning_rate_factor != 1.0:
+            LearningRate(self.model.optimizer).require_settable(
+                type(self).__name__
+            )
+
+    def heat(self, scale: float) -> None:
+        """Sets the scale and multiplies the rates, unless that is done."""
+        if math.isclose(self.current_scale, scale, rel_tol=1e-5):
+            return
+        self.layer().scale.assign(scale)
+        if self.learning_rate_factor != 1.0:
+            LearningRate(self.model.optimizer).multiply(
+                self.learning_rate_factor
+            )
+
+
+class HeatUp(Heating):
     """Raises the temperature of the softmax, once.
 
     From the start of `epoch` on, the scale of the `ScaledLogits` layer is
     `scale` and every learning rate is multiplied by `learning_rate_factor`.
     A small scale (a high temperature) spreads the gradient over the rows that
-    are already right, so that classes become compact.
-
-    Nothing is stored in the callback: whether a model is heated shows in its
-    scale, which is saved with the weights. A resumed training goes on as one
-    that was never interrupted.
+    are already right, so that classes become compact. A resumed training goes
+    on as an uninterrupted one.
 
     Args:
         epoch: Integer, the first heated epoch, counted from 0.
@@ -43,32 +107,24 @@ class HeatUp(keras.callbacks.Callback):
     def __init__(
         self, epoch, scale, learning_rate_factor=0.1, layer_name="logits"
     ):
-        super().__init__()
+        super().__init__(layer_name, learning_rate_factor, scale=scale)
         if not isinstance(epoch, int) or epoch < 0:
             raise ValueError(
                 "`epoch` of `HeatUp` must be an integer from 0 on. "
                 f"Received: epoch={epoch!r}"
             )
-        check_positive(
-            "HeatUp", scale=scale, learning_rate_factor=learning_rate_factor
-        )
         self.epoch = epoch
         self.scale = scale
-        self.learning_rate_factor = learning_rate_factor
-        self.layer_name = layer_name
 
     def on_train_begin(self, logs=None):
-        layer = scaled_layer(self.model, self.layer_name, "HeatUp")
-        if layer.initial_scale == self.scale:
+        super().on_train_begin(logs)
+        if self.layer().initial_scale == self.scale:
             raise ValueError(
                 "`scale` of `HeatUp` must differ from the scale that the layer "
                 "begins with, or a heated model could not be told from one "
                 f"that is not. Received: scale={self.scale!r}"
             )
-        if self.learning_rate_factor != 1.0:
-            LearningRate(self.model.optimizer).require_settable("HeatUp")
 
     def on_epoch_begin(self, epoch, logs=None):
         if epoch >= self.epoch:
-            layer = scaled_layer(self.model, self.layer_name, "HeatUp")
-            heat(self.model, layer, self.scale, self.learning_rate_factor)
+            self.heat(self.scale)

@@ -2,16 +2,16 @@
 
 import keras
 
-from keras_dml.callbacks.learning_rate import LearningRate
+from keras_dml.optimizers import LearningRate
 
 
 class LearningRateDrops(keras.callbacks.Callback):
     """Multiplies every learning rate at the start of given epochs.
 
-    The second stage of ProxyNCA++ replays in this way the drops that
-    `ReduceLROnPlateau` recorded in the first. The rates are saved
-    with the optimizer, so a training resumed between two epochs goes on
-    rightly.
+    The second stage of ProxyNCA++ replays the drops that
+    `ReduceLROnPlateau` recorded in the first. The rates are saved with the
+    optimizer, so that a training resumed between two epochs goes on as an
+    uninterrupted one.
 
     Args:
         epochs: List of integers, the first epochs of the lower rates, counted

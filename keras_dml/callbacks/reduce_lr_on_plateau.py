@@ -1,23 +1,24 @@
 """Lower learning rates when a metric stops improving."""
 
 import logging
+from types import SimpleNamespace
 
 import keras
 
-from keras_dml.callbacks.improvement import Improvement
-from keras_dml.callbacks.learning_rate import LearningRate
+from keras_dml.callbacks.resumable import Resumable
+from keras_dml.optimizers import LearningRate
 
 logger = logging.getLogger(__name__)
 
 
-class ReduceLROnPlateau(keras.callbacks.Callback):
+class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
     """Multiplies every learning rate when a metric stops improving.
 
-    As `keras.callbacks.ReduceLROnPlateau`, and in addition it handles every
-    optimizer of `PerVariable` and `LossScaleOptimizer`, can be resumed with
-    `get_state` and `set_state`, and records in `drops` the first epoch of
-    each lower rate, which `LearningRateDrops` replays. The state is kept from
-    one `fit` to the next; a new run needs a new callback.
+    It is `keras.callbacks.ReduceLROnPlateau` with other defaults, for
+    `PerVariable` inside a `LossScaleOptimizer` too. `get_state` and
+    `set_state` save and resume its state, which is kept from one `fit` to the
+    next; a new run needs a new callback. It records in `drops` the first epoch
+    of each lower rate, which `LearningRateDrops` replays.
 
     Args:
         monitor: String, key in the logs. Defaults to `"val_recall@1"`.
@@ -29,7 +30,7 @@ class ReduceLROnPlateau(keras.callbacks.Callback):
         min_delta: Float, how much an improvement must be. Defaults to `1e-4`.
         cooldown: Integer, the number of epochs after a drop in which none is
             counted. Defaults to `0`.
-        minimum: Float, lower bound of the rates. Defaults to `0.0`.
+        min_lr: Float, lower bound of the rates. Defaults to `0.0`.
 
     Attributes:
         drops: List of integers, the first epoch of each lower rate.
@@ -50,6 +51,12 @@ class ReduceLROnPlateau(keras.callbacks.Callback):
         Teh, DeVries and Taylor, "ProxyNCA++", 2020, section 4.1.
     """
 
+    STATE = {
+        **Resumable.STATE,
+        "cooldown_left": "cooldown_counter",
+        "drops": "drops",
+    }
+
     def __init__(
         self,
         monitor="val_recall@1",
@@ -58,65 +65,49 @@ class ReduceLROnPlateau(keras.callbacks.Callback):
         mode="max",
         min_delta=1e-4,
         cooldown=0,
-        minimum=0.0,
+        min_lr=0.0,
     ):
-        super().__init__()
+        self._check(patience, mode, min_delta)
         if not 0 < factor < 1:
             raise ValueError(
                 "`factor` of `ReduceLROnPlateau` must lie between 0 "
                 f"and 1. Received: factor={factor!r}"
             )
-        if not isinstance(patience, int) or patience < 1:
-            raise ValueError(
-                "`patience` of `ReduceLROnPlateau` must be a "
-                f"positive integer. Received: patience={patience!r}"
-            )
-        self.factor = factor
-        self.patience = patience
-        self.cooldown = cooldown
-        self.minimum = minimum
+        super().__init__(
+            monitor,
+            factor=factor,
+            patience=patience,
+            mode=mode,
+            min_delta=min_delta,
+            cooldown=cooldown,
+            min_lr=min_lr,
+        )
         self.drops: list[int] = []
-        self._improvement = Improvement(monitor, mode, min_delta)
-        self._cooldown_left = 0
+
+    @property
+    def model(self):
+        """The model, as Keras' callback needs it.
+
+        Keras finds several optimizers in the attribute `optimizers` of the
+        optimizer, but does not look into a `LossScaleOptimizer`.
+        """
+        model = super().model
+        optimizer = getattr(model, "optimizer", None)
+        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+            return SimpleNamespace(optimizer=optimizer.inner_optimizer)
+        return model
 
     def on_train_begin(self, logs=None):
         LearningRate(self.model.optimizer).require_settable("ReduceLROnPlateau")
 
     def on_epoch_end(self, epoch, logs=None):
-        learning_rate = LearningRate(self.model.optimizer)
-        if logs is not None:
-            logs.update(learning_rate.values())
-        value = self._improvement.read(logs, "ReduceLROnPlateau")
-        if value is None:
-            return
-        self._cooldown_left = max(0, self._cooldown_left - 1)
-        improved = self._improvement.update(value, epoch)
-        if self._cooldown_left:
-            self._improvement.wait = 0
-        elif not improved and self._improvement.wait >= self.patience:
-            self._drop(learning_rate, epoch)
-
-    def get_state(self) -> dict:
-        """The state as a JSON-able dict."""
-        return {
-            **self._improvement.get_state(),
-            "cooldown_left": self._cooldown_left,
-            "drops": list(self.drops),
-        }
-
-    def set_state(self, state: dict) -> None:
-        """Goes on from what `get_state` gave."""
-        self._improvement.set_state(state)
-        self._cooldown_left = state["cooldown_left"]
-        self.drops = list(state["drops"])
-
-    def _drop(self, learning_rate, epoch):
-        if learning_rate.multiply(self.factor, self.minimum):
-            self.drops.append(epoch + 1)
-            self._cooldown_left = self.cooldown
-            self._improvement.wait = 0
+        rates = LearningRate(self.model.optimizer)
+        before = rates.values()
+        super().on_epoch_end(epoch, logs)
+        if rates.values() != before:
+            self.drops = [*self.drops, epoch + 1]
             logger.info(
                 "Learning rates fall from epoch %d on: %s",
                 epoch + 1,
-                learning_rate.values(),
+                rates.values(),
             )

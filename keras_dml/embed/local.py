@@ -138,8 +138,7 @@ def embed_source(
         check_same(folder.manifest(), settings, output)
     else:
         folder.create(settings)
-    with folder:
-        folder.lock()
+    with folder.locked():
         start = time.perf_counter()
         done = embed_missing(
             make_forward(opened.embedder),

@@ -1,10 +1,5 @@
 """Keras layers of metric learning: pooling, head, proxies, logits."""
 
-from keras_dml.initializers.initializers import (
-    UniformFanIn,
-    get_kernel_initializer,
-    get_proxy_initializer,
-)
 from keras_dml.layers.class_boundaries import ClassBoundaries
 from keras_dml.layers.cross_batch_memory import CrossBatchMemory
 from keras_dml.layers.embedding_head import EmbeddingHead
@@ -25,11 +20,8 @@ from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
 from keras_dml.layers.sampled_proxies import SampledProxies
 from keras_dml.layers.scaled_logits import ScaledLogits
 from keras_dml.layers.token_pooling import TokenPooling, pool_tokens
-from keras_dml.ops.similarities import unit_rows
-from keras_dml.regularizers import CenterDistance
 
 __all__ = [
-    "CenterDistance",
     "ClassBoundaries",
     "CrossBatchMemory",
     "EmbeddingHead",
@@ -43,10 +35,6 @@ __all__ = [
     "SampledProxies",
     "ScaledLogits",
     "TokenPooling",
-    "UniformFanIn",
-    "get_kernel_initializer",
-    "get_proxy_initializer",
     "pool_tokens",
     "preprocess_images",
-    "unit_rows",
 ]

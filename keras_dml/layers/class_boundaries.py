@@ -3,7 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml.layers.labelled_rows import check_labelled_rows
+from keras_dml.layers.checks import (
+    check_integer,
+    check_labeled_rows,
+    label_vector,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -47,20 +51,12 @@ class ClassBoundaries(keras.layers.Layer):
     def __init__(self, num_classes, initial=1.2, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        if (
-            not isinstance(num_classes, int)
-            or isinstance(num_classes, bool)
-            or num_classes < 1
-        ):
-            raise ValueError(
-                "`num_classes` must be a positive integer. "
-                f"Received: num_classes={num_classes!r}"
-            )
+        check_integer("num_classes", num_classes)
         self.num_classes = num_classes
         self.initial = float(initial)
 
     def build(self, input_shape):
-        check_labelled_rows(input_shape, self.name)
+        check_labeled_rows(input_shape, self.name)
         self.boundaries = self.add_weight(
             shape=(self.num_classes,),
             initializer=keras.initializers.Constant(self.initial),
@@ -77,8 +73,7 @@ class ClassBoundaries(keras.layers.Layer):
 
     def call(self, inputs, training=False):
         embeddings, labels = inputs
-        labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
-        boundary = ops.take(self.boundaries, labels)
+        boundary = ops.take(self.boundaries, label_vector(labels))
         step = ops.cast(ops.convert_to_tensor(self.step), boundary.dtype)
         if training:
             self.step.assign_add(1)
@@ -92,8 +87,8 @@ class ClassBoundaries(keras.layers.Layer):
         return (batch, dim + 2)
 
     def get_config(self):
-        config = super().get_config()
-        config.update(
-            {"num_classes": self.num_classes, "initial": self.initial}
-        )
-        return config
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "initial": self.initial,
+        }

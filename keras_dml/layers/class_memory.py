@@ -1,4 +1,4 @@
-"""The last embeddings of a training, and the mean of each class."""
+"""A memory of past embeddings with the mean of each class."""
 
 import keras
 from keras import ops
@@ -8,11 +8,11 @@ from keras_dml.ops.rows import add_rows, read_rows, write_rows
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ClassMemory(keras.layers.Layer):
-    """Ring of the last rows, with running sums of each class.
+    """Keeps the last rows in a ring, with a running sum for each class.
 
-    A mean is a sum that what enters is added to and what leaves is subtracted
-    from, so that a step costs what a batch does, whatever the size. All state
-    is in non-trainable weights. Under `tf.distribute` every replica must
+    A step adds the rows that enter to the sums and subtracts those that leave,
+    so that its cost depends on the batch, not on the size of the memory. All
+    state is in non-trainable weights. Under `tf.distribute` every replica must
     `enqueue` the same rows.
 
     Args:
@@ -28,24 +28,11 @@ class ClassMemory(keras.layers.Layer):
 
     def build(self, input_shape):
         dim = input_shape[-1]
-
-        def add(name, shape, dtype="float32", value=0):
-            return self.add_weight(
-                shape=shape,
-                initializer=keras.initializers.Constant(value),
-                dtype=dtype,
-                trainable=False,
-                # Every replica makes the same changes by itself.
-                aggregation="none",
-                autocast=False,
-                name=name,
-            )
-
-        self.rows = add("rows", (self.size, dim))
-        self.labels = add("labels", (self.size,), "int32", -1)
-        self.position = add("position", (), "int32")
-        self.sums = add("sums", (self.num_classes, dim))
-        self.counts = add("counts", (self.num_classes,))
+        self.rows = add_state(self, "rows", (self.size, dim))
+        self.labels = add_state(self, "labels", (self.size,), "int32", -1)
+        self.position = add_state(self, "position", (), "int32")
+        self.sums = add_state(self, "sums", (self.num_classes, dim))
+        self.counts = add_state(self, "counts", (self.num_classes,))
 
     def enqueue(self, rows, labels, kept) -> None:
         """Writes rows over the oldest ones.
@@ -55,10 +42,10 @@ class ClassMemory(keras.layers.Layer):
             labels: Int32 tensor `(batch,)`.
             kept: Boolean tensor `(batch,)`, which rows are written.
         """
-        # The last rows of a batch that is larger than the ring.
+        # A batch larger than the ring: its last rows.
         rows, labels, kept = (x[-self.size :] for x in (rows, labels, kept))
-        # Kept rows take neighbouring places. The others' places, behind them,
-        # keep what they hold.
+        # Kept rows take neighboring places. The places behind them, of the
+        # other rows, keep their content.
         entering = ops.cast(kept, "int32")
         number = ops.sum(entering)
         turn = ops.where(
@@ -80,7 +67,7 @@ class ClassMemory(keras.layers.Layer):
         self.position.assign(ops.mod(self.position + number, self.size))
 
     def means(self, labels):
-        """Mean row of each given class, and how many rows of it there are.
+        """Returns the mean row and the number of rows of each given class.
 
         Args:
             labels: Int32 tensor `(batch,)`.
@@ -94,6 +81,31 @@ class ClassMemory(keras.layers.Layer):
         return sums / ops.maximum(counts, 1.0)[:, None], counts
 
     def get_config(self):
-        config = super().get_config()
-        config.update({"num_classes": self.num_classes, "size": self.size})
-        return config
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "size": self.size,
+        }
+
+
+def add_state(layer, name, shape, dtype="float32", value=0):
+    """Adds a non-trainable weight that every replica changes by itself.
+
+    All replicas must make the same changes: none are exchanged.
+
+    Args:
+        layer: The layer.
+        name: Name of the weight.
+        shape: Its shape.
+        dtype: Defaults to `"float32"`.
+        value: Its first value. Defaults to `0`.
+    """
+    return layer.add_weight(
+        shape=shape,
+        initializer=keras.initializers.Constant(value),
+        dtype=dtype,
+        trainable=False,
+        aggregation="none",
+        autocast=False,
+        name=name,
+    )

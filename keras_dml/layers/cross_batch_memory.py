@@ -4,24 +4,29 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.layers.labelled_rows import check_labelled_rows
+from keras_dml.layers.checks import (
+    check_integer,
+    check_labeled_rows,
+    label_vector,
+)
+from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.similarities import unit_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class CrossBatchMemory(keras.layers.Layer):
-    """Compares each batch also with the embeddings of batches before.
+    """Compares each batch with the embeddings of earlier batches too.
 
     In training the layer computes `weight` times a loss on the pairs of the
-    rows with the memory, and then puts the rows into the memory, where they
-    replace the oldest. It appends the value of each row to its embedding as
-    one more column, from where the loss `WithMemory` takes it; outside of
-    training the column is zero. Gradients go to the rows alone.
+    rows with the memory, and then writes the rows into the memory, over the
+    oldest ones. It appends the value of each row to its embedding as one more
+    column, which the loss `WithMemory` reads; outside of training the column
+    is zero. Gradients flow to the rows only.
 
-    The memory is a ring of weights: it is saved and resumed with the model,
-    and holds the rows of all replicas on each of them. It takes its first rows
-    after `warm_up_steps`, when embeddings have ceased to move fast; places
-    without a row form no pair.
+    The memory is a ring of non-trainable weights: it is saved and resumed with
+    the model, and every replica holds the rows of all. It takes its first rows
+    after `warm_up_steps`, when embeddings move slowly. Empty places form no
+    pair.
 
     Args:
         loss: A `keras_dml.losses.PairLoss` that can compare with other rows
@@ -71,22 +76,15 @@ class CrossBatchMemory(keras.layers.Layer):
                 f"other rows than its own. Received: loss={loss.name!r}. "
                 "`Contrastive`, `Triplet` and `MultiSimilarity` can."
             )
-        for name, value, least in (
-            ("size", size, 1),
-            ("warm_up_steps", warm_up_steps, 0),
-        ):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"`{name}` must be an integer of at least {least}. "
-                    f"Received: {name}={value!r}"
-                )
+        check_integer("size", size)
+        check_integer("warm_up_steps", warm_up_steps, least=0)
         self.loss = loss
         self.size = size
         self.weight = float(weight)
         self.warm_up_steps = warm_up_steps
 
     def build(self, input_shape):
-        check_labelled_rows(input_shape, self.name)
+        check_labeled_rows(input_shape, self.name)
 
         def add(name, shape, dtype):
             return self.add_weight(
@@ -109,7 +107,7 @@ class CrossBatchMemory(keras.layers.Layer):
         embeddings, labels = inputs
         values = ops.zeros_like(embeddings[:, 0])
         if training:
-            labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
+            labels = label_vector(labels)
             rows = unit_rows(embeddings) if self.loss.normalize else embeddings
             # Not `add_loss`: the replicas share the list of its values.
             values = self.loss.pair_loss(self._pairs(rows, labels))
@@ -121,9 +119,6 @@ class CrossBatchMemory(keras.layers.Layer):
         return ops.concatenate([embeddings, column], axis=1)
 
     def _pairs(self, rows, labels):
-        # `losses` imports `layers`.
-        from keras_dml.ops.pairs import Pairs
-
         same = ops.equal(labels[:, None], self.labels[None, :])
         valid = ops.less(ops.arange(self.size), self.filled)[None, :]
         return Pairs(
@@ -164,13 +159,10 @@ class CrossBatchMemory(keras.layers.Layer):
         return (batch, dim + 1)
 
     def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "loss": keras.losses.serialize(self.loss),
-                "size": self.size,
-                "weight": self.weight,
-                "warm_up_steps": self.warm_up_steps,
-            }
-        )
-        return config
+        return {
+            **super().get_config(),
+            "loss": keras.losses.serialize(self.loss),
+            "size": self.size,
+            "weight": self.weight,
+            "warm_up_steps": self.warm_up_steps,
+        }

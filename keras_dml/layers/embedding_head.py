@@ -4,10 +4,8 @@ import math
 
 import keras
 
-from keras_dml.initializers.initializers import (
-    UniformFanIn,
-    get_kernel_initializer,
-)
+from keras_dml.initializers import UniformFanIn, get_kernel_initializer
+from keras_dml.layers.checks import check_choice, check_integer
 from keras_dml.ops.similarities import unit_rows
 
 NORMALIZATIONS = (None, "l2", "batch_norm")
@@ -22,9 +20,9 @@ class EmbeddingHead(keras.layers.Layer):
     - `normalization=None`: `f`.
     - `normalization="l2"`: `f / |f|`.
     - `normalization="batch_norm"`: `BatchNorm(f) / sqrt(dim)`, with a learned
-      centre and without a learned scale; `b` is left out.
+      center and without a learned scale; `b` is left out.
 
-    The layer normalization has neither a centre nor a scale.
+    The layer normalization has neither a center nor a scale.
 
     Args:
         dim: Integer, the size of the embedding.
@@ -78,16 +76,8 @@ class EmbeddingHead(keras.layers.Layer):
     ):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1:
-            raise ValueError(
-                "`dim` must be a positive integer, the size of the embedding. "
-                f"Received: dim={dim!r}"
-            )
-        if normalization not in NORMALIZATIONS:
-            raise ValueError(
-                '`normalization` must be None, "l2" or "batch_norm". '
-                f"Received: normalization={normalization!r}"
-            )
+        check_integer("dim", dim)
+        check_choice("normalization", normalization, NORMALIZATIONS)
         self.dim = dim
         self.layer_norm = layer_norm
         self.normalization = normalization
@@ -141,24 +131,18 @@ class EmbeddingHead(keras.layers.Layer):
         return (*input_shape[:-1], self.dim)
 
     def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "dim": self.dim,
-                "layer_norm": self.layer_norm,
-                "normalization": self.normalization,
-                "use_bias": self.use_bias,
-                "kernel_initializer": keras.initializers.serialize(
-                    self.kernel_initializer
-                ),
-                "bias_initializer": keras.initializers.serialize(
-                    self.bias_initializer
-                ),
-                "batch_norm_momentum": self.batch_norm_momentum,
-                "batch_norm_epsilon": self.batch_norm_epsilon,
-            }
-        )
-        return config
+        serialize = keras.initializers.serialize
+        return {
+            **super().get_config(),
+            "dim": self.dim,
+            "layer_norm": self.layer_norm,
+            "normalization": self.normalization,
+            "use_bias": self.use_bias,
+            "kernel_initializer": serialize(self.kernel_initializer),
+            "bias_initializer": serialize(self.bias_initializer),
+            "batch_norm_momentum": self.batch_norm_momentum,
+            "batch_norm_epsilon": self.batch_norm_epsilon,
+        }
 
     def _bias_initializer(self, fan_in):
         initializer = self.bias_initializer

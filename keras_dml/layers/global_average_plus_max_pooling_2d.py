@@ -57,6 +57,4 @@ class GlobalAveragePlusMaxPooling2D(keras.layers.Layer):
         return pooled_shape(input_shape, self.data_format)
 
     def get_config(self):
-        config = super().get_config()
-        config.update({"data_format": self.data_format})
-        return config
+        return {**super().get_config(), "data_format": self.data_format}

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_dml.layers.checks import check_integer
 from keras_dml.ops.data_format import (
     pooled_shape,
     spatial_axes,
@@ -48,11 +49,7 @@ class GlobalKMaxPooling2D(keras.layers.Layer):
 
     def __init__(self, k, data_format=None, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-            raise ValueError(
-                "`k` must be a positive integer, the number of activations to "
-                f"average. Received: k={k!r}"
-            )
+        check_integer("k", k)
         self.k = k
         self.data_format = standardize_data_format(data_format)
         self.input_spec = keras.layers.InputSpec(ndim=4)
@@ -84,6 +81,8 @@ class GlobalKMaxPooling2D(keras.layers.Layer):
         return pooled_shape(input_shape, self.data_format)
 
     def get_config(self):
-        config = super().get_config()
-        config.update({"k": self.k, "data_format": self.data_format})
-        return config
+        return {
+            **super().get_config(),
+            "k": self.k,
+            "data_format": self.data_format,
+        }

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_dml.layers.checks import check_choice
+
 MODES = ("none", "unit", "tf", "torch", "caffe", "affine")
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
@@ -31,19 +33,17 @@ def preprocess_images(images, mode, scale=1.0, offset=0.0):
         return images / 255.0
     if mode == "tf":
         return images / 127.5 - 1.0
+
+    def constant(value):
+        return ops.convert_to_tensor(value, dtype=images.dtype)
+
     if mode == "torch":
-        mean = ops.convert_to_tensor(IMAGENET_MEAN, dtype=images.dtype)
-        deviation = ops.convert_to_tensor(
-            IMAGENET_DEVIATION, dtype=images.dtype
-        )
-        return (images / 255.0 - mean) / deviation
+        centered = images / 255.0 - constant(IMAGENET_MEAN)
+        return centered / constant(IMAGENET_DEVIATION)
     if mode == "caffe":
-        mean = ops.convert_to_tensor(CAFFE_MEAN_BGR, dtype=images.dtype)
-        return ops.flip(images, axis=-1) - mean
+        return ops.flip(images, axis=-1) - constant(CAFFE_MEAN_BGR)
     if mode == "affine":
-        scale = ops.convert_to_tensor(scale, dtype=images.dtype)
-        offset = ops.convert_to_tensor(offset, dtype=images.dtype)
-        return images * scale + offset
+        return images * constant(scale) + constant(offset)
     return images
 
 
@@ -67,7 +67,7 @@ class ImagePreprocessing(keras.layers.Layer):
 
     Args:
         mode: String, one of the modes above.
-        rgb: Boolean, whether to repeat a grey image three times. Images of
+        rgb: Boolean, whether to repeat a gray image three times. Images of
             three channels are left alone. Defaults to `False`.
         scale: Float, or a sequence of one for each channel; for `"affine"`
             only. Defaults to `1.0`.
@@ -93,11 +93,7 @@ class ImagePreprocessing(keras.layers.Layer):
     def __init__(self, mode, rgb=False, scale=1.0, offset=0.0, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        if mode not in MODES:
-            raise ValueError(
-                f"`mode` must be one of {', '.join(map(repr, MODES))}. "
-                f"Received: mode={mode!r}"
-            )
+        check_choice("mode", mode, MODES)
         if mode != "affine" and (scale, offset) != (1.0, 0.0):
             raise ValueError(
                 '`scale` and `offset` are for `mode="affine"`. '
@@ -113,7 +109,7 @@ class ImagePreprocessing(keras.layers.Layer):
         channels = self.compute_output_shape(input_shape)[-1]
         if self.mode in ("torch", "caffe") and channels != 3:
             raise ValueError(
-                f"`mode={self.mode!r}` needs images of three channels, or grey "
+                f"`mode={self.mode!r}` needs images of three channels, or gray "
                 f"images and `rgb=True`. Received: input_shape={input_shape}"
             )
         for name in ("scale", "offset"):
@@ -136,16 +132,13 @@ class ImagePreprocessing(keras.layers.Layer):
         return tuple(input_shape)
 
     def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "mode": self.mode,
-                "rgb": self.rgb,
-                "scale": self.scale,
-                "offset": self.offset,
-            }
-        )
-        return config
+        return {
+            **super().get_config(),
+            "mode": self.mode,
+            "rgb": self.rgb,
+            "scale": self.scale,
+            "offset": self.offset,
+        }
 
 
 def _by_channel(name, value):

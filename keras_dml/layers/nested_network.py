@@ -1,4 +1,4 @@
-"""A network of another package as one layer."""
+"""A subclassed network as one layer."""
 
 import copy
 import importlib.util
@@ -10,30 +10,30 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class NestedNetwork(keras.layers.Layer):
-    """Wraps a model of a class of its own, and saves it exactly.
+    """Wraps a subclassed model so that it can be nested and saved exactly.
 
-    Models that are graphs of Keras layers nest as they are. Those of a class
-    of their own, as in keras-hub, are made again from the configuration of
-    that class, which alone is complete. Their weights are stored here, in
-    their order: a class may change what it stores, and DINOv2 of keras-hub
-    does not always bring back the position embeddings that were trained.
+    Graphs of Keras layers nest as they are. A subclassed model, as those of
+    keras-hub, can only be rebuilt from the configuration of its class. This
+    layer stores the weights itself, in their order: a class may change what
+    it stores, and DINOv2 of keras-hub does not always restore trained
+    position embeddings.
 
     Args:
-        network: `keras.Model` of one input, of a class that is registered
-            with Keras or belongs to keras-hub.
+        network: `keras.Model` of one input, whose class is registered with
+            Keras or belongs to keras-hub.
         output_layer: Name of the layer whose output is taken, in a functional
             model. Defaults to `None`: the output of the model.
         **kwargs: Base layer arguments, such as `name`. `dtype` defaults to
             that of `network`.
 
     Input shape:
-        What `network` takes.
+        That of `network`, images `(batch, height, width, channels)`.
 
     Output shape:
-        What `network`, or the layer, gives.
+        That of `network`, or of the layer named `output_layer`.
 
     Raises:
-        ValueError: If there is no layer of that name, more than one input,
+        ValueError: If no layer has that name, `network` has several inputs,
             or a file needs keras-hub and it is not installed.
 
     Example:
@@ -75,11 +75,11 @@ class NestedNetwork(keras.layers.Layer):
         return tuple(self.compute_output_spec(inputs).shape)
 
     def whole(self) -> keras.Model:
-        """The network that was given, behind `output_layer` too."""
+        """Returns the given network, with the layers after `output_layer`."""
         return self._hidden.network
 
     def part(self) -> keras.Model:
-        """The network up to `output_layer`; its weights are the layer's."""
+        """Returns the network up to `output_layer`, which is what trains."""
         return self._hidden.inner
 
     def save_own_variables(self, store):
@@ -96,16 +96,13 @@ class NestedNetwork(keras.layers.Layer):
             weight.assign(store[str(number)])
 
     def get_config(self):
-        config = super().get_config()
         network = keras.saving.serialize_keras_object(self._hidden.network)
-        config.update(
-            {
-                # As it is read back: tuples are lists.
-                "network": json.loads(json.dumps(network)),
-                "output_layer": self.output_layer,
-            }
-        )
-        return config
+        return {
+            **super().get_config(),
+            # As it is read back: tuples are lists.
+            "network": json.loads(json.dumps(network)),
+            "output_layer": self.output_layer,
+        }
 
     def _as_taken(self, inputs):
         name = self.input_name

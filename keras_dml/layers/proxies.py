@@ -4,8 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_dml.initializers.initializers import get_proxy_initializer
-from keras_dml.naming import nearest
+from keras_dml.former import renamed
+from keras_dml.initializers import get_proxy_initializer
+from keras_dml.layers.checks import check_choice, check_integer
 from keras_dml.ops.similarities import METRICS, proxy_similarities
 
 
@@ -28,11 +29,11 @@ class Proxies(keras.layers.Layer):
         num_classes: Integer, the number of classes.
         metric: `"cosine"`, `"dot"` or `"neg_squared_euclidean"`. Defaults to
             `"cosine"`.
-        centres: Integer, the number of proxies of a class. Defaults to `1`.
+        centers: Integer, the number of proxies of a class. Defaults to `1`.
         unit_proxies: Boolean, whether `"dot"` normalizes the proxies; the
             other metrics always do. Defaults to `True`.
         initializer: Initializer of the proxies as a matrix
-            `(num_classes * centres, dim)`: one that Keras knows,
+            `(num_classes * centers, dim)`: one that Keras knows,
             `"normal_eighth"`, `"he_fan_out"`, `"scaled_fan_in"` or
             `"normal"`. Defaults to `"normal_eighth"`, `N(0, 1) / 8`.
         regularizer: Regularizer of the proxies, such as `CenterDistance`.
@@ -45,7 +46,7 @@ class Proxies(keras.layers.Layer):
 
     Output shape:
         2D float32 tensor `(batch, num_classes)`, or 3D
-        `(batch, num_classes, centres)` with more than one centre.
+        `(batch, num_classes, centers)` with more than one center.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -67,7 +68,7 @@ class Proxies(keras.layers.Layer):
         self,
         num_classes,
         metric="cosine",
-        centres=1,
+        centers=1,
         unit_proxies=True,
         initializer="normal_eighth",
         regularizer=None,
@@ -75,22 +76,9 @@ class Proxies(keras.layers.Layer):
     ):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        for name, value in (("num_classes", num_classes), ("centres", centres)):
-            if (
-                not isinstance(value, int)
-                or isinstance(value, bool)
-                or value < 1
-            ):
-                raise ValueError(
-                    f"`{name}` must be a positive integer. "
-                    f"Received: {name}={value!r}"
-                )
-        if metric not in METRICS:
-            raise ValueError(
-                f"`metric` must be one of {', '.join(map(repr, METRICS))}. "
-                f"Received: metric={metric!r}. "
-                f"Did you mean {nearest(str(metric), METRICS)}?"
-            )
+        check_integer("num_classes", num_classes)
+        check_integer("centers", centers)
+        check_choice("metric", metric, METRICS)
         if not unit_proxies and metric != "dot":
             raise ValueError(
                 f'`unit_proxies=False` needs `metric="dot"`; {metric!r} is '
@@ -99,7 +87,7 @@ class Proxies(keras.layers.Layer):
             )
         self.num_classes = num_classes
         self.metric = metric
-        self.centres = centres
+        self.centers = centers
         self.unit_proxies = unit_proxies
         self.initializer = get_proxy_initializer(initializer)
         self.regularizer = keras.regularizers.get(regularizer)
@@ -107,7 +95,7 @@ class Proxies(keras.layers.Layer):
 
     def build(self, input_shape):
         dim = input_shape[-1]
-        rows = self.num_classes * self.centres
+        rows = self.num_classes * self.centers
 
         def initializer(shape, dtype=None):
             values = self.initializer((rows, dim), dtype=dtype)
@@ -115,8 +103,8 @@ class Proxies(keras.layers.Layer):
 
         self.proxies = self.add_weight(
             shape=(self.num_classes, dim)
-            if self.centres == 1
-            else (self.num_classes, self.centres, dim),
+            if self.centers == 1
+            else (self.num_classes, self.centers, dim),
             initializer=initializer,
             regularizer=self.regularizer,
             name="proxies",
@@ -136,35 +124,36 @@ class Proxies(keras.layers.Layer):
             self.metric,
             self.unit_proxies,
         )
-        if self.centres == 1:
+        if self.centers == 1:
             return similarity
-        return ops.reshape(similarity, (-1, self.num_classes, self.centres))
+        return ops.reshape(similarity, (-1, self.num_classes, self.centers))
 
     def compute_output_shape(self, input_shape):
-        if self.centres == 1:
+        if self.centers == 1:
             return (input_shape[0], self.num_classes)
-        return (input_shape[0], self.num_classes, self.centres)
+        return (input_shape[0], self.num_classes, self.centers)
 
     def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "num_classes": self.num_classes,
-                "metric": self.metric,
-                "centres": self.centres,
-                "unit_proxies": self.unit_proxies,
-                "initializer": keras.initializers.serialize(self.initializer),
-                "regularizer": keras.regularizers.serialize(self.regularizer),
-            }
-        )
-        return config
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "metric": self.metric,
+            "centers": self.centers,
+            "unit_proxies": self.unit_proxies,
+            "initializer": keras.initializers.serialize(self.initializer),
+            "regularizer": keras.regularizers.serialize(self.regularizer),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return super().from_config(renamed(config))
 
     def assign_class_means(self, embeddings, labels) -> None:
         """Sets every proxy to the direction of its class's mean embedding.
 
         `p_c = m / |m|` with `m` the mean of the embeddings of class `c`. With
-        several centres the rows of a class are dealt to them in turn, so that
-        the centres differ. A proxy without a row keeps its value.
+        several centers the rows of a class are dealt to them in turn, so that
+        the centers differ. A proxy without a row keeps its value.
 
         Args:
             embeddings: Float array or tensor `(n, dim)`.
@@ -183,8 +172,8 @@ class Proxies(keras.layers.Layer):
         self._check_rows(embeddings, labels)
         if not self.built:
             self.build(embeddings.shape)
-        groups = labels * self.centres + _turn(labels) % self.centres
-        sums = np.zeros((self.num_classes * self.centres, embeddings.shape[1]))
+        groups = labels * self.centers + _turn(labels) % self.centers
+        sums = np.zeros((self.num_classes * self.centers, embeddings.shape[1]))
         np.add.at(sums, groups, embeddings)
         # A sum has the direction of its mean.
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)

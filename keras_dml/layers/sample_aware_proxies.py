@@ -4,10 +4,14 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.layers.class_memory import ClassMemory
-from keras_dml.layers.labelled_rows import check_labelled_rows
+from keras_dml.layers.checks import (
+    check_choice,
+    check_integer,
+    check_labeled_rows,
+    label_vector,
+)
+from keras_dml.layers.class_memory import ClassMemory, add_state
 from keras_dml.layers.proxies import Proxies
-from keras_dml.naming import nearest
 from keras_dml.ops import sample_aware
 from keras_dml.ops.rows import add_rows, entries, read_rows, write_rows
 from keras_dml.ops.sample_aware import join_exponents
@@ -114,9 +118,22 @@ class SampleAwareProxies(keras.layers.Layer):
     ):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        _check_arguments(
-            scale, memory_size, volume, decay, memory_epoch, filter_epoch
-        )
+        check_integer("memory_size", memory_size)
+        check_choice("decay", decay, sample_aware.DECAYS)
+        if not scale > 0:
+            raise ValueError(
+                f"`scale` must be a positive number. Received: scale={scale!r}"
+            )
+        if not volume > 1:
+            raise ValueError(
+                f"`volume` must be above 1. Received: volume={volume!r}"
+            )
+        if filter_epoch < memory_epoch:
+            raise ValueError(
+                "`filter_epoch` must not be before `memory_epoch`: outliers "
+                "are found through the memory. Received: "
+                f"memory_epoch={memory_epoch}, filter_epoch={filter_epoch}"
+            )
         self.similarity = Proxies(
             num_classes, initializer=initializer, name="similarity"
         )
@@ -140,31 +157,17 @@ class SampleAwareProxies(keras.layers.Layer):
         self.filter_epoch = filter_epoch
 
     def build(self, input_shape):
-        check_labelled_rows(input_shape, self.name)
+        check_labeled_rows(input_shape, self.name)
         self.similarity.build(input_shape[0])
         self.memory.build(input_shape[0])
-        state = {
-            # Name: shape, first value, dtype.
-            "epochs": ((), 0, "int32"),
-            "seen": ((self.num_classes,), 0, "float32"),
-            "learned": ((self.num_classes,), 1, "float32"),
-        }
-        for name, (shape, value, dtype) in state.items():
-            weight = self.add_weight(
-                shape=shape,
-                initializer=keras.initializers.Constant(value),
-                dtype=dtype,
-                trainable=False,
-                # Every replica makes the same changes by itself.
-                aggregation="none",
-                autocast=False,
-                name=name,
-            )
-            setattr(self, name, weight)
+        classes = (self.num_classes,)
+        self.epochs = add_state(self, "epochs", (), "int32")
+        self.seen = add_state(self, "seen", classes)
+        self.learned = add_state(self, "learned", classes, value=1)
 
     def call(self, inputs, training=False):
         embeddings, labels = inputs
-        labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
+        labels = label_vector(labels)
         similarity = self.similarity(embeddings)
         fixed = ops.stop_gradient(similarity)
         to_own = entries(fixed, labels)
@@ -261,8 +264,7 @@ class SampleAwareProxies(keras.layers.Layer):
         return (input_shape[0][0], 1, self.num_classes + 3)
 
     def get_config(self):
-        config = super().get_config()
-        for name in (
+        names = (
             "num_classes",
             "scale",
             "margin",
@@ -278,38 +280,9 @@ class SampleAwareProxies(keras.layers.Layer):
             "filter_outliers",
             "memory_epoch",
             "filter_epoch",
-        ):
-            config[name] = getattr(self, name)
-        config["initializer"] = self.similarity.get_config()["initializer"]
-        return config
-
-
-def _check_arguments(
-    scale, memory_size, volume, decay, memory_epoch, filter_epoch
-):
-    if not scale > 0:
-        raise ValueError(
-            f"`scale` must be a positive number. Received: scale={scale!r}"
         )
-    if not isinstance(memory_size, int) or memory_size < 1:
-        raise ValueError(
-            "`memory_size` must be a positive integer. "
-            f"Received: memory_size={memory_size!r}"
-        )
-    if not volume > 1:
-        raise ValueError(
-            f"`volume` must be above 1. Received: volume={volume!r}"
-        )
-    if decay not in sample_aware.DECAYS:
-        raise ValueError(
-            "`decay` must be one of "
-            f"{', '.join(map(repr, sample_aware.DECAYS))}. "
-            f"Received: decay={decay!r}. "
-            f"Did you mean {nearest(str(decay), sample_aware.DECAYS)}?"
-        )
-    if filter_epoch < memory_epoch:
-        raise ValueError(
-            "`filter_epoch` must not be before `memory_epoch`: outliers "
-            "are found through the memory. Received: "
-            f"memory_epoch={memory_epoch}, filter_epoch={filter_epoch}"
-        )
+        return {
+            **super().get_config(),
+            **{name: getattr(self, name) for name in names},
+            "initializer": self.similarity.get_config()["initializer"],
+        }

@@ -4,7 +4,12 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.layers.labelled_rows import check_labelled_rows
+from keras_dml.former import renamed
+from keras_dml.layers.checks import (
+    check_integer,
+    check_labeled_rows,
+    label_vector,
+)
 from keras_dml.layers.proxies import Proxies
 from keras_dml.ops.rows import distinct, read_rows
 from keras_dml.ops.sampling import sample_classes
@@ -37,7 +42,7 @@ class SampledProxies(keras.layers.Layer):
         sample_size: Integer, the number of classes of a step. A batch of more
             classes gives NaN.
         metric: See `Proxies`. Defaults to `"cosine"`.
-        centres: See `Proxies`. Defaults to `1`.
+        centers: See `Proxies`. Defaults to `1`.
         unit_proxies: See `Proxies`. Defaults to `True`.
         initializer: See `Proxies`. Defaults to `"normal_eighth"`.
         seed: Integer, of the drawn classes. Defaults to `None`, a seed that is
@@ -51,7 +56,7 @@ class SampledProxies(keras.layers.Layer):
 
     Output shape:
         2D float32 tensor `(batch, sample_size)`, or 3D
-        `(batch, sample_size, centres)` with more than one centre.
+        `(batch, sample_size, centers)` with more than one center.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -84,7 +89,7 @@ class SampledProxies(keras.layers.Layer):
         num_classes,
         sample_size,
         metric="cosine",
-        centres=1,
+        centers=1,
         unit_proxies=True,
         initializer="normal_eighth",
         seed=None,
@@ -95,20 +100,16 @@ class SampledProxies(keras.layers.Layer):
         self.similarity = Proxies(
             num_classes,
             metric=metric,
-            centres=centres,
+            centers=centers,
             unit_proxies=unit_proxies,
             initializer=initializer,
             name="similarity",
         )
-        if (
-            not isinstance(sample_size, int)
-            or isinstance(sample_size, bool)
-            or not 1 <= sample_size <= num_classes
-        ):
+        check_integer("sample_size", sample_size)
+        if sample_size > num_classes:
             raise ValueError(
-                "`sample_size` must be an integer from 1 to `num_classes`. "
-                f"Received: sample_size={sample_size!r}, "
-                f"num_classes={num_classes}"
+                "`sample_size` must be at most `num_classes`. Received: "
+                f"sample_size={sample_size}, num_classes={num_classes}"
             )
         self.num_classes = num_classes
         self.sample_size = sample_size
@@ -124,14 +125,13 @@ class SampledProxies(keras.layers.Layer):
         return self.similarity.proxies
 
     def build(self, input_shape):
-        check_labelled_rows(input_shape, self.name)
+        check_labeled_rows(input_shape, self.name)
         self.similarity.build(input_shape[0])
 
     def call(self, inputs, training=False):
         embeddings, labels = inputs
         dim = self.proxies.shape[-1]
-        labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
-        labels = distribute.all_gather(labels)
+        labels = distribute.all_gather(label_vector(labels))
         _, count = distinct(labels)
         # An error inside a compiled step would be lost on some devices.
         embeddings = ops.where(
@@ -146,10 +146,10 @@ class SampledProxies(keras.layers.Layer):
             self.similarity.metric,
             self.similarity.unit_proxies,
         )
-        if self.similarity.centres == 1:
+        if self.similarity.centers == 1:
             return similarity
         return ops.reshape(
-            similarity, (-1, self.sample_size, self.similarity.centres)
+            similarity, (-1, self.sample_size, self.similarity.centers)
         )
 
     def _sample(self, labels, training):
@@ -168,19 +168,19 @@ class SampledProxies(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         shape = (input_shape[0][0], self.sample_size)
-        centres = self.similarity.centres
-        return shape if centres == 1 else (*shape, centres)
+        centers = self.similarity.centers
+        return shape if centers == 1 else (*shape, centers)
 
     def get_config(self):
-        config = super().get_config()
-        for name in ("metric", "centres", "unit_proxies"):
-            config[name] = getattr(self.similarity, name)
-        config.update(
-            {
-                "num_classes": self.num_classes,
-                "sample_size": self.sample_size,
-                "initializer": self.similarity.get_config()["initializer"],
-                "seed": self.seed,
-            }
-        )
-        return config
+        inner = self.similarity.get_config()
+        names = ("num_classes", "metric", "centers", "unit_proxies")
+        return {
+            **super().get_config(),
+            **{name: inner[name] for name in (*names, "initializer")},
+            "sample_size": self.sample_size,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return super().from_config(renamed(config))

@@ -71,6 +71,8 @@ class ScaledLogits(keras.layers.Layer):
         return tuple(input_shape)
 
     def get_config(self):
-        config = super().get_config()
-        config.update({"scale": self.initial_scale, "use_bias": self.use_bias})
-        return config
+        return {
+            **super().get_config(),
+            "scale": self.initial_scale,
+            "use_bias": self.use_bias,
+        }

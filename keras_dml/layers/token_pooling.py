@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_dml.layers.checks import check_choice, check_integer
+
 MODES = ("class_token", "average", "max", "k_max", "average_plus_max")
 
 
@@ -83,13 +85,9 @@ class TokenPooling(keras.layers.Layer):
 
     def __init__(self, mode, prefix_tokens=0, k=1, **kwargs):
         super().__init__(**kwargs)
-        if mode not in MODES:
-            raise ValueError(
-                f"`mode` must be one of {', '.join(map(repr, MODES))}. "
-                f"Received: mode={mode!r}"
-            )
-        _check_integer("prefix_tokens", prefix_tokens, 0)
-        _check_integer("k", k, 1)
+        check_choice("mode", mode, MODES)
+        check_integer("prefix_tokens", prefix_tokens, least=0)
+        check_integer("k", k)
         if mode == "class_token" and prefix_tokens == 0:
             raise ValueError(
                 '`mode="class_token"` needs a token before the patches. '
@@ -119,20 +117,9 @@ class TokenPooling(keras.layers.Layer):
         return (input_shape[0], input_shape[2])
 
     def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "mode": self.mode,
-                "prefix_tokens": self.prefix_tokens,
-                "k": self.k,
-            }
-        )
-        return config
-
-
-def _check_integer(name, value, least):
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(
-            f"`{name}` must be an integer of at least {least}. "
-            f"Received: {name}={value!r}"
-        )
+        return {
+            **super().get_config(),
+            "mode": self.mode,
+            "prefix_tokens": self.prefix_tokens,
+            "k": self.k,
+        }

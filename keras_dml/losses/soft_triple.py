@@ -74,7 +74,7 @@ class SoftTriple(LogitsLoss):
     `L = -log softmax(scale (s - margin y))_y` with the one-hot label `y` and
     `s_c = sum_k softmax_k(gamma s_ck) s_ck`, the mean of the cosines `s_ck` to
     the centres of class `c`, the nearer ones weighing more. It takes the
-    output of `Proxies(metric="cosine", centres=K)` without `ScaledLogits`.
+    output of `Proxies(metric="cosine", centers=K)` without `ScaledLogits`.
 
     The loss of the paper has another term on the centres alone: it is the
     regularizer `CenterDistance` of `Proxies`.
@@ -94,8 +94,8 @@ class SoftTriple(LogitsLoss):
     Example:
 
     ```python
-    centres = Proxies(
-        98, centres=10, regularizer=CenterDistance(0.2), name="proxies"
+    centers = Proxies(
+        98, centers=10, regularizer=CenterDistance(0.2), name="proxies"
     )
     model = keras.Model(images, centres(embedding))
     model.compile("adam", loss=SoftTriple())

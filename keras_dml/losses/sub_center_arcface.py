@@ -43,7 +43,7 @@ class SubCenterArcFace(LogitsLoss):
     `L = ArcFace(max_k cos(theta_ck))` with the angles `theta_ck` of the row
     and the centres of class `c`. Rows with a wrong label gather at a centre
     of their own instead of pulling the others'. It takes the output of
-    `Proxies(metric="cosine", centres=K)` without `ScaledLogits`.
+    `Proxies(metric="cosine", centers=K)` without `ScaledLogits`.
 
     Args:
         margin: Float, in radians, from 0 to below pi. Defaults to `0.5`.
@@ -56,7 +56,7 @@ class SubCenterArcFace(LogitsLoss):
     Example:
 
     ```python
-    centres = Proxies(num_classes=98, centres=3, name="proxies")
+    centers = Proxies(num_classes=98, centers=3, name="proxies")
     model = keras.Model(images, centres(embedding))
     model.compile("adam", loss=SubCenterArcFace())
     ```

@@ -6,6 +6,11 @@ from keras_dml.models.backbones import (
     get_backbone,
     list_backbones,
 )
+from keras_dml.models.batch_norm import (
+    refresh_bn,
+    set_batch_norm_mode,
+    synchronize_batch_norm,
+)
 from keras_dml.models.custom_backbone import custom_backbone
 from keras_dml.models.embedder import build_embedder, pooled_features
 from keras_dml.models.heads import HEADS, Head, HeadOptions, get_head
@@ -29,5 +34,8 @@ __all__ = [
     "list_backbones",
     "load_embedder",
     "pooled_features",
+    "refresh_bn",
+    "set_batch_norm_mode",
     "small_cnn",
+    "synchronize_batch_norm",
 ]

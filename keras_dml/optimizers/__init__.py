@@ -1,17 +1,19 @@
-"""Keras optimizers of metric learning and what is shown of them."""
+"""Optimizers of metric learning, and tables of who optimizes what."""
 
 from keras_dml.optimizers.group_table import OptimizerGroup, group_table
-from keras_dml.optimizers.inner_optimizers import (
+from keras_dml.optimizers.layer_blocks import layer_blocks
+from keras_dml.optimizers.layer_decay import layer_decay, layer_decay_rules
+from keras_dml.optimizers.learning_rate import (
+    LearningRate,
     follows_schedule,
     inner_optimizers,
 )
-from keras_dml.optimizers.layer_blocks import layer_blocks
-from keras_dml.optimizers.layer_decay import layer_decay, layer_decay_rules
 from keras_dml.optimizers.per_variable import PerVariable
 from keras_dml.optimizers.row_lazy_adam import RowLazyAdam
 from keras_dml.optimizers.torch_adam import TorchAdam
 
 __all__ = [
+    "LearningRate",
     "OptimizerGroup",
     "PerVariable",
     "RowLazyAdam",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_dml.optimizers.inner_optimizers import follows_schedule
+from keras_dml.optimizers.learning_rate import follows_schedule
 from keras_dml.optimizers.per_variable import PerVariable
 
 

@@ -11,24 +11,24 @@ from keras_dml.ops.similarities import mutual_repulsion, unit_rows
 @formerly("CentreDistance")
 @keras.saving.register_keras_serializable(package="keras_dml")
 class CenterDistance(keras.regularizers.Regularizer):
-    """Regularizer that draws the centres of a class together.
+    """Regularizer that draws the centers of a class together.
 
     `strength / (C K (K - 1)) sum_c sum_{s < t} |u(w_cs) - u(w_ct)|`
 
-    for `K` centres `w` of each of `C` classes, `u(v) = v / |v|`. The distance
-    is `sqrt(2 - 2 u . u + 1e-5)`, whose gradient is finite at equal centres.
+    for `K` centers `w` of each of `C` classes, `u(v) = v / |v|`. The distance
+    is `sqrt(2 - 2 u . u + 1e-5)`, whose gradient is finite at equal centers.
     Give it to `Proxies` as `regularizer`.
 
     Args:
         strength: Float, `tau`. Defaults to `0.2`.
 
     Raises:
-        ValueError: If `strength` is negative, or the weight has no centres.
+        ValueError: If `strength` is negative, or the weight has no centers.
 
     Example:
 
     ```python
-    proxies = Proxies(98, centres=10, regularizer=CenterDistance(0.2))
+    proxies = Proxies(98, centers=10, regularizer=CenterDistance(0.2))
     ```
 
     Reference:
@@ -47,16 +47,16 @@ class CenterDistance(keras.regularizers.Regularizer):
     def __call__(self, x):
         if len(x.shape) != 3 or x.shape[1] < 2:
             raise ValueError(
-                "`CenterDistance` needs proxies of shape (classes, centres, "
-                "dim) with at least two centres; use "
-                f"`Proxies(centres=...)`. Received: shape {tuple(x.shape)}"
+                "`CenterDistance` needs proxies of shape (classes, centers, "
+                "dim) with at least two centers; use "
+                f"`Proxies(centers=...)`. Received: shape {tuple(x.shape)}"
             )
-        classes, centres, _ = x.shape
+        classes, centers, _ = x.shape
         unit = unit_rows(x)
         cosines = ops.matmul(unit, ops.transpose(unit, (0, 2, 1)))
         squared = ops.maximum(2.0 - 2.0 * cosines, 0.0)
         pairs = ops.triu(ops.sqrt(squared + 1e-5), k=1)
-        divisor = classes * centres * (centres - 1)
+        divisor = classes * centers * (centers - 1)
         return self.strength * ops.sum(pairs) / divisor
 
     def get_config(self):
@@ -78,7 +78,7 @@ class ProxyRepulsion(keras.regularizers.Regularizer):
 
     Raises:
         ValueError: If an argument is out of range, or the weight has several
-            centres.
+            centers.
 
     Example:
 

@@ -14,8 +14,11 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.distribute import workers
 from keras_dml.distribute.strategies import PEER_TIMEOUT
 from keras_dml.files import replacing
-from keras_dml.models import load_embedder, pooled_features
-from keras_dml.models.batch_norm import synchronize_batch_norm
+from keras_dml.models import (
+    load_embedder,
+    pooled_features,
+    synchronize_batch_norm,
+)
 from keras_dml.run.agreement import (
     check_same_data,
     check_same_settings,

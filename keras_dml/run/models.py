@@ -7,8 +7,12 @@ import keras
 from keras_dml import distribute
 from keras_dml.config import LossConfig, ModelConfig, RunConfig
 from keras_dml.errors import UsageError
-from keras_dml.models import HeadOptions, build_embedder, build_trainer
-from keras_dml.models.batch_norm import synchronize_batch_norm
+from keras_dml.models import (
+    HeadOptions,
+    build_embedder,
+    build_trainer,
+    synchronize_batch_norm,
+)
 from keras_dml.regularizers import CenterDistance, ProxyRepulsion
 from keras_dml.run.compiling import build_memory, loss_head
 
@@ -90,7 +94,7 @@ def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
     return HeadOptions(
         proxies={
             "metric": section.metric,
-            "centres": section.centres,
+            "centers": section.centres,
             "unit_proxies": section.unit,
             "initializer": section.initializer,
             "regularizer": regularizer,

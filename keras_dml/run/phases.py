@@ -7,13 +7,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_dml import callbacks, distribute
+from keras_dml import distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.errors import UsageError
-from keras_dml.models import freezing
+from keras_dml.models import freezing, refresh_bn
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import (
@@ -130,7 +130,7 @@ class StageTrainer:
         epochs = self._epochs(phase)
         started = state.epoch > 0 or state.step > 0
         if not started and phase.refresh_bn:
-            callbacks.refresh_bn(
+            refresh_bn(
                 trainer,
                 _whole_batches(self.data.fit, self.config),
                 phase.refresh_bn,

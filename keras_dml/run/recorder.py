@@ -11,9 +11,9 @@ from keras import ops
 from rich.progress import TaskID
 
 from keras_dml import distribute
-from keras_dml.callbacks.learning_rate import LearningRate
 from keras_dml.console import logger, progress_bar
 from keras_dml.layers import ScaledLogits
+from keras_dml.optimizers import LearningRate
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.preemption import Preemption

@@ -54,7 +54,7 @@ def test_stops_a_fit():
 
 def test_a_missing_metric_warns():
     trainer, _ = build()
-    with pytest.warns(UserWarning, match="`EarlyStopping` monitors"):
+    with pytest.warns(UserWarning, match="`val_recall@1` which is not"):
         fit(trainer, 1, [EarlyStopping()])
 
 
@@ -65,3 +65,17 @@ def test_a_missing_metric_warns():
 def test_arguments_are_checked(arguments, message):
     with pytest.raises(ValueError, match=message):
         EarlyStopping(**arguments)
+
+
+def test_the_state_of_version_0_1_goes_on():
+    callback = EarlyStopping(patience=2)
+    state = {"best": 0.6, "best_epoch": 1, "wait": 1, "stopped_epoch": None}
+    callback.set_state(state)
+    assert run([0.5, 0.6, 0.5, 0.5], callback, initial_epoch=3) == 4
+    assert callback.stopped_epoch == 3
+
+
+def test_a_nan_is_never_the_best():
+    callback = EarlyStopping(patience=3)
+    run([float("nan"), 0.5, 0.4], callback)
+    assert (callback.best, callback.best_epoch) == (0.5, 1)

@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.callbacks import GradualHeatUp, HeatUp, LearningRate
+from keras_dml.callbacks import GradualHeatUp, HeatUp
+from keras_dml.optimizers import LearningRate
 from tests.callbacks.small_trainer import Record, build, fit, per_variable
 
 BOTH = [

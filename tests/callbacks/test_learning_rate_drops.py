@@ -2,11 +2,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.callbacks import (
-    LearningRate,
-    LearningRateDrops,
-    ReduceLROnPlateau,
-)
+from keras_dml.callbacks import LearningRateDrops, ReduceLROnPlateau
+from keras_dml.optimizers import LearningRate
 from tests.callbacks.small_trainer import build, drive, fit, per_variable
 
 

@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.callbacks import LearningRate, ReduceLROnPlateau
+from keras_dml.callbacks import ReduceLROnPlateau
+from keras_dml.optimizers import LearningRate
 from tests.callbacks.small_trainer import build, drive, fit, per_variable
 
 
@@ -48,8 +49,8 @@ def test_smaller_may_be_better():
     assert callback.drops == [3]
 
 
-def test_minimum_ends_the_drops():
-    callback = ReduceLROnPlateau(patience=1, factor=0.5, minimum=0.04)
+def test_the_smallest_rate_ends_the_drops():
+    callback = ReduceLROnPlateau(patience=1, factor=0.5, min_lr=0.04)
     found = run([0.5] * 5, callback)
     np.testing.assert_allclose(found[-1], [0.04], rtol=1e-6)
     assert callback.drops == [2, 3]
@@ -78,7 +79,7 @@ def test_rates_are_logged():
 
 def test_a_missing_metric_warns():
     trainer, _ = build()
-    with pytest.warns(UserWarning, match=r"'val_recall@1', which.*'loss'"):
+    with pytest.warns(UserWarning, match="`val_recall@1` which is not"):
         fit(trainer, 1, [ReduceLROnPlateau()])
 
 

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.layers import (
+from keras_dml.initializers import (
     UniformFanIn,
     get_kernel_initializer,
     get_proxy_initializer,

@@ -35,18 +35,18 @@ def test_keeps_the_promises_of_a_layer(mode, policy, tmp_path):
     )
 
 
-def test_grey_becomes_rgb(tmp_path):
-    grey = IMAGES[..., :1]
+def test_gray_becomes_rgb(tmp_path):
+    gray = IMAGES[..., :1]
     check_layer(
         ImagePreprocessing,
         {"mode": "caffe", "rgb": True},
-        grey,
+        gray,
         (2, 5, 4, 3),
         tmp_path,
     )
-    repeated = np.repeat(grey, 3, axis=-1)
+    repeated = np.repeat(gray, 3, axis=-1)
     np.testing.assert_array_equal(
-        to_numpy(ImagePreprocessing("caffe", rgb=True)(grey)),
+        to_numpy(ImagePreprocessing("caffe", rgb=True)(gray)),
         to_numpy(ImagePreprocessing("caffe")(repeated)),
     )
 
@@ -76,6 +76,6 @@ def test_unknown_mode_is_refused():
 
 
 @pytest.mark.parametrize("mode", ["torch", "caffe"])
-def test_grey_without_rgb_is_refused(mode):
-    with pytest.raises(ValueError, match="grey images and `rgb=True`"):
+def test_gray_without_rgb_is_refused(mode):
+    with pytest.raises(ValueError, match="gray images and `rgb=True`"):
         ImagePreprocessing(mode)(IMAGES[..., :1])

@@ -24,10 +24,10 @@ def similarity(x, p, metric, unit_proxies=True):
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot", "neg_squared_euclidean"])
-@pytest.mark.parametrize("centres", [1, 3])
-def test_layer(metric, centres, policy, tmp_path):
-    arguments = {"num_classes": 7, "metric": metric, "centres": centres}
-    shape = (6, 7) if centres == 1 else (6, 7, 3)
+@pytest.mark.parametrize("centers", [1, 3])
+def test_layer(metric, centers, policy, tmp_path):
+    arguments = {"num_classes": 7, "metric": metric, "centers": centers}
+    shape = (6, 7) if centers == 1 else (6, 7, 3)
     check_layer(Proxies, arguments, X, shape, tmp_path)
 
 
@@ -41,7 +41,7 @@ def test_layer(metric, centres, policy, tmp_path):
     ],
 )
 def test_against_loops(metric, unit_proxies):
-    layer = Proxies(4, metric, centres=2, unit_proxies=unit_proxies)
+    layer = Proxies(4, metric, centers=2, unit_proxies=unit_proxies)
     actual = to_numpy(layer(X))
     proxies = layer.get_weights()[0]
     assert proxies.shape == (4, 2, 5)
@@ -102,7 +102,7 @@ def test_proxies_are_a_trained_weight_with_a_stable_path():
 
 
 def test_every_centre_starts_like_a_class_of_its_own():
-    layer = Proxies(100, centres=4, initializer="scaled_fan_in")
+    layer = Proxies(100, centers=4, initializer="scaled_fan_in")
     layer.build((None, 64))
     deviation = layer.get_weights()[0].std()
     np.testing.assert_allclose(deviation, 1 / 8, rtol=0.03)
@@ -122,7 +122,7 @@ def test_class_means():
 
 
 def test_class_means_of_several_centres_share_the_rows():
-    layer = Proxies(2, centres=2)
+    layer = Proxies(2, centers=2)
     layer.assign_class_means(X, np.array([0, 0, 0, 1, 0, 0]))
     proxies = layer.get_weights()[0]
     first, second = X[[0, 2, 5]].mean(axis=0), X[[1, 4]].mean(axis=0)
@@ -158,7 +158,7 @@ def test_class_means_check_labels(labels, message):
     "arguments, message",
     [
         ({"num_classes": 0}, "`num_classes`.*num_classes=0"),
-        ({"num_classes": 3, "centres": 0}, "`centres`.*centres=0"),
+        ({"num_classes": 3, "centers": 0}, "`centers`.*centers=0"),
         ({"num_classes": 3, "metric": "cosin"}, "mean 'cosine'"),
         (
             {"num_classes": 3, "unit_proxies": False},
@@ -175,3 +175,11 @@ def test_arguments_are_checked(arguments, message):
 def test_refuses_another_rank():
     with pytest.raises(ValueError, match="expected ndim=2, found ndim=3"):
         Proxies(3)(np.ones((2, 3, 4), "float32"))
+
+
+@pytest.mark.parametrize("layer", [Proxies(3, centers=2), Proxies(3)])
+def test_a_layer_of_version_0_1_is_read(layer):
+    config = layer.get_config()
+    config["centres"] = config.pop("centers")
+    again = Proxies.from_config(config)
+    assert again.get_config() == layer.get_config()

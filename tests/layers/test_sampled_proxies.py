@@ -25,8 +25,8 @@ CASES = {
     "proxy_anchor": (losses.ProxyAnchor(), {}, None),
     "arcface": (losses.ArcFace(), {}, None),
     "cosface": (losses.CosFace(), {}, None),
-    "soft_triple": (losses.SoftTriple(), {"centres": 3}, None),
-    "sub_center_arcface": (losses.SubCenterArcFace(), {"centres": 2}, None),
+    "soft_triple": (losses.SoftTriple(), {"centers": 3}, None),
+    "sub_center_arcface": (losses.SubCenterArcFace(), {"centers": 2}, None),
     "our_loss_2": (losses.OurLoss2(), {}, None),
     "weighted_sum": (
         losses.WeightedSum([losses.Softmax(), losses.ProxyNCA()]),
@@ -140,7 +140,7 @@ def test_roundtrip_and_shapes():
     roundtrip(losses.OnSampledClasses(losses.ArcFace(margin=0.2)))
     shapes = [(None, DIM), (None,)]
     assert layer.compute_output_shape(shapes) == (None, 10)
-    layer = layers.SampledProxies(50, 10, centres=3)
+    layer = layers.SampledProxies(50, 10, centers=3)
     assert layer.compute_output_shape(shapes) == (None, 10, 3)
     assert layer([X, LABELS[:, None]]).shape == (8, 10, 3)
     names = {weight.name for weight in layer.weights}
@@ -238,5 +238,5 @@ def test_xla_is_off_where_it_would_copy_the_table():
 
 @pytest.mark.parametrize("size", [0, 13, 2.5, True])
 def test_refused_sizes(size):
-    with pytest.raises(ValueError, match="`sample_size`.*num_classes=12"):
+    with pytest.raises(ValueError, match=f"`sample_size`.*={size}"):
         layers.SampledProxies(12, size)

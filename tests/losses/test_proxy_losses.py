@@ -13,7 +13,7 @@ RNG = np.random.default_rng(0)
 CLASSES = 4
 LABELS = np.array([0, 3, 1, 1, 2, 0], "int32")
 
-# Class, arguments other than the defaults, centres, and the loop.
+# Class, arguments other than the defaults, centers, and the loop.
 CASES = {
     "proxy_anchor": (
         losses.ProxyAnchor,
@@ -79,15 +79,15 @@ def case(request):
     return CASES[request.param]
 
 
-def cosines(rows, centres, dtype="float64"):
+def cosines(rows, centers, dtype="float64"):
     """Similarities of unit vectors, so that they are what losses meet."""
     rng = np.random.default_rng(rows)
     x = rng.standard_normal((rows, 5))
-    p = rng.standard_normal((CLASSES, centres, 5))
+    p = rng.standard_normal((CLASSES, centers, 5))
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
     p /= np.linalg.norm(p, axis=-1, keepdims=True)
     values = np.einsum("id,ckd->ick", x, p)
-    return (values if centres > 1 else values[:, :, 0]).astype(dtype)
+    return (values if centers > 1 else values[:, :, 0]).astype(dtype)
 
 
 def value_and_gradient(loss, labels, similarities):
@@ -101,10 +101,10 @@ def value_and_gradient(loss, labels, similarities):
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("defaults", [True, False])
 def test_against_loops(case, batch, defaults):
-    cls, arguments, centres, loop = case
+    cls, arguments, centers, loop = case
     arguments = {} if defaults else arguments
     labels = BATCHES[batch]
-    s = cosines(len(labels), centres)
+    s = cosines(len(labels), centers)
     expected = loop(labels, s, **arguments)
     assert expected.shape == labels.shape
     loss = cls(**arguments, reduction="none", dtype="float64")
@@ -117,18 +117,18 @@ def test_against_loops(case, batch, defaults):
 
 @pytest.mark.parametrize("batch", BATCHES)
 def test_gradient_against_differences(case, batch):
-    cls, arguments, centres, _ = case
+    cls, arguments, centers, _ = case
     loss = cls(**arguments, dtype="float64")
     labels = BATCHES[batch]
-    s = cosines(len(labels), centres)
+    s = cosines(len(labels), centers)
     _, gradient = value_and_gradient(loss, labels, s)
     expected = numerical_gradient(lambda s: float(loss(labels, s)), s, 1e-5)
     np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_duplicated_rows(case):
-    cls, arguments, centres, loop = case
-    s = np.repeat(cosines(3, centres), 2, axis=0)
+    cls, arguments, centers, loop = case
+    s = np.repeat(cosines(3, centers), 2, axis=0)
     labels = np.array([0, 0, 1, 1, 1, 1], "int32")
     loss = cls(**arguments, reduction="none", dtype="float64")
     np.testing.assert_allclose(
@@ -144,8 +144,8 @@ def test_roundtrip(case):
 
 
 def test_computes_in_float32_under_any_policy(case, policy):
-    cls, arguments, centres, loop = case
-    half = tf.cast(cosines(6, centres), "float16")
+    cls, arguments, centers, loop = case
+    half = tf.cast(cosines(6, centers), "float16")
     loss = cls(**arguments, reduction="none")
     assert loss(LABELS, half).dtype == "float32"
     expected = loop(LABELS, half.numpy().astype("float64"), **arguments)
@@ -153,12 +153,12 @@ def test_computes_in_float32_under_any_policy(case, policy):
 
 
 def test_eager_graph_and_xla_agree(case):
-    cls, arguments, centres, _ = case
+    cls, arguments, centers, _ = case
 
     def run(similarities):
         return value_and_gradient(cls(**arguments), LABELS, similarities)
 
-    s = tf.constant(cosines(6, centres, "float32"))
+    s = tf.constant(cosines(6, centers, "float32"))
     expected = run(s)
     for compiled in (tf.function(run), tf.function(run, jit_compile=True)):
         for actual, wanted in zip(compiled(s), expected, strict=True):
@@ -167,8 +167,8 @@ def test_eager_graph_and_xla_agree(case):
 
 @pytest.mark.parametrize("size", [0.0, 1.0, -1.0, 1e4])
 def test_extreme_similarities_are_finite(case, size):
-    cls, _, centres, _ = case
-    s = size * np.ones_like(cosines(6, centres, "float32"))
+    cls, _, centers, _ = case
+    s = size * np.ones_like(cosines(6, centers, "float32"))
     value, gradient = value_and_gradient(cls(), LABELS, s)
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
@@ -177,8 +177,8 @@ def test_extreme_similarities_are_finite(case, size):
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1000.0])
 def test_gradient_reaches_degenerate_embeddings_finitely(case, scale):
     """Zero vectors, duplicated rows and extreme lengths."""
-    cls, _, centres, _ = case
-    proxies = layers.Proxies(CLASSES, centres=centres)
+    cls, _, centers, _ = case
+    proxies = layers.Proxies(CLASSES, centers=centers)
     rows = np.repeat(RNG.standard_normal((2, 5)), 3, axis=0) * scale
     rows = tf.constant(rows.astype("float32"))
     with tf.GradientTape() as tape:
@@ -191,11 +191,11 @@ def test_gradient_reaches_degenerate_embeddings_finitely(case, scale):
 
 def test_a_row_on_its_own_proxy_is_finite(case):
     """Cosines of 1 and -1, where an arc cosine has no derivative."""
-    cls, _, centres, _ = case
-    proxies = layers.Proxies(CLASSES, centres=centres)
+    cls, _, centers, _ = case
+    proxies = layers.Proxies(CLASSES, centers=centers)
     proxies.build((None, 2))
     own = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]], "float32")
-    values = np.repeat(own, centres, axis=0)
+    values = np.repeat(own, centers, axis=0)
     proxies.set_weights([values.reshape(proxies.proxies.shape)])
     rows = tf.constant(own)
     labels = np.arange(4)
@@ -208,10 +208,10 @@ def test_a_row_on_its_own_proxy_is_finite(case):
 
 
 def test_many_classes(case):
-    cls, _, centres, _ = case
+    cls, _, centers, _ = case
     # The time of OurLoss2 grows with the square of the classes.
     classes = 5_000 if cls is losses.OurLoss2 else 100_000
-    shape = (3, classes, centres) if centres > 1 else (3, classes)
+    shape = (3, classes, centers) if centers > 1 else (3, classes)
     s = RNG.uniform(-1, 1, shape).astype("float32")
     labels = np.array([0, classes - 1, classes - 1], "int32")
     value, gradient = value_and_gradient(cls(), labels, s)
@@ -221,14 +221,14 @@ def test_many_classes(case):
 
 
 def test_labels_may_be_a_column(case):
-    cls, _, centres, _ = case
-    s = cosines(6, centres, "float32")
+    cls, _, centers, _ = case
+    s = cosines(6, centers, "float32")
     np.testing.assert_array_equal(cls()(LABELS[:, None], s), cls()(LABELS, s))
 
 
 def test_refused_input(case):
-    cls, _, centres, _ = case
-    s = cosines(6, centres, "float32")
+    cls, _, centers, _ = case
+    s = cosines(6, centers, "float32")
     for labels, similarities, message in (
         (LABELS.astype("float32"), s, "dtype float32.*astype"),
         (np.eye(4, dtype="int32")[LABELS], s, r"one-hot.*\(6, 4\).*argmax"),
@@ -255,18 +255,18 @@ def test_arguments_are_checked(case):
                 cls(**{name: value})
 
 
-def small_model(cls, centres):
+def small_model(cls, centers):
     x = keras.Input((6,))
     h = layers.EmbeddingHead(5, name="head")(x)
-    h = layers.Proxies(CLASSES, centres=centres, name="proxies")(h)
+    h = layers.Proxies(CLASSES, centers=centers, name="proxies")(h)
     model = keras.Model(x, h)
     model.compile(keras.optimizers.SGD(0.05), cls())
     return model
 
 
-def train(cls, centres):
+def train(cls, centers):
     keras.utils.set_random_seed(0)
-    model = small_model(cls, centres)
+    model = small_model(cls, centers)
     data = np.random.default_rng(1).standard_normal((80, 6)).astype("float32")
     labels = np.random.default_rng(2).integers(0, CLASSES, 80).astype("int32")
     batches = tf.data.Dataset.from_tensor_slices((data, labels)).batch(16)
@@ -276,18 +276,18 @@ def train(cls, centres):
 
 def test_replicas_do_not_change_training(case, strategy):
     """Five steps; both replicas have rows of every class."""
-    cls, _, centres, _ = case
-    expected_loss, expected = train(cls, centres)
+    cls, _, centers, _ = case
+    expected_loss, expected = train(cls, centers)
     with strategy.scope():
-        actual_loss, actual = train(cls, centres)
+        actual_loss, actual = train(cls, centers)
     np.testing.assert_allclose(actual_loss, expected_loss, rtol=1e-4)
     for a, e in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, e, rtol=1e-3, atol=1e-5)
 
 
 def test_model_with_the_loss_is_saved_and_loaded(case, tmp_path):
-    cls, _, centres, _ = case
-    model = small_model(cls, centres)
+    cls, _, centers, _ = case
+    model = small_model(cls, centers)
     rows = RNG.standard_normal((6, 6)).astype("float32")
     model.fit(rows, LABELS, verbose=0)
     model.save(tmp_path / "model.keras")
@@ -300,9 +300,9 @@ def test_model_with_the_loss_is_saved_and_loaded(case, tmp_path):
 
 
 def test_training_lowers_the_loss(case):
-    cls, _, centres, _ = case
+    cls, _, centers, _ = case
     keras.utils.set_random_seed(0)
-    model = small_model(cls, centres)
+    model = small_model(cls, centers)
     model.optimizer.learning_rate.assign(0.01)
     rows = RNG.standard_normal((6, 6)).astype("float32")
     history = model.fit(rows, LABELS, epochs=20, batch_size=6, verbose=0)

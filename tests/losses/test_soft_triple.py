@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_dml import layers, losses
+from keras_dml import layers, losses, regularizers
 
 RNG = np.random.default_rng(0)
 LABELS = np.array([0, 2, 1, 1], "int32")
@@ -33,15 +33,15 @@ def test_a_model_trains_both_terms():
     x = keras.Input((6,))
     proxies = layers.Proxies(
         3,
-        centres=4,
-        regularizer=layers.CenterDistance(0.2),
+        centers=4,
+        regularizer=regularizers.CenterDistance(0.2),
         name="proxies",
     )
     model = keras.Model(x, proxies(x))
     model.compile("sgd", losses.SoftTriple())
     rows = RNG.standard_normal((4, 6)).astype("float32")
     expected = losses.SoftTriple()(LABELS, proxies(rows))
-    expected += layers.CenterDistance(0.2)(proxies.proxies)
+    expected += regularizers.CenterDistance(0.2)(proxies.proxies)
     np.testing.assert_allclose(
         model.evaluate(rows, LABELS, verbose=0), expected, rtol=1e-5
     )
@@ -51,7 +51,7 @@ def train():
     keras.utils.set_random_seed(0)
     x = keras.Input((6,))
     proxies = layers.Proxies(
-        3, centres=4, regularizer=layers.CenterDistance(5.0)
+        3, centers=4, regularizer=regularizers.CenterDistance(5.0)
     )
     model = keras.Model(x, proxies(x))
     model.compile(keras.optimizers.SGD(0.1), losses.SoftTriple())

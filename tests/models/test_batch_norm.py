@@ -6,9 +6,12 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.callbacks import refresh_bn
-from keras_dml.models import build_embedder, build_trainer
-from keras_dml.models.batch_norm import synchronize_batch_norm
+from keras_dml.models import (
+    build_embedder,
+    build_trainer,
+    refresh_bn,
+    synchronize_batch_norm,
+)
 from tests.conformance import to_numpy
 
 RNG = np.random.default_rng(0)

@@ -131,7 +131,7 @@ def test_proxies_follow_the_options():
     trainer = trainer_of(
         proxies={
             "metric": "dot",
-            "centres": 2,
+            "centers": 2,
             "unit_proxies": False,
             "initializer": "normal",
         }
@@ -177,7 +177,7 @@ def test_only_the_backbone_is_in_half_precision(half):
 
 def test_a_regularizer_of_the_proxies():
     regularizer = regularizers.CenterDistance()
-    trainer = trainer_of(proxies={"regularizer": regularizer, "centres": 2})
+    trainer = trainer_of(proxies={"regularizer": regularizer, "centers": 2})
     assert trainer.get_layer("proxies").regularizer is regularizer
     assert len(trainer.losses) == 1
 
@@ -223,7 +223,7 @@ def test_a_sample_has_room_for_the_classes_of_a_batch(least, columns):
 
 
 def test_sampled_centers_keep_their_axis():
-    trainer = trainer_of("similarities", 30, sample=0.5, proxies={"centres": 3})
+    trainer = trainer_of("similarities", 30, sample=0.5, proxies={"centers": 3})
     assert trainer.output_shape == (None, 15, 3)
 
 

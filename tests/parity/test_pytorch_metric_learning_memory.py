@@ -15,6 +15,7 @@ from keras import ops
 
 from keras_dml import layers, losses
 from keras_dml.ops.pairs import Pairs
+from keras_dml.ops.similarities import unit_rows
 from tests.parity.batches import batches, load
 
 KEPT = load(Path(__file__).parent, "pytorch_metric_learning_memory.npz")
@@ -68,8 +69,8 @@ def test_theirs_has_the_batch_as_constants_among_its_memory(name, step):
     x = tf.Variable(X[rows])
     with tf.GradientTape() as tape:
         pairs = Pairs(
-            layers.unit_rows(x),
-            layers.unit_rows(tf.constant(X[stored])),
+            unit_rows(x),
+            unit_rows(tf.constant(X[stored])),
             ops.convert_to_tensor(same & ~own),
             ops.convert_to_tensor(~same),
         )

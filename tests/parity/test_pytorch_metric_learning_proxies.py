@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_dml import layers, losses
+from keras_dml import layers, losses, regularizers
 from tests.parity.batches import CLASSES, batches, load, proxies
 
 KEPT = load(Path(__file__).parent, "pytorch_metric_learning_proxies.npz")
@@ -70,7 +70,7 @@ def ours(name, labels, x):
     cls, arguments, metric, centres, scale = OURS[name]
     regularizer = None
     if name.endswith("regularized"):
-        regularizer = layers.CenterDistance(0.2)
+        regularizer = regularizers.CenterDistance(0.2)
     layer = layers.Proxies(
         CLASSES, metric, centres, regularizer=regularizer, dtype="float64"
     )

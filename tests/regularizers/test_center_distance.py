@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_dml.layers import CenterDistance, Proxies
+from keras_dml.layers import Proxies
+from keras_dml.regularizers import CenterDistance
 from tests.conformance import numerical_gradient, roundtrip
 
 W = np.random.default_rng(0).standard_normal((3, 4, 5))
@@ -39,13 +40,13 @@ def test_equal_and_zero_centres_are_finite(size):
 
 def test_roundtrip_alone_and_in_a_layer():
     roundtrip(CenterDistance(0.3))
-    layer = Proxies(3, centres=2, regularizer=CenterDistance(0.3))
+    layer = Proxies(3, centers=2, regularizer=CenterDistance(0.3))
     assert roundtrip(layer).regularizer.strength == 0.3
 
 
 def test_is_a_loss_of_the_layer():
     x = keras.Input((5,))
-    layer = Proxies(3, centres=4, regularizer=CenterDistance(0.3))
+    layer = Proxies(3, centers=4, regularizer=CenterDistance(0.3))
     model = keras.Model(x, layer(x))
     (value,) = model.losses
     np.testing.assert_allclose(value, CenterDistance(0.3)(layer.proxies))
@@ -59,5 +60,5 @@ def test_strength_is_checked(strength):
 
 @pytest.mark.parametrize("shape", [(3, 5), (3, 1, 5)])
 def test_needs_centres(shape):
-    with pytest.raises(ValueError, match=r"two centres.*shape \(3,"):
+    with pytest.raises(ValueError, match=r"two centers.*shape \(3,"):
         CenterDistance()(np.ones(shape))

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_counts, as_labels
 from keras_dml.errors import UsageError
 
@@ -20,8 +19,8 @@ from keras_dml.errors import UsageError
 DRAWS_AT_A_TIME = 2**23
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Interval(Brief):
+@dataclasses.dataclass(frozen=True)
+class Interval:
     """A mean over queries and where it lies on other draws of them.
 
     Args:
@@ -41,8 +40,8 @@ class Interval(Brief):
     num_resamples: int
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Difference(Brief):
+@dataclasses.dataclass(frozen=True)
+class Difference:
     """How much better one result is than another on the same queries.
 
     Args:

@@ -5,59 +5,12 @@ proxies. PyTorch stores a linear layer as `(units, fan_in)`: its `fan_out` of a
 proxy matrix is the number of classes.
 """
 
-import math
 from collections.abc import Callable
 
 import keras
 
+from keras_dml.initializers.uniform_fan_in import UniformFanIn
 from keras_dml.naming import nearest
-
-
-@keras.saving.register_keras_serializable(package="keras_dml")
-class UniformFanIn(keras.initializers.Initializer):
-    """Uniform on `[-1 / sqrt(fan_in), 1 / sqrt(fan_in)]`.
-
-    The default of `torch.nn.Linear` for kernel and bias. Keras' own
-    `VarianceScaling` does the kernel; a bias does not show its fan-in by its
-    shape, so it is given here.
-
-    Args:
-        fan_in: Integer, the number of inputs of a unit. Defaults to `None`,
-            which means the product of all axes but the last; a bias needs a
-            number.
-        seed: Integer. Defaults to `None`, a seed that is drawn anew.
-
-    Raises:
-        ValueError: If called for a vector without `fan_in`.
-    """
-
-    def __init__(self, fan_in=None, seed=None):
-        self.fan_in = fan_in
-        self.seed = seed if seed is not None else _draw_seed()
-
-    def __call__(self, shape, dtype=None):
-        fan_in = self.fan_in
-        if fan_in is None:
-            if len(shape) < 2:
-                raise ValueError(
-                    "`fan_in` must be given to initialize a bias: its shape "
-                    "does not tell the number of inputs. "
-                    f"Received: fan_in=None, shape={tuple(shape)}"
-                )
-            fan_in = math.prod(shape[:-1])
-        limit = 1.0 / math.sqrt(fan_in)
-        return keras.random.uniform(
-            shape, -limit, limit, dtype=dtype, seed=self.seed
-        )
-
-    def get_config(self):
-        return {"fan_in": self.fan_in, "seed": self.seed}
-
-
-def _draw_seed() -> int:
-    # Keras' own initializers draw from the generator that
-    # `keras.utils.set_random_seed` seeds.
-    return keras.initializers.RandomUniform().seed
 
 
 def _scaling(mode: str, distribution: str, scale: float) -> Callable:
@@ -85,7 +38,7 @@ PROXIES: dict[str, Callable] = {
 
 
 def get_kernel_initializer(identifier) -> Callable:
-    """The initializer of a kernel `(fan_in, units)` or of its bias.
+    """Returns the initializer of a kernel `(fan_in, units)` or of its bias.
 
     Args:
         identifier: `"uniform_fan_in"`, `"he_fan_out"`, `"scaled_fan_in"`, or
@@ -98,7 +51,7 @@ def get_kernel_initializer(identifier) -> Callable:
 
 
 def get_proxy_initializer(identifier) -> Callable:
-    """The initializer of proxies `(classes, dim)`.
+    """Returns the initializer of proxies `(classes, dim)`.
 
     Args:
         identifier: `"he_fan_out"`, `"normal_eighth"`, `"scaled_fan_in"`,

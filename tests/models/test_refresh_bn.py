@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_dml.callbacks import refresh_bn
-from keras_dml.models.batch_norm import synchronize_batch_norm
+from keras_dml.models import refresh_bn, synchronize_batch_norm
 
 RNG = np.random.default_rng(0)
 DATA = (RNG.standard_normal((64, 4)) * 3 + 5).astype("float32")

@@ -1,0 +1,58 @@
+"""What Keras' callbacks that follow a metric need to go on in a resumed run."""
+
+import math
+from typing import Any
+
+import keras
+
+
+class Resumable(keras.callbacks.Callback):
+    """Adds a state that is saved and resumed to a callback of Keras.
+
+    A class inherits from this one first and from Keras' callback second.
+    Keras forgets the best value at the start of every `fit`; here the state is
+    kept from one `fit` to the next, so that a new run needs a new callback. A
+    NaN is never the best value.
+
+    Attributes:
+        STATE: Names in the saved state, and the attributes that hold them.
+    """
+
+    STATE = {"best": "best", "wait": "wait"}
+
+    def _check(self, patience: int, mode: str, min_delta: float) -> None:
+        """Refuses arguments that Keras would reinterpret in silence."""
+        name = type(self).__name__
+        if not isinstance(patience, int) or patience < 1:
+            raise ValueError(
+                f"`patience` of `{name}` must be a positive integer. "
+                f"Received: patience={patience!r}"
+            )
+        if mode not in ("max", "min"):
+            raise ValueError(
+                f'`mode` of `{name}` must be "max" or "min", the direction in '
+                f"which the metric is better. Received: mode={mode!r}"
+            )
+        if not min_delta >= 0:
+            raise ValueError(
+                f"`min_delta` of `{name}` must not be negative. "
+                f"Received: min_delta={min_delta!r}"
+            )
+
+    def on_train_begin(self, logs=None):
+        """Keeps the state, which Keras would reset."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns the state as a JSON-able dict."""
+        return {key: getattr(self, name) for key, name in self.STATE.items()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes on from a result of `get_state`."""
+        for key, name in self.STATE.items():
+            if state.get(key) is not None:
+                setattr(self, name, state[key])
+
+    def _is_improvement(self, monitor_value, reference_value):
+        if math.isnan(monitor_value):
+            return False
+        return super()._is_improvement(monitor_value, reference_value)

@@ -1,0 +1,58 @@
+"""The initializer of PyTorch's linear layer."""
+
+import math
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class UniformFanIn(keras.initializers.Initializer):
+    """Uniform on `[-1 / sqrt(fan_in), 1 / sqrt(fan_in)]`.
+
+    `torch.nn.Linear` initializes kernel and bias so. Keras'
+    `VarianceScaling` does the kernel, but cannot read the fan-in of a bias
+    from its shape; here it is an argument.
+
+    Args:
+        fan_in: Integer, the number of inputs of a unit. Defaults to `None`,
+            which means the product of all axes but the last; a bias needs a
+            number.
+        seed: Integer. Defaults to `None`, a seed that is drawn anew.
+
+    Raises:
+        ValueError: If called for a vector without `fan_in`.
+
+    Example:
+
+    >>> values = UniformFanIn(fan_in=4)((1000,))
+    >>> float(ops.max(values)) <= 0.5
+    True
+    """
+
+    def __init__(self, fan_in=None, seed=None):
+        self.fan_in = fan_in
+        self.seed = seed if seed is not None else _draw_seed()
+
+    def __call__(self, shape, dtype=None):
+        fan_in = self.fan_in
+        if fan_in is None:
+            if len(shape) < 2:
+                raise ValueError(
+                    "`fan_in` must be given to initialize a bias: its shape "
+                    "does not tell the number of inputs. "
+                    f"Received: fan_in=None, shape={tuple(shape)}"
+                )
+            fan_in = math.prod(shape[:-1])
+        limit = 1.0 / math.sqrt(fan_in)
+        return keras.random.uniform(
+            shape, -limit, limit, dtype=dtype, seed=self.seed
+        )
+
+    def get_config(self):
+        return {"fan_in": self.fan_in, "seed": self.seed}
+
+
+def _draw_seed() -> int:
+    # Keras' own initializers draw from the generator that
+    # `keras.utils.set_random_seed` seeds.
+    return keras.initializers.RandomUniform().seed

@@ -1,0 +1,97 @@
+"""The learning rates of a model, however many optimizers it has."""
+
+import keras
+from keras import ops
+
+
+def inner_optimizers(
+    optimizer: keras.optimizers.Optimizer,
+) -> list[keras.optimizers.Optimizer]:
+    """Returns the optimizers that update variables, inside any wrapper.
+
+    Looks into `keras.optimizers.LossScaleOptimizer`, which mixed_float16
+    brings, and into `PerVariable`.
+
+    Args:
+        optimizer: A Keras optimizer.
+
+    Returns:
+        List of optimizers, `[optimizer]` for a plain one.
+
+    Example:
+
+    >>> adam = keras.optimizers.Adam()
+    >>> inner_optimizers(keras.optimizers.LossScaleOptimizer(adam)) == [adam]
+    True
+    """
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        return inner_optimizers(optimizer.inner_optimizer)
+    if isinstance(optimizer, keras.optimizers.MultiOptimizer):
+        return list(optimizer.optimizers)
+    return [optimizer]
+
+
+def follows_schedule(optimizer: keras.optimizers.Optimizer) -> bool:
+    """Whether the rate is a function of the step and cannot be set."""
+    return not isinstance(optimizer.get_config()["learning_rate"], float)
+
+
+class LearningRate:
+    """Reads and multiplies the learning rate of every inner optimizer.
+
+    Callbacks need not know whether a plain optimizer, `PerVariable` or a
+    `LossScaleOptimizer` around either trains the model.
+
+    Args:
+        optimizer: The optimizer of a compiled model.
+
+    Example:
+
+    >>> learning_rate = LearningRate(keras.optimizers.SGD(0.5))
+    >>> learning_rate.multiply(0.5)
+    >>> learning_rate.values()
+    {'learning_rate': 0.25}
+    """
+
+    def __init__(self, optimizer: keras.optimizers.Optimizer) -> None:
+        self.optimizers = inner_optimizers(optimizer)
+
+    def values(self) -> dict[str, float]:
+        """Returns the current rates, under the names that Keras logs."""
+        rates = {
+            f"learning_rate_{optimizer.name}": float(
+                ops.convert_to_numpy(optimizer.learning_rate)
+            )
+            for optimizer in self.optimizers
+        }
+        if len(self.optimizers) == 1:
+            return {"learning_rate": next(iter(rates.values()))}
+        return rates
+
+    def require_settable(self, callback: str) -> None:
+        """Refuses optimizers whose rate is a function of the step.
+
+        Args:
+            callback: Name of the callback that changes the rate.
+
+        Raises:
+            ValueError: If an optimizer follows a `LearningRateSchedule`.
+        """
+        scheduled = [
+            optimizer.name
+            for optimizer in self.optimizers
+            if follows_schedule(optimizer)
+        ]
+        if scheduled:
+            raise ValueError(
+                f"`{callback}` changes the learning rate, which a schedule of "
+                "the optimizer would overrule. Give the optimizer a number as "
+                "its `learning_rate`, or leave the callback out. "
+                f"Received: schedules in the optimizers {scheduled}"
+            )
+
+    def multiply(self, factor: float) -> None:
+        """Multiplies every rate by `factor`."""
+        for optimizer in self.optimizers:
+            rate = float(ops.convert_to_numpy(optimizer.learning_rate))
+            optimizer.learning_rate = rate * factor
