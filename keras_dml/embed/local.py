@@ -138,7 +138,8 @@ def embed_source(
         check_same(folder.manifest(), settings, output)
     else:
         folder.create(settings)
-    with folder.locked():
+    with folder:
+        folder.lock()
         start = time.perf_counter()
         done = embed_missing(
             make_forward(opened.embedder),

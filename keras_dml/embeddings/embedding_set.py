@@ -5,14 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_embeddings, as_ids
 from keras_dml.errors import UsageError
 
 ROLES = ("", "query", "gallery")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class EmbeddingSet:
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class EmbeddingSet(Brief):
     """Embeddings row by row with what is known about their images.
 
     Args:
@@ -122,6 +123,17 @@ class EmbeddingSet:
         if self.class_names is None:
             return self.labels.astype(str)
         return self.class_names[self.labels]
+
+    def _brief_title(self) -> str:
+        title = (
+            f"EmbeddingSet: {len(self):,} embeddings of "
+            f"{self.embeddings.shape[1]} dimensions"
+        )
+        if self.labels is not None and self.labels.ndim == 1:
+            title += f", {len(set(self.labels.tolist())):,} classes"
+        if self.has_gallery:
+            title += f", {len(self.references):,} in the gallery"
+        return title
 
     def select(self, rows: Any) -> Self:
         """Returns some of the rows.

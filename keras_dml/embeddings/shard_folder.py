@@ -5,42 +5,38 @@ place and renamed, so that a shard that exists is whole; after a kill the
 missing ones are made, and no row is missing or there twice.
 """
 
-import contextlib
 import csv
 import functools
 import io
-import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_dml.embeddings.embedding_set import EmbeddingSet
 from keras_dml.embeddings.files import count_rows, save_embeddings
 from keras_dml.errors import RunError, UsageError
-from keras_dml.files import write_text
+from keras_dml.files import (
+    ClaimedFolder,
+    read_json,
+    write_json,
+    write_text,
+)
+from keras_dml.naming import differences
 
-MANIFEST = "manifest.json"
 BAD = "bad.csv"
-MAKER = "keras-dml embed"
 Bad = tuple[str, str, str]
 
 
-class ShardFolder:
+class ShardFolder(ClaimedFolder):
     """Shards of embeddings, the list of bad images, and a manifest.
 
     Args:
         path: The folder; nothing is made until `create`.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-
-    @property
-    def exists(self) -> bool:
-        """Whether the folder holds shards, finished or not."""
-        manifest = _read_json(self.path / MANIFEST)
-        return isinstance(manifest, dict) and manifest.get("made_by") == MAKER
+    kind = "a folder of embeddings"
+    record_name = "manifest.json"
+    maker = "keras-dml embed"
 
     def manifest(self) -> dict[str, Any]:
         """What was embedded, and with which settings.
@@ -50,41 +46,16 @@ class ShardFolder:
         """
         if not self.exists:
             raise UsageError(
-                f"{self.path} holds no embeddings: it has no `{MANIFEST}` of "
-                "`keras-dml embed`. Name the folder that was its `--output`."
+                f"{self.path} holds no embeddings: it has no "
+                f"`{self.record_name}` of `keras-dml embed`. Name the folder "
+                "that was its `output`."
             )
-        manifest = _read_json(self.path / MANIFEST)
-        assert manifest is not None
-        return manifest
+        return read_json(self.record)
 
     def create(self, settings: Mapping[str, Any]) -> None:
         """Makes the folder, with the settings that hold for all shards."""
         self.path.mkdir(parents=True, exist_ok=True)
         self._write_manifest({**settings, "finished": False})
-
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keeps other processes from writing here until the end or a kill.
-
-        Raises:
-            RunError: If another process is writing.
-        """
-        try:
-            import fcntl
-        except ImportError:  # Windows has no such locks.
-            yield
-            return
-        place = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError as error:
-            raise RunError(
-                f"Another process is writing to {self.path}. Wait for its "
-                "end, or choose another `--output`."
-            ) from error
-        finally:
-            os.close(place)
 
     def shard(self, number: int) -> Path:
         """The file of a shard."""
@@ -138,19 +109,18 @@ class ShardFolder:
             raise RunError(
                 f"{self.path} must account for {manifest['num_images']} "
                 f"images. Received: {total} embedded and {bad} bad ones. Was "
-                "it changed meanwhile? Embed again into another `--output`."
+                "it changed meanwhile? Embed again into another `output`."
             )
         manifest.update(finished=True, rows=total, bad=bad, shard_rows=rows)
         self._write_manifest(manifest)
         return manifest
 
     @functools.cached_property
-    def _format(self):
+    def _format(self) -> str:
         return self.manifest()["format"]
 
-    def _write_manifest(self, content):
-        text = json.dumps({"made_by": MAKER, **content}, indent=2) + "\n"
-        write_text(self.path / MANIFEST, text)
+    def _write_manifest(self, content: Mapping[str, Any]) -> None:
+        write_json(self.record, {"made_by": self.maker, **content})
 
 
 def check_same(
@@ -166,12 +136,11 @@ def check_same(
     Raises:
         UsageError: If they differ, naming what does.
     """
-    plain = sorted(wanted.keys() - {"digests", "source", "version"})
-    changed = [
-        f"`{key}` was {stored.get(key)!r}, received {wanted[key]!r}"
-        for key in plain
-        if stored.get(key) != wanted[key]
-    ]
+    plain = wanted.keys() - {"digests", "source", "version"}
+    changed = differences(
+        {key: stored.get(key) for key in plain},
+        {key: wanted[key] for key in plain},
+    )
     if not changed and stored.get("digests") != wanted["digests"]:
         pairs = zip(stored["digests"], wanted["digests"], strict=True)
         first = [old == new for old, new in pairs].index(False)
@@ -184,7 +153,7 @@ def check_same(
         raise UsageError(
             f"{place} was started with other images, weights or settings: "
             f"{'; '.join(changed)}. Restore them, or choose another "
-            "`--output`."
+            "`output`."
         )
 
 
@@ -210,10 +179,3 @@ def write_bad(path: Path, bad: Iterable[Bad]) -> None:
     writer.writerow(["id", "path", "reason"])
     writer.writerows(rows)
     write_text(path, buffer.getvalue())
-
-
-def _read_json(path):
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None

@@ -63,10 +63,13 @@ class IdTable:
         """Rows of some ids, -1 where there is none.
 
         Args:
-            ids: 1D array `(num_ids,)` of integers or strings.
+            ids: 1D array `(num_ids,)` of integers or strings, or `None` for
+                -1 throughout.
             num_ids: Integer.
             name: How an error names the argument.
         """
+        if ids is None:
+            return np.full(num_ids, -1)
         wanted = as_ids(ids, num_ids, name)
         check_same_kind(wanted, self.ids, name, "ids")
         places = np.searchsorted(self.ids, wanted, sorter=self._by_id)

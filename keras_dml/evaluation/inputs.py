@@ -5,13 +5,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_embeddings, as_ids, as_labels
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import is_multi_label
 
 
-@dataclasses.dataclass(frozen=True)
-class RetrievalInputs:
+@dataclasses.dataclass(frozen=True, repr=False)
+class RetrievalInputs(Brief):
     """Queries and the gallery that they search.
 
     Args:

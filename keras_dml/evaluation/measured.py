@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from keras_dml.brief import Brief
 from keras_dml.console import progress_bar
 from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.embeddings.checks import as_counts
@@ -17,7 +18,7 @@ from keras_dml.evaluation.index.registry import build_index, check_index
 from keras_dml.evaluation.inputs import RetrievalInputs
 from keras_dml.evaluation.reranking.base import Reranking
 from keras_dml.evaluation.reranking.registry import as_reranking
-from keras_dml.evaluation.result import RetrievalResult
+from keras_dml.evaluation.result import RetrievalResult, metric_rows
 from keras_dml.evaluation.retrieval import (
     clustering_metrics,
     measure,
@@ -29,8 +30,8 @@ UNITS = ("queries", "classes")
 CLASS_METRICS = ("recall@1", "r_precision", "map@r")
 
 
-@dataclasses.dataclass(frozen=True)
-class Measured:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Measured(Brief):
     """The exact result, and what was asked for with it.
 
     Args:
@@ -41,12 +42,14 @@ class Measured:
             `"none"`.
         class_names: Dict of labels to names. Defaults to an empty one:
             labels are names.
+        index: String, the index of `approximation`. Defaults to `"exact"`.
     """
 
     exact: RetrievalResult
     approximation: IndexEvaluation | None = None
     rerank: str = "none"
     class_names: Mapping[Any, str] = dataclasses.field(default_factory=dict)
+    index: str = "exact"
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -78,26 +81,25 @@ class Measured:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per metric, one column for everything known of it."""
-        rows = []
-        for name, exact in self.exact.metrics.items():
-            row: dict[str, Any] = {"metric": name, "exact": exact}
-            if self.approximation is not None:
-                found = self.approximation.metrics.get(name)
-                row["scann"] = "" if found is None else found
-                row["difference"] = (
-                    "" if found is None else f"{found - exact:+.4f}"
-                )
-            if self.exact.intervals:
-                interval = self.exact.intervals.get(name)
-                row["95 % interval"] = (
-                    ""
-                    if interval is None
-                    else f"{interval.low:.4f} to {interval.high:.4f}"
-                )
-            if self.exact.reranked is not None:
-                row[self.rerank] = self.exact.reranked.metrics.get(name, "")
-            rows.append(row)
-        return rows
+        columns = self.exact.columns()
+        if self.exact.reranked is not None:
+            columns[self.rerank] = columns.pop("reranked")
+        if self.approximation is not None:
+            differences = self.approximation.differences
+            columns = {
+                "exact": columns.pop("exact"),
+                self.index: self.approximation.metrics,
+                "difference": {
+                    name: f"{value:+.4f}" for name, value in differences.items()
+                },
+                **columns,
+            }
+        return metric_rows(columns)
+
+    def _brief_title(self) -> str:
+        return self.exact._brief_title()
+
+    _brief_rows = rows
 
     def class_rows(self) -> list[dict[str, Any]]:
         """One row per class, the lowest MAP@R first; none unless asked for."""
@@ -209,13 +211,13 @@ def evaluate(
         classes = inputs.labels if unit == "classes" else None
         result = result.with_intervals(classes)
     result.metrics.update(clustering_metrics(inputs, clustering))
-    name = rerank if isinstance(rerank, str) else type(rerank).__name__
-    class_names = queries.class_names
+    class_names = () if queries.class_names is None else queries.class_names
     return Measured(
         result,
         approximation,
-        name,
-        {} if class_names is None else dict(enumerate(class_names.tolist())),
+        rerank if isinstance(rerank, str) else type(rerank).__name__,
+        {label: str(name) for label, name in enumerate(class_names)},
+        index,
     )
 
 

@@ -1,10 +1,12 @@
 """What an evaluation measured."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.evaluation.metrics.by_query import mean_over_queries
 from keras_dml.evaluation.statistics.bootstrap import (
     Interval,
@@ -13,8 +15,8 @@ from keras_dml.evaluation.statistics.bootstrap import (
 from keras_dml.evaluation.statistics.per_class import ClassTable, class_table
 
 
-@dataclasses.dataclass(frozen=True)
-class RetrievalResult:
+@dataclasses.dataclass(frozen=True, repr=False)
+class RetrievalResult(Brief):
     """What `evaluate_retrieval` measured.
 
     Args:
@@ -78,3 +80,36 @@ class RetrievalResult:
         }
         metrics = {**self.metrics, **worst}
         return dataclasses.replace(self, metrics=metrics, per_class=table)
+
+    def columns(self) -> dict[str, Mapping[str, Any]]:
+        """Values by metric for each column of a table."""
+        columns: dict[str, Mapping[str, Any]] = {"exact": self.metrics}
+        if self.intervals:
+            columns["95 % interval"] = {
+                name: f"{interval.low:.4f} to {interval.high:.4f}"
+                for name, interval in self.intervals.items()
+            }
+        if self.reranked is not None:
+            columns["reranked"] = self.reranked.metrics
+        return columns
+
+    def _brief_title(self) -> str:
+        lone = f", {self.num_lone:,} without a positive" * bool(self.num_lone)
+        return (
+            f"{type(self).__name__}: {self.num_queries:,} queries{lone} in "
+            f"{self.num_references:,} references"
+        )
+
+    def _brief_rows(self) -> list[dict[str, Any]]:
+        return metric_rows(self.columns())
+
+
+def metric_rows(
+    columns: Mapping[str, Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """One row per metric of the first column; empty where one has no value."""
+    return [
+        {"metric": metric}
+        | {name: values.get(metric, "") for name, values in columns.items()}
+        for metric in next(iter(columns.values()))
+    ]

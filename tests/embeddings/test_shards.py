@@ -173,14 +173,12 @@ def test_two_processes_do_not_write_at_once(tmp_path):
     """Another opening of the folder stands for another process."""
     pytest.importorskip("fcntl")
     make_folder(tmp_path, "npz", [["a"]])
-    with (
-        ShardFolder(tmp_path).locked(),
-        pytest.raises(RunError, match="Another process is writing"),
-        ShardFolder(tmp_path).locked(),
-    ):
-        pass
-    with ShardFolder(tmp_path).locked():
-        pass
+    with ShardFolder(tmp_path) as first, ShardFolder(tmp_path) as second:
+        first.lock()
+        with pytest.raises(UsageError, match="Another process is writing"):
+            second.lock()
+        first.close()
+        second.lock()
 
 
 def test_an_unfinished_folder_is_not_loaded(tmp_path):

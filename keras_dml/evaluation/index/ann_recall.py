@@ -1,33 +1,31 @@
 """How much of a retrieval error is the index's, and how much the model's."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_counts, as_embeddings, as_ids
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import Index
 from keras_dml.evaluation.labels import Relevance
 from keras_dml.evaluation.metrics.by_query import (
-    map_at_r,
     mean_over_queries,
-    r_precision,
-    recall_at_k,
+    values_by_query,
 )
-from keras_dml.evaluation.metrics.positive_ranks import (
-    PositiveRanks,
-    ranks_from_ids,
-)
+from keras_dml.evaluation.metrics.positive_ranks import ranks_from_ids
 
 NEIGHBOURS_PER_BLOCK = 2**20
 MAX_QUERIES_PER_BLOCK = 2**13
+Lists = tuple[np.ndarray, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True)
-class IndexEvaluation:
+@dataclasses.dataclass(frozen=True, repr=False)
+class IndexEvaluation(Brief):
     """What an index finds, beside what there was to find.
 
     Args:
@@ -50,6 +48,23 @@ class IndexEvaluation:
             name: value - self.exact_metrics[name]
             for name, value in self.metrics.items()
         }
+
+    def _brief_title(self) -> str:
+        found = self.ann_recall.items()
+        return "IndexEvaluation: " + ", ".join(
+            f"{name} {share:.4f}" for name, share in found
+        )
+
+    def _brief_rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "metric": name,
+                "index": value,
+                "exact": self.exact_metrics[name],
+                "difference": f"{self.differences[name]:+.4f}",
+            }
+            for name, value in self.metrics.items()
+        ]
 
 
 def ann_recall_at_k(
@@ -87,17 +102,14 @@ def ann_recall_at_k(
     1.0
     """
     (k,) = as_counts(k)
-    table = IdTable.of(index.ids, len(index.ids))
-    exact = _exact_of(index, exact, table)
+    pairs = _Pairs(index, exact)
     queries = as_embeddings(queries, "queries")
     own = _ids_or_none(exclude_ids, len(queries), "exclude_ids")
-    total = 0.0
-    for block in _blocks(len(queries), 2 * k):
-        excluded = None if own is None else own[block]
-        found = index.search(queries[block], k, excluded)
-        true = exact.search(queries[block], 2 * k, excluded)
-        total += _shares(found, true, k, table).sum()
-    return float(total / len(queries))
+    shares = [
+        pairs.shares(found, true, k)
+        for _, found, true in pairs.search(queries, own, k, 2 * k)
+    ]
+    return float(np.mean(np.concatenate(shares)))
 
 
 def evaluate_index(
@@ -144,38 +156,90 @@ def evaluate_index(
     (1.0, 1.0)
     """
     ks = as_counts(k)
-    table = IdTable.of(index.ids, len(index.ids))
-    exact = _exact_of(index, exact, table)
+    pairs = _Pairs(index, exact)
     queries = as_embeddings(query_embeddings, "query_embeddings")
     own = _ids_or_none(query_ids, len(queries), "query_ids")
-    rows = np.full(len(queries), -1)
-    if own is not None:
-        rows = table.rows_of(own, len(queries), "query_ids")
+    rows = pairs.table.rows_of(own, len(queries), "query_ids")
     positives = Relevance.of(
-        query_labels, len(queries), reference_labels, len(table.ids)
+        query_labels, len(queries), reference_labels, len(pairs.table.ids)
     ).counts(rows)
     # Refuses queries that are all lone.
     mean_over_queries(np.where(positives > 0, 0.0, np.nan))
     length = max(*ks, int(positives.max()))
-    true_length = max(length, 2 * max(ks))
-    sums: dict[str, dict[str, float]] = {"found": {}, "true": {}, "ann": {}}
-    for block in _blocks(len(queries), true_length):
-        excluded = None if own is None else own[block]
-        found = index.search(queries[block], length, excluded)
-        true = exact.search(queries[block], true_length, excluded)
-        labels = (query_labels[block], table.ids, reference_labels, excluded)
-        _add(sums["found"], _metrics(ranks_from_ids(found[0], *labels), ks))
-        _add(sums["true"], _metrics(ranks_from_ids(true[0], *labels), ks))
-        _add(
-            sums["ann"],
-            {f"ann_recall@{n}": _shares(found, true, n, table) for n in ks},
+    names = [*(f"recall@{n}" for n in ks), "r_precision", "map@r"]
+    sums: dict[str, Counter[str]] = {
+        part: Counter() for part in ("found", "true", "ann")
+    }
+    for block, found, true in pairs.search(
+        queries, own, length, max(length, 2 * max(ks))
+    ):
+        labels = (
+            query_labels[block],
+            pairs.table.ids,
+            reference_labels,
+            None if own is None else own[block],
         )
+        for part, ids in (("found", found[0]), ("true", true[0])):
+            values = values_by_query([ranks_from_ids(ids, *labels)], names)
+            for name in names:
+                sums[part][name] += np.nansum(values[name])
+        for n in ks:
+            shares = pairs.shares(found, true, n)
+            sums["ann"][f"ann_recall@{n}"] += shares.sum()
     num_found = int(np.count_nonzero(positives))
+
+    def means(part: str, count: int) -> dict[str, float]:
+        return {key: float(sums[part][key] / count) for key in sums[part]}
+
     return IndexEvaluation(
-        metrics=_divide(sums["found"], num_found),
-        exact_metrics=_divide(sums["true"], num_found),
-        ann_recall=_divide(sums["ann"], len(queries)),
+        metrics=means("found", num_found),
+        exact_metrics=means("true", num_found),
+        ann_recall=means("ann", len(queries)),
     )
+
+
+class _Pairs:
+    """An index and an exact one of the same references."""
+
+    def __init__(self, index: Index, exact: Index | None) -> None:
+        self.index = index
+        self.table = IdTable.of(index.ids, len(index.ids))
+        self.exact = _exact_of(index, exact, self.table)
+
+    def search(
+        self, queries: np.ndarray, own: np.ndarray | None, k: int, exact_k: int
+    ) -> Iterator[tuple[slice, Lists, Lists]]:
+        """Yields the lists of both, by blocks of queries of bounded size."""
+        size = max(1, NEIGHBOURS_PER_BLOCK // exact_k)
+        size = min(MAX_QUERIES_PER_BLOCK, size)
+        for start in range(0, len(queries), size):
+            block = slice(start, start + size)
+            excluded = None if own is None else own[block]
+            yield (
+                block,
+                self.index.search(queries[block], k, excluded),
+                self.exact.search(queries[block], exact_k, excluded),
+            )
+
+    def shares(self, found: Lists, true: Lists, k: int) -> np.ndarray:
+        """Share of the `k` truly nearest in each list found."""
+        ids, scores = (array[:, :k] for array in found)
+        true_ids, true_scores = true
+        # What a query is kept from has the score minus infinity.
+        wanted = np.minimum(np.isfinite(true_scores).sum(axis=1), k)
+        last = np.maximum(wanted - 1, 0)[:, None]
+        is_near = true_scores >= np.take_along_axis(true_scores, last, axis=1)
+        is_near &= np.isfinite(true_scores)
+        # One number for each pair of a query and a reference.
+        hits = np.isin(self._numbers(ids), self._numbers(true_ids)[is_near])
+        hits &= np.isfinite(scores)
+        counts = np.minimum(hits.sum(axis=1), wanted)
+        return np.where(wanted > 0, counts / np.maximum(wanted, 1), 1.0)
+
+    def _numbers(self, ids: np.ndarray) -> np.ndarray:
+        rows = self.table.rows_of(ids.ravel(), ids.size, "ids")
+        offsets = np.arange(len(ids))[:, None] * len(self.table.ids)
+        return offsets + rows.reshape(ids.shape)
 
 
 def _exact_of(index: Index, exact: Index | None, table: IdTable) -> Index:
@@ -199,57 +263,3 @@ def _exact_of(index: Index, exact: Index | None, table: IdTable) -> Index:
 
 def _ids_or_none(ids: Any, num_ids: int, name: str) -> np.ndarray | None:
     return None if ids is None else as_ids(ids, num_ids, name)
-
-
-def _blocks(num_queries: int, length: int) -> Iterator[slice]:
-    """Blocks of queries whose lists of neighbours have a bounded size."""
-    size = min(MAX_QUERIES_PER_BLOCK, max(1, NEIGHBOURS_PER_BLOCK // length))
-    for start in range(0, num_queries, size):
-        yield slice(start, start + size)
-
-
-def _metrics(
-    ranks: PositiveRanks, ks: tuple[int, ...]
-) -> dict[str, np.ndarray]:
-    values = {f"recall@{k}": recall_at_k(ranks, k) for k in ks}
-    return {
-        **values,
-        "r_precision": r_precision(ranks),
-        "map@r": map_at_r(ranks),
-    }
-
-
-def _add(sums: dict[str, float], values: dict[str, np.ndarray]) -> None:
-    for name, value in values.items():
-        sums[name] = sums.get(name, 0.0) + float(np.nansum(value))
-
-
-def _divide(sums: dict[str, float], count: int) -> dict[str, float]:
-    return {name: total / count for name, total in sums.items()}
-
-
-def _shares(
-    found: tuple[np.ndarray, np.ndarray],
-    true: tuple[np.ndarray, np.ndarray],
-    k: int,
-    table: IdTable,
-) -> np.ndarray:
-    """Share of the `k` truly nearest in each list found."""
-    ids, scores = (array[:, :k] for array in found)
-    true_ids, true_scores = true
-    # What a query is kept from has the score minus infinity.
-    wanted = np.minimum(np.isfinite(true_scores).sum(axis=1), k)
-    last = np.maximum(wanted - 1, 0)[:, None]
-    is_near = true_scores >= np.take_along_axis(true_scores, last, axis=1)
-    is_near &= np.isfinite(true_scores)
-    # One number for each pair of a query and a reference.
-    offsets = np.arange(len(ids))[:, None] * len(table.ids)
-    pairs = offsets + _rows(ids, table)
-    hits = np.isin(pairs, (offsets + _rows(true_ids, table))[is_near])
-    hits &= np.isfinite(scores)
-    counts = np.minimum(hits.sum(axis=1), wanted)
-    return np.where(wanted > 0, counts / np.maximum(wanted, 1), 1.0)
-
-
-def _rows(ids: np.ndarray, table: IdTable) -> np.ndarray:
-    return table.rows_of(ids.ravel(), ids.size, "ids").reshape(ids.shape)

@@ -2,25 +2,41 @@
 
 import abc
 import os
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from keras_dml.brief import Brief
+from keras_dml.embeddings.checks import as_counts, as_embeddings
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.ids import IdTable
+from keras_dml.evaluation.index.spaces import Space
 
 
-class Index(abc.ABC):
+class Index(Brief, abc.ABC):
     """Finds the references nearest to a query.
 
     References go in with `build` and come and go with `add` and `remove`;
     `search` answers queries. A larger score is nearer in every index.
 
-    A subclass in this package is known to `make_index` by its `name`.
+    A subclass in this package is known to `make_index` by its `name`. It
+    keeps rows that are ready for a dot product, in the order of its ids.
+
+    Attributes:
+        name: The name for `make_index`.
+        metric: `"cosine"`, `"euclidean"` or `"dot"`.
+        weights_hash: The hash of the weights that made the embeddings, or
+            `None`.
     """
 
     name: ClassVar[str]
+    metric: str
+    weights_hash: str | None
+    _space: Space | None = None
+    _table: IdTable
 
-    @classmethod  # noqa: B027
+    @classmethod
     def check_available(cls) -> None:
         """Raises a `UsageError` if what the index needs is not installed."""
 
@@ -35,11 +51,11 @@ class Index(abc.ABC):
         """Whether `search` never misses a nearest reference."""
 
     @property
-    @abc.abstractmethod
     def ids(self) -> np.ndarray:
         """Ids of the references, in the order in which they were given."""
+        self._built_space()
+        return self._table.given
 
-    @abc.abstractmethod
     def build(self, embeddings: Any, ids: Any = None) -> Self:
         """Takes the references in, in place of any earlier ones.
 
@@ -51,10 +67,14 @@ class Index(abc.ABC):
         Returns:
             The index itself.
         """
+        rows = as_embeddings(embeddings)
+        table = IdTable.of(ids, len(rows))
+        space = Space.fit(rows, self.metric)
+        self._take(space.transform(rows), table, space)
+        return self
 
-    @abc.abstractmethod
     def add(self, embeddings: Any, ids: Any) -> Self:
-        """Takes more references in, beside those that are there.
+        """Takes more references in; it costs a pass over all of them.
 
         Args:
             embeddings: Array `(num_added, dim)`.
@@ -67,10 +87,14 @@ class Index(abc.ABC):
             UsageError: If an id is there already, or the index cannot take
                 references in; the index is then as before.
         """
+        space = self._built_space()
+        rows = as_embeddings(embeddings, dim=len(space.offset))
+        table = self._table.extended(ids, len(rows))
+        self._append(space.transform(rows), table)
+        return self
 
-    @abc.abstractmethod
     def remove(self, ids: Any) -> Self:
-        """Takes references out.
+        """Takes references out; it costs a pass over all that are left.
 
         Args:
             ids: 1D array of ids that the index has. At least one reference
@@ -83,8 +107,10 @@ class Index(abc.ABC):
             UsageError: If an id is unknown, nothing would be left, or the
                 index cannot take references out; the index is then as before.
         """
+        self._built_space()
+        self._keep(self._table.without(ids))
+        return self
 
-    @abc.abstractmethod
     def search(
         self, queries: Any, k: int, exclude_ids: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -102,6 +128,24 @@ class Index(abc.ABC):
             Where nothing else is left, the excluded reference comes last with
             the score minus infinity.
         """
+        return self._lists(queries, k, exclude_ids, self._search)
+
+    def _lists(
+        self, queries: Any, k: int, exclude_ids: Any, search: Callable
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Joins the blocks of a `_search`."""
+        space = self._built_space()
+        queries = as_embeddings(queries, "queries", len(space.offset))
+        own = self._table.rows_of(exclude_ids, len(queries), "exclude_ids")
+        k = min(as_counts(k)[0], len(self._table.ids))
+        ids = np.empty((len(queries), k), self._table.ids.dtype)
+        scores = np.empty((len(queries), k), np.float32)
+        start = 0
+        for found in search(queries, k, own):
+            block = slice(start, start + len(found[0]))
+            ids[block], scores[block] = found
+            start = block.stop
+        return ids, scores
 
     @abc.abstractmethod
     def to_exact(self) -> "Index":
@@ -124,6 +168,49 @@ class Index(abc.ABC):
                 queries. An index of other weights is refused. Defaults to
                 `None`, which checks nothing.
         """
+
+    @abc.abstractmethod
+    def _take(self, rows: np.ndarray, table: IdTable, space: Space) -> None:
+        """Keeps transformed rows and what belongs to them, and nothing else."""
+
+    @abc.abstractmethod
+    def _append(self, rows: np.ndarray, table: IdTable) -> None:
+        """Puts transformed rows at the end; `table` names all rows."""
+
+    @abc.abstractmethod
+    def _keep(self, kept: np.ndarray) -> None:
+        """Keeps these ascending rows and drops all others."""
+
+    @abc.abstractmethod
+    def _search(
+        self, queries: np.ndarray, k: int, own: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yields ids and scores by blocks of queries.
+
+        Args:
+            queries: Float32 array `(num_queries, dim)`, not transformed.
+            k: Integer, at most the number of references.
+            own: Int64 array `(num_queries,)`, the row that a query may not
+                find, -1 for none.
+        """
+
+    def _built_space(self) -> Space:
+        if self._space is None:
+            raise UsageError(
+                "The index must be built before it is used. Received: an "
+                f"empty `{type(self).__name__}`. Call `build(embeddings, ids)` "
+                "first."
+            )
+        return self._space
+
+    def _brief_title(self) -> str:
+        kind = type(self).__name__
+        if self._space is None:
+            return f"{kind}: empty, by {self.metric}"
+        return (
+            f"{kind}: {len(self._table.ids):,} references of "
+            f"{len(self._space.offset)} dimensions, by {self.metric}"
+        )
 
 
 def check_weights_hash(

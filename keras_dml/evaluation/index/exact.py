@@ -1,5 +1,6 @@
 """Exact search by blocks of the matrix product."""
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from typing import Any, Self, final
@@ -26,6 +27,7 @@ from keras_dml.npz import read_npz, write_npz
 
 
 @final
+@dataclasses.dataclass(eq=False, repr=False)
 class ExactIndex(Index):
     """Compares each query with every reference, in float32 and bounded memory.
 
@@ -55,77 +57,21 @@ class ExactIndex(Index):
 
     name = "exact"
 
-    def __init__(
-        self,
-        metric: str = "cosine",
-        block_bytes: int = 2**28,
-        weights_hash: str | None = None,
-    ) -> None:
-        check_metric(metric)
-        if block_bytes < 1:
+    metric: str = "cosine"
+    block_bytes: int = 2**28
+    weights_hash: str | None = None
+
+    def __post_init__(self) -> None:
+        check_metric(self.metric)
+        if self.block_bytes < 1:
             raise UsageError(
                 "`block_bytes` must be positive. "
-                f"Received: block_bytes={block_bytes}. Give some memory."
+                f"Received: block_bytes={self.block_bytes}. Give some memory."
             )
-        self.metric = metric
-        self.block_bytes = block_bytes
-        self.weights_hash = weights_hash
-        self._space: Space | None = None
 
     @property
     def exact(self) -> bool:
         return True
-
-    @property
-    def ids(self) -> np.ndarray:
-        self._built_space()
-        return self._table.given
-
-    def build(self, embeddings: Any, ids: Any = None) -> Self:
-        rows = as_embeddings(embeddings)
-        table = IdTable.of(ids, len(rows))
-        space = Space.fit(rows, self.metric)
-        self._set(space, space.transform(rows), table)
-        return self
-
-    def add(self, embeddings: Any, ids: Any) -> Self:
-        """Takes more references in; it costs a pass over all of them.
-
-        The arguments are those of `Index.add`.
-        """
-        space = self._built_space()
-        rows = as_embeddings(embeddings, dim=self._rows.shape[1])
-        table = self._table.extended(ids, len(rows))
-        rows = np.concatenate([self._rows, space.transform(rows)])
-        self._set(space, rows, table)
-        return self
-
-    def remove(self, ids: Any) -> Self:
-        """Takes references out; it costs a pass over all that are left.
-
-        The arguments are those of `Index.remove`.
-        """
-        space = self._built_space()
-        kept = self._table.without(ids)
-        self._set(space, self._rows[kept], self._table.take(kept))
-        return self
-
-    def search(
-        self, queries: Any, k: int, exclude_ids: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        space = self._built_space()
-        queries = as_embeddings(queries, "queries", self._rows.shape[1])
-        own = self._rows_of(exclude_ids, len(queries), "exclude_ids")
-        k = min(as_counts(k)[0], len(self._rows))
-        ids = np.empty((len(queries), k), self._table.ids.dtype)
-        scores = np.empty((len(queries), k), np.float32)
-        for start, block, transformed in self._score_blocks(queries, own):
-            columns = np.stack(map_rows(lambda row: nearest(row, k), block))
-            stop = start + len(block)
-            ids[start:stop] = self._table.ids[columns]
-            raw = np.take_along_axis(block, columns, axis=1)
-            scores[start:stop] = space.public_scores(raw, transformed)
-        return ids, scores
 
     def positive_ranks(
         self,
@@ -178,7 +124,7 @@ class ExactIndex(Index):
         """
         self._built_space()
         queries = as_embeddings(queries, "queries", self._rows.shape[1])
-        own = self._rows_of(query_ids, len(queries), "query_ids")
+        own = self._table.rows_of(query_ids, len(queries), "query_ids")
         relevance = Relevance.of(
             query_labels, len(queries), reference_labels, len(self._rows)
         ).take(self._table.order)
@@ -232,11 +178,10 @@ class ExactIndex(Index):
         table = IdTable(
             as_ids(arrays["ids"], len(rows), "ids"), arrays["order"]
         )
-        index._set(Space(index.metric, arrays["offset"]), rows, table)
+        index._take(rows, table, Space(index.metric, arrays["offset"]))
         return index
 
-    def _set(self, space: Space, rows: np.ndarray, table: IdTable) -> None:
-        """Takes rows and their ids, and sorts both by id."""
+    def _take(self, rows: np.ndarray, table: IdTable, space: Space) -> None:
         order = np.argsort(table.ids, kind="stable")
         if (order[1:] < order[:-1]).any():
             rows, table = rows[order], table.take(order)
@@ -244,18 +189,23 @@ class ExactIndex(Index):
         self._biases = space.biases(rows)
         self._duplicates, self._originals = duplicate_rows(rows)
 
-    def _built_space(self) -> Space:
-        if self._space is None:
-            raise UsageError(
-                "The index must be built before it is used. Received: an "
-                "empty `ExactIndex`. Call `build(embeddings, ids)` first."
-            )
-        return self._space
+    def _append(self, rows: np.ndarray, table: IdTable) -> None:
+        rows = np.concatenate([self._rows, rows])
+        self._take(rows, table, self._built_space())
 
-    def _rows_of(self, ids: Any, num_queries: int, name: str) -> np.ndarray:
-        if ids is None:
-            return np.full(num_queries, -1)
-        return self._table.rows_of(ids, num_queries, name)
+    def _keep(self, kept: np.ndarray) -> None:
+        table = self._table.take(kept)
+        self._take(self._rows[kept], table, self._built_space())
+
+    def _search(
+        self, queries: np.ndarray, k: int, own: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        space = self._built_space()
+        for _, block, transformed in self._score_blocks(queries, own):
+            columns = np.stack(map_rows(lambda row: nearest(row, k), block))
+            scores = np.take_along_axis(block, columns, axis=1)
+            scores = space.public_scores(scores, transformed)
+            yield self._table.ids[columns], scores
 
     def _score_blocks(
         self, queries: np.ndarray, own: np.ndarray

@@ -1,6 +1,9 @@
 """Approximate search by ScaNN."""
 
+import dataclasses
+import functools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -8,7 +11,6 @@ import numpy as np
 
 from keras_dml.embeddings.checks import (
     as_counts,
-    as_embeddings,
     as_ids,
 )
 from keras_dml.errors import UsageError
@@ -25,10 +27,17 @@ from keras_dml.evaluation.index.scann_searcher import (
 from keras_dml.evaluation.index.spaces import Space, check_metric
 
 MIN_REORDERED = 100
+COUNTS = (
+    "num_leaves",
+    "leaves_to_search",
+    "reorder",
+    "dimensions_per_block",
+)
 QUERIES_PER_BLOCK = 2**13
 
 
 @final
+@dataclasses.dataclass(eq=False, repr=False)
 class ScannIndex(Index):
     """Finds most of the nearest references in a fraction of the time.
 
@@ -82,39 +91,27 @@ class ScannIndex(Index):
 
     name = "scann"
 
-    def __init__(
-        self,
-        metric: str = "cosine",
-        shape: str | None = None,
-        num_leaves: int | None = None,
-        leaves_to_search: int | None = None,
-        reorder: int | None = None,
-        dimensions_per_block: int = 2,
-        anisotropic_threshold: float = 0.2,
-        weights_hash: str | None = None,
-    ) -> None:
-        check_metric(metric)
-        check_shape(shape, num_leaves)
-        _check_count(num_leaves, "num_leaves")
-        _check_count(leaves_to_search, "leaves_to_search")
-        _check_count(reorder, "reorder")
-        _check_count(dimensions_per_block, "dimensions_per_block")
-        if not 0 <= anisotropic_threshold < 1:
+    metric: str = "cosine"
+    shape: str | None = None
+    num_leaves: int | None = None
+    leaves_to_search: int | None = None
+    reorder: int | None = None
+    dimensions_per_block: int = 2
+    anisotropic_threshold: float = 0.2
+    weights_hash: str | None = None
+
+    def __post_init__(self) -> None:
+        check_metric(self.metric)
+        check_shape(self.shape, self.num_leaves)
+        for name in COUNTS:
+            _check_count(getattr(self, name), name)
+        if not 0 <= self.anisotropic_threshold < 1:
             raise UsageError(
                 "`anisotropic_threshold` must be at least 0 and less than 1. "
-                f"Received: anisotropic_threshold={anisotropic_threshold}. "
-                "ScaNN's guide uses 0.2."
+                "Received: anisotropic_threshold="
+                f"{self.anisotropic_threshold}. ScaNN's guide uses 0.2."
             )
         import_scann()
-        self.metric = metric
-        self.shape = shape
-        self.num_leaves = num_leaves
-        self.leaves_to_search = leaves_to_search
-        self.reorder = reorder
-        self.dimensions_per_block = dimensions_per_block
-        self.anisotropic_threshold = anisotropic_threshold
-        self.weights_hash = weights_hash
-        self._searcher: ScannSearcher | None = None
 
     @property
     def exact(self) -> bool:
@@ -124,46 +121,8 @@ class ScannIndex(Index):
     @property
     def trained_shape(self) -> ScannShape:
         """The shape that `build` chose."""
-        return self._built_searcher().shape
-
-    @property
-    def ids(self) -> np.ndarray:
-        self._built_searcher()
-        return self._table.given
-
-    def build(self, embeddings: Any, ids: Any = None) -> Self:
-        rows = as_embeddings(embeddings)
-        table = IdTable.of(ids, len(rows))
-        space = Space.fit(rows, self.metric)
-        self._searcher = ScannSearcher.train(
-            space.transform(rows),
-            "squared_l2" if self.metric == "euclidean" else "dot_product",
-            ScannShape.choose(len(rows), self.shape, self.num_leaves),
-            self.dimensions_per_block,
-            self.anisotropic_threshold,
-        )
-        self._space, self._table = space, table
-        return self
-
-    def add(self, embeddings: Any, ids: Any) -> Self:
-        searcher = self._built_searcher()
-        rows = as_embeddings(embeddings, dim=len(self._space.offset))
-        table = self._table.extended(ids, len(rows))
-        searcher.append(self._space.transform(rows))
-        self._table = table
-        return self
-
-    def remove(self, ids: Any) -> Self:
-        searcher = self._built_searcher()
-        kept = self._table.without(ids)
-        rows = np.arange(len(searcher))
-        # From the end, so that no row to delete takes another's number.
-        for row in np.setdiff1d(rows, kept)[::-1].tolist():
-            searcher.delete(row)
-            rows[row] = rows[-1]
-            rows = rows[:-1]
-        self._table = self._table.take(rows)
-        return self
+        self._built_space()
+        return self._searcher.shape
 
     def search(
         self,
@@ -194,57 +153,38 @@ class ScannIndex(Index):
             Tuple `(ids, scores)` of arrays `(num_queries, k)`, as those of
             `Index.search`.
         """
-        self._built_searcher()
         _check_count(leaves_to_search, "leaves_to_search")
         _check_count(reorder, "reorder")
-        queries = as_embeddings(queries, "queries", len(self._space.offset))
-        k = min(as_counts(k)[0], len(self._table.ids))
-        own = None
-        if exclude_ids is not None:
-            own = self._table.rows_of(exclude_ids, len(queries), "exclude_ids")
-        ids = np.empty((len(queries), k), self._table.ids.dtype)
-        scores = np.empty((len(queries), k), np.float32)
-        for start in range(0, len(queries), QUERIES_PER_BLOCK):
-            block = slice(start, start + QUERIES_PER_BLOCK)
-            ids[block], scores[block] = self._search_block(
-                self._space.transform(queries[block]),
-                k,
-                None if own is None else own[block],
-                leaves_to_search or self.leaves_to_search,
-                reorder or self.reorder,
-            )
-        return ids, scores
+        search = functools.partial(
+            self._search,
+            leaves_to_search=leaves_to_search or self.leaves_to_search,
+            reorder=reorder or self.reorder,
+        )
+        return self._lists(queries, k, exclude_ids, search)
 
     def to_exact(self) -> ExactIndex:
         """An `ExactIndex` of the same references, by way of the disk.
 
         The folder for temporary files must have room for the references.
         """
-        rows = self._built_searcher().rows()[np.argsort(self._table.order)]
+        space = self._built_space()
+        rows = self._searcher.rows()[np.argsort(self._table.order)]
         exact = ExactIndex(self.metric, weights_hash=self.weights_hash)
-        return exact.build(rows + self._space.offset, self.ids)
+        return exact.build(rows + space.offset, self.ids)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to a folder, whole or not at all.
 
         The folder must be new, empty, or an index that it replaces.
         """
+        space = self._built_space()
         scann_files.write_folder(
             Path(path),
-            self._built_searcher(),
-            {
-                "metric": self.metric,
-                "shape": self.shape,
-                "num_leaves": self.num_leaves,
-                "leaves_to_search": self.leaves_to_search,
-                "reorder": self.reorder,
-                "dimensions_per_block": self.dimensions_per_block,
-                "anisotropic_threshold": self.anisotropic_threshold,
-                "weights_hash": self.weights_hash,
-            },
+            self._searcher,
+            dataclasses.asdict(self),
             ids=self._table.ids,
             order=self._table.order,
-            offset=self._space.offset,
+            offset=space.offset,
         )
 
     @classmethod
@@ -270,47 +210,59 @@ class ScannIndex(Index):
         index._table = IdTable(ids, arrays["order"])
         return index
 
-    def _built_searcher(self) -> ScannSearcher:
-        if self._searcher is None:
-            raise UsageError(
-                "The index must be built before it is used. Received: an "
-                "empty `ScannIndex`. Call `build(embeddings, ids)` first."
-            )
-        return self._searcher
+    def _take(self, rows: np.ndarray, table: IdTable, space: Space) -> None:
+        self._searcher = ScannSearcher.train(
+            rows,
+            "squared_l2" if self.metric == "euclidean" else "dot_product",
+            ScannShape.choose(len(rows), self.shape, self.num_leaves),
+            self.dimensions_per_block,
+            self.anisotropic_threshold,
+        )
+        self._space, self._table = space, table
 
-    def _search_block(
+    def _append(self, rows: np.ndarray, table: IdTable) -> None:
+        self._searcher.append(rows)
+        self._table = table
+
+    def _keep(self, kept: np.ndarray) -> None:
+        rows = np.arange(len(self._searcher))
+        # From the end, so that no row to delete takes another's number.
+        for row in np.setdiff1d(rows, kept)[::-1].tolist():
+            self._searcher.delete(row)
+            rows[row] = rows[-1]
+            rows = rows[:-1]
+        self._table = self._table.take(rows)
+
+    def _search(
         self,
         queries: np.ndarray,
         k: int,
-        own: np.ndarray | None,
-        leaves_to_search: int | None,
-        reorder: int | None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Ids and scores of transformed queries."""
-        searcher = self._built_searcher()
-        # One more where a query may find the row that it is kept from.
-        wanted = k if own is None else min(k + 1, len(searcher))
-        reorder = max(reorder or max(MIN_REORDERED, 4 * k), wanted)
+        own: np.ndarray,
+        leaves_to_search: int | None = None,
+        reorder: int | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        space, searcher = self._built_space(), self._searcher
         shape = searcher.shape
+        # One more where a query may find the row that it is kept from.
+        wanted = min(k + int((own >= 0).any()), len(searcher))
+        reorder = max(reorder or max(MIN_REORDERED, 4 * k), wanted)
         leaves = leaves_to_search or shape.default_leaves_to_search
-        rows, distances = searcher.search(queries, wanted, leaves, reorder)
-        short = np.isnan(distances).any(axis=1)
-        if short.any():
-            rows[short], distances[short] = searcher.search(
-                queries[short], wanted, shape.num_leaves, reorder
+        for start in range(0, len(queries), QUERIES_PER_BLOCK):
+            block = slice(start, start + QUERIES_PER_BLOCK)
+            rows, scores = searcher.search(
+                space.transform(queries[block]), wanted, leaves, reorder
             )
-        # Adding zero turns -0.0 into 0.0.
-        scores = distances + np.float32(0)
-        if self.metric == "euclidean":
-            scores = np.minimum(-distances, np.float32(0))
-        if own is not None:
-            scores[rows == own[:, None]] = -np.inf
-        ids = self._table.ids[rows]
-        order = np.lexsort((ids, -scores), axis=-1)[:, :k]
-        return (
-            np.take_along_axis(ids, order, axis=1),
-            np.take_along_axis(scores, order, axis=1),
-        )
+            if self.metric == "euclidean":
+                scores = np.minimum(-scores, np.float32(0))
+            scores[rows == own[block, None]] = -np.inf
+            ids = self._table.ids[rows]
+            # Adding zero turns -0.0 into 0.0.
+            scores = scores + np.float32(0)
+            order = np.lexsort((ids, -scores), axis=-1)[:, :k]
+            yield (
+                np.take_along_axis(ids, order, axis=1),
+                np.take_along_axis(scores, order, axis=1),
+            )
 
 
 def _check_count(value: int | None, name: str) -> None:

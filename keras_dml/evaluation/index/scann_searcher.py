@@ -223,6 +223,8 @@ class ScannSearcher:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the nearest rows, and ScaNN's distances to them.
 
+        A query whose leaves hold fewer than `k` rows looks into all leaves.
+
         Args:
             queries: Float32 array `(num_queries, dim)`.
             k: Integer, at most the number of rows.
@@ -230,17 +232,28 @@ class ScannSearcher:
             reorder: Integer, at least `k`.
 
         Returns:
-            Tuple of an int64 and a float32 array `(num_queries, k)`. Where
-            the leaves held fewer than `k` rows the distances end in NaN.
+            Tuple of an int64 and a float32 array `(num_queries, k)`.
         """
-        rows, distances = self._native.search_batched(
-            queries, k, reorder, leaves_to_search, True, QUERIES_PER_TASK
-        )
-        missing = ((0, 0), (0, k - rows.shape[1]))
-        return (
-            np.pad(rows.astype(np.int64), missing),
-            np.pad(distances, missing, constant_values=np.nan),
-        )
+
+        def nearest(
+            queries: np.ndarray, leaves: int
+        ) -> tuple[np.ndarray, np.ndarray]:
+            rows, distances = self._native.search_batched(
+                queries, k, reorder, leaves, True, QUERIES_PER_TASK
+            )
+            missing = ((0, 0), (0, k - rows.shape[1]))
+            return (
+                np.pad(rows.astype(np.int64), missing),
+                np.pad(distances, missing, constant_values=np.nan),
+            )
+
+        rows, distances = nearest(queries, leaves_to_search)
+        short = np.isnan(distances).any(axis=1)
+        if short.any():
+            rows[short], distances[short] = nearest(
+                queries[short], self.shape.num_leaves
+            )
+        return rows, distances
 
     def append(self, rows: np.ndarray) -> None:
         """Puts float32 rows `(num_rows, dim)` after the others."""

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.labels import Relevance
 
 
-@dataclasses.dataclass(frozen=True)
-class PositiveRanks:
+@dataclasses.dataclass(frozen=True, repr=False)
+class PositiveRanks(Brief):
     """At which ranks each query finds its positives.
 
     Positives are the references that share its label, or one of its labels.
@@ -157,9 +158,7 @@ def ranks_from_ids(
             "`neighbour_ids` must be among `reference_ids`. "
             f"Received: {unknown!r}. Search the index of these references."
         )
-    own = np.full(num_queries, -1)
-    if query_ids is not None:
-        own = table.rows_of(query_ids, num_queries, "query_ids")
+    own = table.rows_of(query_ids, num_queries, "query_ids")
     found = found.reshape(neighbours.shape)
     is_own = found == own[:, None]
     positive = relevance.among(found) & ~is_own

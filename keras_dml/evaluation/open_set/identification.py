@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
@@ -12,8 +13,8 @@ from keras_dml.evaluation.index.spaces import score_blocks
 from keras_dml.evaluation.labels import Relevance
 
 
-@dataclasses.dataclass(frozen=True)
-class IdentificationRates:
+@dataclasses.dataclass(frozen=True, repr=False)
+class IdentificationRates(Brief):
     """Errors of a gallery search that may answer "none".
 
     Args:
@@ -97,10 +98,8 @@ def identification_rates(
     relevance = Relevance.of(
         query_labels, len(queries), reference_labels, len(references)
     )
-    own = np.full(len(queries), -1)
-    if query_ids is not None:
-        table = IdTable.of(reference_ids, len(references))
-        own = table.rows_of(query_ids, len(queries), "query_ids")
+    table = IdTable.of(reference_ids, len(references))
+    own = table.rows_of(query_ids, len(queries), "query_ids")
     metric = "cosine" if normalize else "euclidean"
     genuine, impostor = best_scores(queries, references, relevance, own, metric)
     known = np.isfinite(genuine)

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.spaces import pair_scores
@@ -40,8 +41,8 @@ DECISIONS = ("pairs", "nearest")
 MIN_FALSE_MATCHES = 30
 
 
-@dataclasses.dataclass(frozen=True)
-class Threshold:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Threshold(Brief):
     """A score from which on a reference is accepted.
 
     All fields are plain: `json.dumps(dataclasses.asdict(threshold))` writes

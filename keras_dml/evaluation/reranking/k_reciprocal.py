@@ -176,9 +176,7 @@ def _join(
     queries: np.ndarray, gallery: np.ndarray, query_ids: Any, table: IdTable
 ) -> tuple[np.ndarray, np.ndarray]:
     """All images once, references first, and the row of each query."""
-    own = np.full(len(queries), -1)
-    if query_ids is not None:
-        own = table.rows_of(query_ids, len(queries), "query_ids")
+    own = table.rows_of(query_ids, len(queries), "query_ids")
     new = own < 0
     if not new.any():
         return gallery, own

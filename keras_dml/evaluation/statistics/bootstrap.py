@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_counts, as_labels
 from keras_dml.errors import UsageError
 
@@ -19,8 +20,8 @@ from keras_dml.errors import UsageError
 DRAWS_AT_A_TIME = 2**23
 
 
-@dataclasses.dataclass(frozen=True)
-class Interval:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Interval(Brief):
     """A mean over queries and where it lies on other draws of them.
 
     Args:
@@ -40,8 +41,8 @@ class Interval:
     num_resamples: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Difference:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Difference(Brief):
     """How much better one result is than another on the same queries.
 
     Args:

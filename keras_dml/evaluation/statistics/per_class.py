@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import as_label_sets
 
 
-@dataclasses.dataclass(frozen=True)
-class ClassTable:
+@dataclasses.dataclass(frozen=True, repr=False)
+class ClassTable(Brief):
     """Means over the queries of each class.
 
     Args:
@@ -64,6 +65,12 @@ class ClassTable:
             }
             for row in range(len(self.labels))
         ]
+
+    def _brief_title(self) -> str:
+        return f"ClassTable: {len(self.labels):,} classes, the worst first"
+
+    def _brief_rows(self) -> list[dict[str, Any]]:
+        return self.sorted_by(list(self.means)[-1]).rows()
 
     def _means_of(self, metric: str) -> np.ndarray:
         if metric not in self.means:
