@@ -1,6 +1,6 @@
 import pytest
 
-from keras_dml.comparison.experiment import Experiment
+from keras_dml.comparison.records import Experiment
 from keras_dml.wording import (
     counted,
     duration,

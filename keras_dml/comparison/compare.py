@@ -19,14 +19,13 @@ from keras_dml.comparison.plan_searches import (
     plan_searches,
     run_searches,
 )
-from keras_dml.comparison.protocol import budget_in_words, protocol_in_words
-from keras_dml.comparison.records import RunRecord
-from keras_dml.comparison.results import collect, write_results
+from keras_dml.comparison.protocols import budget_in_words, protocol_in_words
+from keras_dml.comparison.records import RunRecord, collect, write_results
 from keras_dml.comparison.runner import Runner
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.console import logger, progress_bar
 from keras_dml.errors import RunError, UsageError
-from keras_dml.tuning.result import ArmSearch
+from keras_dml.tuning.result import ArmTuning
 from keras_dml.wording import duration
 
 
@@ -105,7 +104,7 @@ def compare(
         seconds = announce(jobs, searches, place.path, processes, estimate)
         return Comparison(
             place.path,
-            collect(jobs, place.path),
+            collect([job.record for job in jobs], place.path),
             seconds=seconds,
             trials_left=sum(search.left for search in searches),
         )
@@ -168,7 +167,10 @@ def _run(
                 duration(pace * (total - done)),
             )
             write_results(
-                collect(jobs, place.path, runner.failed), place.results
+                collect(
+                    [job.record for job in jobs], place.path, runner.failed
+                ),
+                place.results,
             )
 
         runner = Runner(place.path, processes, on_done)
@@ -181,10 +183,10 @@ def _finish(
     jobs: Sequence[Job],
     place: PlanFolder,
     failed: Mapping[str, str],
-    found: Sequence[ArmSearch],
+    found: Sequence[ArmTuning],
     seconds: float | None,
 ) -> Comparison:
-    records = collect(jobs, place.path, failed)
+    records = collect([job.record for job in jobs], place.path, failed)
     if records and all(record.status == "failed" for record in records):
         raise RunError(
             f"Every run failed, the first with: {records[0].error} Their "

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from keras_dml.comparison.jobs import Job
 from keras_dml.comparison.launch import start_run
-from keras_dml.comparison.protocol import within_budget
+from keras_dml.comparison.protocols import within_budget
 from keras_dml.comparison.runner import last_words
 from keras_dml.config import RunConfig
 from keras_dml.config.plan_sections import BudgetConfig

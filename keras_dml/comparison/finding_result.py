@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from keras_dml.comparison.experiment import Experiment
+from keras_dml.comparison.records import Experiment
 from keras_dml.comparison.summary import Summary
 from keras_dml.evaluation import Difference
 from keras_dml.wording import metric_title

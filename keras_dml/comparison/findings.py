@@ -7,12 +7,6 @@ from itertools import product
 
 import numpy as np
 
-from keras_dml.comparison.experiment import (
-    Experiment,
-    by_arm,
-    experiment_of,
-    grouped,
-)
 from keras_dml.comparison.finding_result import (
     CONFIRMED,
     CONTRADICTED,
@@ -25,7 +19,13 @@ from keras_dml.comparison.per_query import (
     mean_over_runs,
     same_queries,
 )
-from keras_dml.comparison.records import RunRecord
+from keras_dml.comparison.records import (
+    Experiment,
+    RunRecord,
+    by_arm,
+    experiment_of,
+    grouped,
+)
 from keras_dml.comparison.summary import (
     Repetitions,
     Summary,

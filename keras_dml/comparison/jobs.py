@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from keras_dml.comparison.job_names import label_of, own_name, run_name
-from keras_dml.comparison.protocol import (
+from keras_dml.comparison.protocols import (
     fold_numbers,
     under_protocol,
     within_budget,
@@ -118,9 +118,9 @@ def backbones(plan: PlanConfig, source: str) -> list[str | None]:
 
 def count_trials(plan: PlanConfig) -> int:
     """Trials of a plan: one search for each arm, network and data set."""
-    if plan.search is None:
+    if plan.tuning is None:
         return 0
-    budgets = [plan.search.with_space(arm.space).budget for arm in arms(plan)]
+    budgets = [plan.tuning.with_space(arm.space).budget for arm in arms(plan)]
     return sum(budgets) * sum(
         len(backbones(plan, source)) for source in plan.sources
     )

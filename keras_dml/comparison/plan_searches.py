@@ -16,18 +16,18 @@ from keras_dml.comparison.jobs import (
     make_job,
     with_changes,
 )
-from keras_dml.comparison.protocol import fold_numbers, under_protocol
+from keras_dml.comparison.protocols import fold_numbers, under_protocol
 from keras_dml.config.plan_sections import (
     ArmConfig,
     PlanConfig,
     ProtocolConfig,
 )
-from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.console import logger
 from keras_dml.errors import UsageError
-from keras_dml.tuning.folder import SearchFolder
-from keras_dml.tuning.result import ArmSearch
-from keras_dml.tuning.space import MakeConfig, SearchSpace
+from keras_dml.tuning.folder import TuningFolder
+from keras_dml.tuning.result import ArmTuning
+from keras_dml.tuning.space import MakeConfig, TuningSpace
 from keras_dml.tuning.study import import_optuna
 from keras_dml.wording import slug, source_title
 
@@ -52,7 +52,7 @@ class PlanSearch:
     source: str
     backbone: str | None
     arm: str
-    section: SearchConfig
+    section: TuningConfig
     make_config: MakeConfig
     job: Job
     folds: int = 1
@@ -61,7 +61,7 @@ class PlanSearch:
     @property
     def left(self) -> int:
         """How many trials have not ended."""
-        trials = SearchFolder(self.folder).trials
+        trials = TuningFolder(self.folder).trials
         if not trials.is_file():
             return self.section.budget
         with open(trials, encoding="utf-8", newline="") as file:
@@ -81,7 +81,7 @@ def plan_searches(plan: PlanConfig, folder: str | Path) -> list[PlanSearch]:
         UsageError: Naming all mistakes of all searches, or if Optuna is not
             installed.
     """
-    if plan.search is None:
+    if plan.tuning is None:
         return []
     import_optuna()
     searches: list[PlanSearch] = []
@@ -122,7 +122,7 @@ def check_searches(
 
 def run_searches(
     searches: Sequence[PlanSearch], processes: int = 1
-) -> list[ArmSearch]:
+) -> list[ArmTuning]:
     """Runs what is left of the searches.
 
     Args:
@@ -146,16 +146,16 @@ def run_searches(
             processes=processes,
             folds=search.folds,
             # Once it has ended, runs have the settings that it found.
-            retry=not SearchFolder(search.folder).best.is_file(),
+            retry=not TuningFolder(search.folder).best.is_file(),
         )
         found.append(
-            ArmSearch(search.source, search.backbone, search.arm, result)
+            ArmTuning(search.source, search.backbone, search.arm, result)
         )
     return found
 
 
 def best_settings(
-    found: Sequence[ArmSearch],
+    found: Sequence[ArmTuning],
 ) -> dict[Searched, dict[str, Any]]:
     """The best settings of each search, as `make_jobs` takes them."""
     return {
@@ -170,7 +170,7 @@ def _search(
     backbone: str | None,
     arm: ArmConfig,
 ) -> PlanSearch:
-    assert plan.search is not None
+    assert plan.tuning is not None
     protocol = _protocol(plan)
     folds = fold_numbers(protocol)
     fold = folds[0]
@@ -179,8 +179,8 @@ def _search(
         config = with_changes(plan, source, arm, changes, backbone)
         return under_protocol(config, protocol, fold)
 
-    section = plan.search.with_space(arm.space)
-    reference = SearchSpace(section).check(make_config)
+    section = plan.tuning.with_space(arm.space)
+    reference = TuningSpace(section).check(make_config)
     judged = plan.model_copy(update={"protocol": protocol})
     job = make_job(judged, arm, reference, {}, fold)
     return PlanSearch(

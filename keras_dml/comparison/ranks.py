@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from keras_dml.comparison.experiment import (
+from keras_dml.comparison.records import (
+    RunRecord,
     by_arm,
     experiment_of,
     grouped,
     trained_runs,
 )
-from keras_dml.comparison.records import RunRecord
 from keras_dml.comparison.summary import (
     LEVEL,
     metric_of,

@@ -1,36 +1,54 @@
-"""What a run of a plan was, and what came of it."""
+"""The settings and the outcome of every run of a plan, and `results.csv`."""
 
+import csv
 import dataclasses
-from collections.abc import Mapping
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
+
+from keras_dml.files import write_text
+from keras_dml.run.folder import RunFolder
+from keras_dml.wording import source_title
+
+Key = TypeVar("Key")
+
+# Fields of a record that are columns of `results.csv`; the swept settings
+# follow those that say what the run is.
+_WHAT = ("run", "source", "backbone", "weights", "dim", "arm", "recipe", "seed")
+_OUTCOME = ("fold", "status", "oracle", "train_seconds")
+_METRICS = ("pretrained", "before", "after", "validation")
 
 
 @dataclasses.dataclass(frozen=True)
 class RunRecord:
-    """One run of a plan.
+    """The settings and the outcome of one run of a plan.
 
     Args:
-        run: Name of its folder.
-        source: The data.
-        backbone: The network.
-        weights: What the network starts from.
-        dim: Length of an embedding.
-        arm: Line of a table, with the values of `factors` in its name.
-        recipe: Its recipe.
-        line: The arm without its factors: one line of a figure.
-        factors: Swept settings, by dotted key.
-        seed: The seed.
-        fold: Number of the fold, or `None`.
-        status: `"done"`, `"failed"` or `"left"`.
-        oracle: Whether the epoch was chosen on the test classes.
+        run: Name of the run's folder.
+        source: Name or path of the data.
+        backbone: Name of the network.
+        weights: The weights that the network starts from.
+        dim: Integer, the length of an embedding.
+        arm: Row of a table: the arm with the values of `factors`.
+        recipe: Name of the recipe.
+        line: The arm without its factors: one line of a figure. Defaults to
+            `""`.
+        factors: Mapping of dotted keys to the values of the plan's `grid`.
+            Defaults to none.
+        seed: Integer, the seed. Defaults to `0`.
+        fold: Number of the fold. Defaults to `None`: no cross-validation.
+        status: `"done"`, `"failed"` or `"left"`, the default.
+        oracle: Whether the epoch was chosen on the test classes. Defaults to
+            `False`.
         pretrained: Metrics of the features without a head.
         before: Metrics of the untrained head.
         after: Metrics on the test classes.
-        validation: Metrics of the epoch on the validation classes.
-        train_seconds: Seconds of training.
-        folder: The run folder.
-        error: Last words of a failed run.
+        validation: Metrics of the chosen epoch on the validation classes.
+        train_seconds: Seconds of training. Defaults to `0.0`.
+        folder: The run folder. Defaults to `None`.
+        error: The reason why the run failed. Defaults to `""`.
     """
 
     run: str
@@ -53,3 +71,151 @@ class RunRecord:
     train_seconds: float = 0.0
     folder: Path | None = None
     error: str = ""
+
+
+class Network(NamedTuple):
+    """Data and network: results of different ones never share a column.
+
+    Args:
+        source: Name or path of the data.
+        backbone: Name of the network.
+        weights: The weights that the network starts from.
+    """
+
+    source: str
+    backbone: str
+    weights: str
+
+    @property
+    def title(self) -> str:
+        """Data, network and weights in words."""
+        start = (
+            "from scratch"
+            if self.weights in ("none", "")
+            else f"weights `{self.weights}`"
+        )
+        return f"{source_title(self.source)}, {self.backbone}, {start}"
+
+
+class Experiment(NamedTuple):
+    """Everything that arms must share before one can be called better.
+
+    Args:
+        source: Name or path of the data.
+        backbone: Name of the network.
+        weights: The weights that the network starts from.
+        dim: Integer, the length of an embedding.
+    """
+
+    source: str
+    backbone: str
+    weights: str
+    dim: int
+
+    @property
+    def title(self) -> str:
+        """Data, network, weights and embedding size in words."""
+        return f"{Network(*self[:3]).title}, {self.dim}-d"
+
+
+def network_of(record: RunRecord) -> Network:
+    """Returns the data and the network of a run."""
+    return Network(record.source, record.backbone, record.weights)
+
+
+def experiment_of(record: RunRecord) -> Experiment:
+    """Returns the experiment that a run belongs to."""
+    return Experiment(*network_of(record), record.dim)
+
+
+def grouped(
+    records: Iterable[RunRecord], key: Callable[[RunRecord], Key]
+) -> dict[Key, list[RunRecord]]:
+    """Groups runs by `key`, in the order in which the keys first appear.
+
+    Example:
+
+    >>> by_arm = grouped(records, lambda record: record.arm)
+    """
+    groups: dict[Key, list[RunRecord]] = {}
+    for record in records:
+        groups.setdefault(key(record), []).append(record)
+    return groups
+
+
+def by_arm(records: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
+    """Groups runs by arm, in the order in which the arms first appear."""
+    return grouped(records, lambda record: record.arm)
+
+
+def trained_runs(records: Iterable[RunRecord]) -> list[RunRecord]:
+    """Drops the records that only concatenate the folds of other runs.
+
+    Under cross-validation every training has a fold; a record without one
+    measures the concatenated embeddings of all folds.
+    """
+    records = list(records)
+    has_folds = any(record.fold is not None for record in records)
+    return [run for run in records if not has_folds or run.fold is not None]
+
+
+def collect(
+    records: Iterable[RunRecord],
+    folder: Path,
+    failed: Mapping[str, str] | None = None,
+) -> list[RunRecord]:
+    """Adds to each record what its run has measured so far.
+
+    Args:
+        records: Records of the runs.
+        folder: The plan's folder.
+        failed: Mapping of the runs that failed to the reason. Defaults to
+            `None`.
+    """
+    return [_collected(record, folder, failed or {}) for record in records]
+
+
+def write_results(records: Sequence[RunRecord], path: Path) -> None:
+    """Writes one row for each run and metric; runs without metrics have one.
+
+    Every setting of the plan's `grid` is a column under its dotted key.
+    """
+    factors = dict.fromkeys(key for r in records for key in r.factors)
+    columns = (*_WHAT, *factors, *_OUTCOME, "metric", "value", "before")
+    buffer = io.StringIO()
+    writer = csv.DictWriter(
+        buffer,
+        [*columns, "pretrained", "validation", "error"],
+        lineterminator="\n",
+    )
+    writer.writeheader()
+    for record in records:
+        common = {key: getattr(record, key) for key in (*_WHAT, *_OUTCOME)}
+        common |= {**record.factors, "error": record.error}
+        for metric in record.after or [""]:
+            values = {
+                "value" if key == "after" else key: getattr(record, key).get(
+                    metric, ""
+                )
+                for key in _METRICS
+            }
+            writer.writerow({**common, "metric": metric, **values})
+    write_text(path, buffer.getvalue())
+
+
+def _collected(
+    record: RunRecord, folder: Path, failed: Mapping[str, str]
+) -> RunRecord:
+    run = RunFolder(folder / "runs" / record.run)
+    if not run.finished:
+        return dataclasses.replace(
+            record,
+            status="failed" if record.run in failed else "left",
+            error=failed.get(record.run, ""),
+            folder=run.path,
+        )
+    metrics = json.loads(run.metrics.read_text(encoding="utf-8"))
+    outcome = {key: metrics[key] for key in (*_METRICS, *_OUTCOME[2:])}
+    return dataclasses.replace(
+        record, status="done", folder=run.path, **outcome
+    )

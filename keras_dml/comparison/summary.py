@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from keras_dml.comparison.experiment import (
+from keras_dml.comparison.records import (
     Experiment,
+    RunRecord,
     by_arm,
     experiment_of,
     grouped,
 )
-from keras_dml.comparison.records import RunRecord
 
 LEVEL = 0.95
 # Said wherever a standard deviation is shown.

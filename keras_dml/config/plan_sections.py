@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
-from keras_dml.config.search_section import SearchConfig, Space
 from keras_dml.config.sections import Count, Fraction, Section
+from keras_dml.config.tuning_section import Space, TuningConfig
 
 
 class ProtocolConfig(Section):
@@ -42,8 +42,8 @@ class BudgetConfig(Section):
 class ArmConfig(Section):
     """One line of a table: a recipe, and what is changed in it.
 
-    `space` is what the search of the plan tries for this arm, beside what it
-    tries for all.
+    The plan's `tuning` tries `space` for this arm, in addition to the space
+    that it tries for all arms.
     """
 
     name: str
@@ -128,7 +128,11 @@ class PlanConfig(Section):
     set: dict[str, Any] = {}
     cases: list[CaseConfig] = []
     metrics: list[str] = []
-    search: SearchConfig | None = None
+    # Plans of version 0.1 call it `search`.
+    tuning: Annotated[
+        TuningConfig | None,
+        Field(validation_alias=AliasChoices("tuning", "search")),
+    ] = None
     findings: list[FindingConfig] = []
     paper_values: list[PaperTable] = []
 
@@ -161,30 +165,30 @@ class PlanConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _every_arm_has_something_to_search(self):
+    def _every_arm_has_something_to_tune(self):
         spaces = {arm.name: arm.space for arm in self.arms}
         if not self.arms or len(self.recipes) > 1:
             spaces |= {recipe: {} for recipe in self.recipes}
-        if self.search is None:
+        if self.tuning is None:
             idle = [name for name, space in spaces.items() if space]
             if idle:
                 raise ValueError(
                     f"the arms {idle} have a `space`, but the plan has no "
-                    "`search` that would try it"
+                    "`tuning` that would try it"
                 )
             return self
         empty = []
         for name, space in spaces.items():
-            searched = self.search.with_space(space).space
-            empty += [] if searched else [name]
-            fixed = sorted({*searched} & {*self.grid})
+            tuned = self.tuning.with_space(space).space
+            empty += [] if tuned else [name]
+            fixed = sorted({*tuned} & {*self.grid})
             if fixed:
                 raise ValueError(
-                    f"a setting is either searched or in `grid`; both: {fixed}"
+                    f"a setting is either tuned or in `grid`; both: {fixed}"
                 )
         if empty:
             raise ValueError(
-                f"there is nothing to search for {empty}: `search.space` and "
+                f"there is nothing to tune for {empty}: `tuning.space` and "
                 "the `space` of an arm map settings, such as `model.scale`, "
                 "to a list of values or to `low` and `high`"
             )

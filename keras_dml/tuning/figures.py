@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from keras_dml.config.search_section import RangeConfig, SearchConfig
+from keras_dml.config.tuning_section import RangeConfig, TuningConfig
 from keras_dml.plotting import COLORS, GRAY, save_figure, styled
-from keras_dml.tuning.result import SearchResult, SearchTrial
+from keras_dml.tuning.result import Trial, TuningResult
 from keras_dml.wording import metric_title
 
 COMPLETE, BEST, PRUNED = COLORS[0], COLORS[1], COLORS[4]
@@ -18,7 +18,7 @@ _COLUMNS = 3
 
 
 def draw_search(
-    result: SearchResult, section: SearchConfig, folder: Path
+    result: TuningResult, section: TuningConfig, folder: Path
 ) -> None:
     """Draws `history`, `slices` and, if known, `importances`.
 
@@ -35,7 +35,7 @@ def draw_search(
             save_figure(_importances(result), folder / "importances")
 
 
-def best_so_far(trials: Sequence[SearchTrial]) -> np.ndarray:
+def best_so_far(trials: Sequence[Trial]) -> np.ndarray:
     """The best value of the complete trials up to each; NaN before any.
 
     Args:
@@ -53,7 +53,7 @@ def best_so_far(trials: Sequence[SearchTrial]) -> np.ndarray:
     return np.fmax.accumulate(np.asarray(values, dtype=float))
 
 
-def _history(result: SearchResult) -> Figure:
+def _history(result: TuningResult) -> Figure:
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axes: Any = figure.subplots()
     for state, color, marker in _MARKS:
@@ -93,7 +93,7 @@ def _history(result: SearchResult) -> Figure:
     return figure
 
 
-def _slices(result: SearchResult, section: SearchConfig) -> Figure:
+def _slices(result: TuningResult, section: TuningConfig) -> Figure:
     keys = list(section.space)
     columns = min(len(keys), _COLUMNS)
     rows = -(-len(keys) // columns)
@@ -112,7 +112,7 @@ def _slices(result: SearchResult, section: SearchConfig) -> Figure:
 
 
 def _slice(
-    axes: Any, result: SearchResult, key: str, values: RangeConfig | list[Any]
+    axes: Any, result: TuningResult, key: str, values: RangeConfig | list[Any]
 ) -> None:
     for state, color, marker in _MARKS:
         chosen = _with_value(result.trials, state)
@@ -158,7 +158,7 @@ def _slice(
         axes.set_xlim(values.low - margin, values.high + margin)
 
 
-def _importances(result: SearchResult) -> Figure:
+def _importances(result: TuningResult) -> Figure:
     keys = list(result.importances)[::-1]
     shares = [result.importances[key] for key in keys]
     figure = Figure(figsize=(7, 1.1 + 0.32 * len(keys)), layout="constrained")
@@ -186,7 +186,7 @@ def _legend(figure: Figure, axes: Any) -> None:
     )
 
 
-def _with_value(trials: Sequence[SearchTrial], state: str) -> list[SearchTrial]:
+def _with_value(trials: Sequence[Trial], state: str) -> list[Trial]:
     return [x for x in trials if x.state == state and x.value is not None]
 
 
@@ -195,5 +195,5 @@ def _position(value: Any, values: RangeConfig | list[Any]) -> Any:
     return values.index(value) if isinstance(values, list) else value
 
 
-def _value_label(result: SearchResult) -> str:
+def _value_label(result: TuningResult) -> str:
     return f"{metric_title(result.metric)}, validation classes"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_dml.config import RunConfig
-from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
 from keras_dml.errors import UsageError
 from keras_dml.files import write_text
@@ -18,7 +18,7 @@ from keras_dml.tuning.history import (
 from keras_dml.tuning.locks import WORKERS, exclusive
 
 
-class SearchFolder:
+class TuningFolder:
     """Paths of one search.
 
     Args:
@@ -60,7 +60,7 @@ class SearchFolder:
         ]
         return histories[0] if self.folds == 1 else mean_history(histories)
 
-    def claim(self, section: SearchConfig, reference: RunConfig) -> None:
+    def claim(self, section: TuningConfig, reference: RunConfig) -> None:
         """Makes the folder, or checks that it belongs to the same search.
 
         Args:

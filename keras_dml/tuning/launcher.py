@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keras_dml.config import RunConfig
-from keras_dml.tuning.folder import SearchFolder
+from keras_dml.tuning.folder import TuningFolder
 from keras_dml.tuning.folds import FoldedTraining
 from keras_dml.tuning.training import Training
 
@@ -26,7 +26,7 @@ class Launcher:
         grace: Float, seconds that a training has for saving itself.
     """
 
-    files: SearchFolder
+    files: TuningFolder
     column: str
     start_run: StartRun
     threads: int | None

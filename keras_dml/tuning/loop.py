@@ -6,24 +6,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keras_dml.comparison.job import DISK_FULL
-from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.distribute import PreemptedError
 from keras_dml.errors import RunError, UsageError
 from keras_dml.run.preemption import heeding_sigterm
-from keras_dml.tuning.folder import SearchFolder
+from keras_dml.tuning.folder import TuningFolder
 from keras_dml.tuning.folds import FoldedTraining
 from keras_dml.tuning.launcher import Launcher
 from keras_dml.tuning.result import (
-    SearchResult,
-    SearchTrial,
+    Trial,
+    TuningResult,
     write_best,
     write_trials,
 )
 from keras_dml.tuning.space import MakeConfig, run_name
-from keras_dml.tuning.study import SearchStudy
+from keras_dml.tuning.study import TuningStudy
 from keras_dml.tuning.training import Training
 
-Progress = Callable[[SearchTrial, int], None]
+Progress = Callable[[Trial, int], None]
 
 _STATES = {
     "COMPLETE": "complete",
@@ -35,7 +35,7 @@ _STATES = {
 
 
 @dataclass
-class SearchLoop:
+class TuningLoop:
     """The loop of one process over a study that others may share.
 
     Args:
@@ -49,9 +49,9 @@ class SearchLoop:
         poll: Float, seconds between two looks at the trainings.
     """
 
-    study: SearchStudy
-    files: SearchFolder
-    section: SearchConfig
+    study: TuningStudy
+    files: TuningFolder
+    section: TuningConfig
     make_config: MakeConfig
     launcher: Launcher
     processes: int
@@ -74,7 +74,7 @@ class SearchLoop:
             finally:
                 self._stop()
 
-    def result(self) -> SearchResult:
+    def result(self) -> TuningResult:
         trials = self._write()
         done = [trial for trial in trials if trial.state == "complete"]
         if not done:
@@ -84,7 +84,7 @@ class SearchLoop:
                 f"one: {failed[-1].reason} Its log is "
                 f"{self.files.output(failed[-1].run)}."
             )
-        result = SearchResult(
+        result = TuningResult(
             self.section.monitor, trials, self._importances(len(done))
         )
         write_best(self.files.best, result.best)
@@ -154,7 +154,7 @@ class SearchLoop:
         position = self.study.position(trial.number)
         self.progress(self._write()[position], self.section.budget)
 
-    def _write(self) -> list[SearchTrial]:
+    def _write(self) -> list[Trial]:
         with self.study.alone():
             trials = [
                 self._read(number, trial)
@@ -163,11 +163,11 @@ class SearchLoop:
             write_trials(self.files.trials, trials)
         return trials
 
-    def _read(self, number: int, trial: Any) -> SearchTrial:
+    def _read(self, number: int, trial: Any) -> Trial:
         changes = self.study.changes(trial)
         run = run_name(changes)
         history = self.files.history(run, self.launcher.column)
-        return SearchTrial(
+        return Trial(
             number,
             changes,
             _STATES[trial.state.name],

@@ -13,7 +13,7 @@ from keras_dml.files import write_text
 
 
 @dataclass(frozen=True)
-class SearchTrial:
+class Trial:
     """Settings that were tried.
 
     Args:
@@ -40,7 +40,7 @@ class SearchTrial:
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class TuningResult:
     """All trials of a search; at least one is complete.
 
     Args:
@@ -51,11 +51,11 @@ class SearchResult:
     """
 
     metric: str
-    trials: Sequence[SearchTrial]
+    trials: Sequence[Trial]
     importances: dict[str, float] = field(default_factory=dict)
 
     @property
-    def best(self) -> SearchTrial:
+    def best(self) -> Trial:
         """The best of the trials that came to their end; the first of equals.
 
         The best of many validation values is too high by chance. The test
@@ -70,7 +70,7 @@ class SearchResult:
 
 
 @dataclass(frozen=True)
-class ArmSearch:
+class ArmTuning:
     """What the search of one arm of a plan came to.
 
     Args:
@@ -83,10 +83,10 @@ class ArmSearch:
     source: str
     backbone: str | None
     arm: str
-    result: SearchResult
+    result: TuningResult
 
 
-def write_trials(path: Path, trials: Sequence[SearchTrial]) -> None:
+def write_trials(path: Path, trials: Sequence[Trial]) -> None:
     """Writes the trials as CSV, one row each, one column per setting."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -110,7 +110,7 @@ def write_trials(path: Path, trials: Sequence[SearchTrial]) -> None:
     write_text(path, buffer.getvalue())
 
 
-def write_best(path: Path, trial: SearchTrial) -> None:
+def write_best(path: Path, trial: Trial) -> None:
     """Writes the best settings as YAML, for `set` of a plan or `--set`."""
     write_text(path, dump_yaml(trial.parameters))
 

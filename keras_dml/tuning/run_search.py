@@ -4,23 +4,23 @@ import os
 from pathlib import Path
 
 from keras_dml.comparison import launch
-from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.console import logger
 from keras_dml.errors import UsageError
-from keras_dml.tuning.folder import SearchFolder
+from keras_dml.tuning.folder import TuningFolder
 from keras_dml.tuning.launcher import Launcher, StartRun
-from keras_dml.tuning.loop import Progress, SearchLoop
-from keras_dml.tuning.result import SearchResult, SearchTrial
-from keras_dml.tuning.space import MakeConfig, SearchSpace
+from keras_dml.tuning.loop import Progress, TuningLoop
+from keras_dml.tuning.result import Trial, TuningResult
+from keras_dml.tuning.space import MakeConfig, TuningSpace
 from keras_dml.tuning.study import (
-    SearchStudy,
+    TuningStudy,
     import_optuna,
     quiet_optuna,
 )
 
 
 def run_search(
-    section: SearchConfig,
+    section: TuningConfig,
     make_config: MakeConfig,
     folder: str | Path,
     *,
@@ -31,7 +31,7 @@ def run_search(
     progress: Progress | None = None,
     poll: float = 0.5,
     grace: float = 60.0,
-) -> SearchResult:
+) -> TuningResult:
     """Tries settings and finds those with the best validation value.
 
     Each trial is a training in a process and a run folder of its own. Killed
@@ -54,7 +54,7 @@ def run_search(
             Defaults to `True`.
         start_run: Starts a training. Defaults to
             `comparison.launch.start_run`.
-        progress: Called with every `SearchTrial` that ends and the number of
+        progress: Called with every `Trial` that ends and the number of
             trials there will be. Defaults to a line in the log.
         poll: Float, seconds between two looks at the trainings. Defaults to
             `0.5`.
@@ -75,7 +75,7 @@ def run_search(
     Example:
 
     ```python
-    section = SearchConfig(space={"model.scale": [4.0, 8.0]}, kind="grid")
+    section = TuningConfig(space={"model.scale": [4.0, 8.0]}, kind="grid")
 
     def make_config(changes, number):
         overrides = [f"{key}={value}" for key, value in changes.items()]
@@ -90,22 +90,22 @@ def run_search(
             f"`processes` must be at least 1. Received: {processes}"
         )
     import_optuna()
-    reference = SearchSpace(section).check(make_config)
+    reference = TuningSpace(section).check(make_config)
     if folds != 1 and folds != reference.data.folds:
         raise UsageError(
             "`folds` must be 1 or the `data.folds` of the runs, "
             f"{reference.data.folds}. Received: {folds}"
         )
-    files = SearchFolder(folder, folds)
+    files = TuningFolder(folder, folds)
     files.claim(section, reference)
     with quiet_optuna():
-        study = SearchStudy(files.path, section, retry)
+        study = TuningStudy(files.path, section, retry)
         try:
             threads = None
             if processes > 1:
                 threads = max(1, (os.cpu_count() or 1) // processes)
             column = f"val_{section.monitor}"
-            search = SearchLoop(
+            search = TuningLoop(
                 study,
                 files,
                 section,
@@ -121,7 +121,7 @@ def run_search(
             study.close()
 
 
-def _say(trial: SearchTrial, trials: int) -> None:
+def _say(trial: Trial, trials: int) -> None:
     """The default progress: a line in the log."""
     settings = ", ".join(f"{key}={x}" for key, x in trial.parameters.items())
     value = "no value" if trial.value is None else f"{trial.value:.4f}"

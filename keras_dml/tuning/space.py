@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.config import RunConfig
-from keras_dml.config.search_section import RangeConfig, SearchConfig
+from keras_dml.config.tuning_section import RangeConfig, TuningConfig
 from keras_dml.errors import UsageError
 
 Changes = dict[str, Any]
@@ -19,14 +19,14 @@ DIGITS = 4  # of a value from a continuous range
 _SCALARS = (type(None), bool, int, float, str)
 
 
-class SearchSpace:
+class TuningSpace:
     """Which values each setting takes.
 
     Args:
         section: The `search` section of a plan.
     """
 
-    def __init__(self, section: SearchConfig) -> None:
+    def __init__(self, section: TuningConfig) -> None:
         self.section = section
         self._values = section.space
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.errors import RunError, UsageError
 from keras_dml.tuning.locks import WORKERS, Worker
-from keras_dml.tuning.space import Changes, SearchSpace, run_name
+from keras_dml.tuning.space import Changes, TuningSpace, run_name
 
 STUDY = "search"
 # What was drawn before does not count. After some of it TPE has settled on one
@@ -37,7 +37,7 @@ def import_optuna() -> Any:
     return optuna
 
 
-class SearchStudy:
+class TuningStudy:
     """The trials of a search, shared by all processes that work on it.
 
     Settings are drawn with a seed made of the search's own and the number of
@@ -51,11 +51,11 @@ class SearchStudy:
     """
 
     def __init__(
-        self, folder: Path, section: SearchConfig, retry: bool = True
+        self, folder: Path, section: TuningConfig, retry: bool = True
     ) -> None:
         self._optuna = import_optuna()
         self._section = section
-        self.space = SearchSpace(section)
+        self.space = TuningSpace(section)
         self._distributions = self.space.distributions()
         self._worker = Worker(folder / WORKERS)
         with contextlib.ExitStack() as undo:

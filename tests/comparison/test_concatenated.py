@@ -5,7 +5,7 @@ import pytest
 
 from keras_dml.comparison.concatenated import concatenated
 from keras_dml.comparison.jobs import make_jobs
-from keras_dml.comparison.results import collect
+from keras_dml.comparison.records import collect
 from keras_dml.config.plans import parse_plan
 from keras_dml.evaluation import evaluate_retrieval
 from keras_dml.run import fit as train
@@ -39,7 +39,7 @@ def folds(tmp_path_factory):
     jobs = make_jobs(plan)
     for job in jobs:
         train.fit(job.config, folder / "runs" / job.run)
-    return folder, collect(jobs, folder)
+    return folder, collect([job.record for job in jobs], folder)
 
 
 def test_unit_embeddings_side_by_side(folds):

@@ -4,8 +4,8 @@ import math
 import numpy as np
 import pytest
 
-from keras_dml.comparison.experiment import Experiment
 from keras_dml.comparison.findings import check_finding, check_findings
+from keras_dml.comparison.records import Experiment
 from keras_dml.comparison.summary import summarize
 from keras_dml.config.plan_sections import FindingConfig
 from keras_dml.evaluation import paired_bootstrap

@@ -217,6 +217,6 @@ def test_trials_are_counted():
             {"name": "a", "recipe": "ln"},
             {"name": "b", "recipe": "bn", "space": {"model.dim": [8, 16, 32]}},
         ],
-        search={"space": {"model.scale": [2, 4]}},
+        tuning={"space": {"model.scale": [2, 4]}},
     )
     assert count_trials(searched) == (2 + 6) * 2 * 2

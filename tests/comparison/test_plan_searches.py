@@ -26,7 +26,7 @@ def searched(**values):
             "recipes": ["norm_softmax"],
             "protocol": {"kind": "cross_validation", "folds": 2},
             "set": {"data.folds": 2, "data.fold": 0},
-            "search": {"kind": "grid", "space": RATES},
+            "tuning": {"kind": "grid", "space": RATES},
             **values,
         }
     )

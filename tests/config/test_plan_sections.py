@@ -22,11 +22,11 @@ def test_an_arm_adds_to_what_all_search():
                 {"name": "a", "recipe": "ln"},
                 {"name": "b", "recipe": "bn", "space": RATES},
             ],
-            "search": {"space": SCALES},
+            "tuning": {"space": SCALES},
         }
     )
     spaces = [
-        list(plan.search.with_space(arm.space).space) for arm in plan.arms
+        list(plan.tuning.with_space(arm.space).space) for arm in plan.arms
     ]
     assert spaces == [["model.scale"], ["model.scale", *RATES]]
     assert parse_plan(parse_yaml(dump_plan(plan))) == plan
@@ -53,25 +53,25 @@ def test_a_plan_is_read_back_as_it_was_written():
             r"\['wide'\] name no `recipe`",
         ),
         (
-            {"recipes": ["ln", "bn"], "search": {"kind": "tpe"}},
-            r"nothing to search for \['ln', 'bn'\]",
+            {"recipes": ["ln", "bn"], "tuning": {"kind": "tpe"}},
+            r"nothing to tune for \['ln', 'bn'\]",
         ),
         (
             {"arms": [{"name": "a", "recipe": "ln", "space": SCALES}]},
-            r"\['a'\] have a `space`, but the plan has no `search`",
+            r"\['a'\] have a `space`, but the plan has no `tuning`",
         ),
         (
             {
                 "recipes": ["ln"],
-                "search": {"space": SCALES},
+                "tuning": {"space": SCALES},
                 "grid": {"model.scale": [2]},
             },
-            r"either searched or in `grid`; both: \['model.scale'\]",
+            r"either tuned or in `grid`; both: \['model.scale'\]",
         ),
         (
             {
                 "arms": [{"name": "a", "recipe": "ln", "space": RATES}],
-                "search": {"kind": "grid", "space": SCALES},
+                "tuning": {"kind": "grid", "space": SCALES},
             },
             "a grid takes lists of values only",
         ),
@@ -93,3 +93,13 @@ def test_unknown_names(tmp_path):
         load_plan("dem")
     with pytest.raises(UsageError, match="There is no plan file"):
         load_plan(str(tmp_path / "none.yaml"))
+
+
+def test_the_section_of_version_0_1_is_still_read():
+    values = {"title": "T", "sources": ["digits"], "recipes": ["ln"]}
+    old, new = (
+        parse_plan({**values, key: {"space": SCALES}})
+        for key in ("search", "tuning")
+    )
+    assert old == new
+    assert "search" not in dump_plan(old)

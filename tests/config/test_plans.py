@@ -16,7 +16,7 @@ from keras_dml.config.plans import (
     parse_plan,
     plan_names,
 )
-from keras_dml.config.search_section import RangeConfig
+from keras_dml.config.tuning_section import RangeConfig
 from keras_dml.data.facts import known_datasets
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.metrics.by_query import metric_function
@@ -170,7 +170,7 @@ def test_plan_resolves_to_the_runs_of_its_table(name):
     assert plan.title
     assert plan.about
     assert parse_plan(plan.model_dump()) == plan
-    assert (plan.search.budget if plan.search else None) == TRIALS.get(name)
+    assert (plan.tuning.budget if plan.tuning else None) == TRIALS.get(name)
 
 
 @pytest.mark.parametrize("name", sorted(RUNS))
@@ -585,7 +585,7 @@ def test_reality_check_gives_every_loss_the_same():
 def test_what_a_search_tries_are_settings_of_its_arms(name):
     plan = plan_of(name)
     for arm in arms(plan):
-        space = plan.search.with_space(arm.space).space
+        space = plan.tuning.with_space(arm.space).space
         ends = []
         for end in (0, -1):
             changes = {

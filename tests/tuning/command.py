@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from keras_dml.config import resolve
-from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.tuning.run_search import run_search
 
 SCRIPT = Path(__file__).with_name("training_script.py")
@@ -68,7 +68,7 @@ def starter(epochs=2, pause=0.0, peak=peak, code=lambda config: 0, **settings):
 def search(folder, section, *, start_run=None, **options):
     """Runs a search quickly."""
     return run_search(
-        SearchConfig.model_validate(section),
+        TuningConfig.model_validate(section),
         make_config,
         folder,
         start_run=start_run or starter(),

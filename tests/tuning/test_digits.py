@@ -6,7 +6,7 @@ import json
 import pytest
 
 from keras_dml.config import load_run_config, resolve
-from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.tuning.run_search import run_search
 
 SMALL = {
@@ -26,7 +26,7 @@ def test_digits(tmp_path):
             "norm_softmax", "digits", flags=SMALL, overrides=overrides
         )
 
-    section = SearchConfig.model_validate(
+    section = TuningConfig.model_validate(
         {
             "kind": "grid",
             "monitor": "recall@1",

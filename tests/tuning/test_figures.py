@@ -3,13 +3,13 @@
 import numpy as np
 from PIL import Image
 
-from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.tuning.figures import best_so_far, draw_search
-from keras_dml.tuning.result import SearchResult, SearchTrial
+from keras_dml.tuning.result import Trial, TuningResult
 
 
 def trial(number, state, value=None, **changes):
-    return SearchTrial(number, changes, state, value)
+    return Trial(number, changes, state, value)
 
 
 def test_best_so_far():
@@ -32,7 +32,7 @@ def test_draws_every_kind_of_setting(tmp_path):
         "scale": [[0.5, 1.0], [1.0, 1.0]],
         "pooling": ["max", None, True],
     }
-    section = SearchConfig.model_validate({"space": space})
+    section = TuningConfig.model_validate({"space": space})
     trials = [
         trial(
             number,
@@ -45,7 +45,7 @@ def test_draws_every_kind_of_setting(tmp_path):
         )
         for number in range(5)
     ]
-    result = SearchResult("map@r", trials, {"lr": 0.75, "dim": 0.25})
+    result = TuningResult("map@r", trials, {"lr": 0.75, "dim": 0.25})
     draw_search(result, section, tmp_path / "figures")
     files = sorted((tmp_path / "figures").glob("*.png"))
     assert [file.stem for file in files] == [

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from keras_dml.config import resolve
-from keras_dml.config.search_section import SearchConfig
+from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.errors import RunError, UsageError
 from keras_dml.tuning import figures
 from keras_dml.tuning.run_search import run_search
@@ -33,7 +33,7 @@ def make_config(changes, number):
 def search(folder, section=GRID, **options):
     options = {"start_run": starter(peak=peak), "folds": FOLDS, **options}
     return run_search(
-        SearchConfig.model_validate(section),
+        TuningConfig.model_validate(section),
         make_config,
         folder,
         poll=0.02,

@@ -313,11 +313,11 @@ def test_settings_that_do_not_go_together_fail_alone(tmp_path):
             raise UsageError("These two exclude each other.")
         return make_config(changes, number)
 
-    from keras_dml.config.search_section import SearchConfig
+    from keras_dml.config.tuning_section import TuningConfig
     from keras_dml.tuning.run_search import run_search
 
     result = run_search(
-        SearchConfig.model_validate(GRID),
+        TuningConfig.model_validate(GRID),
         picky,
         tmp_path / "s",
         start_run=starter(),

@@ -7,9 +7,9 @@ import numpy as np
 import optuna
 import pytest
 
-from keras_dml.config.search_section import SearchConfig
-from keras_dml.tuning.space import SearchSpace
-from keras_dml.tuning.study import SearchStudy, quiet_optuna
+from keras_dml.config.tuning_section import TuningConfig
+from keras_dml.tuning.space import TuningSpace
+from keras_dml.tuning.study import TuningStudy, quiet_optuna
 from tests.tuning.command import GRID, TPE
 
 
@@ -18,7 +18,7 @@ def study_of(folder, section):
     with (
         quiet_optuna(),
         contextlib.closing(
-            SearchStudy(folder, SearchConfig.model_validate(section))
+            TuningStudy(folder, TuningConfig.model_validate(section))
         ) as study,
     ):
         yield study
@@ -97,7 +97,7 @@ def test_what_was_interrupted_draws_the_same(tmp_path):
 
 def test_a_grid_left_half_written_is_completed(tmp_path):
     storage = f"sqlite:///{tmp_path}/study.sqlite3"
-    space = SearchSpace(SearchConfig.model_validate(GRID))
+    space = TuningSpace(TuningConfig.model_validate(GRID))
     points = space.grid()
     with quiet_optuna():
         begun = optuna.create_study(study_name="search", storage=storage)

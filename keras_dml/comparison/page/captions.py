@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from keras_dml.comparison.experiment import Experiment, Network, trained_runs
 from keras_dml.comparison.page.paper import PaperColumn, places_in_words
 from keras_dml.comparison.ranks import RankTable
-from keras_dml.comparison.records import RunRecord
+from keras_dml.comparison.records import (
+    Experiment,
+    Network,
+    RunRecord,
+    trained_runs,
+)
 from keras_dml.comparison.summary import (
     INTERVAL_IN_WORDS,
     STD_IN_WORDS,

@@ -4,7 +4,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from keras_dml.comparison.experiment import by_arm, trained_runs
 from keras_dml.comparison.findings import check_findings
 from keras_dml.comparison.page.critical_difference import (
     critical_difference_diagram,
@@ -30,12 +29,12 @@ from keras_dml.comparison.page.tables import (
     settings_table,
 )
 from keras_dml.comparison.ranks import RankTable, rank_records
-from keras_dml.comparison.records import RunRecord
+from keras_dml.comparison.records import RunRecord, by_arm, trained_runs
 from keras_dml.comparison.summary import metric_of
 from keras_dml.config.plan_sections import FindingConfig, PaperTable
 from keras_dml.files import write_text
 from keras_dml.plotting import save_figure
-from keras_dml.tuning.result import ArmSearch
+from keras_dml.tuning.result import ArmTuning
 from keras_dml.wording import (
     counted,
     duration,
@@ -64,7 +63,7 @@ def write_comparison(
     about: str = "",
     protocol: str = "",
     budget: str = "",
-    searches: Sequence[ArmSearch] = (),
+    searches: Sequence[ArmTuning] = (),
     ranked_by: str | None = None,
 ) -> Path:
     """Writes `tables/`, `figures/` and `report.md` into a folder.

@@ -6,16 +6,16 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from keras_dml.comparison.experiment import (
+from keras_dml.comparison.page.bar_figure import draw_bars
+from keras_dml.comparison.page.line_figure import draw_lines
+from keras_dml.comparison.page.panels import Panel, places_of
+from keras_dml.comparison.records import (
+    RunRecord,
     by_arm,
     grouped,
     network_of,
     trained_runs,
 )
-from keras_dml.comparison.page.bar_figure import draw_bars
-from keras_dml.comparison.page.line_figure import draw_lines
-from keras_dml.comparison.page.panels import Panel, places_of
-from keras_dml.comparison.records import RunRecord
 from keras_dml.comparison.summary import (
     Summary,
     summarize_runs,

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from keras_dml.comparison.experiment import by_arm
-from keras_dml.comparison.records import RunRecord
+from keras_dml.comparison.records import RunRecord, by_arm
 from keras_dml.config.plan_sections import PaperTable
 from keras_dml.wording import metric_title
 

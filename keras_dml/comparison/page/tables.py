@@ -3,13 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from keras_dml.comparison.experiment import (
-    Network,
-    by_arm,
-    experiment_of,
-    grouped,
-    network_of,
-)
 from keras_dml.comparison.finding_result import FindingResult, bounds
 from keras_dml.comparison.page.captions import (
     findings_caption,
@@ -26,7 +19,7 @@ from keras_dml.comparison.records import RunRecord
 from keras_dml.comparison.summary import Summary, metric_of, summarize_arms
 from keras_dml.config.plan_sections import PaperTable
 from keras_dml.evaluation import Difference
-from keras_dml.tuning.result import ArmSearch
+from keras_dml.tuning.result import ArmTuning
 from keras_dml.wording import (
     metric_title,
     slug,
@@ -132,7 +125,7 @@ def findings_table(results: Sequence[FindingResult]) -> Table:
     return Table("findings", findings_caption(), columns, tuple(rows))
 
 
-def settings_table(searches: Sequence[ArmSearch]) -> Table:
+def settings_table(searches: Sequence[ArmTuning]) -> Table:
     """The best settings of each search, and what they reached."""
     rows = []
     for search in searches:

@@ -25,9 +25,9 @@ from keras_dml.comparison.ranks import rank_arms
 from keras_dml.comparison.summary import summarize
 from keras_dml.config.plan_sections import PaperTable
 from keras_dml.tuning.result import (
-    ArmSearch,
-    SearchResult,
-    SearchTrial,
+    ArmTuning,
+    Trial,
+    TuningResult,
 )
 from tests.comparison.made_up import record, unfinished
 from tests.comparison.test_findings import MAX, pair_runs
@@ -359,12 +359,12 @@ def test_the_same_records_give_the_same_bytes(write):
 
 def test_settings_that_were_found():
     trials = [
-        SearchTrial(0, {"model.scale": 4.0}, "complete", 0.5),
-        SearchTrial(1, {"model.scale": 8.0}, "complete", 0.61234),
-        SearchTrial(2, {"model.scale": 9.0}, "pruned", 0.7),
+        Trial(0, {"model.scale": 4.0}, "complete", 0.5),
+        Trial(1, {"model.scale": 8.0}, "complete", 0.61234),
+        Trial(2, {"model.scale": 9.0}, "pruned", 0.7),
     ]
-    result = SearchResult("map@r", trials)
-    table = settings_table([ArmSearch("data/shoes", "resnet50", "ln", result)])
+    result = TuningResult("map@r", trials)
+    table = settings_table([ArmTuning("data/shoes", "resnet50", "ln", result)])
     assert [entry.text for entry in table.rows[0]] == [
         *("ln", "shoes, resnet50", "model.scale 8.0", "0.612", "3", "1")
     ]

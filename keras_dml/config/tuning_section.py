@@ -1,4 +1,4 @@
-"""The `search` section of a plan: which settings are tried, and how."""
+"""The `tuning` section of a plan: which settings are tried, and how."""
 
 import math
 from collections.abc import Mapping
@@ -108,8 +108,8 @@ class PruneConfig(Section):
     epochs: Annotated[int, Field(ge=0)] = 1
 
 
-class SearchConfig(Section):
-    """Which settings a search tries, and which validation metric decides.
+class TuningConfig(Section):
+    """Which settings are tried, and which validation metric decides.
 
     In a plan, `space` is what all arms try; arms may add to it.
     """
@@ -153,14 +153,14 @@ class SearchConfig(Section):
         prunes = self.kind != "grid" if self.prune is None else self.prune
         return PruneConfig() if prunes else None
 
-    def with_space(self, space: Mapping[str, Any]) -> "SearchConfig":
-        """The search with more settings, which win over those of its own.
+    def with_space(self, space: Mapping[str, Any]) -> "TuningConfig":
+        """Returns the section with more settings, which win over its own.
 
         Raises:
             ValueError: If it is a grid and a setting has a range.
         """
         try:
-            return SearchConfig.model_validate(
+            return TuningConfig.model_validate(
                 {
                     **dict(self),
                     "space": {**self.space, **space},

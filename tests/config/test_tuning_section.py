@@ -1,14 +1,14 @@
-"""The `search` section of a plan: what it takes, and what it refuses."""
+"""The `tuning` section of a plan: what it takes, and what it refuses."""
 
 import re
 
 import pytest
 from pydantic import ValidationError
 
-from keras_dml.config.search_section import (
+from keras_dml.config.tuning_section import (
     PruneConfig,
     RangeConfig,
-    SearchConfig,
+    TuningConfig,
 )
 
 RATE = {"low": 1e-4, "high": 1e-1, "log": True}
@@ -16,7 +16,7 @@ RATE = {"low": 1e-4, "high": 1e-1, "log": True}
 
 def read(space=None, **values):
     space = {"model.scale": [4, 8], "lr": RATE} if space is None else space
-    return SearchConfig.model_validate({"space": space, **values})
+    return TuningConfig.model_validate({"space": space, **values})
 
 
 def test_defaults():
@@ -65,7 +65,7 @@ def test_integers_stay_integers():
 def test_reads_what_it_wrote():
     section = read({"lr": {"low": 1e-4, "high": 0.1, "log": True}})
     assert isinstance(section.space["lr"], RangeConfig)
-    again = SearchConfig.model_validate(section.model_dump(mode="json"))
+    again = TuningConfig.model_validate(section.model_dump(mode="json"))
     assert again == section
 
 

@@ -1,8 +1,7 @@
 import csv
 import dataclasses
 
-from keras_dml.comparison.records import RunRecord
-from keras_dml.comparison.results import collect, write_results
+from keras_dml.comparison.records import RunRecord, collect, write_results
 from tests.comparison.scripted import some_jobs
 
 DONE = RunRecord(
@@ -57,6 +56,8 @@ def test_one_row_for_each_run_and_metric(tmp_path):
 
 def test_what_is_not_finished_is_left_or_failed(tmp_path):
     jobs = some_jobs(2)
-    left, failed = collect(jobs, tmp_path, {jobs[1].run: "killed"})
+    left, failed = collect(
+        [job.record for job in jobs], tmp_path, {jobs[1].run: "killed"}
+    )
     assert (left.status, left.after) == ("left", {})
     assert (failed.status, failed.error) == ("failed", "killed")

@@ -1,6 +1,6 @@
 import pytest
 
-from keras_dml.comparison.protocol import (
+from keras_dml.comparison.protocols import (
     budget_in_words,
     fold_numbers,
     protocol_in_words,
