@@ -15,7 +15,14 @@ from keras_dml.comparison.page.paper import (
 )
 from keras_dml.comparison.page.table_formats import Cell, Column, Table
 from keras_dml.comparison.ranks import RankTable
-from keras_dml.comparison.records import RunRecord
+from keras_dml.comparison.records import (
+    Network,
+    RunRecord,
+    by_arm,
+    experiment_of,
+    grouped,
+    network_of,
+)
 from keras_dml.comparison.summary import Summary, metric_of, summarize_arms
 from keras_dml.config.plan_sections import PaperTable
 from keras_dml.evaluation import Difference
