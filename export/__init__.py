@@ -1,29 +1,39 @@
 """Files to ship, checked against the embedder they were made of."""
 
+import importlib
+import os
+import pkgutil
+
 from keras_dml.export.artefact import read_manifest
-from keras_dml.export.export_embedder import (
-    FORMATS,
-    artefact_name,
-    export_embedder,
-)
-from keras_dml.export.gallery import Gallery, write_gallery
-from keras_dml.export.index_parity import index_parity
+from keras_dml.export.exporting import ExportResult, export_embedder
+from keras_dml.export.formats import FORMATS, Format, Runner, open_artefact
 from keras_dml.export.litert import export_litert
-from keras_dml.export.litert_conversion import QUANTIZATIONS
 from keras_dml.export.litert_metadata import read_metadata
 from keras_dml.export.onnx import export_onnx
-from keras_dml.export.parity import parity
-from keras_dml.export.references import References
-from keras_dml.export.runners import open_artefact
-from keras_dml.export.runs import export_run, exporter
+from keras_dml.export.options import (
+    INDEXES,
+    QUANTIZATIONS,
+    ExportOptions,
+    References,
+)
+from keras_dml.export.parity import index_parity, parity
+from keras_dml.export.runs import DEFAULT_FORMATS, export_run, exporter
 from keras_dml.export.saved_model import export_saved_model
 
+# Every module with a `Format` is a format.
+for _module in pkgutil.iter_modules([os.path.dirname(__file__)]):
+    importlib.import_module(f"keras_dml.export.{_module.name}")
+
 __all__ = [
+    "DEFAULT_FORMATS",
     "FORMATS",
-    "Gallery",
+    "INDEXES",
     "QUANTIZATIONS",
+    "ExportOptions",
+    "ExportResult",
+    "Format",
     "References",
-    "artefact_name",
+    "Runner",
     "export_embedder",
     "export_litert",
     "export_onnx",
@@ -35,5 +45,4 @@ __all__ = [
     "parity",
     "read_manifest",
     "read_metadata",
-    "write_gallery",
 ]

@@ -1,16 +1,17 @@
 """The folder of an exported model: whole or absent, and known as ours."""
 
 import contextlib
-import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import keras
 
 from keras_dml.errors import RunError, UsageError
+from keras_dml.export.options import ExportOptions
+from keras_dml.files import ClaimedFolder, read_json
 from keras_dml.layers.image_preprocessing import (
     CAFFE_MEAN_BGR,
     IMAGENET_DEVIATION,
@@ -27,6 +28,33 @@ REJECTED = ".rejected"
 _PASSING = (".partial", ".former", ".candidate")
 
 
+class ExportFolder(ClaimedFolder):
+    """The folder of one artefact."""
+
+    kind = f"an export of {MAKER}"
+    record_name = MANIFEST
+    maker = MAKER
+
+    def check_free(self) -> None:
+        """Refuses a folder that holds something that we did not export.
+
+        Raises:
+            UsageError: It is a file, or a folder with files and no manifest
+                of ours.
+        """
+        if self.foreign:
+            raise UsageError(
+                f"{self.path} exists and is not {self.kind}, so it is left "
+                "alone. Choose another `output`, or pass `force=True` to "
+                "replace it."
+            )
+
+    def remove(self) -> None:
+        """Removes an export of ours; anything else is left alone."""
+        if self.exists:
+            shutil.rmtree(self.path)
+
+
 @contextlib.contextmanager
 def replacing_folder(path: Path, force: bool = False) -> Iterator[Path]:
     """Yields a temporary folder beside `path` and renames it at the end.
@@ -41,17 +69,26 @@ def replacing_folder(path: Path, force: bool = False) -> Iterator[Path]:
     Raises:
         UsageError: `path` holds something else and `force` is not set.
     """
-    _restore_former(path)
-    if not force:
-        check_replaceable(path)
-    partial = _partial(path)
-    _remove(partial)
-    partial.mkdir(parents=True)
-    try:
+    _check_place(path, force)
+    with temporary_folder(_partial(path)) as partial:
         yield partial
         put_in_place(partial, path, force=True)
+
+
+@contextlib.contextmanager
+def temporary_folder(folder: Path) -> Iterator[Path]:
+    """Makes an empty folder; at the end it is gone, and parents made for it."""
+    made = [one for one in folder.parents if not one.exists()]
+    _remove(folder)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
     finally:
-        _remove(partial)
+        _remove(folder)
+        for one in made:
+            if any(one.iterdir()):
+                break
+            one.rmdir()
 
 
 def put_in_place(folder: Path, path: Path, force: bool = False) -> None:
@@ -66,9 +103,7 @@ def put_in_place(folder: Path, path: Path, force: bool = False) -> None:
     Raises:
         UsageError: `path` holds something else and `force` is not set.
     """
-    _restore_former(path)
-    if not force:
-        check_replaceable(path)
+    _check_place(path, force)
     former = _former(path)
     _remove(former)
     if path.exists():
@@ -79,51 +114,21 @@ def put_in_place(folder: Path, path: Path, force: bool = False) -> None:
         _remove(passing)
 
 
-def remove_export(path: Path) -> None:
-    """Removes an export of ours; anything else is left alone."""
-    if is_export(path):
-        shutil.rmtree(path)
-
-
-def check_replaceable(path: Path) -> None:
-    """Refuses a path that holds something that we did not export.
-
-    Raises:
-        UsageError: It is a file, or a folder with files and no manifest of
-            ours.
-    """
-    if _is_foreign(path):
-        raise UsageError(
-            f"{path} exists and is not an export of {MAKER}, so it is left "
-            "alone. Name another `--output`, or pass `--force` to replace it."
-        )
-
-
 def check_output(path: Path) -> None:
     """Refuses a folder that holds anything but our exports.
 
     Raises:
         UsageError: It does, or it is a file.
     """
-    if path.is_dir():
-        foreign = sorted(filter(_is_foreign, path.iterdir()))
-    else:
-        foreign = [path] if path.exists() else []
-    if foreign:
-        raise UsageError(
-            f"`--output` is not empty: {foreign[0]} is not an export of "
-            f"{MAKER}. Name another folder, or pass `--force` to write into "
-            "this one."
-        )
-
-
-def is_export(path: Path) -> bool:
-    """Whether a folder is an artefact of ours."""
-    try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("made_by") == MAKER
+    entries = sorted(path.iterdir()) if path.is_dir() else [path]
+    for entry in entries:
+        passing = entry.name.startswith(".") and entry.suffix in _PASSING
+        if ExportFolder(entry).foreign and not passing:
+            raise UsageError(
+                f"`output` is not empty: {entry} is not an export of {MAKER}. "
+                "Choose another folder, or pass `force=True` to write into "
+                "this one."
+            )
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
@@ -132,31 +137,24 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     Raises:
         RunError: The folder is not an artefact of ours.
     """
-    path = Path(path)
-    if not is_export(path):
+    folder = ExportFolder(path)
+    if not folder.exists:
         raise RunError(
             f"{path} is not an export of {MAKER}: it has no `{MANIFEST}` of "
             "ours. Export the run again."
         )
-    return json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    return read_json(folder.record)
 
 
 def make_manifest(
-    embedder: keras.Model,
-    *,
-    resize: int | None,
-    squash: bool,
-    metadata: Mapping[str, Any] | None,
-    **facts: Any,
+    embedder: keras.Model, options: ExportOptions, **facts: Any
 ) -> dict[str, Any]:
     """What a client must know about an exported embedder.
 
     Args:
         embedder: The exported model.
-        resize: Shorter side in pixels before the crop, `None` for the size of
-            the image.
-        squash: Whether both sides were resized to it instead.
-        metadata: JSON-able facts about the run: recipe, metrics, labels.
+        options: `ExportOptions`, of which `resize`, `squash` and `metadata`
+            are noted.
         **facts: JSON-able facts about the artefact.
     """
     height, width, channels = embedder.input_shape[1:]
@@ -168,35 +166,25 @@ def make_manifest(
             "height": height,
             "width": width,
             "channels": channels,
-            "order": "RGB" if channels == 3 else "grey",
+            "order": "RGB" if channels == 3 else "gray",
             "values": [0, 255],
-            "resize": resize or min(height, width),
-            "squash": squash,
+            "resize": options.resize or min(height, width),
+            "squash": options.squash,
             "antialias": True,
-            "crop": "centre",
+            "crop": "center",
             "normalization": _normalization(embedder),
         },
         "embedding": {
             "dim": embedder.output_shape[-1],
             "unit_length": has_unit_rows(embedder),
         },
-        **(metadata or {}),
+        **options.metadata,
     }
 
 
 def has_unit_rows(embedder: keras.Model) -> bool:
     """Whether an embedder's rows have length 1."""
     return embedder.layers[-1].name == "unit"
-
-
-def write_manifest(folder: Path, embedder: keras.Model, **facts: Any) -> None:
-    """Writes the result of `make_manifest` into `manifest.json`."""
-    write_json(folder / MANIFEST, make_manifest(embedder, **facts))
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Writes JSON for people to read, too."""
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 _NORMALIZATIONS: dict[str, dict[str, Any]] = {
@@ -220,29 +208,23 @@ def _normalization(embedder: keras.Model) -> dict[str, Any]:
     return {"inside_model": True}
 
 
-def _partial(path):
+def _check_place(path: Path, force: bool) -> None:
+    """Undoes a kill between the two renamings, and refuses what is not ours."""
+    if _former(path).is_dir() and not path.exists():
+        os.replace(_former(path), path)
+    if not force:
+        ExportFolder(path).check_free()
+
+
+def _partial(path: Path) -> Path:
     return path.with_name(f".{path.name}.partial")
 
 
-def _former(path):
+def _former(path: Path) -> Path:
     return path.with_name(f".{path.name}.former")
 
 
-def _restore_former(path):
-    """Undoes a kill between the two renamings of `put_in_place`."""
-    if _former(path).is_dir() and not path.exists():
-        os.replace(_former(path), path)
-
-
-def _is_foreign(path):
-    if not path.exists() or is_export(path):
-        return False
-    if path.name.startswith(".") and path.suffix in _PASSING:
-        return False
-    return not path.is_dir() or any(path.iterdir())
-
-
-def _remove(path):
+def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

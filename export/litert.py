@@ -1,42 +1,115 @@
-"""Export as a LiteRT (`.tflite`) file for phones and other small devices."""
+"""The format LiteRT (`.tflite`), for phones and other small devices."""
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
+from keras_dml.console import without_native_output
 from keras_dml.errors import UsageError
-from keras_dml.export.artefact import (
-    MANIFEST,
-    make_manifest,
-    replacing_folder,
-    write_json,
-)
-from keras_dml.export.litert_conversion import QUANTIZATIONS, convert, count_ops
+from keras_dml.export.artefact import make_manifest
+from keras_dml.export.formats import Format, Runner
+from keras_dml.export.litert_conversion import convert, count_ops
 from keras_dml.export.litert_metadata import add_metadata
+from keras_dml.export.options import ExportOptions, References
+from keras_dml.files import write_json
 from keras_dml.models import float32_clone
-from keras_dml.naming import nearest
 
 FILE = "embedder.tflite"
+ROWS_FILE = "references.bin"
+NOTES_FILE = "references.json"
+
+
+class LiteRT(Format):
+    """`embedder.tflite`, one artefact for each quantization."""
+
+    name = "litert"
+    title = "LiteRT"
+    options = ("quantize", "dynamic_batch", "references")
+    # The last two are their names in version 0.1.
+    notes = (ROWS_FILE, NOTES_FILE, "gallery.bin", "gallery.json")
+
+    def check(self, options: ExportOptions) -> None:
+        """Refuses references that are no images."""
+        if options.references is True:
+            raise UsageError(
+                "`references` must be `References` where no run gives them. "
+                "Received: references=True"
+            )
+
+    def artefacts(self, options: ExportOptions) -> dict[str, ExportOptions]:
+        """One artefact for each quantization."""
+        last = ["dynamic_batch"] if options.dynamic_batch else []
+        return {
+            "-".join(
+                [self.name, *([one] if one != "none" else []), *last]
+            ): dataclasses.replace(options, quantize=one)
+            for one in options.quantize
+        }
+
+    def write(
+        self, embedder: keras.Model, folder: Path, options: ExportOptions
+    ) -> dict[str, Any]:
+        """Writes `embedder.tflite`, and the references beside it."""
+        (quantize,) = options.quantize
+        content = convert(
+            float32_clone(embedder),
+            quantize,
+            options.dynamic_batch,
+            options.calibration,
+        )
+        manifest = make_manifest(
+            embedder,
+            options,
+            format=self.name,
+            file=FILE,
+            quantize=quantize,
+            dynamic_batch=options.dynamic_batch,
+            ops=count_ops(content),
+        )
+        (folder / FILE).write_bytes(add_metadata(content, manifest))
+        if isinstance(options.references, References):
+            runner = self.open(folder, manifest, threads=1)
+            write_references(folder, manifest, runner, options.references)
+        return manifest
+
+    def open(
+        self, folder: Path, manifest: Mapping[str, Any], threads: int
+    ) -> Runner:
+        """Opens the file with LiteRT's interpreter."""
+        from ai_edge_litert.interpreter import Interpreter
+
+        with without_native_output():
+            interpreter = Interpreter(str(folder / FILE), num_threads=threads)
+            run = interpreter.get_signature_runner("serve")
+        image = manifest["image"]
+        shape = (image["height"], image["width"], image["channels"])
+
+        def embed(batch):
+            # The interpreter takes whatever has as many axes as it likes, and
+            # returns rows that mean nothing.
+            _check_pixels(batch, shape)
+            if manifest["dynamic_batch"]:
+                return run(image=batch)["embedding"]
+            return np.concatenate(
+                [run(image=one[None])["embedding"] for one in batch]
+            )
+
+        return Runner(lambda images: np.rint(images).astype("uint8"), embed)
 
 
 def export_litert(
     embedder: keras.Model,
     path: str | Path,
-    *,
-    quantize: str = "none",
-    dynamic_batch: bool = False,
-    calibration: Iterable[np.ndarray] | None = None,
-    resize: int | None = None,
-    squash: bool = False,
-    metadata: Mapping[str, Any] | None = None,
-    force: bool = False,
+    options: ExportOptions | None = None,
+    **changes: Any,
 ) -> Path:
     """Writes `embedder.tflite`, of the ops built into LiteRT.
 
-    One image, uint8 `(1, height, width, channels)`, RGB or grey, in; a
+    One image, uint8 `(1, height, width, channels)`, RGB or gray, in; a
     float32 embedding `(1, dim)` out, whatever is quantized between them. The
     signature is "serve", its input "image", its output "embedding". Cast,
     normalization of the values and, if the embedder has it, of the embedding
@@ -59,21 +132,10 @@ def export_litert(
     Args:
         embedder: Model of images of a fixed size with values in 0..255.
         path: The folder to write; an earlier export there is replaced.
-        quantize: One of the quantizations. Defaults to `"none"`.
-        dynamic_batch: Whether the file takes any number of images at once.
-            Some accelerators of phones need a fixed one. Defaults to `False`,
-            one image.
-        calibration: For `"int8"`, uint8 images `(height, width, channels)` of
-            the training set, resized as in the evaluation; 200 are plenty.
-            Defaults to `None`.
-        resize: Shorter side in pixels to which the evaluation resizes before
-            it crops, for the manifest. Defaults to the size of the images.
-        squash: Whether it resizes both sides to it, for the manifest.
-            Defaults to `False`.
-        metadata: JSON-able facts for the manifest, such as recipe, metrics
-            and labels. Defaults to none.
-        force: Whether to replace a folder that is not an export. Defaults to
-            `False`.
+        options: `ExportOptions`. Defaults to those.
+        **changes: Arguments of `ExportOptions` that differ: `quantize`, one
+            of the quantizations, `dynamic_batch`, `calibration`,
+            `references`, `resize`, `squash`, `metadata` or `force`.
 
     Returns:
         The folder.
@@ -94,37 +156,66 @@ def export_litert(
     )
     ```
     """
-    path = Path(path)
-    check_quantization(quantize)
-    with replacing_folder(path, force) as folder:
-        content = convert(
-            float32_clone(embedder), quantize, dynamic_batch, calibration
-        )
-        manifest = make_manifest(
-            embedder,
-            resize=resize,
-            squash=squash,
-            metadata=metadata,
-            format="litert",
-            file=FILE,
-            quantize=quantize,
-            dynamic_batch=dynamic_batch,
-            ops=count_ops(content),
-        )
-        (folder / FILE).write_bytes(add_metadata(content, manifest))
-        write_json(folder / MANIFEST, manifest)
-    return path
+    return LiteRT().export(embedder, path, options, changes)
 
 
-def check_quantization(quantize: str) -> None:
-    """Refuses a quantization that there is not.
+def write_references(
+    folder: Path,
+    manifest: Mapping[str, Any],
+    runner: Runner,
+    references: References,
+) -> None:
+    """Embeds references with the artefact itself, as int8 rows beside it.
+
+    Queries on the device meet rows of the same quantization.
+    `references.bin` holds the rows, one after the other, `references.json`
+    their number, "dim", "scale", "labels" and "ids". The cosine to a query
+    `q` of length 1 is `scale * (rows @ q)`.
+
+    Args:
+        folder: The artefact.
+        manifest: Its manifest.
+        runner: The artefact, opened.
+        references: `References`.
 
     Raises:
-        UsageError: It is none of `QUANTIZATIONS`.
+        UsageError: The embeddings are not of length 1, there is no reference,
+            or there is not one label and one id per image.
     """
-    if quantize not in QUANTIZATIONS:
+    if not manifest["embedding"]["unit_length"]:
         raise UsageError(
-            f"`quantize` must be one of {', '.join(QUANTIZATIONS)}. "
-            f"Received: {quantize!r}. Nearest: "
-            f"{nearest(quantize, QUANTIZATIONS)}."
+            "References on the device need embeddings of length 1. Train with "
+            "`evaluation.normalize: true`."
         )
+    parts = [
+        runner.embed(runner.prepare(batch))
+        for batch in references.batches
+        if len(batch)
+    ]
+    if not parts:
+        raise UsageError("`references` must hold at least one image.")
+    embeddings = np.concatenate(parts)
+    texts = {"labels": references.labels, "ids": references.ids}
+    for name, column in texts.items():
+        if len(column) != len(embeddings):
+            raise UsageError(
+                f"`{name}` must have one text per image. Received: "
+                f"{len(column)} for {len(embeddings)} images."
+            )
+    scale = float(np.abs(embeddings).max()) / 127.0
+    rows = np.rint(embeddings / scale).astype("int8")
+    (folder / ROWS_FILE).write_bytes(rows.tobytes())
+    numbers = {"rows": len(rows), "dim": rows.shape[1], "scale": scale}
+    columns = {name: [*map(str, column)] for name, column in texts.items()}
+    write_json(folder / NOTES_FILE, {**numbers, **columns})
+
+
+def _check_pixels(batch, shape):
+    if batch.dtype != np.uint8 or batch.ndim != 4 or batch.shape[1:] != shape:
+        raise UsageError(
+            f"The artefact takes uint8 images of shape (n, {shape[0]}, "
+            f"{shape[1]}, {shape[2]}). Received: dtype={batch.dtype}, "
+            f"shape={batch.shape}"
+        )
+    if len(batch) == 0:
+        raise UsageError("A batch must hold at least one image.")

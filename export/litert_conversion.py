@@ -15,8 +15,6 @@ from keras_dml.console import without_native_output
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export.saved_model import save_functions
 
-QUANTIZATIONS = ("none", "float16", "dynamic_range", "int8")
-
 # Of `keras.ops.normalize`: shorter vectors are divided by this.
 _SMALLEST_LENGTH = 1e-12
 # Their weights are most of the file and of the time.
@@ -37,7 +35,7 @@ def convert(
     are the activations from there to the last feature map and around the
     matrices behind it. What is cheap, or small, stays float32:
 
-    - the preprocessing, for int8 would merge grey levels;
+    - the preprocessing, for int8 would merge gray levels;
     - the first convolutions, as far as they hold 1 % of the weights, for
       what they lose all others build upon;
     - vectors, one per image, such as layer normalization and the division by
@@ -45,7 +43,7 @@ def convert(
 
     Args:
         model: Model of images of a fixed size, in float32.
-        quantize: One of `QUANTIZATIONS`.
+        quantize: One of `options.QUANTIZATIONS`.
         dynamic_batch: Whether a batch may have any number of images, not
             one.
         calibration: For `"int8"`, uint8 images `(height, width, channels)`.
@@ -178,7 +176,7 @@ def _explain(message: str) -> str:
         named.append(f"{op} (in {place[1]})" if place else op)
     return (
         f"LiteRT has no built-in op for {', '.join(named)}. Choose a backbone "
-        "without it, or export `--format saved_model`."
+        "without it, or export the format `saved_model`."
     )
 
 

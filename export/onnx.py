@@ -1,4 +1,4 @@
-"""Export as an ONNX file, for ONNX Runtime and whatever else reads it."""
+"""The format ONNX, for ONNX Runtime and whatever else reads it."""
 
 import importlib
 import json
@@ -11,13 +11,9 @@ import tensorflow as tf
 
 from keras_dml.console import without_native_output
 from keras_dml.errors import RunError, UsageError
-from keras_dml.export.artefact import (
-    MAKER,
-    MANIFEST,
-    make_manifest,
-    replacing_folder,
-    write_json,
-)
+from keras_dml.export.artefact import MAKER, make_manifest
+from keras_dml.export.formats import Format, Runner, as_float32
+from keras_dml.export.options import ExportOptions
 from keras_dml.models import float32_clone
 
 FILE = "embedder.onnx"
@@ -27,14 +23,59 @@ _PACKAGES = ("onnx", "onnxruntime", "tf2onnx")
 _OPSET = 15
 
 
+class Onnx(Format):
+    """`embedder.onnx`, of the standard ops."""
+
+    name = "onnx"
+    title = "ONNX"
+
+    def check(self, options: ExportOptions) -> None:
+        """Refuses to go on without the packages that ONNX needs."""
+        for name in _PACKAGES:
+            try:
+                importlib.import_module(name)
+            except ImportError as error:
+                raise UsageError(
+                    "The format `onnx` needs the packages "
+                    f"{', '.join(_PACKAGES)} ({error}). Install them with "
+                    "`pip install 'keras-dml[onnx]'`."
+                ) from error
+
+    def write(
+        self, embedder: keras.Model, folder: Path, options: ExportOptions
+    ) -> dict[str, Any]:
+        """Writes `embedder.onnx`, with the manifest in its metadata too."""
+        model = _convert(float32_clone(embedder))
+        manifest = make_manifest(
+            embedder, options, format=self.name, file=FILE, opset=_OPSET
+        )
+        entry = model.metadata_props.add()
+        entry.key, entry.value = MAKER, json.dumps(manifest)
+        (folder / FILE).write_bytes(model.SerializeToString())
+        return manifest
+
+    def open(
+        self, folder: Path, manifest: Mapping[str, Any], threads: int
+    ) -> Runner:
+        """Opens the file with ONNX Runtime."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        session = onnxruntime.InferenceSession(
+            str(folder / FILE), options, providers=["CPUExecutionProvider"]
+        )
+        return Runner(
+            as_float32,
+            lambda batch: session.run(["embedding"], {"image": batch})[0],
+        )
+
+
 def export_onnx(
     embedder: keras.Model,
     path: str | Path,
-    *,
-    resize: int | None = None,
-    squash: bool = False,
-    metadata: Mapping[str, Any] | None = None,
-    force: bool = False,
+    options: ExportOptions | None = None,
+    **changes: Any,
 ) -> Path:
     """Writes `embedder.onnx`, of the standard ops.
 
@@ -52,14 +93,9 @@ def export_onnx(
     Args:
         embedder: Model of images of a fixed size with values in 0..255.
         path: The folder to write; an earlier export there is replaced.
-        resize: Shorter side in pixels to which the evaluation resizes before
-            it crops, for the manifest. Defaults to the size of the images.
-        squash: Whether it resizes both sides to it, for the manifest.
-            Defaults to `False`.
-        metadata: JSON-able facts for the manifest, such as recipe, metrics
-            and labels. Defaults to none.
-        force: Whether to replace a folder that is not an export. Defaults to
-            `False`.
+        options: `ExportOptions`. Defaults to those.
+        **changes: Arguments of `ExportOptions` that differ: `resize`,
+            `squash`, `metadata` or `force`.
 
     Returns:
         The folder.
@@ -77,41 +113,7 @@ def export_onnx(
     (embeddings,) = session.run(["embedding"], {"image": images})
     ```
     """
-    check_onnx()
-    path = Path(path)
-    with replacing_folder(path, force) as folder:
-        model = _convert(float32_clone(embedder))
-        manifest = make_manifest(
-            embedder,
-            resize=resize,
-            squash=squash,
-            metadata=metadata,
-            format="onnx",
-            file=FILE,
-            opset=_OPSET,
-        )
-        entry = model.metadata_props.add()
-        entry.key, entry.value = MAKER, json.dumps(manifest)
-        (folder / FILE).write_bytes(model.SerializeToString())
-        write_json(folder / MANIFEST, manifest)
-    return path
-
-
-def check_onnx() -> None:
-    """Refuses to go on without the packages that ONNX needs.
-
-    Raises:
-        UsageError: One of them cannot be imported.
-    """
-    for name in _PACKAGES:
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise UsageError(
-                f"`--format onnx` needs the packages {', '.join(_PACKAGES)} "
-                f"({error}). Install them with `pip install "
-                "'keras-dml[onnx]'`."
-            ) from error
+    return Onnx().export(embedder, path, options, changes)
 
 
 def _convert(model: keras.Model) -> Any:
@@ -149,5 +151,5 @@ def _check_ops(model: Any) -> None:
     if unknown:
         raise RunError(
             f"ONNX has no op for {', '.join(unknown)}. Choose a backbone "
-            "without it, or export `--format saved_model`."
+            "without it, or export the format `saved_model`."
         )

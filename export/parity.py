@@ -1,22 +1,30 @@
-"""Does an exported file retrieve as well as the model it was made of?"""
+"""Does an artefact retrieve as well as the model that it was made of?"""
 
-from collections.abc import Mapping, Sequence
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
+from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import RunError, UsageError
-from keras_dml.evaluation import retrieval_metrics
-from keras_dml.export.artefact import MANIFEST
-from keras_dml.export.gallery import GALLERY_FILES
-from keras_dml.export.latency import latencies
-from keras_dml.export.runners import Runner, open_artefact
+from keras_dml.evaluation import ExactIndex, retrieval_metrics
+from keras_dml.export.artefact import MANIFEST, read_manifest
+from keras_dml.export.formats import FORMATS, Runner, open_artefact
+from keras_dml.export.served_index import label_texts
 
 REPORT = "parity.json"
 RETRIEVAL = ("recall@1", "map@r")
 TIMED_BATCHES = (1, 32)
+FEWEST_ROUNDS = 3
+MOST_ROUNDS = 100
+QUERIES = 1000
+MOST_NEIGHBORS = 10
+# Scores of float32 that agree so far are of neighbors equally near.
+_TIE = 1e-6
 
 
 def parity(
@@ -97,22 +105,133 @@ def retrieval_drops(
     """Artefacts that retrieve worse than the embedder by more than allowed.
 
     Args:
-        rows: Result of `parity`, with labels.
+        rows: Result of `parity`; without labels nothing drops.
         max_drop: The largest drop of R@1 or MAP@R that is allowed.
 
     Returns:
         Dict of name to what dropped, in words.
     """
-    drops = {}
+    drops: dict[str, str] = {}
     for row in rows[1:]:
         lost = [
             f"{key} {row[key]:.4f}, the embedder's {rows[0][key]:.4f}"
             for key in RETRIEVAL
-            if rows[0][key] - row[key] > max_drop + 1e-9
+            if key in row and rows[0][key] - row[key] > max_drop + 1e-9
         ]
         if lost:
             drops[row["artefact"]] = "; ".join(lost)
     return drops
+
+
+def index_parity(
+    folder: str | Path, gallery: EmbeddingSet, seconds: float = 1.0
+) -> dict[str, Any]:
+    """Searches references for each other, without finding themselves.
+
+    Args:
+        folder: A SavedModel with an index.
+        gallery: The `EmbeddingSet` that was put into it.
+        seconds: About how long to time each size of a batch. Defaults to
+            `1.0`.
+
+    Returns:
+        Dict of "queries", how many references were searched for, drawn at
+        random; "k", 10 or fewer where there are fewer; "ann_recall@1" and,
+        with another `k`, "ann_recall@k", the share of the exact nearest that
+        were found; "recall@1" and "recall@1_exact", how often the nearest is
+        of the same label, by the index and by exact search, `None` without
+        labels; "batch_1_ms" and
+        "batch_32_ms", median milliseconds of a search.
+
+    Raises:
+        RunError: The folder has no index.
+
+    Example:
+
+    ```python
+    folder = export_saved_model(embedder, "m", with_index=True,
+                                gallery=gallery)
+    index_parity(folder, gallery)["ann_recall@10"]
+    ```
+    """
+    search = open_artefact(folder).search
+    if search is None:
+        raise RunError(
+            f"{folder} has no index. Export it with `with_index=True`."
+        )
+    facts = read_manifest(folder)["index"]
+    generator = np.random.default_rng(0)
+    rows = generator.permutation(len(gallery))[:QUERIES]
+    queries, own = gallery.embeddings[rows], gallery.ids[rows]
+    wanted = min(MOST_NEIGHBORS + 1, facts["max_k"], len(gallery))
+    found, _ = search(queries, wanted)
+    exact = ExactIndex(facts["metric"]).build(gallery.embeddings, gallery.ids)
+    # A single neighbor is the query itself.
+    excluded = own if wanted > 1 else None
+    k = max(1, wanted - 1)
+    if excluded is not None:
+        found = _without(found, excluded)
+    true, scores = exact.search(queries, 2 * k, excluded)
+    result: dict[str, Any] = {"queries": len(rows), "k": k}
+    for count in sorted({1, k}):
+        result[f"ann_recall@{count}"] = _share(found, true, scores, count)
+    for name, lists in (("recall@1", found), ("recall@1_exact", true)):
+        result[name] = _hits(gallery, lists[:, 0], own)
+    for size in TIMED_BATCHES:
+        batch = np.resize(queries, (size, queries.shape[1]))
+        call = functools.partial(search, batch, wanted)
+        name = f"batch_{size}_ms"
+        result[name] = latencies({name: call}, seconds)[name]
+    return result
+
+
+def index_drop(index: Mapping[str, Any], max_drop: float) -> str | None:
+    """What an index loses, in words, if it is more than allowed.
+
+    Args:
+        index: Result of `index_parity`.
+        max_drop: The largest drop of R@1 that is allowed.
+    """
+    found, exact = index["recall@1"], index["recall@1_exact"]
+    if found is None or exact - found <= max_drop + 1e-9:
+        return None
+    return f"recall@1 {found:.4f} by its index, {exact:.4f} by exact search"
+
+
+def latencies(
+    calls: Mapping[str, Callable[[], object]], seconds: float = 1.0
+) -> dict[str, float]:
+    """Median time of each call, the calls taken in turns.
+
+    So whatever else the machine does falls on all of them alike. Each is
+    called once before, to warm up.
+
+    Args:
+        calls: Dict of name to function.
+        seconds: About how long to measure, per call. At least 3 rounds and at
+            most 100 are measured. Defaults to `1.0`.
+
+    Returns:
+        Dict of name to milliseconds.
+
+    Example:
+
+    >>> sorted(latencies({"a": lambda: 1, "b": lambda: 2}, seconds=0.01))
+    ['a', 'b']
+    """
+    for call in calls.values():
+        call()
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    start = time.perf_counter()
+    for done in range(MOST_ROUNDS):
+        passed = time.perf_counter() - start
+        if done >= FEWEST_ROUNDS and passed > seconds * len(calls):
+            break
+        for name, call in calls.items():
+            before = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - before)
+    return {name: 1e3 * float(np.median(row)) for name, row in times.items()}
 
 
 def _embed(runner, images, batch_size):
@@ -167,9 +286,39 @@ def _unit(rows):
 
 def _bytes(folder):
     """Size of the model's files, without our own notes beside them."""
-    notes = (MANIFEST, REPORT, *GALLERY_FILES)
+    format_notes = FORMATS[read_manifest(folder)["format"]].notes
+    notes = (MANIFEST, REPORT, *format_notes)
     return sum(
         file.stat().st_size
         for file in folder.rglob("*")
         if file.is_file() and file.name not in notes
     )
+
+
+def _hits(gallery, nearest, own):
+    """How often the nearest has the label of the query."""
+    texts = label_texts(gallery)
+    if texts is None:
+        return None
+    labels = dict(zip(gallery.ids.tolist(), texts, strict=True))
+    pairs = zip(nearest.tolist(), own.tolist(), strict=True)
+    return float(
+        np.mean([labels.get(first) == labels[one] for first, one in pairs])
+    )
+
+
+def _without(found, own):
+    """Lists without the query itself, or without their last place."""
+    kept = found != own[:, None]
+    kept[kept.all(axis=1), -1] = False
+    return found[kept].reshape(len(found), -1)
+
+
+def _share(found, true, scores, k):
+    """Share of the `k` nearest that was found; ties are as good."""
+    near = scores >= scores[:, k - 1 : k] - _TIE
+    hits = [
+        len(np.intersect1d(row[:k], nearest[close]))
+        for row, nearest, close in zip(found, true, near, strict=True)
+    ]
+    return float(np.mean(np.minimum(hits, k)) / k)

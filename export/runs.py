@@ -1,5 +1,6 @@
-"""Exports a run's embedder, compared on some of its test images."""
+"""Exports the embedder of a run, compared on some of its test images."""
 
+import dataclasses
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,78 +11,51 @@ import keras
 import numpy as np
 
 from keras_dml.config import RunConfig
-from keras_dml.console import format_table, logger
-from keras_dml.data.decoding import MAX_PIXELS
+from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.embeddings.shard_folder import ShardFolder
 from keras_dml.errors import RunError, UsageError
-from keras_dml.export.export_embedder import export_embedder
-from keras_dml.export.gallery import Gallery
-from keras_dml.export.references import MAX_K, References, check_index
+from keras_dml.export.exporting import ExportResult, export_embedder
+from keras_dml.export.formats import choose_formats
+from keras_dml.export.options import ExportOptions, References
 from keras_dml.run.cache import weights_hash
 from keras_dml.run.data import RunData, evaluation_batches, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import TrainedRun
 
+DEFAULT_FORMATS = ("saved_model", "litert")
 COMPARED_IMAGES = 500
 CALIBRATION_IMAGES = 200
 
 
 def export_run(
-    run: str | Path,
-    formats: Sequence[str],
+    run: str | Path | TrainedRun,
+    formats: str | Sequence[str] = DEFAULT_FORMATS,
+    options: ExportOptions | None = None,
     *,
-    quantize: Sequence[str] = ("none",),
-    dynamic_batch: bool = False,
-    with_gallery: bool = False,
-    with_index: bool = False,
-    index: str = "auto",
-    gallery: str | Path | None = None,
-    max_k: int = MAX_K,
-    max_pixels: int = MAX_PIXELS,
-    max_drop: float | None = None,
     output: str | Path | None = None,
     data_dir: str | Path | None = None,
-    force: bool = False,
-) -> list[dict[str, Any]]:
+    **changes: Any,
+) -> ExportResult:
     """Exports the embedder of a finished run and checks each artefact.
 
     Args:
-        run: The run folder.
-        formats: Any of `saved_model`, `litert` and `onnx`.
-        quantize: Quantizations of LiteRT: any of `none`, `float16`,
-            `dynamic_range` and `int8`, which is calibrated on images that
-            the run was trained on. Defaults to `("none",)`.
-        dynamic_batch: Whether LiteRT takes any number of images at once.
-            Defaults to `False`.
-        with_gallery: Whether the test references go beside LiteRT, to search
-            on the device. Defaults to `False`.
-        with_index: Whether the SavedModel searches references by itself.
-            Defaults to `False`.
-        index: How it does: `auto`, `exact` or `scann`, see `References`.
-            Defaults to `auto`.
-        gallery: What it searches: a source, all images of which go in, or
-            embeddings that this run's weights have made, see
-            `read_references`. Defaults to `None`, the run's test references.
-        max_k: The most neighbours that a request may ask for. Defaults to
-            `100`.
-        max_pixels: The largest image file that the SavedModel decodes.
-            Defaults to 89,478,485.
-        max_drop: The largest drop of R@1 or MAP@R that is allowed; an
-            artefact that drops more is kept under `.rejected`. Defaults to
-            `None`: any is allowed.
+        run: The run folder, or `TrainedRun`.
+        formats: One or more of `"saved_model"`, `"litert"` and `"onnx"`.
+            Defaults to the first two.
+        options: `ExportOptions`. Defaults to those.
         output: Folder of the artefacts. Defaults to `None`, `RUN/export`.
         data_dir: Where the data are. Defaults to `None`, where they were.
-        force: Whether to replace a folder that is not an export. Defaults to
-            `False`.
+        **changes: Arguments of `ExportOptions` that differ. The run itself
+            gives `calibration`, `resize`, `squash` and `metadata`.
 
     Returns:
-        One row per artefact: sizes, cosines, retrieval and times beside the
-        embedder's own.
+        `ExportResult`: for each artefact sizes, cosines, retrieval and times,
+        after the embedder's own.
 
     Raises:
-        UsageError: There is no finished run, or the arguments do not go
+        UsageError: There is no finished run, or the options do not go
             together.
         RunError: The run's files do not belong together or change meanwhile,
             a format cannot express the model, or an artefact was rejected.
@@ -89,143 +63,48 @@ def export_run(
     Example:
 
     ```python
-    export_run("runs/digits", ["litert"], quantize=["int8"], max_drop=0.01)
+    export_run("runs/digits", "litert", quantize="int8", max_drop=0.01)
     ```
     """
-    if gallery is not None and not with_index:
-        raise UsageError(
-            "`--gallery` is what the index holds. Received: "
-            f"{str(gallery)!r} without an index. Pass `--with-index` as well."
-        )
-    check_index(index, max_k)
-    trained = TrainedRun(run, data_dir)
-    folder, config = trained.folder, trained.config
-    check = unchanged_files(folder)
-    embedder = trained.embedder
-    check_embedder(embedder, config, trained.metrics)
-    data = load_run_data(config)
-    references = None
-    if with_index:
-        references = References(
-            read_references(trained, gallery, data_dir), index, max_k
-        )
-    return export_compared(
-        embedder,
-        data.test,
-        config,
+    options = ExportOptions.of(options, changes)
+    choose_formats(formats, options)
+    trained = run if isinstance(run, TrainedRun) else TrainedRun(run, data_dir)
+    check = unchanged_files(trained.folder)
+    check_embedder(trained.embedder, trained.config, trained.metrics)
+    data = load_run_data(trained.config)
+    if options.with_index:
+        gallery = read_gallery(trained, options.gallery, data_dir)
+        options = dataclasses.replace(options, gallery=gallery)
+    return _export(
+        trained.embedder,
+        data,
+        trained.config,
         trained.metrics,
         formats,
-        Path(output) if output else folder.export,
-        force,
-        train=data.train,
-        quantize=quantize,
-        dynamic_batch=dynamic_batch,
-        with_gallery=with_gallery,
-        references=references,
-        max_pixels=max_pixels,
-        max_drop=max_drop,
-        compared_images=2 * COMPARED_IMAGES,
+        output or trained.folder.export,
+        options,
+        compared=2 * COMPARED_IMAGES,
         check=check,
     )
-
-
-def export_compared(
-    embedder: keras.Model,
-    test: Manifest,
-    config: RunConfig,
-    metrics: Mapping[str, Any],
-    formats: Sequence[str],
-    output: Path,
-    force: bool = False,
-    *,
-    train: Manifest | None = None,
-    quantize: Sequence[str] = ("none",),
-    dynamic_batch: bool = False,
-    with_gallery: bool = False,
-    references: References | None = None,
-    max_pixels: int = MAX_PIXELS,
-    max_drop: float | None = None,
-    compared_images: int = COMPARED_IMAGES,
-    check: Callable[[], None] | None = None,
-) -> list[dict[str, Any]]:
-    """Exports an embedder and logs how each artefact compares with it.
-
-    Args:
-        embedder: The trained embedder.
-        test: Test images; the first classes of about `compared_images` images
-            are compared.
-        config: The settled configuration.
-        metrics: The run's results, for the manifests of the artefacts.
-        formats: Any of `saved_model`, `litert` and `onnx`.
-        output: Folder of the artefacts.
-        force: Whether to replace folders that are not exports.
-        train: Training images, to calibrate int8. Defaults to `None`.
-        quantize: See `export_run`.
-        dynamic_batch: See `export_run`.
-        with_gallery: See `export_run`.
-        references: `References` for the SavedModel. Defaults to `None`.
-        max_pixels: See `export_run`.
-        max_drop: See `export_run`.
-        compared_images: About how many images to compare. Defaults to `500`.
-        check: Called before anything is put in place. Defaults to `None`.
-
-    Returns:
-        One row per artefact, the embedder's own first.
-
-    Raises:
-        UsageError: The arguments do not go together.
-        RunError: A format cannot express the model, or an artefact was
-            rejected.
-    """
-    compared = _first_classes(test, compared_images)
-    facts = {
-        key: metrics[key]
-        for key in ("dataset", "recipe", "backbone", "seed", "after")
-    }
-    calibration = None
-    if train is not None:
-        facts["labels"] = list(train.class_names)
-        calibration = _calibration(train, config)
-    rows = export_embedder(
-        embedder,
-        formats,
-        output,
-        np.concatenate(list(_images(compared, config))),
-        compared.labels,
-        quantize=quantize,
-        dynamic_batch=dynamic_batch,
-        calibration=calibration,
-        gallery=_gallery(test, config) if with_gallery else None,
-        references=references,
-        max_pixels=max_pixels,
-        max_drop=max_drop,
-        resize=config.augmentation.resize,
-        squash=config.augmentation.squash,
-        metadata=facts,
-        force=force,
-        check=check,
-    )
-    cells = [list(rows[0]), *([_cell(v) for v in row.values()] for row in rows)]
-    logger.info(
-        "Exported to %s, compared on %d test images:\n%s",
-        output,
-        len(compared),
-        format_table(cells),
-    )
-    return rows
 
 
 def exporter(
-    formats: Sequence[str] = ("saved_model", "litert"),
-) -> Callable[..., None]:
+    formats: str | Sequence[str] = DEFAULT_FORMATS,
+    options: ExportOptions | None = None,
+    **changes: Any,
+) -> Callable[..., ExportResult]:
     """Returns what exports a run at the end of its training.
 
     Args:
         formats: What to export. Defaults to `("saved_model", "litert")`.
+        options: `ExportOptions`. Defaults to those.
+        **changes: Arguments of `ExportOptions` that differ.
 
     Returns:
         Function for the argument `export` of `keras_dml.run.fit.fit`.
     """
+    chosen = ExportOptions.of(options, changes)
+    choose_formats(formats, chosen)
 
     def export(
         embedder: keras.Model,
@@ -233,12 +112,51 @@ def exporter(
         config: RunConfig,
         metrics: Mapping[str, Any],
         folder: RunFolder,
-    ) -> None:
-        export_compared(
-            embedder, data.test, config, metrics, formats, folder.export
+    ) -> ExportResult:
+        return _export(
+            embedder, data, config, metrics, formats, folder.export, chosen
         )
 
     return export
+
+
+def _export(
+    embedder: keras.Model,
+    data: RunData,
+    config: RunConfig,
+    metrics: Mapping[str, Any],
+    formats: str | Sequence[str],
+    output: str | Path,
+    options: ExportOptions,
+    compared: int = COMPARED_IMAGES,
+    check: Callable[[], None] | None = None,
+) -> ExportResult:
+    """Exports with what the run knows, and logs how the artefacts compare."""
+    keys = ("dataset", "recipe", "backbone", "seed", "after")
+    facts = {key: metrics[key] for key in keys}
+    references = options.references
+    options = dataclasses.replace(
+        options,
+        calibration=options.calibration or _calibration(data.train, config),
+        references=(
+            _references(data.test, config) if references is True else references
+        ),
+        resize=config.augmentation.resize,
+        squash=config.augmentation.squash,
+        metadata={**facts, "labels": list(data.train.class_names)},
+    )
+    images = _first_classes(data.test, compared)
+    result = export_embedder(
+        embedder,
+        formats,
+        output,
+        np.concatenate(list(_images(images, config))),
+        images.labels,
+        options,
+        check=check,
+    )
+    logger.info("%r", result)
+    return result
 
 
 def check_embedder(
@@ -309,6 +227,58 @@ def _digest(file: Path) -> str | None:
         return None
 
 
+def read_gallery(
+    run: TrainedRun,
+    gallery: Any = None,
+    data_dir: str | Path | None = None,
+) -> EmbeddingSet:
+    """Embeddings of a gallery by a run's weights, and by no others.
+
+    Args:
+        run: `TrainedRun`.
+        gallery: A source, all images of which are taken; or embeddings: an
+            `EmbeddingSet`, an `.npz` or Parquet file, or a folder that
+            `keras-dml embed` wrote. Defaults to `None`, the run's test
+            references.
+        data_dir: Where a source's files are. Defaults to `None`.
+
+    Returns:
+        `EmbeddingSet` of the references alone.
+
+    Raises:
+        UsageError: The gallery cannot be read, or other weights made it.
+    """
+    if gallery is None:
+        part = run.part("test")
+    elif _holds_embeddings(gallery):
+        return _check_weights(gallery, run.weights_hash)
+    else:
+        part = run.part("all", os.fspath(gallery), data_dir)
+    assert part is not None
+    return part.embeddings.select(part.embeddings.references)
+
+
+def _holds_embeddings(gallery: Any) -> bool:
+    if isinstance(gallery, EmbeddingSet):
+        return True
+    suffix = Path(gallery).suffix
+    return suffix in (".npz", ".parquet") or ShardFolder(gallery).exists
+
+
+def _check_weights(gallery: Any, weights_hash: str) -> EmbeddingSet:
+    """The references of embeddings that a run's weights have made."""
+    if not isinstance(gallery, EmbeddingSet):
+        gallery = load_embeddings(gallery)
+    if gallery.weights_hash != weights_hash:
+        raise UsageError(
+            "The embeddings of `gallery` must be made by this run's weights, "
+            f"with the hash {weights_hash}. Received: "
+            f"{gallery.weights_hash or 'no hash'}. Embed the images again "
+            "with this run."
+        )
+    return gallery.select(gallery.references)
+
+
 def _images(manifest: Manifest, config: RunConfig) -> Iterator[np.ndarray]:
     for inputs, _ in evaluation_batches(manifest, config):
         yield np.asarray(inputs["image"])
@@ -323,7 +293,7 @@ def _calibration(train: Manifest, config: RunConfig) -> Iterator[np.ndarray]:
 
 
 class _ReferenceBatches:
-    """Batches of images that can be gone through again."""
+    """Batches of images that can be iterated again."""
 
     def __init__(self, manifest: Manifest, config: RunConfig) -> None:
         self._manifest = manifest
@@ -333,15 +303,15 @@ class _ReferenceBatches:
         return _images(self._manifest, self._config)
 
 
-def _gallery(test: Manifest, config: RunConfig) -> Gallery:
+def _references(test: Manifest, config: RunConfig) -> References:
     """The test images that queries are answered with."""
-    references = test.select(test.role != "query")
-    if not len(references):
-        raise UsageError("The test set has no references for a gallery.")
-    return Gallery(
-        _ReferenceBatches(references, config),
-        labels=[references.class_names[row] for row in references.labels],
-        ids=references.ids.tolist(),
+    rows = test.select(test.role != "query")
+    if not len(rows):
+        raise UsageError("The test set has no references.")
+    return References(
+        _ReferenceBatches(rows, config),
+        labels=[rows.class_names[label] for label in rows.labels],
+        ids=rows.ids.tolist(),
     )
 
 
@@ -350,55 +320,3 @@ def _first_classes(manifest: Manifest, count: int) -> Manifest:
     counts = np.cumsum(np.bincount(manifest.labels))
     last = min(np.searchsorted(counts, count), len(counts) - 1)
     return manifest.select(manifest.labels <= last)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def read_references(
-    run: TrainedRun,
-    gallery: str | Path | None = None,
-    data_dir: str | Path | None = None,
-) -> EmbeddingSet:
-    """Embeddings of a gallery by a run's weights, and by no others.
-
-    Args:
-        run: `TrainedRun`.
-        gallery: A source, all images of which are taken; or embeddings: an
-            `.npz` or Parquet file, or a folder that `keras-dml embed` wrote.
-            Defaults to `None`, the run's test references.
-        data_dir: Where a source's files are. Defaults to `None`.
-
-    Returns:
-        `EmbeddingSet` of the references alone.
-
-    Raises:
-        UsageError: The gallery cannot be read, or other weights made it.
-    """
-    if gallery is None:
-        part = run.part("test")
-    elif _holds_embeddings(Path(gallery)):
-        return _read_embeddings(gallery, run.weights_hash)
-    else:
-        part = run.part("all", os.fspath(gallery), data_dir)
-    assert part is not None
-    return part.embeddings.select(part.embeddings.references)
-
-
-def _holds_embeddings(path: Path) -> bool:
-    return path.suffix in (".npz", ".parquet") or ShardFolder(path).exists
-
-
-def _read_embeddings(path: str | Path, weights_hash: str) -> EmbeddingSet:
-    embeddings = load_embeddings(path)
-    if embeddings.weights_hash != weights_hash:
-        received = embeddings.weights_hash or "no hash"
-        raise UsageError(
-            f"The embeddings of `--gallery {path}` must be made by this run's "
-            f"weights, with the hash {weights_hash}. Received: {received}. "
-            "Embed the images again with this run."
-        )
-    return embeddings.select(embeddings.references)

@@ -1,4 +1,4 @@
-"""Export as a TensorFlow SavedModel."""
+"""The format SavedModel, which needs TensorFlow alone to answer."""
 
 import csv
 import tempfile
@@ -7,34 +7,94 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from keras_dml.data.decoding import MAX_PIXELS
+from keras_dml.data.image_fit import ImageFit
+from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
-from keras_dml.export import scann_ops
-from keras_dml.export.artefact import (
-    has_unit_rows,
-    replacing_folder,
-    write_manifest,
-)
-from keras_dml.export.endpoints import make_endpoints
-from keras_dml.export.references import References
-from keras_dml.export.served_index import ServedIndex
+from keras_dml.export.artefact import has_unit_rows, make_manifest
+from keras_dml.export.decoding_ops import embed_image_bytes
+from keras_dml.export.formats import Format, Runner, as_float32
+from keras_dml.export.options import ExportOptions
+from keras_dml.export.search_ops import SCANN_NAMESPACE, import_scann_ops
+from keras_dml.export.served_index import ServedIndex, label_texts
 from keras_dml.export.warm_up import example_requests, write_warm_up
 
 LABELS = "references.csv"
 
 
+class SavedModel(Format):
+    """A SavedModel with an endpoint for each kind of request."""
+
+    name = "saved_model"
+    title = "a SavedModel"
+    options = ("with_index", "index", "gallery", "max_k", "max_pixels")
+
+    def check(self, options: ExportOptions) -> None:
+        """Refuses an index without a gallery of embeddings."""
+        if options.with_index and not isinstance(options.gallery, EmbeddingSet):
+            raise UsageError(
+                "`gallery` must be an `EmbeddingSet` made by this embedder. "
+                f"Received: gallery={options.gallery!r}"
+            )
+
+    def write(
+        self, embedder: keras.Model, folder: Path, options: ExportOptions
+    ) -> dict[str, Any]:
+        """Writes the model, its index, and requests to warm a server up."""
+        index = _index_of(embedder, options) if options.with_index else None
+        endpoints = make_endpoints(embedder, options, index)
+        facts: dict[str, Any] = {"max_pixels": options.max_pixels}
+        with tempfile.TemporaryDirectory() as made:
+            assets = []
+            if index is not None:
+                facts["index"] = {**index.facts, "labels": f"assets/{LABELS}"}
+                assets.append(write_labels(Path(made), options.gallery))
+            save_functions(folder, embedder, endpoints, [index], assets)
+        write_warm_up(
+            folder,
+            example_requests(
+                embedder.input_shape[1:], None if index is None else index.dim
+            ),
+        )
+        return make_manifest(
+            embedder,
+            options,
+            format=self.name,
+            endpoints=list(endpoints),
+            **facts,
+        )
+
+    def open(
+        self, folder: Path, manifest: Mapping[str, Any], threads: int
+    ) -> Runner:
+        """Loads the model; TensorFlow chooses its threads itself."""
+        index = manifest.get("index", {})
+        if index.get("kind") == "scann":
+            import_scann_ops()
+        served = tf.saved_model.load(str(folder))
+
+        def embed(batch):
+            return served.serve(tf.constant(batch))["embedding"].numpy()
+
+        def search(embeddings, k):
+            found = served.neighbors_of_embedding(
+                tf.constant(embeddings, tf.float32), tf.constant(k, tf.int32)
+            )
+            ids = found["ids"].numpy()
+            if index["ids"] == "string":
+                ids = np.char.decode(ids.astype("S"), "utf-8")
+            return ids, found["scores"].numpy()
+
+        return Runner(as_float32, embed, search if index else None)
+
+
 def export_saved_model(
     embedder: keras.Model,
     path: str | Path,
-    *,
-    resize: int | None = None,
-    squash: bool = False,
-    references: References | None = None,
-    max_pixels: int = MAX_PIXELS,
-    metadata: Mapping[str, Any] | None = None,
-    force: bool = False,
+    options: ExportOptions | None = None,
+    **changes: Any,
 ) -> Path:
     """Writes a SavedModel that needs TensorFlow alone to answer.
 
@@ -45,14 +105,14 @@ def export_saved_model(
     - `serve_uint8`: the same for uint8 images; one signature cannot take both
       types.
     - `serve_image_bytes`: `(batch,)` bytes of JPEG, PNG, GIF, BMP or WebP
-      files of any size, grey and transparent ones included, to
+      files of any size, gray and transparent ones included, to
       `{"embedding", "ok"}`. They are resized and cropped as in the
       evaluation. A file that cannot be decoded, or has more than
       `max_pixels`, gets zeros and `ok = False`.
     - `similarity`: float32 images "first" `(m, ...)` and "second" `(n, ...)`
       to `{"similarity", "pairs"}`: all cosines `(m, n)` and their number.
 
-    With references:
+    With an index:
 
     - `neighbors`: bytes of image files and int32 "k", one number or one for
       each file, to `{"ids", "scores", "ok"}`, see `ServedIndex.search`.
@@ -60,35 +120,27 @@ def export_saved_model(
 
     Embeddings are those of `embedder`, under its dtype policy. The folder has
     a `manifest.json` with version, preprocessing and metadata, requests to
-    warm TensorFlow Serving up, and with references `assets/references.csv`
-    with the label of each id. Where the index is ScaNN's, its ops must be
+    warm TensorFlow Serving up, and with an index `assets/references.csv` with
+    the label of each id. Where the index is ScaNN's, its ops must be
     registered before the model is loaded, by importing
     `scann.scann_ops.py.scann_ops`.
 
     Args:
         embedder: Model of square images with values in 0..255.
         path: The folder to write; an earlier export there is replaced.
-        resize: Shorter side in pixels to which the evaluation resizes before
-            it crops. Defaults to the size of the embedder's images.
-        squash: Whether the evaluation resizes both sides to it. Defaults to
-            `False`.
-        references: `References` to search, made by this embedder. They are
-            compared by cosine where the embedder's rows have length 1, else
-            by squared Euclidean distance. Defaults to `None`.
-        max_pixels: Integer, the largest image file that is decoded. Defaults
-            to 89,478,485, as in training.
-        metadata: JSON-able facts for the manifest, such as recipe, metrics
-            and labels. Defaults to none.
-        force: Whether to replace a folder that is not an export. Defaults to
-            `False`.
+        options: `ExportOptions`. Defaults to those.
+        **changes: Arguments of `ExportOptions` that differ: `with_index` and
+            `gallery`, compared by cosine where the embedder's rows have
+            length 1, else by squared Euclidean distance; `index`, `max_k`,
+            `max_pixels`, `resize`, `squash`, `metadata` or `force`.
 
     Returns:
         The folder.
 
     Raises:
-        UsageError: `path` holds something that is not an export, references
-            have another dimension than the embedder, or ScaNN is asked for
-            and cannot be loaded.
+        UsageError: `path` holds something that is not an export, the gallery
+            has another dimension than the embedder, or ScaNN is asked for and
+            cannot be loaded.
 
     Example:
 
@@ -98,44 +150,115 @@ def export_saved_model(
     served.serve(images)["embedding"]
     ```
     """
-    path = Path(path)
-    index = None if references is None else _index_of(embedder, references)
-    endpoints = make_endpoints(
-        embedder,
-        resize=resize,
-        squash=squash,
-        max_pixels=max_pixels,
-        index=index,
+    return SavedModel().export(embedder, path, options, changes)
+
+
+def make_endpoints(
+    embedder: keras.Model,
+    options: ExportOptions,
+    index: ServedIndex | None = None,
+) -> dict[str, Callable]:
+    """Functions of named tensors that return dicts of tensors.
+
+    Args:
+        embedder: Model of square images with values in 0..255.
+        options: `ExportOptions`.
+        index: `ServedIndex` to search. Defaults to `None`: no endpoint for
+            it.
+
+    Returns:
+        Dict of name to `tf.function` with an input signature.
+    """
+    height, _, channels = embedder.input_shape[1:]
+    fit = ImageFit(height, channels, options.resize, options.squash)
+    shape = (None, *fit.shape)
+
+    # One function for all endpoints, so that its graph is stored once.
+    @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
+    def embed(images):
+        # TensorFlow Serving does not check shapes, and a convolution takes
+        # images of any size.
+        images = tf.ensure_shape(images, shape)
+        return embedder(images, training=False)
+
+    def serve(image):
+        return {"embedding": embed(tf.cast(image, tf.float32))}
+
+    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
+    def embed_bytes(image_bytes):
+        image_bytes = tf.ensure_shape(image_bytes, (None,))
+        return embed_image_bytes(embed, image_bytes, fit, options.max_pixels)
+
+    def serve_image_bytes(image_bytes):
+        return embed_bytes(image_bytes)
+
+    def similarity(first, second):
+        first, second = (_unit(embed(images)) for images in (first, second))
+        cosines = tf.matmul(first, second, transpose_b=True)
+        # The number of pairs is a scalar on purpose: a server that joins
+        # requests to batches refuses scalars, and so cannot hand out one
+        # request's columns to another.
+        return {"similarity": cosines, "pairs": tf.size(cosines)}
+
+    images = tf.TensorSpec(shape, tf.float32, name="image")
+    contents = tf.TensorSpec((None,), tf.string, name="image_bytes")
+    endpoints = {
+        "serve": tf.function(serve, [images]),
+        "serve_uint8": tf.function(
+            serve, [tf.TensorSpec(shape, tf.uint8, name="image")]
+        ),
+        "serve_image_bytes": tf.function(serve_image_bytes, [contents]),
+        "similarity": tf.function(
+            similarity,
+            [
+                tf.TensorSpec(shape, tf.float32, name="first"),
+                tf.TensorSpec(shape, tf.float32, name="second"),
+            ],
+        ),
+    }
+    if index is not None:
+        endpoints.update(_search_endpoints(embed_bytes, contents, index))
+    return endpoints
+
+
+def _search_endpoints(embed_bytes, contents, index):
+    rows = (None, index.dim)
+
+    # One function for both, so that one searcher is held in memory.
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec(rows, tf.float32),
+            tf.TensorSpec(None, tf.int32),
+            tf.TensorSpec((None,), tf.bool),
+        ]
     )
-    facts: dict[str, Any] = {"max_pixels": max_pixels}
-    with (
-        replacing_folder(path, force) as folder,
-        tempfile.TemporaryDirectory() as made,
-    ):
-        assets = []
-        if references is not None and index is not None:
-            facts["index"] = {**index.facts, "labels": f"assets/{LABELS}"}
-            assets.append(write_labels(Path(made), references))
-        save_functions(
-            folder, embedder, endpoints, parts=[index], assets=assets
-        )
-        write_warm_up(
-            folder,
-            example_requests(
-                embedder.input_shape[1:], None if index is None else index.dim
-            ),
-        )
-        write_manifest(
-            folder,
-            embedder,
-            resize=resize,
-            squash=squash,
-            metadata=metadata,
-            format="saved_model",
-            endpoints=list(endpoints),
-            **facts,
-        )
-    return path
+    def search(embeddings, k, usable):
+        embeddings = tf.ensure_shape(embeddings, rows)
+        return index.search(embeddings, k, usable)
+
+    def neighbors(image_bytes, k):
+        embedded = embed_bytes(image_bytes)
+        return search(embedded["embedding"], k, embedded["ok"])
+
+    def neighbors_of_embedding(embedding, k):
+        usable = tf.ones([tf.shape(embedding)[0]], tf.bool)
+        return search(embedding, k, usable)
+
+    # Of any rank: one number, or one for each row, as servers that join
+    # requests to batches need it.
+    k = tf.TensorSpec(None, tf.int32, name="k")
+    return {
+        "neighbors": tf.function(neighbors, [contents, k]),
+        "neighbors_of_embedding": tf.function(
+            neighbors_of_embedding,
+            [tf.TensorSpec(rows, tf.float32, name="embedding"), k],
+        ),
+    }
+
+
+def _unit(rows):
+    lengths = tf.norm(rows, axis=1, keepdims=True)
+    return tf.math.divide_no_nan(rows, lengths)
 
 
 def save_functions(
@@ -171,31 +294,34 @@ def save_functions(
         str(folder),
         signatures=signatures,
         options=tf.saved_model.SaveOptions(
-            namespace_whitelist=[scann_ops.NAMESPACE]
+            namespace_whitelist=[SCANN_NAMESPACE]
         ),
     )
 
 
-def write_labels(folder: Path, references: References) -> Path:
+def write_labels(folder: Path, gallery: EmbeddingSet) -> Path:
     """Writes which label each reference has, as a table of id and label."""
     path = folder / LABELS
-    ids = references.embeddings.ids
-    labels = references.labels or [""] * len(ids)
+    labels = label_texts(gallery) or [""] * len(gallery)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["id", "label"])
-        writer.writerows(zip(ids, labels, strict=True))
+        writer.writerows(zip(gallery.ids, labels, strict=True))
     return path
 
 
-def _index_of(embedder: keras.Model, references: References) -> ServedIndex:
-    """The index of an embedder's references, compared as it is evaluated."""
+def _index_of(embedder: keras.Model, options: ExportOptions) -> ServedIndex:
+    """The index of the gallery, compared as the embedder is evaluated."""
     dim = embedder.output_shape[-1]
-    received = references.embeddings.embeddings.shape[1]
+    received = options.gallery.embeddings.shape[1]
     if received != dim:
         raise UsageError(
-            f"`references` must have {dim} dimensions, as the embedder has. "
+            f"`gallery` must have {dim} dimensions, as the embedder has. "
             f"Received: {received}. Embed the images with this embedder."
         )
-    metric = "cosine" if has_unit_rows(embedder) else "euclidean"
-    return ServedIndex(references, metric)
+    return ServedIndex(
+        options.gallery,
+        "cosine" if has_unit_rows(embedder) else "euclidean",
+        options.index,
+        options.max_k,
+    )

@@ -5,10 +5,10 @@ from typing import Any, final
 import numpy as np
 import tensorflow as tf
 
+from keras_dml.embeddings import EmbeddingSet
+from keras_dml.evaluation.index.scann_searcher import HASHING_FROM
 from keras_dml.evaluation.index.spaces import Space
-from keras_dml.export.exact_ops import ExactOps
-from keras_dml.export.references import References
-from keras_dml.export.scann_ops import ScannOps
+from keras_dml.export.search_ops import ExactOps, ScannOps
 
 # What stands where there is no neighbour. JSON has no infinity.
 NO_ID = {"integer": -1, "string": ""}
@@ -20,9 +20,14 @@ class ServedIndex(tf.Module):
     """Finds references by TensorFlow ops alone; ScaNN's where it is ScaNN.
 
     Args:
-        references: `References`.
+        gallery: `EmbeddingSet`, made by the embedder that is exported. All of
+            its rows are found; roles do not matter.
         metric: `"cosine"` or `"euclidean"`, with negative squared distances
             as scores.
+        index: `"exact"`, `"scann"`, or `"auto"`, which is exact below 20,000
+            references as ScaNN's own rule is. Defaults to `"auto"`.
+        max_k: Integer, the most neighbors that a request may ask for.
+            Defaults to `100`.
 
     Raises:
         UsageError: ScaNN is asked for and cannot be loaded.
@@ -30,20 +35,27 @@ class ServedIndex(tf.Module):
     Example:
 
     >>> pets = EmbeddingSet([[1.0, 0.0], [0.0, 1.0]], ["cat", "dog"])
-    >>> index = ServedIndex(References(pets), "cosine")
+    >>> index = ServedIndex(pets, "cosine")
     >>> index.search(tf.constant([[2.0, 1.0]]), tf.constant(2))["ids"].numpy()
     array([[0, 1]])
     """
 
-    def __init__(self, references: References, metric: str) -> None:
+    def __init__(
+        self,
+        gallery: EmbeddingSet,
+        metric: str,
+        index: str = "auto",
+        max_k: int = 100,
+    ) -> None:
         super().__init__()
-        self._references = references
-        embeddings = references.embeddings
+        self._size = len(gallery)
+        self._weights_hash = gallery.weights_hash
+        self._max_k = max_k
         # Of equal scores the smaller id comes first.
-        order = np.argsort(embeddings.ids, kind="stable")
-        ids = embeddings.ids[order]
-        self._space = Space.fit(embeddings.embeddings, metric)
-        rows = self._space.transform(embeddings.embeddings[order])
+        order = np.argsort(gallery.ids, kind="stable")
+        ids = gallery.ids[order]
+        self._space = Space.fit(gallery.embeddings, metric)
+        rows = self._space.transform(gallery.embeddings[order])
         self._ids = tf.Variable(
             ids.astype(object if ids.dtype.kind == "U" else np.int64),
             trainable=False,
@@ -51,7 +63,10 @@ class ServedIndex(tf.Module):
         )
         self.id_type = "string" if ids.dtype.kind == "U" else "integer"
         self._search: ExactOps | ScannOps
-        if references.kind == "exact":
+        if index == "auto":
+            index = "exact" if self._size < HASHING_FROM else "scann"
+        self.kind = index
+        if index == "exact":
             self._search = ExactOps(rows, self._space.biases(rows))
         else:
             self._search = ScannOps(
@@ -71,12 +86,12 @@ class ServedIndex(tf.Module):
         if isinstance(self._search, ScannOps):
             shape = {"shape": self._search.shape.name}
         return {
-            "kind": self._references.kind,
+            "kind": self.kind,
             **shape,
-            "references": len(self._references.embeddings),
-            "weights_hash": self._references.embeddings.weights_hash,
+            "references": self._size,
+            "weights_hash": self._weights_hash,
             "metric": self._space.metric,
-            "max_k": self._references.max_k,
+            "max_k": self._max_k,
             "ids": self.id_type,
             "no_id": NO_ID[self.id_type],
             "no_score": NO_SCORE,
@@ -105,7 +120,7 @@ class ServedIndex(tf.Module):
         count = tf.shape(queries)[0]
         k = self._checked_counts(k, count)
         width = tf.reduce_max(tf.concat([k, [1]], axis=0))
-        found = tf.minimum(width, len(self._references.embeddings))
+        found = tf.minimum(width, self._size)
         ok = tf.reduce_all(tf.math.is_finite(queries), axis=1)
         if usable is not None:
             ok &= usable
@@ -129,7 +144,7 @@ class ServedIndex(tf.Module):
 
     def _checked_counts(self, k, count):
         """All of `k`: one number, or one for each query."""
-        max_k = self._references.max_k
+        max_k = self._max_k
         k = tf.reshape(k, [-1])
         checks = [
             tf.debugging.Assert(
@@ -172,3 +187,10 @@ def _sorted(rows, scores):
     key = tf.where(tf.math.is_nan(scores), -np.inf, scores)
     order = tf.argsort(key, direction="DESCENDING", stable=True)
     return tuple(tf.gather(one, order, batch_dims=1) for one in (rows, scores))
+
+
+def label_texts(gallery: EmbeddingSet) -> list[str] | None:
+    """The label of each row in words, `None` where none is known."""
+    if gallery.labels is None or gallery.labels.ndim == 1:
+        return None if gallery.labels is None else gallery.names.tolist()
+    return [" ".join(map(str, np.flatnonzero(row))) for row in gallery.labels]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 
+from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 
 
@@ -14,11 +15,11 @@ def finite_number(name: str, value) -> float:
         value: What the caller gave.
 
     Raises:
-        ValueError: If `value` is a boolean, no number, infinite or NaN.
+        UsageError: If `value` is a boolean, no number, infinite or NaN.
     """
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not math.isfinite(value):
-        raise ValueError(
+        raise UsageError(
             f"`{name}` must be a finite number. Received: {name}={value!r}"
         )
     return float(value)
@@ -28,10 +29,10 @@ def positive_number(name: str, value) -> float:
     """Returns `value` as a float, if it is finite and above zero.
 
     Raises:
-        ValueError: If it is not.
+        UsageError: If it is not.
     """
     if finite_number(name, value) <= 0:
-        raise ValueError(
+        raise UsageError(
             f"`{name}` must be a positive number. Received: {name}={value!r}"
         )
     return float(value)
@@ -41,10 +42,10 @@ def positive_integer(name: str, value) -> int:
     """Returns `value`, if it is an integer of at least one.
 
     Raises:
-        ValueError: If it is not.
+        UsageError: If it is not.
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(
+        raise UsageError(
             f"`{name}` must be a positive integer. Received: {name}={value!r}"
         )
     return value
@@ -54,11 +55,11 @@ def one_of(name: str, value, known: Iterable[str]):
     """Returns `value`, if it is one of the `known` names.
 
     Raises:
-        ValueError: If it is not; it names the nearest.
+        UsageError: If it is not; it names the nearest.
     """
     known = tuple(known)
     if value not in known:
-        raise ValueError(
+        raise UsageError(
             f"`{name}` must be one of {', '.join(map(repr, known))}. "
             f"Received: {name}={value!r}. "
             f"Did you mean {nearest(str(value), known)}?"

@@ -32,9 +32,10 @@ def export(
             "--dynamic-batch", help="LiteRT takes any number of images."
         ),
     ] = False,
-    with_gallery: Annotated[
+    references: Annotated[
         bool,
         typer.Option(
+            "--with-references",
             "--with-gallery",
             help="Test references beside LiteRT, to search on the device.",
         ),
@@ -62,7 +63,7 @@ def export(
     ] = None,
     max_k: Annotated[
         int,
-        typer.Option(help="The most neighbours that a request may ask for."),
+        typer.Option(help="The most neighbors that a request may ask for."),
     ] = 100,
     max_pixels: Annotated[
         int | None,
@@ -87,24 +88,25 @@ def export(
     ] = False,
 ) -> None:
     """Export a trained embedder and compare it with the original."""
-    from keras_dml.export import export_run
+    from keras_dml.data.decoding import MAX_PIXELS
+    from keras_dml.export import DEFAULT_FORMATS, ExportOptions, export_run
 
-    # Its default lies beside the decoders, which import TensorFlow.
-    more = {} if max_pixels is None else {"max_pixels": max_pixels}
-    rows = export_run(
+    result = export_run(
         run,
-        formats or ["saved_model", "litert"],
-        quantize=quantize or ["none"],
-        dynamic_batch=dynamic_batch,
-        with_gallery=with_gallery,
-        with_index=with_index,
-        index=index,
-        gallery=gallery,
-        max_k=max_k,
-        max_drop=max_drop,
+        formats or DEFAULT_FORMATS,
+        ExportOptions(
+            quantize=quantize or ["none"],
+            dynamic_batch=dynamic_batch,
+            references=references,
+            with_index=with_index,
+            index=index,
+            gallery=gallery,
+            max_k=max_k,
+            max_pixels=max_pixels or MAX_PIXELS,
+            max_drop=max_drop,
+            force=force,
+        ),
         output=output_folder,
         data_dir=data_dir,
-        force=force,
-        **more,
     )
-    print_artefacts(rows)
+    print_artefacts(result)

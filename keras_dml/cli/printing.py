@@ -1,5 +1,6 @@
 """What the commands print on standard output."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,7 @@ def print_answers(result: "SearchResult") -> None:
         )
 
 
-def print_artefacts(rows: list[dict[str, Any]]) -> None:
+def print_artefacts(rows: Sequence[dict[str, Any]]) -> None:
     """How exports compare: a column for each, which a terminal has room for.
 
     Args:

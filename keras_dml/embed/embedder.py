@@ -12,7 +12,7 @@ from keras_dml.data import decoding
 from keras_dml.data.image_fit import ImageFit, decode_readable
 from keras_dml.embed.stream import make_forward
 from keras_dml.errors import UsageError
-from keras_dml.export.artefact import is_export, read_manifest
+from keras_dml.export.artefact import ExportFolder, read_manifest
 from keras_dml.models import load_embedder
 from keras_dml.run.data import image_fit
 from keras_dml.run.folder import RunFolder
@@ -53,7 +53,7 @@ class ImageEmbedder:
         self.max_pixels = max_pixels
         path = Path(model)
         folder = RunFolder(path.parent if path.suffix == ".keras" else path)
-        if is_export(path) and (path / "saved_model.pb").is_file():
+        if ExportFolder(path).exists and (path / "saved_model.pb").is_file():
             self._fit = self._load_saved_model(path)
         elif folder.exists:
             self._forward = make_forward(load_embedder(folder.embedder))

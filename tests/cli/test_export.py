@@ -34,8 +34,14 @@ def test_an_index_of_another_folder(command, run, images):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["--with-index", "--index", "scan"], ["'scan'", "Nearest: 'scann'"]),
-        (["--with-index", "--max-k", "0"], ["`--max-k` must be at least 1"]),
+        (
+            ["--with-index", "--index", "scan"],
+            ["Did you mean 'scann'"],
+        ),
+        (
+            ["--with-index", "--max-k", "0"],
+            ["`--max-k` must be a positive"],
+        ),
         (["--gallery", "shoes"], ["Pass `--with-index`"]),
         (
             ["--with-index", "--format", "litert"],

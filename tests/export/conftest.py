@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.export import References, export_saved_model
+from keras_dml.export import export_saved_model
 from keras_dml.models import build_embedder
 
 
@@ -37,7 +37,8 @@ def indexed_folder(tmp_path_factory):
     return export_saved_model(
         build_embedder("small_cnn", (16, 16, 3), dim=8),
         tmp_path_factory.mktemp("export") / "saved_model",
-        references=References(EmbeddingSet(rows, ids, ids)),
+        with_index=True,
+        gallery=EmbeddingSet(rows, ids, ids),
     )
 
 

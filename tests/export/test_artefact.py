@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keras_dml.errors import UsageError
-from keras_dml.export.artefact import is_export, replacing_folder
+from keras_dml.export.artefact import ExportFolder, replacing_folder
 
 
 def write(path, text, force=False):
@@ -23,7 +23,7 @@ def test_writes_and_replaces_its_own(tmp_path):
     for text in ("first", "second"):
         write(path, text)
         assert (path / "model").read_text() == text
-        assert is_export(path)
+        assert ExportFolder(path).exists
     assert left(path.parent) == ["saved_model"]
 
 
@@ -71,7 +71,7 @@ def test_foreign_folders_need_force(manifest, tmp_path):
     (path / "letter.txt").write_text("dear")
     if manifest is not None:
         (path / "manifest.json").write_text(manifest)
-    with pytest.raises(UsageError, match="pass `--force` to replace it"):
+    with pytest.raises(UsageError, match="pass `force=True` to replace it"):
         write(path, "new")
     assert (path / "letter.txt").read_text() == "dear"
     write(path, "new", force=True)
@@ -91,4 +91,4 @@ def test_a_file_in_the_way_needs_force(tmp_path):
 def test_an_empty_folder_is_free(tmp_path):
     (tmp_path / "empty").mkdir()
     write(tmp_path / "empty", "new")
-    assert is_export(tmp_path / "empty")
+    assert ExportFolder(tmp_path / "empty").exists

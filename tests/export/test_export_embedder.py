@@ -1,6 +1,5 @@
 """All formats at once, and their comparison with the embedder."""
 
-import functools
 import json
 import sys
 
@@ -13,13 +12,17 @@ from keras_dml.data.pipeline import evaluation_batches
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export import (
     FORMATS,
-    Gallery,
-    artefact_name,
+    ExportOptions,
+    References,
     export_embedder,
+    export_litert,
     export_onnx,
-    export_saved_model,
     parity,
 )
+from keras_dml.export.artefact import make_manifest
+from keras_dml.export.formats import Format, Runner, open_artefact
+from keras_dml.export.litert import LiteRT
+from keras_dml.export.saved_model import SavedModel
 
 RNG = np.random.default_rng(0)
 LABELS = np.repeat(np.arange(4), 3)
@@ -77,7 +80,7 @@ def test_quantizations_are_artefacts_of_their_own(make_embedder, tmp_path):
         quantize=["none", "int8"],
         dynamic_batch=True,
         calibration=IMAGES.astype("uint8"),
-        gallery=Gallery([IMAGES], LABELS, LABELS),
+        references=References([IMAGES], LABELS, LABELS),
         max_drop=0.2,
     )
     names = ["litert-dynamic_batch", "litert-int8-dynamic_batch"]
@@ -85,24 +88,79 @@ def test_quantizations_are_artefacts_of_their_own(make_embedder, tmp_path):
     assert rows[2]["megabytes"] < 0.31 * rows[1]["megabytes"]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == names
     for name in names:
-        assert (tmp_path / name / "gallery.bin").is_file()
+        assert (tmp_path / name / "references.bin").is_file()
 
 
-def test_artefact_names():
-    assert artefact_name("saved_model") == "saved_model"
-    assert artefact_name("litert", "float16") == "litert-float16"
-    assert artefact_name("litert", "int8", True) == "litert-int8-dynamic_batch"
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("saved_model", {}, ["saved_model"]),
+        ("litert", {"quantize": "float16"}, ["litert-float16"]),
+        (
+            "litert",
+            {"quantize": ["none", "int8"], "dynamic_batch": True},
+            ["litert-dynamic_batch", "litert-int8-dynamic_batch"],
+        ),
+    ],
+)
+def test_artefact_names(name, options, expected):
+    artefacts = FORMATS[name].artefacts(ExportOptions(**options))
+    assert list(artefacts) == expected
+
+
+def test_one_artefact_at_a_path(make_embedder, tmp_path):
+    with pytest.raises(UsageError, match="for 2. Use `export_embedder`"):
+        export_litert(
+            make_embedder(), tmp_path / "m", quantize=["none", "float16"]
+        )
+
+
+def test_a_new_format_is_one_class(make_embedder, tmp_path):
+    """It is found by its name, written, opened and compared."""
+
+    class Weights(Format):
+        name = "weights"
+        title = "weights"
+
+        def write(self, embedder, folder, options):
+            embedder.save(folder / "model.keras")
+            return make_manifest(embedder, options, format=self.name)
+
+        def open(self, folder, manifest, threads):
+            model = keras.saving.load_model(folder / "model.keras")
+            return Runner(np.asarray, model.predict_on_batch)
+
+    try:
+        rows = export_embedder(make_embedder(), "weights", tmp_path, IMAGES)
+        assert rows[1]["worst_cosine"] > 0.9999
+        assert open_artefact(tmp_path / "weights").search is None
+    finally:
+        FORMATS.pop("weights", None)
+
+
+def test_the_result_prints_its_rows(make_embedder, tmp_path):
+    result = export_embedder(make_embedder(), "litert", tmp_path, IMAGES)
+    text = repr(result)
+    assert str(tmp_path) in text and "mean_cosine" in text
+    assert len(text.splitlines()) == 1 + 1 + len(result)
+    assert result[-1] == result[:][1]
 
 
 def left(folder):
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def export_blind(export, embedder, path, **arguments):
-    """Exports the same model with weights that see nothing."""
-    blind = keras.models.clone_model(embedder)
-    blind.set_weights([0 * weight for weight in embedder.get_weights()])
-    return export(blind, path, **arguments)
+def written_with(format_class, factor):
+    """The method `write` for a model whose weights are multiplied."""
+    write = format_class.write
+
+    def wrong(self, embedder, folder, options):
+        other = keras.models.clone_model(embedder)
+        weights = [factor * weight for weight in embedder.get_weights()]
+        other.set_weights(weights)
+        return write(self, other, folder, options)
+
+    return wrong
 
 
 def test_an_artefact_that_drops_too_much_is_rejected(
@@ -112,8 +170,7 @@ def test_an_artefact_that_drops_too_much_is_rejected(
     export_embedder(embedder, ["litert"], tmp_path, IMAGES, LABELS)
     earlier = (tmp_path / "litert" / "manifest.json").read_text()
     with monkeypatch.context() as patch:
-        other = functools.partial(export_blind, FORMATS["litert"])
-        patch.setitem(FORMATS, "litert", other)
+        patch.setattr(LiteRT, "write", written_with(LiteRT, 0))
         with pytest.raises(RunError, match=r"max_drop.* 0\.01.*litert has rec"):
             export_embedder(
                 embedder,
@@ -153,7 +210,7 @@ def test_a_failing_check_leaves_all_as_it_was(make_embedder, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"quantize": ["int9"]}, r"'int9'\. Nearest: 'int8'"),
+        ({"quantize": ["int9"]}, r"'int9'\. Did you mean 'int8'"),
         ({"quantize": ["int8"]}, "at least one image"),
         ({"max_drop": 0.01}, "needs `labels`"),
         ({"max_drop": -1.0, "labels": LABELS}, "at least 0"),
@@ -161,6 +218,9 @@ def test_a_failing_check_leaves_all_as_it_was(make_embedder, tmp_path):
             {"quantize": ["int8"], "formats": ["saved_model"]},
             "Add the format `litert`",
         ),
+        ({"references": True}, "must be `References` where no run"),
+        ({"gallery": "shoes"}, "Pass `with_index=True`"),
+        ({"max_pixels": 9}, "`max_pixels` is for a SavedModel"),
     ],
 )
 def test_arguments_that_do_not_go_together(
@@ -190,14 +250,7 @@ def test_without_the_packages_of_onnx_it_says_what_to_install(
 def test_an_artefact_that_gives_nan_is_found_out(
     make_embedder, tmp_path, monkeypatch
 ):
-    def export(embedder, path, **arguments):
-        broken = keras.models.clone_model(embedder)
-        broken.set_weights(
-            [np.nan * weight for weight in embedder.get_weights()]
-        )
-        return export_saved_model(broken, path, **arguments)
-
-    monkeypatch.setitem(FORMATS, "saved_model", export)
+    monkeypatch.setattr(SavedModel, "write", written_with(SavedModel, np.nan))
     with pytest.raises(RunError, match="'saved_model' are not all finite"):
         export_embedder(
             make_embedder(), ["saved_model"], tmp_path, IMAGES, LABELS
@@ -219,7 +272,7 @@ def test_without_labels_there_is_no_retrieval(make_embedder, tmp_path):
 def test_unknown_format_is_refused_before_anything_is_written(
     make_embedder, tmp_path
 ):
-    with pytest.raises(UsageError, match=r"'tflite'\. Nearest: 'litert'"):
+    with pytest.raises(UsageError, match=r"'tflite'\. Did you mean 'litert'"):
         export_embedder(
             make_embedder(), ["saved_model", "tflite"], tmp_path, IMAGES
         )
@@ -230,7 +283,7 @@ def test_unknown_format_is_refused_before_anything_is_written(
 def test_other_things_in_the_output_need_force(letter, make_embedder, tmp_path):
     (tmp_path / "litert").mkdir()
     (tmp_path / letter).write_text("dear")
-    with pytest.raises(UsageError, match="`--output` is not empty"):
+    with pytest.raises(UsageError, match="`output` is not empty"):
         export_embedder(make_embedder(), ["litert"], tmp_path, IMAGES)
     assert (tmp_path / letter).read_text() == "dear"
     export_embedder(make_embedder(), ["litert"], tmp_path, IMAGES, force=True)
@@ -240,7 +293,7 @@ def test_other_things_in_the_output_need_force(letter, make_embedder, tmp_path):
 
 def test_output_that_is_a_file_is_refused(make_embedder, tmp_path):
     (tmp_path / "file").write_text("dear")
-    with pytest.raises(UsageError, match="`--output` is not empty"):
+    with pytest.raises(UsageError, match="`output` is not empty"):
         export_embedder(make_embedder(), ["litert"], tmp_path / "file", IMAGES)
 
 

@@ -8,8 +8,11 @@ import tensorflow as tf
 from PIL import Image
 
 from keras_dml.export import export_saved_model
-from keras_dml.export.image_header import count_pixels, first_gif_frame
-from keras_dml.export.serving import decode_image
+from keras_dml.export.decoding_ops import (
+    count_pixels,
+    decode_image,
+    first_gif_frame,
+)
 from tests.export.bombs import BOMBS
 from tests.export.images import FILES, RGB, encode
 

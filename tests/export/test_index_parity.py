@@ -1,5 +1,6 @@
 """What an index loses is measured, and too much is rejected."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,27 +9,31 @@ import pytest
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export import (
-    FORMATS,
-    References,
     export_embedder,
     export_saved_model,
     index_parity,
 )
+from keras_dml.export.saved_model import SavedModel
 from tests.conformance import to_numpy
 from tests.export.test_export_embedder import IMAGES, LABELS
 
 
-def make_references(embedder, ids=None, **arguments):
-    rows = to_numpy(embedder(IMAGES))
-    return References(EmbeddingSet(rows, LABELS, ids), **arguments)
+def make_gallery(embedder, labels=LABELS, ids=None):
+    return EmbeddingSet(to_numpy(embedder(IMAGES)), labels, ids)
 
 
 @pytest.mark.parametrize("max_k", [1, 3, 100])
 def test_an_exact_index_loses_nothing(max_k, make_embedder, tmp_path):
     embedder = make_embedder()
-    references = make_references(embedder, max_k=max_k)
-    folder = export_saved_model(embedder, tmp_path / "m", references=references)
-    result = index_parity(folder, references, seconds=0.01)
+    gallery = make_gallery(embedder)
+    folder = export_saved_model(
+        embedder,
+        tmp_path / "m",
+        with_index=True,
+        gallery=gallery,
+        max_k=max_k,
+    )
+    result = index_parity(folder, gallery, seconds=0.01)
     k = {1: 1, 3: 2, 100: 10}[max_k]
     assert result["k"] == k
     assert result["queries"] == len(IMAGES)
@@ -39,17 +44,19 @@ def test_an_exact_index_loses_nothing(max_k, make_embedder, tmp_path):
 
 def test_without_labels_there_is_no_retrieval(make_embedder, tmp_path):
     embedder = make_embedder()
-    references = References(EmbeddingSet(to_numpy(embedder(IMAGES))))
-    folder = export_saved_model(embedder, tmp_path / "m", references=references)
-    result = index_parity(folder, references, seconds=0.01)
+    gallery = make_gallery(embedder, labels=None)
+    folder = export_saved_model(
+        embedder, tmp_path / "m", with_index=True, gallery=gallery
+    )
+    result = index_parity(folder, gallery, seconds=0.01)
     assert result["recall@1"] is result["recall@1_exact"] is None
 
 
 def test_a_model_without_an_index(make_embedder, tmp_path):
     embedder = make_embedder()
     folder = export_saved_model(embedder, tmp_path / "m")
-    with pytest.raises(RunError, match="Export it with `--with-index`"):
-        index_parity(folder, make_references(embedder))
+    with pytest.raises(RunError, match="Export it with `with_index=True`"):
+        index_parity(folder, make_gallery(embedder))
 
 
 def test_an_index_that_finds_others_is_rejected(
@@ -59,20 +66,23 @@ def test_an_index_that_finds_others_is_rejected(
     # Every class's name goes to images of the next one.
     ids = np.roll(np.arange(12), 3)
 
-    def export(embedder, path, references, **arguments):
-        wrong = make_references(embedder, ids)
-        return export_saved_model(embedder, path, references=wrong, **arguments)
+    def write(self, embedder, folder, options):
+        wrong = make_gallery(embedder, ids=ids)
+        options = dataclasses.replace(options, gallery=wrong)
+        return write_as_asked(self, embedder, folder, options)
 
     arguments = {
         "images": IMAGES,
         "labels": LABELS,
-        "references": make_references(embedder),
+        "with_index": True,
+        "gallery": make_gallery(embedder),
         "max_drop": 0.01,
     }
     rows = export_embedder(embedder, ["saved_model"], tmp_path, **arguments)
     assert rows[0]["ann_recall@10"] is None
     assert rows[1]["ann_recall@10"] == 1
-    monkeypatch.setitem(FORMATS, "saved_model", export)
+    write_as_asked = SavedModel.write
+    monkeypatch.setattr(SavedModel, "write", write)
     with pytest.raises(RunError, match=r"recall@1 0\.\d+ by its index"):
         export_embedder(embedder, ["saved_model"], tmp_path, **arguments)
     left = sorted(entry.name for entry in tmp_path.iterdir())
@@ -83,7 +93,7 @@ def test_an_index_that_finds_others_is_rejected(
     assert report[2]["recall@1"] < report[2]["recall@1_exact"]
 
 
-def test_references_need_the_format_that_takes_them(make_embedder, tmp_path):
+def test_an_index_needs_the_format_that_takes_it(make_embedder, tmp_path):
     embedder = make_embedder()
     with pytest.raises(UsageError, match="Add the format `saved_model`"):
         export_embedder(
@@ -91,6 +101,7 @@ def test_references_need_the_format_that_takes_them(make_embedder, tmp_path):
             ["litert"],
             tmp_path,
             IMAGES,
-            references=make_references(embedder),
+            with_index=True,
+            gallery=make_gallery(embedder),
         )
     assert not list(tmp_path.iterdir())

@@ -305,7 +305,7 @@ def test_int8_without_such_images_is_refused(
 
 
 def test_unknown_quantization_is_refused(make_embedder, tmp_path):
-    with pytest.raises(UsageError, match=r"'int4'\. Nearest: 'int8'"):
+    with pytest.raises(UsageError, match=r"'int4'\. Did you mean 'int8'"):
         export_litert(make_embedder(), tmp_path / "new", quantize="int4")
 
 

@@ -39,7 +39,7 @@ def test_int8_is_calibrated_on_the_runs_own_images(run, tmp_path):
         run,
         ["litert"],
         quantize=["none", "int8"],
-        with_gallery=True,
+        references=True,
         max_drop=0.02,
         output=tmp_path / "out",
     )
@@ -53,7 +53,7 @@ def test_int8_is_calibrated_on_the_runs_own_images(run, tmp_path):
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["quantize"] == "int8"
     assert manifest["labels"] == [str(digit) for digit in range(10)]
-    notes = json.loads((folder / "gallery.json").read_text())
+    notes = json.loads((folder / "references.json").read_text())
     # The test images of digits are queries and references at once.
     assert notes["rows"] == rows[0]["images"]
     assert set(notes["labels"]) == set(manifest["labels"])
@@ -128,7 +128,7 @@ def test_embeddings_of_these_weights_are_the_index(run, tmp_path):
 
 
 def test_a_gallery_without_an_index_is_refused(run, tmp_path):
-    with pytest.raises(UsageError, match="Pass `--with-index`"):
+    with pytest.raises(UsageError, match="Pass `with_index=True`"):
         export_run(run, ["saved_model"], gallery="shoes", output=tmp_path)
 
 

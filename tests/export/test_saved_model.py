@@ -12,7 +12,7 @@ from keras_dml.data.pipeline import evaluation_batches
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex
-from keras_dml.export import References, export_saved_model
+from keras_dml.export import export_saved_model
 from keras_dml.export.saved_model import write_labels
 from tests.conformance import to_numpy
 from tests.export.images import BROKEN, FILES
@@ -257,9 +257,9 @@ def test_scann_answers_in_a_bare_process(make_embedder, run_bare, tmp_path):
     folder = export_saved_model(
         embedder,
         tmp_path / "saved_model",
-        references=References(
-            EmbeddingSet(rows, names, np.array(names)), "scann"
-        ),
+        with_index=True,
+        index="scann",
+        gallery=EmbeddingSet(rows, names, np.array(names)),
     )
     asked = np.array([*files[:3], b"no image"], dtype=object)
     np.savez(tmp_path / "files.npz", files=asked)
@@ -275,11 +275,18 @@ def test_scann_answers_in_a_bare_process(make_embedder, run_bare, tmp_path):
     assert [row[0].decode() for row in ids[:3]] == expected[:, 0].tolist()
 
 
-def test_references_of_another_dimension(make_embedder, tmp_path):
-    references = References(EmbeddingSet(np.ones((3, 9)), [0, 1, 2]))
-    with pytest.raises(UsageError, match="8 dimensions.* Received: 9"):
+@pytest.mark.parametrize(
+    ("gallery", "message"),
+    [
+        (EmbeddingSet(np.ones((3, 9)), [0, 1, 2]), "8 dim.* Received: 9"),
+        ("shoes", "`gallery` must be an `EmbeddingSet`"),
+        (None, "`gallery` must be an `EmbeddingSet`"),
+    ],
+)
+def test_galleries_that_cannot_be(gallery, message, make_embedder, tmp_path):
+    with pytest.raises(UsageError, match=message):
         export_saved_model(
-            make_embedder(), tmp_path / "m", references=references
+            make_embedder(), tmp_path / "m", with_index=True, gallery=gallery
         )
     assert not list(tmp_path.iterdir())
 
@@ -294,7 +301,7 @@ def test_references_of_another_dimension(make_embedder, tmp_path):
 )
 def test_labels(labels, ids, expected, tmp_path):
     embeddings = EmbeddingSet(np.ones((3, 2)), labels, ids)
-    path = write_labels(tmp_path, References(embeddings))
+    path = write_labels(tmp_path, embeddings)
     assert path.read_text().splitlines() == ["id,label", *expected]
 
 

@@ -8,9 +8,8 @@ from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex
 from keras_dml.evaluation.index.scann_searcher import ScannShape
-from keras_dml.export import exact_ops
-from keras_dml.export.references import References
-from keras_dml.export.scann_ops import ScannOps
+from keras_dml.export import ExportOptions, search_ops
+from keras_dml.export.search_ops import ScannOps
 from keras_dml.export.served_index import NO_SCORE, ServedIndex
 
 RNG = np.random.default_rng(0)
@@ -22,8 +21,8 @@ INTEGERS = RNG.permutation(1000)[:60]
 
 def make_index(rows=ROWS, ids=STRINGS, index="exact", metric="cosine", **more):
     labels = np.zeros(len(rows), "int64")
-    references = References(EmbeddingSet(rows, labels, ids), index, **more)
-    return ServedIndex(references, metric)
+    gallery = EmbeddingSet(rows, labels, ids)
+    return ServedIndex(gallery, metric, index, **more)
 
 
 def search(index, queries, k, usable=None):
@@ -115,7 +114,7 @@ def test_extreme_and_zero_queries(metric):
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 8])
 def test_blocks_do_not_show(most, monkeypatch):
-    monkeypatch.setattr(exact_ops, "SCORES_PER_BLOCK", most * len(ROWS))
+    monkeypatch.setattr(search_ops, "SCORES_PER_BLOCK", most * len(ROWS))
     found, scores, _ = search(make_index(), QUERIES, 4)
     expected, expected_scores = (
         ExactIndex().build(ROWS, STRINGS).search(QUERIES, 4)
@@ -150,23 +149,24 @@ def test_scanns_lists_are_whole(shape):
 
 def test_auto_follows_scanns_own_rule():
     few = EmbeddingSet(ROWS, STRINGS)
-    assert References(few).kind == "exact"
-    assert References(few, "scann").kind == "scann"
-    many = EmbeddingSet(np.ones((20_000, 1)), np.zeros(20_000, "int64"))
-    assert References(many).kind == "scann"
-    assert References(many, "exact").kind == "exact"
+    assert ServedIndex(few, "cosine").kind == "exact"
+    assert ServedIndex(few, "cosine", "scann").kind == "scann"
+    rows = RNG.normal(size=(20_000, 2))
+    many = EmbeddingSet(rows, np.zeros(20_000, "int64"))
+    assert ServedIndex(many, "cosine").kind == "scann"
+    assert ServedIndex(many, "cosine", "exact").kind == "exact"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"index": "scan"}, r"`--index` .*'scan'\. Nearest: 'scann'"),
-        ({"max_k": 0}, "`--max-k` must be at least 1"),
+        ({"index": "scan"}, r"`index` .*'scan'\. Did you mean 'scann'"),
+        ({"max_k": 0}, "`max_k` must be a positive integer"),
     ],
 )
-def test_references_that_cannot_be(arguments, message):
+def test_an_index_that_cannot_be(arguments, message):
     with pytest.raises(UsageError, match=message):
-        References(EmbeddingSet(ROWS, STRINGS), **arguments)
+        ExportOptions(with_index=True, **arguments)
 
 
 def test_without_scann_it_says_what_to_install(monkeypatch):

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_dml.data import decoding
 from keras_dml.data.image_fit import ImageFit
-from keras_dml.export.serving import decode_image, embed_image_bytes
+from keras_dml.export.decoding_ops import decode_image, embed_image_bytes
 from tests.conformance import to_numpy
 from tests.export.images import BROKEN, FILES, on_white
 

@@ -20,8 +20,8 @@ import kotlin.math.round
  * Turns a photo into its embedding, with a file of `keras-dml export`.
  *
  * Copy `embedder.tflite` and `manifest.json` of the exported folder into
- * `src/main/assets/embedder/`, and `gallery.bin` and `gallery.json` too, if
- * the app searches a gallery. An embedder is not safe to share by threads.
+ * `src/main/assets/embedder/`, and `references.bin` and `references.json` too,
+ * if the app searches them. An embedder is not safe to share by threads.
  *
  * @param folder where the files lie among the assets.
  * @param threads how many threads LiteRT uses.
@@ -146,28 +146,28 @@ class Embedder(
 }
 
 /** The int8 embeddings of known images, and a search over all of them. */
-class Gallery(context: Context, folder: String = "embedder") {
-    private val notes = JSONObject(readText(context, "$folder/gallery.json"))
+class References(context: Context, folder: String = "embedder") {
+    private val notes = JSONObject(readText(context, "$folder/references.json"))
     private val count = notes.getInt("rows")
     private val dim = notes.getInt("dim")
     private val scale = notes.getDouble("scale").toFloat()
     private val labels = notes.getJSONArray("labels")
     private val ids = notes.getJSONArray("ids")
-    private val rows = context.assets.open("$folder/gallery.bin").use { it.readBytes() }
+    private val rows = context.assets.open("$folder/references.bin").use { it.readBytes() }
 
     init {
         require(rows.size == count * dim) {
-            "gallery.bin has ${rows.size} bytes, gallery.json says $count x $dim."
+            "references.bin has ${rows.size} bytes, references.json says $count x $dim."
         }
     }
 
-    /** One image of the gallery and its cosine to the query. */
+    /** One of the references and its cosine to the query. */
     data class Match(val id: String, val label: String, val cosine: Float)
 
     /** The `k` nearest images, the nearest first. */
     fun search(embedding: FloatArray, k: Int = 5): List<Match> {
         require(embedding.size == dim) {
-            "The gallery has $dim dimensions. Received: ${embedding.size}"
+            "The references have $dim dimensions. Received: ${embedding.size}"
         }
         val scores = FloatArray(count) { row ->
             var sum = 0f

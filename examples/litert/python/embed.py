@@ -1,12 +1,12 @@
-"""Embeds images and searches a gallery with a LiteRT file.
+"""Embeds images and searches references with a LiteRT file.
 
 It needs numpy, Pillow and ai-edge-litert, and nothing of Keras or TensorFlow:
 
     pip install numpy pillow ai-edge-litert
     python embed.py RUN/export/litert-int8 photo.jpg another.png
 
-With a gallery beside the model (see README.md) it prints the nearest images of
-the gallery, else the embedding's first values. Pass `--output embeddings.npy`
+With references beside the model (see README.md) it prints the nearest of them,
+else the embedding's first values. Pass `--output embeddings.npy`
 to keep the embeddings.
 """
 
@@ -46,7 +46,7 @@ class Embedder:
         return np.concatenate(rows) if rows else np.zeros((0, dim), "float32")
 
     def load(self, path):
-        """Decodes a file, resizes it and cuts the square in its centre."""
+        """Decodes a file, resizes it and cuts the square at its center."""
         image = self.manifest["image"]
         with Image.open(path) as opened:
             layer = opened.convert("RGBA")
@@ -73,12 +73,21 @@ class Embedder:
         return np.asarray(picture)
 
 
-class Gallery:
+def references_file(folder):
+    """The notes on the references; `None` where there are none."""
+    # Version 0.1 called them a gallery.
+    for name in ("references.json", "gallery.json"):
+        if (Path(folder) / name).is_file():
+            return Path(folder) / name
+    return None
+
+
+class References:
     """int8 embeddings of known images."""
 
-    def __init__(self, folder):
-        notes = json.loads((Path(folder) / "gallery.json").read_text("utf-8"))
-        rows = np.fromfile(Path(folder) / "gallery.bin", dtype="int8")
+    def __init__(self, file):
+        notes = json.loads(file.read_text("utf-8"))
+        rows = np.fromfile(file.with_suffix(".bin"), dtype="int8")
         self.rows = rows.reshape(notes["rows"], notes["dim"])
         self.scale, self.labels, self.ids = (
             notes[key] for key in ("scale", "labels", "ids")
@@ -107,8 +116,9 @@ def main():
     )
     if arguments.output:
         np.save(arguments.output, embeddings)
-    if (arguments.model / "gallery.json").is_file():
-        found = Gallery(arguments.model).search(embeddings, arguments.k)
+    file = references_file(arguments.model)
+    if file:
+        found = References(file).search(embeddings, arguments.k)
         for image, nearest in zip(arguments.images, found, strict=True):
             print(image)
             for identity, label, cosine in nearest:

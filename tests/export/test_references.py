@@ -1,4 +1,4 @@
-"""The int8 gallery beside a model, and the client that searches it."""
+"""The int8 references beside a model, and the client that searches them."""
 
 import json
 import runpy
@@ -10,7 +10,7 @@ from PIL import Image
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.pipeline import evaluation_batches
 from keras_dml.errors import UsageError
-from keras_dml.export import Gallery, export_litert, write_gallery
+from keras_dml.export import References, export_litert
 from tests.conformance import to_numpy
 from tests.conftest import ROOT
 from tests.export.clients import cosines
@@ -28,8 +28,8 @@ BARE_CLIENT = """
 """
 
 
-def make_gallery(batches):
-    return Gallery(batches, labels=["a", "b"] * 8, ids=NAMES)
+def make_references(batches):
+    return References(batches, labels=["a", "b"] * 8, ids=NAMES)
 
 
 @pytest.mark.parametrize("quantize", ["none", "int8"])
@@ -38,14 +38,17 @@ def test_rows_are_the_embeddings_of_the_artefact(
 ):
     embedder = make_embedder()
     folder = export_litert(
-        embedder, tmp_path / "litert", quantize=quantize, calibration=IMAGES
+        embedder,
+        tmp_path / "litert",
+        quantize=quantize,
+        calibration=IMAGES,
+        references=make_references([IMAGES[:5], IMAGES[5:]]),
     )
-    write_gallery(folder, make_gallery([IMAGES[:5], IMAGES[5:]]))
-    notes = json.loads((folder / "gallery.json").read_text())
+    notes = json.loads((folder / "references.json").read_text())
     assert (notes["rows"], notes["dim"]) == (16, 8)
     assert notes["labels"] == ["a", "b"] * 8
     assert notes["ids"] == NAMES
-    rows = np.fromfile(folder / "gallery.bin", "int8").reshape(16, 8)
+    rows = np.fromfile(folder / "references.bin", "int8").reshape(16, 8)
     assert np.abs(rows).max() == 127
     expected = to_numpy(embedder(IMAGES))
     assert cosines(rows, expected).min() > 0.99
@@ -54,25 +57,31 @@ def test_rows_are_the_embeddings_of_the_artefact(
 
 
 @pytest.mark.parametrize(
-    ("gallery", "message"),
+    ("references", "message"),
     [
-        (Gallery([], [], []), "at least one image"),
-        (Gallery([IMAGES[:0]], [], []), "at least one image"),
-        (Gallery([IMAGES], NAMES[:3], NAMES), "`labels` .*3 for 16 images"),
-        (Gallery([IMAGES], NAMES, NAMES * 2), "`ids` .*32 for 16 images"),
+        (References([], [], []), "at least one image"),
+        (References([IMAGES[:0]], [], []), "at least one image"),
+        (References([IMAGES], NAMES[:3], NAMES), "`labels` .*3 for 16 images"),
+        (References([IMAGES], NAMES, NAMES * 2), "`ids` .*32 for 16 images"),
     ],
 )
-def test_galleries_that_cannot_be(gallery, message, make_embedder, tmp_path):
-    folder = export_litert(make_embedder(), tmp_path / "litert")
+def test_references_that_cannot_be(
+    references, message, make_embedder, tmp_path
+):
     with pytest.raises(UsageError, match=message):
-        write_gallery(folder, gallery)
-    assert not (folder / "gallery.bin").exists()
+        export_litert(
+            make_embedder(), tmp_path / "litert", references=references
+        )
+    assert not list(tmp_path.iterdir())
 
 
 def test_embeddings_of_any_length_are_refused(make_embedder, tmp_path):
-    folder = export_litert(make_embedder(normalize=False), tmp_path / "litert")
     with pytest.raises(UsageError, match="length 1"):
-        write_gallery(folder, make_gallery([IMAGES]))
+        export_litert(
+            make_embedder(normalize=False),
+            tmp_path / "litert",
+            references=make_references([IMAGES]),
+        )
 
 
 def test_the_client_finds_each_image_in_a_bare_process(
@@ -83,8 +92,8 @@ def test_the_client_finds_each_image_in_a_bare_process(
         tmp_path / "litert",
         quantize="int8",
         calibration=IMAGES,
+        references=make_references([IMAGES]),
     )
-    write_gallery(folder, make_gallery([IMAGES]))
     files = []
     for row in (3, 8):
         files.append(tmp_path / f"{row}.png")
@@ -107,7 +116,21 @@ def test_the_client_finds_each_image_in_a_bare_process(
     assert np.load(tmp_path / "rows.npy").shape == (2, 8)
 
 
-def test_the_client_without_a_gallery(make_embedder, run_bare, tmp_path):
+def test_the_client_reads_the_names_of_version_0_1(
+    client, make_embedder, tmp_path
+):
+    folder = export_litert(
+        make_embedder(),
+        tmp_path / "litert",
+        references=make_references([IMAGES]),
+    )
+    for suffix in (".bin", ".json"):
+        (folder / f"references{suffix}").rename(folder / f"gallery{suffix}")
+    read = client["References"](client["references_file"](folder))
+    assert read.rows.shape == (16, 8)
+
+
+def test_the_client_without_references(make_embedder, run_bare, tmp_path):
     folder = export_litert(make_embedder(), tmp_path / "litert")
     Image.fromarray(IMAGES[0]).save(tmp_path / "0.png")
     printed = run_bare(

@@ -1,0 +1,200 @@
+"""Exports an embedder in any number of formats, each checked against it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import keras
+import numpy as np
+
+from keras_dml.console import format_table
+from keras_dml.errors import RunError, UsageError
+from keras_dml.export.artefact import (
+    REJECTED,
+    ExportFolder,
+    check_output,
+    put_in_place,
+    read_manifest,
+    temporary_folder,
+)
+from keras_dml.export.formats import choose_formats
+from keras_dml.export.options import ExportOptions
+from keras_dml.export.parity import (
+    REPORT,
+    index_drop,
+    index_parity,
+    parity,
+    retrieval_drops,
+)
+from keras_dml.files import write_json
+
+Row = dict[str, Any]
+
+
+class ExportResult(Sequence[Row]):
+    """How the artefacts of an export compare with their embedder.
+
+    It is the sequence of the rows of `parity`: the embedder's own, then one
+    per artefact.
+
+    Args:
+        rows: List of dicts of the same keys, the first of which is
+            "artefact".
+        folder: The folder of the artefacts.
+    """
+
+    def __init__(self, rows: Sequence[Row], folder: Path) -> None:
+        self._rows = list(rows)
+        self.folder = folder
+
+    @overload
+    def __getitem__(self, key: int) -> Row: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Row]: ...
+    def __getitem__(self, key):
+        return self._rows[key]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        rows = [[_cell(value) for value in row.values()] for row in self]
+        table = format_table([list(self[0]), *rows])
+        return f"Exported to {self.folder}:\n{table}"
+
+
+def export_embedder(
+    embedder: keras.Model,
+    formats: str | Sequence[str],
+    output: str | Path,
+    images: np.ndarray,
+    labels: np.ndarray | None = None,
+    options: ExportOptions | None = None,
+    *,
+    check: Callable[[], None] | None = None,
+    **changes: Any,
+) -> ExportResult:
+    """Exports an embedder and compares each artefact with it.
+
+    Every artefact is a folder `output/<name>`; its comparison is in it, in
+    `parity.json`. Artefacts come into their places when all of them are whole
+    and compared; earlier ones are replaced then.
+
+    Args:
+        embedder: Model of square images with values in 0..255.
+        formats: One or more of `"saved_model"`, `"litert"` and `"onnx"`.
+        output: Folder of the artefacts.
+        images: Array `(n, height, width, channels)` of real images to compare
+            on, with values in 0..255, resized as in the evaluation.
+        labels: Integer array `(n,)`, to compare retrieval too. Defaults to
+            `None`.
+        options: `ExportOptions`. Defaults to those.
+        check: Called before anything is put in place; an error that it raises
+            leaves all as it was. Defaults to `None`.
+        **changes: Arguments of `ExportOptions` that differ.
+
+    Returns:
+        `ExportResult`, the rows of `parity`. With an index they also have
+        "ann_recall@10" (or of fewer) and "index_recall@1", see
+        `index_parity`; `None` where there is no index. An artefact whose
+        retrieval drops by more than `max_drop` is kept as
+        `output/<name>.rejected`.
+
+    Raises:
+        UsageError: A format or option is unknown, a package is missing,
+            `max_drop` is given without labels, an option belongs to a format
+            that is not written, or `output` holds other things.
+        RunError: A format cannot express the model, or an artefact was
+            rejected.
+
+    Example:
+
+    ```python
+    rows = export_embedder(
+        embedder, ["saved_model", "litert"], "export", images, labels
+    )
+    ```
+    """
+    options = ExportOptions.of(options, changes)
+    output = Path(output)
+    chosen = choose_formats(formats, options)
+    for one in chosen:
+        one.check(options)
+    if options.max_drop is not None and labels is None:
+        raise UsageError(
+            "`max_drop` compares retrieval and needs `labels`. "
+            "Received: labels=None"
+        )
+    if not options.force:
+        check_output(output)
+    with temporary_folder(output / ".export.candidate") as staging:
+        folders = {
+            name: one.make(embedder, staging / name, artefact)
+            for one in chosen
+            for name, artefact in one.artefacts(options).items()
+        }
+        rows, drops = _compare(embedder, folders, images, labels, options)
+        if check is not None:
+            check()
+        _put_in_place(folders, output, drops, options.force)
+    if drops:
+        raise RunError(
+            f"Retrieval drops by more than `max_drop` {options.max_drop:g}: "
+            + " ".join(
+                f"{name} has {drop}; it is kept as {output / name}{REJECTED}."
+                for name, drop in drops.items()
+            )
+        )
+    return ExportResult(rows, output)
+
+
+def _compare(
+    embedder: keras.Model,
+    folders: Mapping[str, Path],
+    images: np.ndarray,
+    labels: np.ndarray | None,
+    options: ExportOptions,
+) -> tuple[list[Row], dict[str, str]]:
+    """Rows of all artefacts, written into them, and what drops too much."""
+    rows = parity(embedder, folders, images, labels)
+    max_drop = np.inf if options.max_drop is None else options.max_drop
+    drops = retrieval_drops(rows, max_drop)
+    reports = {row["artefact"]: [rows[0], row] for row in rows[1:]}
+    for name, folder in folders.items():
+        if "index" not in read_manifest(folder):
+            continue
+        index = index_parity(folder, options.gallery)
+        for row in rows:
+            row.setdefault(f"ann_recall@{index['k']}", None)
+            row.setdefault("index_recall@1", None)
+        own = reports[name][1]
+        own[f"ann_recall@{index['k']}"] = index[f"ann_recall@{index['k']}"]
+        own["index_recall@1"] = index["recall@1"]
+        reports[name].append({"artefact": "index", **index})
+        drop = index_drop(index, max_drop)
+        if drop:
+            drops[name] = "; ".join(filter(None, (drops.get(name), drop)))
+    for name, report in reports.items():
+        write_json(folders[name] / REPORT, report)
+    return rows, drops
+
+
+def _put_in_place(
+    folders: Mapping[str, Path],
+    output: Path,
+    drops: Mapping[str, str],
+    force: bool,
+) -> None:
+    for name, folder in folders.items():
+        rejected = output / f"{name}{REJECTED}"
+        if name in drops:
+            put_in_place(folder, rejected, force)
+        else:
+            put_in_place(folder, output / name, force)
+            ExportFolder(rejected).remove()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
