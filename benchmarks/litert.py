@@ -17,12 +17,18 @@ import tensorflow as tf
 
 from keras_dml.console import without_native_output
 from keras_dml.errors import UsageError
-from keras_dml.export import export_litert, export_onnx, open_artefact
-from keras_dml.export.artefact import MANIFEST, make_manifest, write_json
+from keras_dml.export import (
+    FORMATS,
+    ExportOptions,
+    export_litert,
+    export_onnx,
+    open_artefact,
+)
+from keras_dml.export.artefact import MANIFEST, make_manifest
 from keras_dml.export.litert import FILE
-from keras_dml.export.onnx import check_onnx
 from keras_dml.export.parity import parity
 from keras_dml.export.saved_model import save_functions
+from keras_dml.files import write_json
 from keras_dml.models import float32_clone, load_embedder
 from keras_dml.run.data import evaluation_batches, load_run_data
 from keras_dml.run.folder import RunFolder
@@ -78,12 +84,7 @@ def export_variant(embedder, folder, calibration, per_channel, int16):
     folder.mkdir()
     (folder / FILE).write_bytes(content)
     manifest = make_manifest(
-        embedder,
-        resize=None,
-        squash=False,
-        metadata=None,
-        format="litert",
-        dynamic_batch=False,
+        embedder, ExportOptions(), format="litert", dynamic_batch=False
     )
     write_json(folder / MANIFEST, manifest)
     return folder
@@ -111,7 +112,7 @@ def export_all(embedder, train, folder, arguments):
             calibration=calibration,
         )
     try:
-        check_onnx()
+        FORMATS["onnx"].check(ExportOptions())
     except UsageError as error:
         print(error)
     else:

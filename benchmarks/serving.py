@@ -9,7 +9,7 @@ are compared.
 - `serve_image_bytes` beside decoding the same JPEG files to batches with
   `tf.data` and the same forward pass.
 - `neighbors_of_embedding` beside that forward pass, over an index of random
-  unit rows around as many centres as a gallery has classes.
+  unit rows around as many centers as a gallery has classes.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import tensorflow as tf
 
 from keras_dml.data import decoding, resizing
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.export import References, export_saved_model, index_parity
+from keras_dml.export import export_saved_model, index_parity, read_manifest
 from keras_dml.models import build_embedder
 
 LIMITS = {"serve": 1.05, "serve_image_bytes": 0.9, "neighbors": 0.2}
@@ -39,14 +39,14 @@ def make_embedder(arguments):
     )
 
 
-def make_references(arguments):
+def make_gallery(arguments):
     """Rows in clusters, as embeddings of classes are."""
     generator = np.random.default_rng(arguments.seed)
     classes = max(1, arguments.references // 10)
-    centres = generator.normal(size=(classes, arguments.dim))
+    centers = generator.normal(size=(classes, arguments.dim))
     labels = generator.integers(0, classes, arguments.references)
     noise = generator.normal(size=(arguments.references, arguments.dim))
-    rows = (centres[labels] + 0.7 * noise).astype("float32")
+    rows = (centers[labels] + 0.7 * noise).astype("float32")
     ids = np.array([f"{label}/{row}.jpg" for row, label in enumerate(labels)])
     return EmbeddingSet(rows, labels, ids)
 
@@ -116,9 +116,15 @@ def alternate(calls, rounds, repeats):
 
 def measure(arguments, folder):
     embedder = make_embedder(arguments)
-    references = References(make_references(arguments), arguments.index)
+    gallery = make_gallery(arguments)
     start = time.perf_counter()
-    path = export_saved_model(embedder, folder / "m", references=references)
+    path = export_saved_model(
+        embedder,
+        folder / "m",
+        with_index=True,
+        index=arguments.index,
+        gallery=gallery,
+    )
     exported = time.perf_counter() - start
     served = tf.saved_model.load(str(path))
     shape = (None, *embedder.input_shape[1:])
@@ -130,9 +136,7 @@ def measure(arguments, folder):
     decode = bare_decode(arguments.image_size)
     files = make_files(arguments)
     images = decode(files)
-    embeddings = tf.constant(
-        references.embeddings.embeddings[: arguments.batch_size]
-    )
+    embeddings = tf.constant(gallery.embeddings[: arguments.batch_size])
     k = tf.constant(arguments.k)
     calls = {
         "forward": lambda: forward(images).numpy(),
@@ -158,9 +162,9 @@ def measure(arguments, folder):
         }
     return {
         "limits": LIMITS,
-        "index": references.kind,
+        "index": read_manifest(path)["index"]["kind"],
         "export_seconds": exported,
-        "parity": index_parity(path, references, seconds=0.1),
+        "parity": index_parity(path, gallery, seconds=0.1),
         "milliseconds": {
             name: [1e3 * value for value in pair]
             for name, pair in times.items()
