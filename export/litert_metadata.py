@@ -25,10 +25,10 @@ LABELS = "labels.txt"
 _TABLE_NAME = "TFLITE_METADATA"
 _TABLE_IDENTIFIER = b"M001"
 # Numbers of the standard schema, `metadata_schema.fbs`.
-_NORMALIZATION_OPTIONS = 1
-_FEATURE_PROPERTIES = 1
-_IMAGE_PROPERTIES = 2
-_COLOR_SPACES = {3: 1, 1: 2}
+_NORMALIZATION_OPTIONS = np.uint8(1)
+_FEATURE_PROPERTIES = np.uint8(1)
+_IMAGE_PROPERTIES = np.uint8(2)
+_COLOR_SPACES = {3: np.int8(1), 1: np.int8(2)}
 
 
 def add_metadata(content: bytes, manifest: Mapping[str, Any]) -> bytes:
@@ -95,116 +95,68 @@ def _add_table(model, name, content):
     model.metadata = [*(model.metadata or []), entry]
 
 
-def _table(manifest, files):
-    """The standard table: what goes in, what comes out, which files."""
-    builder = _Builder()
+def _table(manifest: Mapping[str, Any], files: Sequence[str]) -> bytes:
+    """The standard table: what goes in, what comes out, which files.
+
+    A dict is a table by the numbers of its fields.
+    """
     image = manifest["image"]
-    size = builder.table(uint32={0: image["width"], 1: image["height"]})
-    color_space = _COLOR_SPACES[image["channels"]]
-    shown = builder.table(int8={0: color_space}, tables={1: size})
-    # The client normalizes nothing: that happens inside.
-    normalization = builder.table(
-        tables={0: builder.floats([0.0]), 1: builder.floats([1.0])}
-    )
-    unit = builder.table(
-        uint8={0: _NORMALIZATION_OPTIONS}, tables={1: normalization}
-    )
-    pixels = builder.tensor(
-        "image",
-        f"One {image['order']} image, values 0 to 255, as the manifest "
+    size = {0: np.uint32(image["width"]), 1: np.uint32(image["height"])}
+    pixels = {
+        0: "image",
+        1: f"One {image['order']} image, values 0 to 255, as the manifest "
         "describes its resizing; normalization is inside the model.",
-        builder.table(uint8={0: _IMAGE_PROPERTIES}, tables={1: shown}),
-        [unit],
-    )
+        3: {
+            0: _IMAGE_PROPERTIES,
+            1: {0: _COLOR_SPACES[image["channels"]], 1: size},
+        },
+        # The client normalizes nothing: that happens inside.
+        4: [{0: _NORMALIZATION_OPTIONS, 1: {0: [0.0], 1: [1.0]}}],
+    }
     length = "of length 1" if manifest["embedding"]["unit_length"] else "raw"
-    vector = builder.tensor(
-        "embedding",
-        f"The embedding of the image, {length}.",
-        builder.table(
-            uint8={0: _FEATURE_PROPERTIES}, tables={1: builder.table()}
-        ),
-    )
-    graph = builder.table(
-        tables={2: builder.tables([pixels]), 3: builder.tables([vector])}
-    )
-    associated = [
-        builder.table(tables={0: builder.text(name)}) for name in files
-    ]
+    embedding = {
+        0: "embedding",
+        1: f"The embedding of the image, {length}.",
+        3: {0: _FEATURE_PROPERTIES, 1: {}},
+    }
     recipe = manifest.get("recipe", "unknown")
-    described = f"An image embedder made by {MAKER}; recipe: {recipe}."
-    root = builder.table(
-        tables={
-            0: builder.text("embedder"),
-            1: builder.text(described),
-            2: builder.text(manifest["version"]),
-            3: builder.tables([graph]),
-            4: builder.text(MAKER),
-            6: builder.tables(associated),
-            7: builder.text("1.0.0"),
-        }
-    )
-    return builder.finish(root)
+    root = {
+        0: "embedder",
+        1: f"An image embedder made by {MAKER}; recipe: {recipe}.",
+        2: manifest["version"],
+        3: [{2: [pixels], 3: [embedding]}],
+        4: MAKER,
+        6: [{0: name} for name in files],
+        7: "1.0.0",
+    }
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(_write(builder, root), file_identifier=_TABLE_IDENTIFIER)
+    return bytes(builder.Output())
 
 
-class _Builder:
-    """Writes tables by the numbers of their fields."""
-
-    def __init__(self) -> None:
-        self._builder = flatbuffers.Builder(1024)
-
-    def table(
-        self,
-        *,
-        int8: Mapping[int, int] | None = None,
-        uint8: Mapping[int, int] | None = None,
-        uint32: Mapping[int, int] | None = None,
-        tables: Mapping[int, int] | None = None,
-    ) -> int:
-        """A table, of scalars and of things written before."""
-        fields = {**(int8 or {}), **(uint8 or {}), **(uint32 or {})}
-        fields.update(tables or {})
-        self._builder.StartObject(max(fields, default=-1) + 1)
-        for slot, value in (tables or {}).items():
-            self._builder.PrependUOffsetTRelativeSlot(slot, value, 0)
-        for slot, value in (uint32 or {}).items():
-            self._builder.PrependUint32Slot(slot, value, 0)
-        for slot, value in (int8 or {}).items():
-            self._builder.PrependInt8Slot(slot, value, 0)
-        for slot, value in (uint8 or {}).items():
-            self._builder.PrependUint8Slot(slot, value, 0)
-        return self._builder.EndObject()
-
-    def text(self, value: str) -> int:
-        return self._builder.CreateString(value)
-
-    def floats(self, values: Sequence[float]) -> int:
-        self._builder.StartVector(4, len(values), 4)
-        for value in reversed(values):
-            self._builder.PrependFloat32(value)
-        return self._builder.EndVector()
-
-    def tables(self, offsets: Sequence[int]) -> int:
-        self._builder.StartVector(4, len(offsets), 4)
-        for offset in reversed(offsets):
-            self._builder.PrependUOffsetTRelative(offset)
-        return self._builder.EndVector()
-
-    def tensor(
-        self,
-        name: str,
-        description: str,
-        content: int,
-        process_units: Sequence[int] = (),
-    ) -> int:
-        fields = {
-            0: self.text(name),
-            1: self.text(description),
-            3: content,
-        }
-        if process_units:
-            fields[4] = self.tables(process_units)
-        return self.table(tables=fields)
-
-    def finish(self, root: int) -> bytes:
-        self._builder.Finish(root, file_identifier=_TABLE_IDENTIFIER)
-        return bytes(self._builder.Output())
+def _write(builder: flatbuffers.Builder, value: Any) -> int:
+    """Writes a text, a list or a table; returns its place."""
+    if isinstance(value, str):
+        return builder.CreateString(value)
+    if isinstance(value, list):
+        prepend = builder.PrependFloat32
+        if not isinstance(value[0], float):
+            prepend = builder.PrependUOffsetTRelative
+            value = [_write(builder, item) for item in value]
+        builder.StartVector(4, len(value), 4)
+        for item in reversed(value):
+            prepend(item)
+        return builder.EndVector()
+    # Numbers lie in the table itself; all else is written before it.
+    fields = {
+        slot: field if isinstance(field, np.generic) else _write(builder, field)
+        for slot, field in value.items()
+    }
+    builder.StartObject(max(fields, default=-1) + 1)
+    for slot, field in fields.items():
+        if isinstance(field, np.generic):
+            kind = field.dtype.name.capitalize()
+            getattr(builder, f"Prepend{kind}Slot")(slot, int(field), 0)
+        else:
+            builder.PrependUOffsetTRelativeSlot(slot, field, 0)
+    return builder.EndObject()
