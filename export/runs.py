@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
@@ -201,14 +202,10 @@ def unchanged_files(folder: RunFolder) -> Callable[[], None]:
         Function that raises a `RunError` when a file has changed.
     """
     files = (folder.record, folder.metrics, folder.embedder)
-    before = [_digest(file) for file in files]
+    before = {file: _digest(file) for file in files}
 
     def check():
-        changed = [
-            file.name
-            for file, digest in zip(files, before, strict=True)
-            if _digest(file) != digest
-        ]
+        changed = [one.name for one in files if _digest(one) != before[one]]
         if changed:
             raise RunError(
                 f"{', '.join(changed)} changed in {folder.path} while it was "
@@ -279,9 +276,10 @@ def _check_weights(gallery: Any, weights_hash: str) -> EmbeddingSet:
     return gallery.select(gallery.references)
 
 
-def _images(manifest: Manifest, config: RunConfig) -> Iterator[np.ndarray]:
-    for inputs, _ in evaluation_batches(manifest, config):
-        yield np.asarray(inputs["image"])
+def _images(manifest: Manifest, config: RunConfig) -> tf.data.Dataset:
+    """Batches of images alone, which can be iterated again."""
+    batches = evaluation_batches(manifest, config)
+    return batches.map(lambda inputs, _: inputs["image"])
 
 
 def _calibration(train: Manifest, config: RunConfig) -> Iterator[np.ndarray]:
@@ -292,24 +290,13 @@ def _calibration(train: Manifest, config: RunConfig) -> Iterator[np.ndarray]:
         yield from np.rint(batch).astype("uint8")
 
 
-class _ReferenceBatches:
-    """Batches of images that can be iterated again."""
-
-    def __init__(self, manifest: Manifest, config: RunConfig) -> None:
-        self._manifest = manifest
-        self._config = config
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return _images(self._manifest, self._config)
-
-
 def _references(test: Manifest, config: RunConfig) -> References:
     """The test images that queries are answered with."""
     rows = test.select(test.role != "query")
     if not len(rows):
         raise UsageError("The test set has no references.")
     return References(
-        _ReferenceBatches(rows, config),
+        _images(rows, config),
         labels=[rows.class_names[label] for label in rows.labels],
         ids=rows.ids.tolist(),
     )

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import tensorflow as tf
 
+from keras_dml.checks import one_of
 from keras_dml.errors import UsageError
 
 CROP_TRIES = 10
@@ -90,11 +91,7 @@ class Augmentation:
     saturation: float = 0.0
 
     def __post_init__(self):
-        if self.crop not in ("random_resized", "random", "center"):
-            raise UsageError(
-                "`crop` must be 'random_resized', 'random' or 'center'. "
-                f"Received: crop={self.crop!r}"
-            )
+        one_of("crop", self.crop, ("random_resized", "random", "center"))
         for name in ("area", "aspect", "scale"):
             low, high = getattr(self, name)
             if not 0 < low <= high or (name == "area" and high > 1):

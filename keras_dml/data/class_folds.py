@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from keras_dml.checks import one_of
 from keras_dml.errors import UsageError
 
 SPLITS = ("random", "contiguous")
@@ -44,10 +45,7 @@ def fold_classes(
     """
     classes = np.unique(np.asarray(labels))
     count = len(classes)
-    if split not in SPLITS:
-        raise UsageError(
-            f"`split` must be one of {', '.join(SPLITS)}. Received: {split!r}"
-        )
+    one_of("split", split, SPLITS)
     if folds < 2 or not 0 <= fold < folds:
         raise UsageError(
             "`folds` must be at least 2 and `fold` from 0 to `folds - 1`. "

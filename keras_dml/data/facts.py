@@ -54,6 +54,8 @@ class DatasetFacts:
         tfds_downloads: Boolean, whether that builder's download works.
         tfds_unused: Tuple of its splits that repeat images of others.
         files: Tuple of `SourceFile`.
+        tfds_inverted: Boolean, whether that builder's images must be inverted
+            to look as those of the reader. Defaults to `False`.
     """
 
     name: str
@@ -72,6 +74,7 @@ class DatasetFacts:
     tfds_downloads: bool
     tfds_unused: tuple[str, ...]
     files: tuple[SourceFile, ...]
+    tfds_inverted: bool = False
 
 
 def known_datasets() -> list[str]:

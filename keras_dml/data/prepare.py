@@ -8,7 +8,7 @@ from pathlib import Path
 from keras_dml.data import readers
 from keras_dml.data.facts import DatasetFacts, SourceFile, dataset_facts
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.completeness import count
+from keras_dml.data.readers.published import count
 from keras_dml.errors import RunError, UsageError
 
 

@@ -7,6 +7,7 @@ uninterrupted run sees there, without any saved random state.
 
 import numpy as np
 
+from keras_dml.checks import positive_integer
 from keras_dml.errors import UsageError
 
 
@@ -55,7 +56,7 @@ def balanced_batches(
     check(labels, classes, images)
     if steps is None:
         steps = max((len(labels) - 1) // (classes * images), 1)
-    _require_positive("steps", steps)
+    positive_integer("steps", steps)
     generator = np.random.default_rng((seed, epoch))
     members = np.argsort(labels, kind="stable")
     _, starts, counts = np.unique(
@@ -104,8 +105,8 @@ def random_batches(
     >>> [len(rows) for rows in random_batches(10, 4, seed=0, epoch=0)]
     [4, 4]
     """
-    _require_positive("batch_size", batch_size)
-    _require_positive("count", count)
+    positive_integer("batch_size", batch_size)
+    positive_integer("count", count)
     if drop_remainder and count < batch_size:
         raise UsageError(
             f"`batch_size` must be at most the number of images, {count}, "
@@ -117,7 +118,7 @@ def random_batches(
     if drop_remainder or count < 2 * size:
         length -= count % size
     steps = length // size if steps is None else steps
-    _require_positive("steps", steps)
+    positive_integer("steps", steps)
     begin = epoch * steps * size
     first_pass, offset = divmod(begin, length)
     last_pass = (begin + steps * size - 1) // length
@@ -145,8 +146,8 @@ def check(labels, classes: int, images: int) -> list[str]:
     Raises:
         UsageError: If `labels` has fewer than `classes` classes.
     """
-    _require_positive("classes", classes)
-    _require_positive("images", images)
+    positive_integer("classes", classes)
+    positive_integer("images", images)
     names, counts = np.unique(np.asarray(labels), return_counts=True)
     if len(names) < classes:
         raise UsageError(
@@ -174,13 +175,6 @@ def check(labels, classes: int, images: int) -> list[str]:
             "images: some of them appear more than once in a batch."
         )
     return warnings
-
-
-def _require_positive(name, value):
-    if value < 1:
-        raise UsageError(
-            f"`{name}` must be a positive integer. Received: {name}={value}"
-        )
 
 
 def _one_pass(number, count, length, size, seed):

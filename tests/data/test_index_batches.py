@@ -14,8 +14,8 @@ def sampler(epoch):
 
 def read(count, **options):
     """Rows and draws of the first `count` batches."""
-    sizes = [CLASSES * IMAGES] * STEPS
-    batches = index_batches(sampler, sizes, 0, 0, **options).unbatch()
+    shape = (STEPS, CLASSES * IMAGES)
+    batches = index_batches(sampler, shape, 0, 0, **options).unbatch()
     pairs = list(batches.take(count).as_numpy_iterator())
     return [np.stack(part) for part in zip(*pairs, strict=True)]
 

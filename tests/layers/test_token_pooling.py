@@ -110,9 +110,7 @@ def test_refuses_a_prefix_that_is_no_count(prefix):
 
 @pytest.mark.parametrize("k", [0, 2.0, None, False])
 def test_refuses_a_k_that_is_no_positive_integer(k):
-    with pytest.raises(
-        ValueError, match=f"`k` must be a positive.*k={k}"
-    ):
+    with pytest.raises(ValueError, match=f"`k` must be a positive.*k={k}"):
         TokenPooling("k_max", k=k)
 
 

@@ -1,33 +1,21 @@
 """Readers of data sets: each returns a `Manifest` with the papers' split."""
 
 import difflib
+import importlib
 import os
-from collections.abc import Callable
+import pkgutil
 from pathlib import Path
 
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.cars196 import read_cars196
 from keras_dml.data.readers.csv_file import read_csv
-from keras_dml.data.readers.cub200 import read_cub200
-from keras_dml.data.readers.digits import read_digits
 from keras_dml.data.readers.folder import read_folder
-from keras_dml.data.readers.inshop import read_inshop
-from keras_dml.data.readers.omniglot import read_omniglot
-from keras_dml.data.readers.sop import read_sop
-from keras_dml.data.readers.tfds_adapter import (
-    load_builder,
-    read_tfds,
-)
+from keras_dml.data.readers.published import READERS
+from keras_dml.data.readers.tfds_adapter import load_builder, read_tfds
 from keras_dml.errors import UsageError
 
-READERS: dict[str, Callable[..., Manifest]] = {
-    "cars196": read_cars196,
-    "cub200": read_cub200,
-    "digits": read_digits,
-    "inshop": read_inshop,
-    "omniglot": read_omniglot,
-    "sop": read_sop,
-}
+# Every module with a `@reader` reads a published data set.
+for _module in pkgutil.iter_modules([os.path.dirname(__file__)]):
+    importlib.import_module(f"{__name__}.{_module.name}")
 
 
 # Words for weights, which may also be the name of a folder.
@@ -75,15 +63,13 @@ def read(source, data_dir=None, allow_partial: bool = False) -> Manifest:
     """
     name = str(source)
     if name in READERS:
-        return READERS[name](data_dir, allow_partial=allow_partial)
+        return READERS[name](data_dir, allow_partial)
     if name.startswith("tfds:"):
-        return read_tfds(
-            name.removeprefix("tfds:"), data_dir, allow_partial=allow_partial
-        )
+        return read_tfds(name.removeprefix("tfds:"), data_dir, allow_partial)
     if Path(name).is_dir():
-        return read_folder(name, allow_partial=allow_partial)
+        return read_folder(name, allow_partial)
     if Path(name).is_file() or name.lower().endswith(".csv"):
-        return read_csv(name, allow_partial=allow_partial)
+        return read_csv(name, allow_partial)
     near = difflib.get_close_matches(name, READERS, n=3, cutoff=0.4)
     raise UsageError(
         f"`{name}` is no known data set"
@@ -100,14 +86,8 @@ __all__ = [
     "is_named",
     "load_builder",
     "read",
-    "read_cars196",
     "read_csv",
-    "read_cub200",
-    "read_digits",
     "read_folder",
-    "read_inshop",
-    "read_omniglot",
-    "read_sop",
     "read_tfds",
     "source_name",
     "whole_path",

@@ -4,18 +4,20 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.completeness import complete, exist, find_root
+from keras_dml.data.readers.published import reader
 from keras_dml.errors import UsageError
 
-TRAIN_CLASSES = 98
 _BOX = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2")
 _TRAIN_LIST = "cars_train_annos.mat"
 _TEST_LIST = "cars_test_annos_withlabels.mat"
+_KIT_LISTS = [
+    f"{place}{_TRAIN_LIST}" for place in ("", "devkit/", "car_devkit/devkit/")
+]
 
 
-def read_cars196(data_dir, allow_partial: bool = False) -> Manifest:
+@reader("cars_annos.mat", *_KIT_LISTS)
+def read_cars196(root, facts) -> Manifest:
     """Reads either layout in which the set was published.
 
     Either `cars_annos.mat` with `car_ims/`, or the kit's
@@ -23,46 +25,35 @@ def read_cars196(data_dir, allow_partial: bool = False) -> Manifest:
     `cars_train/` and `cars_test/`. The published split by image is not used.
     Fields are read by name, since the class is in another column of each.
 
-    Args:
-        data_dir: Path of the folder, or of the one above it.
-        allow_partial: Boolean, whether to go on when images are missing.
-            Defaults to `False`.
-
     Returns:
         `Manifest` with boxes.
 
     Raises:
         UsageError: If lists or images are missing.
     """
-    facts = dataset_facts("cars196")
-    places = ("", "devkit/", "car_devkit/devkit/")
-    kit_lists = [f"{place}{_TRAIN_LIST}" for place in places]
-    root = find_root(data_dir, facts, ["cars_annos.mat", *kit_lists])
     if (root / "cars_annos.mat").is_file():
         content = _load(root / "cars_annos.mat")
         names, classes, boxes = _columns(content, "relative_im_path", "")
         class_names = content.get("class_names")
     else:
-        names, classes, boxes, class_names = _read_kit(root, kit_lists)
+        names, classes, boxes, class_names = _read_kit(root)
     labels = np.asarray(classes, dtype=np.int64) - 1
     count = facts.counts["classes"]
     if class_names is None or len(class_names) != count:
         class_names = [str(label + 1) for label in range(count)]
-    manifest = Manifest(
+    return Manifest(
         name=facts.name,
         labels=labels,
         class_names=list(class_names),
         ids=names,
         paths=[str(root / name) for name in names],
-        split=np.where(labels < TRAIN_CLASSES, "train", "test"),
+        split=np.where(labels < facts.counts["train_classes"], "train", "test"),
         box=boxes,
     )
-    found = exist(root, names)
-    return complete(manifest, facts, found, str(root), allow_partial)
 
 
-def _read_kit(root, kit_lists):
-    train = next(root / name for name in kit_lists if (root / name).is_file())
+def _read_kit(root):
+    train = next(root / name for name in _KIT_LISTS if (root / name).is_file())
     test = next(
         (
             folder / _TEST_LIST
@@ -75,7 +66,7 @@ def _read_kit(root, kit_lists):
         raise UsageError(
             f"`cars196` needs {_TEST_LIST} beside {train}. Received: no such "
             "file (cars_test_annos.mat has no labels). `keras-dml prepare "
-            "cars196 --data-dir DIR` says where it is published."
+            "cars196` says where it is published."
         )
     parts = [
         _columns(_load(path), "fname", folder)

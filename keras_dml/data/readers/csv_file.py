@@ -2,14 +2,13 @@
 
 import collections
 import csv
-import dataclasses
 from pathlib import Path
 
 import numpy as np
 
 from keras_dml.data import splits
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.completeness import MAX_NAMED, exist
+from keras_dml.data.readers.published import keep_found
 from keras_dml.errors import UsageError
 
 
@@ -59,7 +58,8 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
         split=split,
         seen=seen,
     )
-    return _drop_missing(manifest, path, allow_partial)
+    advice = f"Correct the paths, which are relative to {path.parent}"
+    return keep_found(manifest, path, allow_partial, advice)
 
 
 def _rows(path):
@@ -103,19 +103,3 @@ def _rows(path):
                 f"test. Received: {row['split']!r}"
             )
     return rows
-
-
-def _drop_missing(manifest, path, allow_partial):
-    found = exist(path.parent, manifest.ids.tolist())
-    if found.all():
-        return manifest
-    missing = manifest.ids[~found]
-    if not allow_partial or not found.any():
-        raise UsageError(
-            f"{len(missing)} of {len(manifest)} images of {path} are missing, "
-            f"first: {', '.join(missing[:MAX_NAMED])}. Paths are relative to "
-            "the file's folder. Correct them, or go on without them by --set "
-            "data.allow_partial=true."
-        )
-    kept = manifest.select(np.flatnonzero(found))
-    return dataclasses.replace(kept, partial=True)

@@ -2,24 +2,16 @@
 
 import numpy as np
 
-from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.completeness import complete, exist, find_root
-from keras_dml.data.readers.lines import read_columns
+from keras_dml.data.readers.published import read_columns, reader
 from keras_dml.errors import UsageError
 
-TRAIN_CLASSES = 100
 
-
-def read_cub200(data_dir, allow_partial: bool = False) -> Manifest:
+@reader("images.txt")
+def read_cub200(root, facts) -> Manifest:
     """Reads `images.txt`, `image_class_labels.txt` and `bounding_boxes.txt`.
 
     The published split by image (`train_test_split.txt`) is not used.
-
-    Args:
-        data_dir: Path of the folder, or of the one above it.
-        allow_partial: Boolean, whether to go on when images are missing.
-            Defaults to `False`.
 
     Returns:
         `Manifest` with boxes.
@@ -27,8 +19,6 @@ def read_cub200(data_dir, allow_partial: bool = False) -> Manifest:
     Raises:
         UsageError: If lists or images are missing.
     """
-    facts = dataset_facts("cub200")
-    root = find_root(data_dir, facts, ["images.txt"])
     numbers, names = read_columns(root / "images.txt", 2)
     label_of = dict(
         zip(*read_columns(root / "image_class_labels.txt", 2), strict=True)
@@ -46,7 +36,7 @@ def read_cub200(data_dir, allow_partial: bool = False) -> Manifest:
         )
     labels = np.asarray([int(label_of[number]) - 1 for number in numbers])
     folder_of = dict(zip(labels.tolist(), names, strict=True))
-    manifest = Manifest(
+    return Manifest(
         name=facts.name,
         labels=labels,
         class_names=[
@@ -55,8 +45,6 @@ def read_cub200(data_dir, allow_partial: bool = False) -> Manifest:
         ],
         ids=names,
         paths=[str(root / "images" / name) for name in names],
-        split=np.where(labels < TRAIN_CLASSES, "train", "test"),
+        split=np.where(labels < facts.counts["train_classes"], "train", "test"),
         box=np.stack([box_of[number] for number in numbers]),
     )
-    found = exist(root / "images", names)
-    return complete(manifest, facts, found, str(root / "images"), allow_partial)

@@ -3,33 +3,28 @@
 import numpy as np
 
 from keras_dml.data import splits
-from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.completeness import complete
+from keras_dml.data.readers.published import reader
 
 BRIGHTEST = 16
 
 
-def read_digits(data_dir=None, allow_partial: bool = False) -> Manifest:
+@reader()
+def read_digits(root, facts) -> Manifest:
     """Reads the 8 x 8 gray images, half of each digit's for training.
 
     Ten classes are too few to keep some unseen: a network trained on five
     digits tells the other five apart no better than before. So images are
     split within classes, and `seen` is set.
 
-    Args:
-        data_dir: Not used, the images come with scikit-learn.
-        allow_partial: Boolean, as for other readers. Defaults to `False`.
-
     Returns:
         `Manifest` of images in memory.
     """
     from sklearn.datasets import load_digits
 
-    facts = dataset_facts("digits")
     pixels, labels = load_digits(return_X_y=True)
     pixels = np.round(pixels * (255 / BRIGHTEST)).astype(np.uint8)
-    manifest = Manifest(
+    return Manifest(
         name=facts.name,
         labels=labels,
         class_names=[str(digit) for digit in range(10)],
@@ -38,5 +33,3 @@ def read_digits(data_dir=None, allow_partial: bool = False) -> Manifest:
         split=splits.within_classes(labels, fraction=0.5, seed=0),
         seen=True,
     )
-    found = np.ones(len(labels), dtype=bool)
-    return complete(manifest, facts, found, "scikit-learn", allow_partial)

@@ -2,24 +2,19 @@
 
 import numpy as np
 
-from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.completeness import complete, exist, find_root
-from keras_dml.data.readers.lines import read_columns
+from keras_dml.data.readers.published import read_columns, reader
 from keras_dml.errors import UsageError
 
+PLACES = ("Eval/list_eval_partition.txt", "list_eval_partition.txt")
 STATUSES = ("train", "query", "gallery")
 
 
-def read_inshop(data_dir, allow_partial: bool = False) -> Manifest:
+@reader(*PLACES)
+def read_inshop(root, facts) -> Manifest:
     """Reads `Eval/list_eval_partition.txt`.
 
     Train items are numbered first, then the items of query and gallery.
-
-    Args:
-        data_dir: Path of the folder, or of the one above it.
-        allow_partial: Boolean, whether to go on when images are missing.
-            Defaults to `False`.
 
     Returns:
         `Manifest`; test rows have the role `"query"` or `"gallery"`.
@@ -27,10 +22,7 @@ def read_inshop(data_dir, allow_partial: bool = False) -> Manifest:
     Raises:
         UsageError: If the list or images are missing.
     """
-    facts = dataset_facts("inshop")
-    places = ["Eval/list_eval_partition.txt", "list_eval_partition.txt"]
-    root = find_root(data_dir, facts, places)
-    listed = next(root / place for place in places if (root / place).is_file())
+    listed = next(root / place for place in PLACES if (root / place).is_file())
     names, items, status = read_columns(listed, 3, skip=2)
     unknown = sorted(set(status) - set(STATUSES))
     if unknown:
@@ -50,7 +42,7 @@ def read_inshop(data_dir, allow_partial: bool = False) -> Manifest:
         ),
         root / "Img",
     )
-    manifest = Manifest(
+    return Manifest(
         name=facts.name,
         labels=labels,
         class_names=[str(key)[1:] for key in classes],
@@ -59,5 +51,3 @@ def read_inshop(data_dir, allow_partial: bool = False) -> Manifest:
         split=part,
         role=np.where(part == "train", "", status),
     )
-    found = exist(folder, names)
-    return complete(manifest, facts, found, str(folder), allow_partial)

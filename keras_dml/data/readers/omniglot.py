@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.completeness import complete, find_root
+from keras_dml.data.readers.published import reader
 from keras_dml.errors import UsageError
 
 SIDE = 28
@@ -16,7 +15,8 @@ _PARTS = ("images_background", "images_evaluation")
 _KEYS = ("images28", "label", "alphabet", "split", "class_names")
 
 
-def read_omniglot(data_dir, allow_partial: bool = False) -> Manifest:
+@reader(_ARRAYS, *_PARTS)
+def read_omniglot(root, facts) -> Manifest:
     """Reads 28 x 28 gray images, bright ink on black.
 
     They come from `omniglot.npz`, whose arrays are `images28` (uint8
@@ -24,25 +24,18 @@ def read_omniglot(data_dir, allow_partial: bool = False) -> Manifest:
     one entry per image, and `class_names`; or from the published folders
     `images_background/` and `images_evaluation/`, whose images are shrunk.
 
-    Args:
-        data_dir: Path of the folder, or of the one above it.
-        allow_partial: Boolean, whether to go on when images are missing.
-            Defaults to `False`.
-
     Returns:
         `Manifest` of images in memory; `group` is the alphabet.
 
     Raises:
         UsageError: If files or arrays are missing.
     """
-    facts = dataset_facts("omniglot")
-    root = find_root(data_dir, facts, [_ARRAYS, _PARTS[0], _PARTS[1]])
     if (root / _ARRAYS).is_file():
         content = _read_arrays(root / _ARRAYS)
     else:
         content = _read_folders(root)
     count = len(content["label"])
-    manifest = Manifest(
+    return Manifest(
         name=facts.name,
         labels=content["label"],
         class_names=content["class_names"],
@@ -51,8 +44,6 @@ def read_omniglot(data_dir, allow_partial: bool = False) -> Manifest:
         split=np.where(content["split"] == 0, "train", "test"),
         group=content["alphabet"],
     )
-    found = np.ones(count, dtype=bool)
-    return complete(manifest, facts, found, str(root), allow_partial)
 
 
 def _read_arrays(path):

@@ -2,19 +2,13 @@
 
 import numpy as np
 
-from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.completeness import complete, exist, find_root
-from keras_dml.data.readers.lines import read_columns
+from keras_dml.data.readers.published import read_columns, reader
 
 
-def read_sop(data_dir, allow_partial: bool = False) -> Manifest:
+@reader("Ebay_train.txt")
+def read_sop(root, facts) -> Manifest:
     """Reads `Ebay_train.txt` and `Ebay_test.txt`.
-
-    Args:
-        data_dir: Path of the folder, or of the one above it.
-        allow_partial: Boolean, whether to go on when images are missing.
-            Defaults to `False`.
 
     Returns:
         `Manifest`; `group` is the kind of product (0 to 11).
@@ -22,8 +16,6 @@ def read_sop(data_dir, allow_partial: bool = False) -> Manifest:
     Raises:
         UsageError: If lists or images are missing.
     """
-    facts = dataset_facts("sop")
-    root = find_root(data_dir, facts, ["Ebay_train.txt"])
     class_ids, groups, names, split = [], [], [], []
     for part in ("train", "test"):
         _, class_id, group, path = read_columns(
@@ -35,7 +27,7 @@ def read_sop(data_dir, allow_partial: bool = False) -> Manifest:
         split += [part] * len(path)
     labels = np.asarray(class_ids, dtype=np.int64) - 1
     count = max(facts.counts["classes"], int(labels.max()) + 1)
-    manifest = Manifest(
+    return Manifest(
         name=facts.name,
         labels=labels,
         class_names=[str(label + 1) for label in range(count)],
@@ -44,5 +36,3 @@ def read_sop(data_dir, allow_partial: bool = False) -> Manifest:
         split=split,
         group=np.asarray(groups, dtype=np.int64) - 1,
     )
-    found = exist(root, names)
-    return complete(manifest, facts, found, str(root), allow_partial)

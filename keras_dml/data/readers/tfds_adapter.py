@@ -9,7 +9,7 @@ import numpy as np
 from keras_dml.data import splits
 from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.completeness import complete
+from keras_dml.data.readers.published import complete
 from keras_dml.errors import RunError, UsageError
 
 logger = logging.getLogger(__name__)
@@ -71,8 +71,7 @@ def read_tfds(
     if in_memory:
         channels = _channels(builder, facts, image_key)
         images = _decode_all(contents, channels)
-        if facts.name == "omniglot":
-            # Published as black ink on white; ink is bright in every source.
+        if facts.tfds_inverted:
             images = 255 - images
     manifest = Manifest(
         name=f"tfds:{name}",
@@ -83,10 +82,7 @@ def read_tfds(
         images=images,
         split=_split(labels, facts),
     )
-    found = np.ones(len(manifest), dtype=bool)
-    return complete(
-        manifest, facts, found, str(builder.data_path), allow_partial
-    )
+    return complete(manifest, facts, builder.data_path, allow_partial)
 
 
 def load_builder(name: str, data_dir=None, download: bool = True):
@@ -121,8 +117,8 @@ def load_builder(name: str, data_dir=None, download: bool = True):
         raise UsageError(
             f"tfds:{name} cannot be downloaded: its addresses no longer "
             f"answer. Received: no records in {builder.data_path}. Use "
-            f"`{facts.name}` with --data-dir; `keras-dml prepare "
-            f"{facts.name} --data-dir DIR` names the files."
+            f"`{facts.name}` from a folder, `data_dir`; `keras-dml prepare "
+            f"{facts.name}` names the files."
         )
     if not download:
         raise UsageError(

@@ -1,0 +1,246 @@
+"""What the readers of published data sets share: register, find, check."""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_dml.data.facts import DatasetFacts, dataset_facts
+from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
+
+MAX_NAMED = 3
+READERS: dict[str, Callable[..., Manifest]] = {}
+
+
+def reader(*markers: str) -> Callable[[Callable], Callable[..., Manifest]]:
+    """Makes a function the reader of a published data set.
+
+    The function `read_NAME(root, facts)` gets the folder and the facts of
+    `configs/datasets/NAME.yaml`, and returns a `Manifest` of all images that
+    the set's list names. It becomes a function of `data_dir`, the folder or
+    the one above it, and `allow_partial`, and is in `READERS`.
+
+    Args:
+        *markers: Files or folders of which one must be in the folder. None
+            for a set that needs no folder.
+
+    Example:
+
+    ```python
+    @reader("list.txt")
+    def read_shoes(root, facts):
+        names, labels = read_columns(root / "list.txt", 2)
+        return Manifest(facts.name, labels, ...)
+    ```
+    """
+
+    def register(read: Callable) -> Callable[..., Manifest]:
+        name = read.__name__.removeprefix("read_")
+
+        @functools.wraps(read)
+        def read_whole(data_dir=None, allow_partial: bool = False) -> Manifest:
+            facts = dataset_facts(name)
+            root = find_root(data_dir, facts, markers) if markers else None
+            return complete(read(root, facts), facts, root, allow_partial)
+
+        READERS[name] = read_whole
+        return read_whole
+
+    return register
+
+
+def find_root(
+    data_dir: str | os.PathLike | None,
+    facts: DatasetFacts,
+    markers: Sequence[str],
+) -> Path:
+    """The folder that holds a data set's list of images.
+
+    Args:
+        data_dir: Path, the data set's folder or the one above it.
+        facts: `DatasetFacts`, which names the folder.
+        markers: Files or folders of which one must be there, relative to
+            the folder.
+
+    Raises:
+        UsageError: If no folder holds one of them.
+    """
+    name = facts.name
+    if data_dir is None:
+        raise UsageError(
+            f"`{name}` is read from a folder. Received: no data folder. Give "
+            f"the folder that holds {facts.layout[0]} as `data_dir`; "
+            f"`keras-dml prepare {name}` says where it is published."
+        )
+    above = Path(data_dir)
+    if not above.is_dir():
+        raise UsageError(
+            "`data_dir` must be a folder. Received: "
+            f"data_dir={str(data_dir)!r}, which does not exist."
+        )
+    for root in (above, *(above / folder for folder in facts.folders)):
+        if any((root / marker).exists() for marker in markers):
+            return root
+    raise UsageError(
+        f"`{name}` needs {' or '.join(markers)}. Received: "
+        f"data_dir={str(data_dir)!r}, where neither it nor a sub-folder "
+        f"{' or '.join(facts.folders)} has one. Run `keras-dml prepare "
+        f"{name}` on it to see what is missing."
+    )
+
+
+def exist(paths: Sequence[str]) -> np.ndarray:
+    """Which files are there: a Boolean array.
+
+    Folders are listed once each: asking for 120,000 files one by one takes
+    far longer on a network drive.
+    """
+    listings: dict[str, set[str]] = {}
+    found = np.zeros(len(paths), dtype=bool)
+    for row, path in enumerate(paths):
+        folder, name = os.path.split(path)
+        if folder not in listings:
+            place = folder or "."
+            there = os.path.isdir(place)
+            listings[folder] = set(os.listdir(place)) if there else set()
+        found[row] = name in listings[folder]
+    return found
+
+
+def complete(
+    manifest: Manifest,
+    facts: DatasetFacts,
+    where: object,
+    allow_partial: bool,
+) -> Manifest:
+    """Refuses an incomplete set, or goes on with what is there.
+
+    Args:
+        manifest: `Manifest` of all images that the set's list names.
+        facts: `DatasetFacts` with the counts.
+        where: The place of the images, for the message.
+        allow_partial: Boolean, whether to go on without the missing ones.
+
+    Returns:
+        `Manifest` of the images found; `partial` if some are missing.
+
+    Raises:
+        UsageError: If images are missing and `allow_partial` is `False`, or
+            none is left.
+    """
+    problems = count_problems(manifest, facts.counts)
+    advice = f"Run `keras-dml prepare {facts.name}` on it"
+    return keep_found(manifest, where, allow_partial, advice, problems)
+
+
+def keep_found(
+    manifest: Manifest,
+    where: object,
+    allow_partial: bool,
+    advice: str,
+    problems: Sequence[str] = (),
+) -> Manifest:
+    """Refuses a list whose images are missing, or keeps those found.
+
+    Args:
+        manifest: `Manifest`.
+        where: The place of the images, for the message.
+        allow_partial: Boolean, whether to go on without the missing ones.
+        advice: What to do about missing images.
+        problems: Other things that make the set incomplete. Defaults to none.
+
+    Raises:
+        UsageError: If there are problems and `allow_partial` is `False`, or
+            no image is left.
+    """
+    found = np.ones(len(manifest), dtype=bool)
+    if manifest.paths is not None:
+        found = exist(manifest.paths.tolist())
+    missing = manifest.ids[~found]
+    if len(missing):
+        first = (
+            f"{len(missing)} of {len(manifest)} images are missing from "
+            f"{where}, first: {', '.join(missing[:MAX_NAMED])}"
+        )
+        problems = [first, *problems]
+    if not problems:
+        return manifest
+    if not found.any():
+        raise UsageError(
+            f"`{manifest.name}` has no image at all in {where}. Received: "
+            f"{len(manifest)} names and no file. {advice}."
+        )
+    if not allow_partial:
+        raise UsageError(
+            f"`{manifest.name}` is incomplete: {'; '.join(problems)}. "
+            f"{advice}, or go on with what is there: set "
+            "`data.allow_partial` to true."
+        )
+    kept = manifest.select(np.flatnonzero(found))
+    return dataclasses.replace(kept, partial=True)
+
+
+def count_problems(
+    manifest: Manifest, expected: Mapping[str, int]
+) -> list[str]:
+    """Sentences on counts that are not those of the published set."""
+    counts = count(manifest)
+    return [
+        f"{counts[key]} {key.replace('_', ' ')} listed instead of {number}"
+        for key, number in expected.items()
+        if counts[key] != number
+    ]
+
+
+def count(manifest: Manifest) -> dict[str, int]:
+    """Images and classes, in all and of each split and role."""
+    counts = {"images": len(manifest), "classes": manifest.num_classes}
+    for split in ("train", "test"):
+        rows = manifest.split == split
+        counts[f"{split}_images"] = int(rows.sum())
+        counts[f"{split}_classes"] = len(np.unique(manifest.labels[rows]))
+    for role in ("query", "gallery"):
+        counts[f"{role}_images"] = int((manifest.role == role).sum())
+    return counts
+
+
+def read_columns(path: Path, columns: int, skip: int = 0) -> list[list[str]]:
+    """Splits every line at white space.
+
+    Args:
+        path: Path.
+        columns: Integer, how many columns every line must have.
+        skip: Integer, how many lines to pass over. Defaults to `0`.
+
+    Returns:
+        One list per column.
+
+    Raises:
+        UsageError: If the file is missing or a line has another number.
+    """
+    if not path.is_file():
+        raise UsageError(
+            f"{path.name} must be at {path}. Received: no such file. Unpack "
+            "the published archive again, with its folders."
+        )
+    rows = []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines[skip:], start=skip + 1):
+        fields = line.split()
+        if fields and len(fields) != columns:
+            raise UsageError(
+                f"Every line of {path} must have {columns} columns. "
+                f"Received: line {number}, {line!r}"
+            )
+        if fields:
+            rows.append(fields)
+    if not rows:
+        raise UsageError(
+            f"{path} must list the images. Received: an empty list. Unpack "
+            "the published archive again."
+        )
+    return [list(column) for column in zip(*rows, strict=True)]
