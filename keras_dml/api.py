@@ -15,7 +15,12 @@ from keras_dml.console import logging_to
 from keras_dml.embed.local import Embedded, embed_source
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.measured import Measured
-from keras_dml.export import export_run, exporter
+from keras_dml.export import (
+    DEFAULT_FORMATS,
+    ExportResult,
+    export_run,
+    exporter,
+)
 from keras_dml.report.write import FILE, write_report
 from keras_dml.run import fit as training
 from keras_dml.run.folder import RunFolder
@@ -98,18 +103,15 @@ class Run(TrainedRun):
         """Embeds all images of `source`; options as `embed_source`."""
         return embed_source(self, os.fspath(source), output, **options)
 
-    def export(self, *formats: str, **options: Any) -> list[dict[str, Any]]:
+    def export(self, *formats: str, **options: Any) -> ExportResult:
         """Exports the embedder; options as `export_run`.
 
         Args:
             *formats: Any of `"saved_model"`, `"litert"` and `"onnx"`.
                 Defaults to the first two.
-            **options: See `export_run`. A single `quantize` may be a string.
+            **options: Arguments of `export_run` and of `ExportOptions`.
         """
-        if isinstance(options.get("quantize"), str):
-            options["quantize"] = [options["quantize"]]
-        chosen = formats or ("saved_model", "litert")
-        return export_run(self.folder.path, chosen, **options)
+        return export_run(self, formats or DEFAULT_FORMATS, **options)
 
     def report(self, **options: Any) -> Path:
         """Writes `report.html` and returns its path."""
