@@ -13,6 +13,14 @@ LOSSES = {
     "sup_con": "supcon",
 }
 
+# Keys and values of a `config.yaml`, a recipe or a plan, by their dotted key.
+KEYS = {"model.proxies.centres": "centers"}
+VALUES = {
+    "augmentation.crop": {"centre": "center"},
+    "model.proxies.regularizer": {"centre_distance": "center_distance"},
+}
+PRESETS = {"sub_centre": "sub_center"}
+
 # Arguments of layers in a `.keras` file.
 ARGUMENTS = {"centres": "centers"}
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from keras_dml.config.legacy import current
 from keras_dml.config.sections import LossConfig, PhaseConfig, StageConfig
 from keras_dml.config.yaml_files import parse_yaml
 from keras_dml.errors import UsageError
@@ -51,9 +52,9 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class _Whole:
-    """A value that replaces what was there, also where it is a mapping."""
+    """A mapping that replaces what was there."""
 
-    value: Any
+    value: Mapping[str, Any]
 
 
 class _ByName(dict):
@@ -65,7 +66,12 @@ class _ByName(dict):
     """
 
     def __init__(self, items, unnamed="", known=()):
-        super().__init__({str(name): items[name] for name in items})
+        super().__init__(
+            {
+                str(name): {} if items[name] is None else items[name]
+                for name in items
+            }
+        )
         self.unnamed, self.known = unnamed, known
 
 
@@ -97,7 +103,7 @@ class Merged:
             UsageError: If it names an item that a list does not have, or a
                 section where there is a value.
         """
-        marked = _marked(layer.values)
+        marked = _marked(current(layer.values))
         self._tree = _merge(self._tree, marked, layer.origin, ())
 
     @property
@@ -130,7 +136,7 @@ def parse_override(override: str) -> dict[str, Any]:
     value = parse_yaml(text)
     *above, last = key.split(".")
     named = key == "loss" or last in ("stages", "phases")
-    if not (named and isinstance(value, Mapping)):
+    if isinstance(value, Mapping) and not named:
         value = _Whole(value)
     part = {last: value}
     for name in reversed(above):

@@ -11,8 +11,9 @@ paper. Each other part is a partial configuration:
   these share.
 - `presets`: named changes, such as `authors` or `no_max`.
 
-A recipe with `base: NAME` says only what differs from that recipe. Files whose
-names start with `_` are there to be built on: they are not listed.
+A recipe with `base: NAME`, or a list of names, says only what differs from
+these, the later of which win. A recipe whose name starts with `_` is there to
+be built on, and not listed.
 """
 
 import functools
@@ -115,15 +116,7 @@ def load_recipe(name: str) -> Recipe:
     >>> load_recipe("hbn").bases
     ('_base', '_heated_up', 'bn')
     """
-    files: list[tuple[str, dict[str, Any]]] = []
-    wanted, beside = name, Path()
-    while wanted:
-        if wanted in [known for known, _ in files]:
-            raise UsageError(f"Recipe `{name}` builds on itself: `{wanted}`.")
-        content, beside = _read(wanted, beside, of=name if files else "")
-        files.append((wanted, content))
-        wanted = content.get("base", "")
-    files.reverse()
+    files = _chain(name, Path(), ())
     texts = {
         key: next((c[key] for _, c in reversed(files) if c.get(key)), "")
         for key in _TEXTS
@@ -138,23 +131,38 @@ def load_recipe(name: str) -> Recipe:
     )
 
 
-def _read(name: str, beside: Path, of: str) -> tuple[dict[str, Any], Path]:
-    """The content of a recipe's file, and the folder that holds it."""
+def _chain(
+    name: str, folder: Path, below: tuple[str, ...]
+) -> list[tuple[str, dict[str, Any]]]:
+    """The files of a recipe: those it builds on first, each of them once.
+
+    Args:
+        name: Name or path of the recipe.
+        folder: Where its path starts.
+        below: Names of the recipes that build on it.
+    """
+    if name in below:
+        raise UsageError(f"Recipe `{below[0]}` builds on itself: `{name}`.")
     if name.endswith((".yaml", ".yml")):
-        path = beside / name
+        path = folder / name
         if not path.is_file():
             raise UsageError(f"There is no recipe file {path}.")
-        content = read_yaml(path)
-        beside = path.parent
+        content, folder = read_yaml(path), path.parent
     else:
-        content = _packaged(name, of)
+        content = _packaged(name, below[-1] if below else "")
     for key in content:
         if key not in (*_TEXTS, *_PARTS, "base"):
             raise UsageError(
                 f"Recipe `{_label(name)}`: unknown key `{key}`. Nearest: "
                 f"{nearest(key, (*_TEXTS, *_PARTS, 'base'))}."
             )
-    return content, beside
+    bases = content.get("base") or []
+    files = [
+        file
+        for base in ([bases] if isinstance(bases, str) else bases)
+        for file in _chain(base, folder, (*below, name))
+    ]
+    return [*{label: file for label, file in files}.items(), (name, content)]
 
 
 @functools.cache

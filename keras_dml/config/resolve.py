@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_dml import former
 from keras_dml.backbone_facts import starts_from_weights
 from keras_dml.config.derived import complete
 from keras_dml.config.merging import (
@@ -111,7 +112,7 @@ def explain(
         layer
         for one in presets
         if one != "default"
-        for layer in _preset(parsed, one)
+        for layer in _preset(parsed, former.PRESETS.get(one, one))
     ]
     above += [
         Layer("flag", flags or {}),

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     Strict,
@@ -87,11 +86,7 @@ class SamplingConfig(Section):
 class AugmentationConfig(Section):
     """Random changes of training images, and the fixed crop of the others."""
 
-    # Version 0.1 wrote "centre".
-    crop: Annotated[
-        Literal["random_resized", "random", "center"],
-        BeforeValidator(lambda crop: "center" if crop == "centre" else crop),
-    ] = "random_resized"
+    crop: Literal["random_resized", "random", "center"] = "random_resized"
     area: Range = (0.08, 1.0)
     aspect: Range = (0.75, 4 / 3)
     flip: bool | None = None
@@ -116,13 +111,13 @@ class ProxiesConfig(Section):
     """
 
     metric: Literal["cosine", "dot", "neg_squared_euclidean"] = "cosine"
-    centres: Count = 1
+    centers: Count = 1
     unit: bool = True
     initializer: Literal[
         "he_fan_out", "normal_eighth", "scaled_fan_in", "normal"
     ] = "he_fan_out"
     class_means: bool = False
-    regularizer: Literal["none", "centre_distance", "proxy_repulsion"] = "none"
+    regularizer: Literal["none", "center_distance", "proxy_repulsion"] = "none"
     regularizer_arguments: dict[str, Any] = {}
     sample_aware: dict[str, Any] = {}
     sample: Share | None = None

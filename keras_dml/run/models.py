@@ -17,7 +17,7 @@ from keras_dml.regularizers import CenterDistance, ProxyRepulsion
 from keras_dml.run.compiling import build_memory, loss_head
 
 _REGULARIZERS = {
-    "centre_distance": CenterDistance,
+    "center_distance": CenterDistance,
     "proxy_repulsion": ProxyRepulsion,
 }
 
@@ -94,7 +94,7 @@ def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
     return HeadOptions(
         proxies={
             "metric": section.metric,
-            "centers": section.centres,
+            "centers": section.centers,
             "unit_proxies": section.unit,
             "initializer": section.initializer,
             "regularizer": regularizer,

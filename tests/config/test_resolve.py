@@ -1,7 +1,11 @@
+import json
+
 import pytest
 
 from keras_dml.config import (
+    differences,
     dump_run_config,
+    explain,
     load_recipe,
     load_run_config,
     recipe_names,
@@ -249,3 +253,138 @@ def test_recipe_file_that_is_not_one(tmp_path, text, message):
         load_recipe(str(path))
     with pytest.raises(UsageError, match="no recipe file"):
         load_recipe(str(tmp_path / "absent.yaml"))
+
+
+def test_a_configuration_of_version_0_1_still_resolves():
+    old = smallest(
+        loss=[{"name": "arc_face"}],
+        augmentation={"crop": "centre"},
+        model={"proxies": {"centres": 3, "regularizer": "centre_distance"}},
+    )
+    config = validate(old)
+    assert config.loss[0].name == "arcface"
+    assert config.augmentation.crop == "center"
+    assert config.model.proxies.centers == 3
+    assert config.model.proxies.regularizer == "center_distance"
+    assert resolve("arcface:sub_centre", "digits").model == (
+        resolve("arcface:sub_center", "digits").model
+    )
+    override = "model.proxies.centres=4"
+    config = resolve("arcface", "digits", overrides=[override])
+    assert config.model.proxies.centers == 4
+
+
+def written(folder, name, text):
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_recipes_build_on_one_another(tmp_path):
+    written(tmp_path, "first", "default: {model: {dim: 8, pooling: average}}")
+    written(tmp_path, "second", "base: _base\ndefault: {model: {dim: 16}}")
+    path = written(
+        tmp_path,
+        "mine",
+        "base: [second.yaml, first.yaml, _base]\n"
+        "common: {loss: {triplet: {margin: 0.3}}}\n"
+        "default: {stages: {main: {train: {epochs: 2}}}}\n"
+        "presets: {long: {stages: {main: {train: {epochs: 9}}}}}",
+    )
+    recipe = load_recipe(path)
+    assert recipe.bases == ("_base", "second", "first")
+    assert recipe.presets == ("long",)
+    config = resolve(path, "digits")
+    assert config.loss[0].arguments == {"margin": 0.3}
+    assert config.model.dim == 8
+    assert config.stages[0].phases[0].epochs == 2
+    assert config.optimizer.head.schedule == "cosine"
+    assert resolve(f"{path}:long", "digits").stages[0].phases[0].epochs == 9
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ("_bas", "`base` of the recipe `.*mine.yaml` .*Nearest: '_base'"),
+        ("mine.yaml", "builds on itself"),
+        ("other.yaml", "There is no recipe file"),
+    ],
+)
+def test_a_base_that_does_not_exist(tmp_path, base, message):
+    path = written(tmp_path, "mine", f"base: {base}")
+    with pytest.raises(UsageError, match=message):
+        load_recipe(path)
+
+
+def test_files_to_build_on_are_no_recipes():
+    assert not [name for name in recipe_names() if name.startswith("_")]
+    with pytest.raises(UsageError, match="must be a known name"):
+        load_recipe("_base")
+
+
+def test_every_value_knows_where_it_was_set():
+    explained = explain(
+        "hbn:authors",
+        "cub200",
+        flags={"model": {"dim": 32}},
+        overrides=["stages.main.train.epochs=7", "model.proxies.sample=0.5"],
+    )
+    origins = {one.key: one.origin for one in explained.settings}
+    assert {
+        key: origins[key]
+        for key in (
+            "seed",
+            "data.channels",
+            "data.image_size",
+            "loss.norm_softmax.name",
+            "loss.norm_softmax.sampled",
+            "model.dim",
+            "model.logits_bias",
+            "model.proxies.initializer",
+            "model.proxies.sample",
+            "model.proxies.sample_at_least",
+            "optimizer.backbone.name",
+            "optimizer.head.name",
+            "stages.main.train.epochs",
+            "stages.main.train.heat.epoch",
+            "stages.main.train.refresh_bn",
+        )
+    } == {
+        "seed": "built in",
+        "data.channels": "data set cub200",
+        "data.image_size": "_heated_up: published",
+        "loss.norm_softmax.name": "bn: common",
+        "loss.norm_softmax.sampled": "model.proxies.sample",
+        "model.dim": "flag",
+        "model.logits_bias": "bn: presets.authors",
+        "model.proxies.initializer": "_heated_up: common",
+        "model.proxies.sample": "override",
+        "model.proxies.sample_at_least": "model.proxies.sample",
+        "optimizer.backbone.name": "_heated_up: sources.cub200",
+        "optimizer.head.name": "optimizer.backbone",
+        "stages.main.train.epochs": "override",
+        "stages.main.train.heat.epoch": "_heated: presets.authors",
+        "stages.main.train.refresh_bn": "_heated_up: presets.authors",
+    }
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_what_is_printed_can_be_typed(name):
+    """Every value of every recipe, given as an override, changes nothing."""
+    explained = explain(name, "cub200")
+    overrides = [
+        f"{one.key}={json.dumps(one.value)}"
+        for one in explained.settings
+        if one.origin != "built in" and one.key != "section"
+    ]
+    assert resolve(name, "cub200", overrides=overrides) == explained.config
+
+
+def test_differences_name_what_differs():
+    one = resolve("bn", "cub200")
+    other = resolve("hbn", "cub200", overrides=["model.dim=32"])
+    found = differences(one, other)
+    assert found["model.dim"] == (64, 32)
+    assert found["stages.main.train.heat.epoch"] == (None, 61)
+    assert "model.normalization" not in found
+    assert differences(one, one) == {}

@@ -1,0 +1,35 @@
+"""Reads keys and values of version 0.1 in their present spelling."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras_dml import former
+
+
+def current(values: Any, path: tuple[str, ...] = ()) -> Any:
+    """The values of a partial configuration in their present spelling.
+
+    Args:
+        values: The section at `path`, or a value.
+        path: Its keys. Defaults to `()`: the whole configuration.
+    """
+    key = ".".join(path)
+    if isinstance(values, Mapping):
+        return {
+            former.KEYS.get(f"{key}.{name}", name): current(
+                value, (*path, str(name))
+            )
+            for name, value in values.items()
+        }
+    if key == "loss" and isinstance(values, list):
+        return [_current_term(term) for term in values]
+    if isinstance(values, str):
+        return former.VALUES.get(key, {}).get(values, values)
+    return values
+
+
+def _current_term(term: Any) -> Any:
+    name = term.get("name") if isinstance(term, Mapping) else None
+    if name not in former.LOSSES:
+        return term
+    return {**term, "name": former.LOSSES[name]}
