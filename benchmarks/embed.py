@@ -28,7 +28,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from keras_dml.embed.image_list import list_images
+from keras_dml.data.image_list import list_images
 from keras_dml.embed.local import embed_missing, make_settings
 from keras_dml.embed.stream import make_forward
 from keras_dml.embeddings.shard_folder import ShardFolder

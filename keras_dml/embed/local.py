@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_dml.config import RunConfig
 from keras_dml.console import logger, progress_bar, track
 from keras_dml.data import decoding
-from keras_dml.embed.image_list import ImageList, list_images, readable
+from keras_dml.data.image_list import ImageList, list_images, readable
 from keras_dml.embed.stream import (
     by_part,
     embed_batches,

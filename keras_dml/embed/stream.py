@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_dml.config import RunConfig
 from keras_dml.console import progress_bar
 from keras_dml.data import decoding
-from keras_dml.embed.image_list import ImageList
+from keras_dml.data.image_list import ImageList
 from keras_dml.run.data import evaluation_batches, image_fit
 
 ROWS_AT_ONCE = 1024

@@ -2,6 +2,7 @@
 
 import collections
 import csv
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,12 +33,7 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
     path = Path(path)
     rows = _rows(path)
     names = [row["path"] for row in rows]
-    name, times = collections.Counter(names).most_common(1)[0]
-    if times > 1:
-        raise UsageError(
-            f"Every path of {path} must be listed once. Received: {name!r} "
-            f"{times} times."
-        )
+    check_listed_once(path, names)
     values = {row["label"] for row in rows}
     are_numbers = all(value.isdecimal() for value in values)
     class_names = sorted(values, key=int if are_numbers else str)
@@ -62,44 +58,67 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
     return keep_found(manifest, path, allow_partial, advice)
 
 
-def _rows(path):
-    """The lines as dictionaries, each checked."""
+def iterate_table(
+    path: Path, *needed: str
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yields the lines of a CSV file with their numbers, as dictionaries.
+
+    Args:
+        path: Path of the file.
+        *needed: Columns that the file must have.
+
+    Raises:
+        UsageError: If the file cannot be read, or a column is missing.
+    """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True)
             columns = [name.strip() for name in reader.fieldnames or ()]
+            if not {*needed} <= {*columns}:
+                raise UsageError(
+                    f"The first line of {path} must name the columns "
+                    f"{' and '.join(needed)}. Received: columns={columns}"
+                )
             reader.fieldnames = columns
-            rows = list(reader)
-    except OSError as error:
-        raise UsageError(
-            f"`{path}` must be a CSV file. Received: {error.strerror}."
-        ) from error
-    except (UnicodeDecodeError, csv.Error) as error:
+            for row in reader:
+                yield reader.line_num, row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(
             f"`{path}` must be a CSV file in UTF-8. Received: {error}"
         ) from error
-    if not {"path", "label"} <= set(columns):
+
+
+def check_listed_once(path: Path, names: Sequence[str]) -> None:
+    """Refuses a file that lists an image more than once.
+
+    Raises:
+        UsageError: Naming the image.
+    """
+    if len(set(names)) < len(names):
+        name, times = collections.Counter(names).most_common(1)[0]
         raise UsageError(
-            f"{path} must have the columns path and label in its first line, "
-            f"and may have split. Received: columns={columns}"
+            f"Every path of {path} must be listed once. Received: {name!r} "
+            f"{times} times."
         )
-    if not rows:
+
+
+def _rows(path):
+    """The lines as dictionaries, each checked."""
+    lines = list(iterate_table(path, "path", "label"))
+    if not lines:
         raise UsageError(
             f"{path} must list at least two classes of images. Received: no "
             "line after the first."
         )
-    for number, row in enumerate(rows, start=2):
+    for number, row in lines:
         if not row["path"] or not row["label"]:
             raise UsageError(
                 f"Line {number} of {path} must have a path and a label. "
                 f"Received: path={row['path']!r}, label={row['label']!r}"
             )
-        if "split" in columns and (row["split"] or "").lower() not in (
-            "train",
-            "test",
-        ):
+        if (row.get("split", "test") or "").lower() not in ("train", "test"):
             raise UsageError(
                 f"The split on line {number} of {path} must be train or "
                 f"test. Received: {row['split']!r}"
             )
-    return rows
+    return [row for _, row in lines]

@@ -69,7 +69,7 @@ def test_missing_images(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "must have the columns path and label"),
+        ("", "must name the columns path and label"),
         ("file,label\na,b\n", r"Received: columns=\['file', 'label'\]"),
         ("path,label\n", "no line after the first"),
         ("path,label\nphotos/0.jpg,\n", "Line 2 .* must have a path and a l"),

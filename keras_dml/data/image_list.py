@@ -1,7 +1,5 @@
 """The images to embed, in a fixed order, whether they have classes or not."""
 
-import collections
-import csv
 import dataclasses
 import hashlib
 import os
@@ -13,6 +11,7 @@ import numpy as np
 from keras_dml.console import logger
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
+from keras_dml.data.readers.csv_file import check_listed_once, iterate_table
 from keras_dml.data.readers.folder import SUFFIXES
 from keras_dml.errors import UsageError
 
@@ -87,7 +86,7 @@ def list_images(
     if not named and os.path.isdir(source):
         return _list_folder(source)
     if not named and os.path.isfile(source):
-        return _list_csv(source)
+        return _list_csv(Path(source))
     manifest = readers.read(source, data_dir, allow_partial)
     names = manifest.class_names
     return ImageList(
@@ -129,30 +128,19 @@ def _list_folder(root: str) -> ImageList:
     return ImageList(_ids(files), files, root, labels)
 
 
-def _list_csv(path: str) -> ImageList:
+def _list_csv(path: Path) -> ImageList:
     files, labels = [], []
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
-            columns = [name.strip() for name in reader.fieldnames or ()]
-            reader.fieldnames = columns
-            for row in reader if "path" in columns else ():
-                if not row["path"]:
-                    raise UsageError(
-                        f"Line {reader.line_num} of {path} must have a path. "
-                        "Received: an empty one."
-                    )
-                files.append(row["path"])
-                labels.append(row.get("label") or "")
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(
-            f"`{path}` must be a CSV file in UTF-8. Received: {error}"
-        ) from error
+    for number, row in iterate_table(path, "path"):
+        if not row["path"]:
+            raise UsageError(
+                f"Line {number} of {path} must have a path. Received: an "
+                "empty one."
+            )
+        files.append(row["path"])
+        labels.append(row.get("label") or "")
     if not files:
         raise UsageError(
-            f"{path} must have the column path, and may have label, in its "
-            "first line, and list an image. Received: "
-            f"columns={columns}, {len(files)} images."
+            f"{path} must list an image. Received: no line after the first."
         )
     missing = labels.count("")
     if 0 < missing < len(labels):
@@ -160,14 +148,10 @@ def _list_csv(path: str) -> ImageList:
             f"Every line of {path} must have a label, or none. Received: "
             f"{missing} of {len(labels)} without."
         )
-    if len(set(files)) < len(files):
-        twice = collections.Counter(files).most_common(1)[0][0]
-        raise UsageError(
-            f"Every path of {path} must be listed once. Received: {twice!r} "
-            "more than once."
-        )
-    root = os.path.dirname(path)
-    return ImageList(files, files, root, None if missing else labels)
+    check_listed_once(path, files)
+    return ImageList(
+        files, files, str(path.parent), None if missing else labels
+    )
 
 
 def _walk(root: str, folder: str, above: set[tuple[int, int]]) -> Iterator[str]:

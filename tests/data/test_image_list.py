@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from keras_dml.data import readers
-from keras_dml.embed.image_list import list_images
+from keras_dml.data.image_list import list_images
 from keras_dml.errors import UsageError
 
 
@@ -110,11 +110,11 @@ def test_the_digest_tells_whether_an_image_changed(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("path\n", "0 images"),
-        ("file\na.jpg\n", "the column path"),
-        ("", "the column path"),
+        ("path\n", "no line after"),
+        ("file\na.jpg\n", "the columns path"),
+        ("", "the columns path"),
         ("path,label\na.jpg,\nb.jpg,x\n", "1 of 2 without"),
-        ("path\na.jpg\na.jpg\n", "'a.jpg' more than once"),
+        ("path\na.jpg\na.jpg\n", "'a.jpg' 2 times"),
         ("path,label\n,x\n", "Line 2 .* must have a path"),
         ("path\n\xff\n", "in UTF-8"),
     ],
