@@ -37,6 +37,9 @@ _STYLE: Any = {
     "grid.color": "#d8dee4",
     "grid.linewidth": 0.6,
     "legend.frameon": False,
+    # Inches around the axes of a figure.
+    "figure.constrained_layout.w_pad": 0.1,
+    "figure.constrained_layout.h_pad": 0.1,
 }
 
 

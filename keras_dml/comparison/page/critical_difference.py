@@ -1,33 +1,28 @@
-"""The diagram of average ranks that shows which arms are told apart."""
+"""The diagram of average ranks that shows which arms differ significantly."""
 
 import math
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from keras_dml.comparison.page.drawing import LINE_HEIGHT, text_width, widest
 from keras_dml.comparison.ranks import RankTable
 from keras_dml.plotting import COLORS, GRAY, styled
 from keras_dml.wording import counted, metric_title
 
-# Inches.
-_AXIS_WIDTH = 5.5
-_MARGIN = 0.15
-_STUB = 0.2
-_BAR_GAP = 0.11
-_TOP = 1.15
-_LEGEND = "bars join arms that are not told apart"
+# Heights, in lines of text below the axis of ranks.
+_BARS, _BAR_GAP = 0.7, 0.65
+_RULER, _TOP = -2.8, -4.5
 
 
 def critical_difference_diagram(ranks: RankTable, metric: str) -> Figure:
     """Draws average ranks on an axis, the best at the left.
 
     Bars join arms whose average ranks are less than Nemenyi's critical
-    difference apart. Where the Friedman test finds no difference at all, one
-    bar joins them all.
+    difference apart. If the Friedman test finds no difference at all, one bar
+    joins all arms.
 
     Args:
-        ranks: What `rank_arms` or `rank_records` found.
+        ranks: What `rank_arms` or `rank_records` returned.
         metric: Name of the metric that was ranked.
 
     Reference:
@@ -40,61 +35,59 @@ def critical_difference_diagram(ranks: RankTable, metric: str) -> Figure:
         for arm, mean in zip(ranks.arms, ranks.mean, strict=True)
     ]
     left = (count + 1) // 2
-    left_margin = widest(labels[:left]) + _STUB + 2 * _MARGIN
-    right_margin = widest(labels[left:]) + _STUB + 2 * _MARGIN
-    title = _title(ranks, metric)
-    width = max(
-        left_margin + _AXIS_WIDTH + right_margin,
-        text_width(title, 10) + 2 * _MARGIN,
-    )
     bars = _bar_rows(ranks)
-    under_bars = _TOP + 0.12 + _BAR_GAP * (1 + max(bars, default=-1)) + 0.12
-    height = under_bars + LINE_HEIGHT * (left + bool(bars)) + _MARGIN
+    first_label = _BARS + _BAR_GAP * (1 + max(bars, default=-1)) + 0.7
+    bottom = first_label + left + bool(bars)
+    letters = sum(
+        max(map(len, side), default=0)
+        for side in (labels[:left], labels[left:])
+    )
+    # One hundredth of the axis.
+    unit = max(count - 1, 1) / 100
     with styled():
-        figure = Figure(figsize=(width, height))
-        axes = figure.add_axes((0, 0, 1, 1))
-        # Everything is placed in inches from the upper left corner.
-        axes.set(xlim=(0, width), ylim=(height, 0))
+        figure = Figure(
+            figsize=(6.5 + 0.07 * letters, 0.17 * (bottom - _TOP) + 0.5),
+            layout="constrained",
+        )
+        figure.suptitle(_title(ranks, metric), x=0.01, ha="left", size=10)
+        axes = figure.subplots()
+        axes.set(xlim=(1, max(count, 2)), ylim=(bottom, _TOP))
         axes.axis("off")
-        start, stop = left_margin, width - right_margin
-        scale = (stop - start) / max(count - 1, 1)
-        places = [start + (mean - 1) * scale for mean in ranks.mean]
-        axes.text(_MARGIN, _MARGIN, title, size=10, va="top")
-        if bars:
-            bottom = height - _MARGIN
-            axes.text(start, bottom, _LEGEND, color=GRAY, va="center")
-        _draw_axis(axes, count, start, scale)
-        _draw_ruler(axes, ranks, start, scale, stop)
+        _draw_axis(axes, count)
+        _draw_ruler(axes, ranks)
         for (first, last), row in zip(ranks.groups, bars, strict=True):
-            depth = _TOP + 0.12 + _BAR_GAP * row
             axes.plot(
-                (places[first] - 0.04, places[last] + 0.04),
-                (depth, depth),
+                (ranks.mean[first] - unit, ranks.mean[last] + unit),
+                [_BARS + _BAR_GAP * row] * 2,
                 color=COLORS[1],
                 linewidth=3.5,
                 solid_capstyle="butt",
+                clip_on=False,
             )
-        for number, (label, place) in enumerate(
-            zip(labels, places, strict=True)
+        for number, (label, mean) in enumerate(
+            zip(labels, ranks.mean, strict=True)
         ):
             at_left = number < left
-            row = number if at_left else count - 1 - number
-            end = start - _STUB if at_left else stop + _STUB
-            depth = under_bars + LINE_HEIGHT * row
+            depth = first_label + (number if at_left else count - 1 - number)
+            end = 1 - 4 * unit if at_left else count + 4 * unit
             axes.plot(
-                (place, place, end),
-                (_TOP, depth, depth),
+                (mean, mean, end),
+                (0, depth, depth),
                 color=GRAY,
                 linewidth=0.8,
                 solid_joinstyle="miter",
+                clip_on=False,
             )
             axes.text(
-                end + (-0.05 if at_left else 0.05),
+                end - unit if at_left else end + unit,
                 depth,
                 label,
                 ha="right" if at_left else "left",
                 va="center",
             )
+        if bars:
+            text = "bars join arms that do not differ significantly"
+            axes.text(1, bottom, text, color=GRAY, va="center")
     return figure
 
 
@@ -122,37 +115,31 @@ def _bar_rows(ranks: RankTable) -> list[int]:
     return rows
 
 
-def _draw_axis(axes: Axes, count: int, start: float, scale: float) -> None:
-    stop = start + scale * (count - 1)
-    axes.plot((start, stop), (_TOP, _TOP), color="black", linewidth=1)
-    # Numbers need about a third of an inch.
-    step = max(1, math.ceil(0.3 / scale))
+def _draw_axis(axes: Axes, count: int) -> None:
+    black: dict = {"color": "black", "linewidth": 1, "clip_on": False}
+    axes.plot((1, count), (0, 0), **black)
+    # There is room for 18 numbers.
+    step = math.ceil(count / 18)
     for rank in range(1, count + 1):
-        place = start + scale * (rank - 1)
         named = (rank - 1) % step == 0
-        length = 0.08 if named else 0.04
-        axes.plot(
-            (place, place), (_TOP - length, _TOP), color="black", linewidth=1
-        )
+        axes.plot((rank, rank), (-0.5 if named else -0.25, 0), **black)
         if named:
-            axes.text(place, _TOP - 0.1, str(rank), ha="center", va="bottom")
+            axes.text(rank, -0.6, str(rank), ha="center", va="bottom")
 
 
-def _draw_ruler(
-    axes: Axes, ranks: RankTable, start: float, scale: float, stop: float
-) -> None:
-    length = ranks.critical_difference
+def _draw_ruler(axes: Axes, ranks: RankTable) -> None:
+    length, count = ranks.critical_difference, len(ranks.arms)
     if math.isnan(length):
         text = "one block: no critical difference"
-        axes.text(start, 0.6, text, color=GRAY, va="center")
+        axes.text(1, _RULER - 1, text, color=GRAY, va="center")
         return
     text = f"critical difference {length:.2f}"
-    end = start + length * scale
-    if end > stop:
+    fits = 1 + length <= count
+    if not fits:
         text += ", wider than the axis"
-    axes.text(start, 0.52, text, va="center")
-    if end > stop:
-        return
-    axes.plot((start, end), (0.7, 0.7), color="black", linewidth=1.5)
-    for place in (start, end):
-        axes.plot((place, place), (0.65, 0.75), color="black", linewidth=1.5)
+    axes.text(1, _RULER - 1, text, va="center")
+    if fits:
+        style: dict = {"color": "black", "linewidth": 1.5, "clip_on": False}
+        axes.plot((1, 1 + length), (_RULER, _RULER), **style)
+        for place in (1, 1 + length):
+            axes.plot((place, place), (_RULER - 0.3, _RULER + 0.3), **style)
