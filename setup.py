@@ -69,8 +69,8 @@ setup(
         "hub": ["keras-hub>=0.32,<0.33"],
         # For clients of TensorFlow Serving; the SavedModel needs none of it.
         "serving": ["tensorflow-serving-api~=2.20.0", "grpcio>=1.60"],
-        # Hyper-parameter search in plans.
-        "search": ["optuna>=5,<6"],
+        # Tuning of hyper-parameters in plans.
+        "tuning": ["optuna>=5,<6"],
         "test": [
             "pytest>=8.2",
             "pytest-xdist>=3.6",

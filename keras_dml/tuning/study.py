@@ -32,7 +32,7 @@ def import_optuna() -> Any:
     except ImportError as error:
         raise UsageError(
             "A search needs Optuna: install it with "
-            "`pip install 'keras-dml[search]'`."
+            "`pip install 'keras-dml[tuning]'`."
         ) from error
     return optuna
 
