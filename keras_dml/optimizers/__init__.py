@@ -1,8 +1,11 @@
 """Optimizers of metric learning, and tables of who optimizes what."""
 
 from keras_dml.optimizers.group_table import OptimizerGroup, group_table
-from keras_dml.optimizers.layer_blocks import layer_blocks
-from keras_dml.optimizers.layer_decay import layer_decay, layer_decay_rules
+from keras_dml.optimizers.layer_decay import (
+    layer_blocks,
+    layer_decay,
+    layer_decay_rules,
+)
 from keras_dml.optimizers.learning_rate import (
     LearningRate,
     follows_schedule,

@@ -1,8 +1,11 @@
 """Weights of other frameworks, converted for the networks built here."""
 
 from keras_dml.models.conversion.convert import Conversion, convert_weights
-from keras_dml.models.conversion.fitting import fit_checkpoint
-from keras_dml.models.conversion.layouts import LAYOUTS, Layout
+from keras_dml.models.conversion.fitting import (
+    LAYOUTS,
+    Layout,
+    fit_checkpoint,
+)
 
 __all__ = [
     "Conversion",

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from keras_dml.errors import UsageError
 from keras_dml.models.backbones import get_backbone
-from keras_dml.models.conversion.fitting import fit_checkpoint
-from keras_dml.models.conversion.layouts import LAYOUTS
+from keras_dml.models.conversion.fitting import LAYOUTS, fit_checkpoint
 from keras_dml.models.conversion.reading import read_checkpoint
 from keras_dml.naming import nearest
 
@@ -18,7 +17,7 @@ SUFFIX = ".weights.h5"
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was converted.
+    """The result of a conversion.
 
     Attributes:
         path: The file that was written.
@@ -54,7 +53,7 @@ def convert_weights(
         UsageError: Unknown network, a checkpoint that is missing or does not
             fit, or an output that is there, has another suffix or cannot be
             written.
-        RunError: PyTorch is needed and not installed.
+        RunError: A package that reads the file is not installed.
 
     Example:
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from keras_dml.errors import RunError, UsageError
-from keras_dml.models.conversion.safetensors import read_safetensors
 
 # Where training scripts put the weights among other things.
 NESTED = ("state_dict", "model_state_dict", "model")
@@ -31,15 +30,30 @@ def read_checkpoint(path: Path, framework: str) -> dict[str, np.ndarray]:
         return _read_tensorflow(path)
     if not path.is_file():
         raise UsageError(f"There is no file {path}.")
+    if path.suffix == ".safetensors":
+        return _read_safetensors(path)
     try:
-        if path.suffix == ".safetensors":
-            return read_safetensors(path)
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
                 return dict(arrays)
     except Exception as error:
         raise _unreadable(path, error) from error
     return _read_torch(path)
+
+
+def _read_safetensors(path):
+    try:
+        from safetensors.numpy import load_file
+    except ImportError as error:
+        raise RunError(
+            f"Reading {path.name} needs the package safetensors: pip install "
+            "safetensors. Without it, an .npz file of the same weights will "
+            "do."
+        ) from error
+    try:
+        return load_file(path)
+    except Exception as error:
+        raise _unreadable(path, error) from error
 
 
 def _read_torch(path):
