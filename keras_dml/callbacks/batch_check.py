@@ -1,4 +1,4 @@
-"""Batches from which nothing can be learned."""
+"""A check of the labels of batches."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -14,10 +14,9 @@ from keras_dml.errors import UsageError
 class BatchCheck(keras.callbacks.Callback):
     """Checks the labels of the batches of an epoch before it starts.
 
-    A compiled training step can do neither: errors vanish there. A batch
-    without two rows of one class gives a pair loss no positive pair; that
-    warns, once in the life of the callback, and names the batch. A label out
-    of range is an error.
+    A compiled training step cannot: it loses errors. A batch without two rows
+    of one class gives a pair loss no positive pair; the callback warns once
+    and names the batch. A label out of range is an error.
 
     Args:
         labels: Function of the epoch that returns the labels of its batches:

@@ -1,4 +1,4 @@
-"""Whether embeddings collapse while training."""
+"""The health of embeddings during training."""
 
 import warnings
 from collections.abc import Callable
@@ -17,13 +17,12 @@ CONSTANTS = {"class_dim"}
 class EmbeddingHealth(keras.callbacks.Callback):
     """Writes the health of the embeddings into the logs.
 
-    It looks at the embeddings that a `RetrievalEvaluation` made in the same
+    It measures the embeddings that a `RetrievalEvaluation` made in the same
     epoch, which must stand before it in the list of callbacks, and adds
-    `val_effective_dim`, `val_similarity_gap`, ... to its entries; see
-    `evaluation.embedding_health`. When they are collapsed in two evaluations
-    in a row, by `evaluation.collapse_warning`, it warns, once in the life of
-    the callback. One evaluation alone may be that of a network which has
-    barely started.
+    `val_effective_dim`, `val_similarity_gap`, ... to the logs; see
+    `evaluation.embedding_health`. It warns once, when
+    `evaluation.collapse_warning` finds a collapse in two evaluations in a
+    row: in one alone, the network may have barely started.
 
     Args:
         retrieval: `RetrievalEvaluation`.
@@ -79,7 +78,7 @@ class EmbeddingHealth(keras.callbacks.Callback):
         self._check(epoch)
 
     def measure(self) -> dict[str, float]:
-        """The health of the latest embeddings, without the prefix."""
+        """Measures the latest embeddings; names have no prefix."""
         if self.retrieval.embeddings is None:
             raise ValueError(
                 "`EmbeddingHealth` must stand after its `RetrievalEvaluation` "

@@ -1,4 +1,4 @@
-"""Heating up at once, and what it shares with heating up in steps."""
+"""Heating up at once, and the base of both callbacks that heat."""
 
 import math
 
@@ -52,7 +52,7 @@ class Heating(keras.callbacks.Callback):
 
     @property
     def current_scale(self) -> float:
-        """The scale of the layer as it is now."""
+        """The current scale of the layer."""
         return float(ops.convert_to_numpy(self.layer().scale))
 
     def on_train_begin(self, logs=None):

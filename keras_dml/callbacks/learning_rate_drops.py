@@ -1,4 +1,4 @@
-"""Lower learning rates at given epochs."""
+"""Learning rates that fall at given epochs."""
 
 import keras
 

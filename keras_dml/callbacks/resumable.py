@@ -1,4 +1,4 @@
-"""What Keras' callbacks that follow a metric need to go on in a resumed run."""
+"""Resumable state for the callbacks of Keras that follow a metric."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Retrieval metrics while training."""
+"""Retrieval metrics during training."""
 
 import keras
 import numpy as np
@@ -34,8 +34,8 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         seed: Integer, seed of the clustering. Defaults to `0`.
         batch_size: Integer, for data given as arrays. Defaults to `32`.
         gather: Function of an array of rows of this process that returns
-            those of all processes, where each is given its own part of the
-            data. Defaults to `None`: the data are all there are.
+            those of all processes, if each embeds its own part of the data.
+            Defaults to `None`: one process embeds all.
 
     Attributes:
         metrics: Dict, the latest results without prefix.
@@ -115,7 +115,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
                 logs[self.prefix + name] = value
 
     def evaluate(self) -> dict[str, float]:
-        """The metrics of the embedder as it is now, without the prefix."""
+        """Measures the embedder as it is now; names have no prefix."""
         queries, labels = self._embed(self.data)
         gallery = (None, None)
         if self.references is not None:
@@ -139,7 +139,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
 
 
 def _embed(embedder, data, batch_size):
-    """Embeddings and labels of all rows, in one pass over the data."""
+    """Embeds all rows in one pass; returns embeddings and labels."""
     embeddings, labels = [], []
     for batch in _batches(data, batch_size):
         if not isinstance(batch, tuple | list) or len(batch) != 2:

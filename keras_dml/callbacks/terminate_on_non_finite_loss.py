@@ -1,4 +1,4 @@
-"""The end of a training that has gone wrong."""
+"""The end of a training whose loss is not finite."""
 
 import math
 

@@ -7,7 +7,7 @@ import keras
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class UniformFanIn(keras.initializers.Initializer):
-    """Uniform on `[-1 / sqrt(fan_in), 1 / sqrt(fan_in)]`.
+    """Draws uniformly from `[-1 / sqrt(fan_in), 1 / sqrt(fan_in)]`.
 
     `torch.nn.Linear` initializes kernel and bias so. Keras'
     `VarianceScaling` does the kernel, but cannot read the fan-in of a bias

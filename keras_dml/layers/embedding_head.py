@@ -1,4 +1,4 @@
-"""From pooled features to an embedding."""
+"""The head: from pooled features to an embedding."""
 
 import math
 

@@ -5,11 +5,11 @@ import keras
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class FrozenStatisticsBatchNormalization(keras.layers.BatchNormalization):
-    """Batch normalization that always uses its moving statistics.
+    """Normalizes by the moving statistics, in training too.
 
-    `gamma * (x - moving_mean) / sqrt(moving_variance + epsilon) + beta`, in
-    training too, where `gamma` and `beta` are still learned. In Keras 3
-    neither `trainable=False`, which freezes `gamma` and `beta` as well, nor
+    `gamma * (x - moving_mean) / sqrt(moving_variance + epsilon) + beta`, where
+    training still learns `gamma` and `beta`. In Keras 3 neither
+    `trainable=False`, which freezes `gamma` and `beta` as well, nor
     `training=False` while building a functional model, which `fit` overrides,
     does this.
 

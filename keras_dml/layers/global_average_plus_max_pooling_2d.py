@@ -12,7 +12,7 @@ from keras_dml.ops.data_format import (
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class GlobalAveragePlusMaxPooling2D(keras.layers.Layer):
-    """Sum of global average and global max pooling.
+    """Adds global average and global max pooling.
 
     `y_c = mean of x_{hwc} over h, w + max of x_{hwc} over h, w`. The layer
     has no weights, does not support masking, and adds in float32 under half

@@ -142,7 +142,7 @@ class ImagePreprocessing(keras.layers.Layer):
 
 
 def _by_channel(name, value):
-    """A float, or a list of them, as JSON holds them."""
+    """Returns a float or a list of floats, which JSON can hold."""
     try:
         if isinstance(value, (list, tuple)):
             return [float(one) for one in value]

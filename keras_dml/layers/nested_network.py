@@ -123,7 +123,7 @@ class _Hidden:
 
 
 def _deserialize(config, dtype):
-    """The network of a configuration, computing in `dtype` if it is given."""
+    """Makes the network of a configuration, computing in `dtype` if given."""
     if str(config.get("module")).startswith("keras_hub") and (
         importlib.util.find_spec("keras_hub") is None
     ):
@@ -139,7 +139,7 @@ def _deserialize(config, dtype):
 
 
 def _input_name(network):
-    """The key of the only input, `None` where it is a tensor."""
+    """Returns the key of the only input, `None` if it is a tensor."""
     try:
         inputs = network.input
     except (AttributeError, ValueError):

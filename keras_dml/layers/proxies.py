@@ -1,4 +1,4 @@
-"""Learned class representatives."""
+"""Proxies: learned representatives of the classes."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ from keras_dml.ops.similarities import METRICS, proxy_similarities
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class Proxies(keras.layers.Layer):
-    """Similarity of embeddings `x` to the learned proxies `p` of every class.
+    """Computes similarities of embeddings `x` and the proxies `p` of classes.
 
     With `u(v) = v / |v|`:
 
@@ -152,8 +152,8 @@ class Proxies(keras.layers.Layer):
         """Sets every proxy to the direction of its class's mean embedding.
 
         `p_c = m / |m|` with `m` the mean of the embeddings of class `c`. With
-        several centers the rows of a class are dealt to them in turn, so that
-        the centers differ. A proxy without a row keeps its value.
+        several centers, the rows of a class go to them in turn, so that the
+        centers differ. A proxy without a row keeps its value.
 
         Args:
             embeddings: Float array or tensor `(n, dim)`.
@@ -209,7 +209,7 @@ class Proxies(keras.layers.Layer):
 
 
 def _turn(labels: np.ndarray) -> np.ndarray:
-    """How many earlier rows have the same label, for every row."""
+    """Returns for every row the number of earlier rows with its label."""
     order = np.argsort(labels, kind="stable")
     _, starts, counts = np.unique(
         labels[order], return_index=True, return_counts=True

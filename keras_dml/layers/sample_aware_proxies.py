@@ -1,4 +1,4 @@
-"""Proxies that weigh rows by what they can still learn from them."""
+"""Proxies that weight rows by how informative they are."""
 
 import keras
 from keras import ops
@@ -20,7 +20,7 @@ from keras_dml.ops.similarities import unit_rows
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class SampleAwareProxies(keras.layers.Layer):
-    """Weighted exponents of rows and proxies, the head of Proxy-ISA.
+    """Computes weighted exponents of rows and proxies, for Proxy-ISA.
 
     With the cosine `s` of a row and a proxy and the weight `w` of the pair,
     the exponent is `w a (s + d)`, and `w a (d - s)` for a row and its own
@@ -192,7 +192,7 @@ class SampleAwareProxies(keras.layers.Layer):
         )
 
     def _own_weights(self, to_own, labels, outlier, effective):
-        """The weight of every row and its own proxy."""
+        """Returns the weight of every row and its own proxy."""
         if not self.positive_weights:
             return ops.ones_like(to_own)
         effective = ops.take(effective, labels)
@@ -212,7 +212,7 @@ class SampleAwareProxies(keras.layers.Layer):
         return ops.where(begun, weights, ops.ones_like(weights))
 
     def _factors(self, similarity, outlier, effective):
-        """`scale` times the weights of rows and other proxies."""
+        """Returns `scale` times the weights of rows and other proxies."""
         if not self.negative_weights:
             return ops.full_like(similarity, self.scale)
         return sample_aware.negative_weight(
@@ -220,7 +220,7 @@ class SampleAwareProxies(keras.layers.Layer):
         )
 
     def _weight_of_others(self, factors, labels):
-        """Sum over the classes of the mean weight of other classes' rows."""
+        """Sums, over the classes, the mean weight of the other rows."""
         own = ops.stack(
             [entries(factors, labels), ops.ones_like(factors[:, 0])], axis=1
         )

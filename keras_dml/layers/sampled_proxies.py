@@ -1,4 +1,4 @@
-"""Proxies of very many classes, of which a step sees a sample."""
+"""Proxies of many classes, of which a step reads a sample."""
 
 import keras
 from keras import ops
@@ -18,7 +18,7 @@ from keras_dml.ops.similarities import proxy_similarities
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class SampledProxies(keras.layers.Layer):
-    """Similarity of embeddings to the proxies of a sample of the classes.
+    """Computes similarities to the proxies of a sample of the classes.
 
     A step of `Proxies` costs time and memory in proportion to the number of
     classes. This layer compares with `sample_size` of them: the classes of the

@@ -1,4 +1,4 @@
-"""Similarities to logits."""
+"""Logits from similarities."""
 
 import math
 
@@ -7,7 +7,7 @@ import keras
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ScaledLogits(keras.layers.Layer):
-    """Logits of a softmax: `scale * similarity + bias`.
+    """Computes the logits of a softmax: `scale * similarity + bias`.
 
     `scale` is the inverse temperature `1 / T`. It is a non-trainable weight
     and not a Python number, which would be baked into the compiled training

@@ -1,4 +1,4 @@
-"""Backbones by name, and the models built around them."""
+"""Backbones, embedders, heads and trainers."""
 
 from keras_dml.models.backbone import Backbone
 from keras_dml.models.backbones import (

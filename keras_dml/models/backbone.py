@@ -1,4 +1,4 @@
-"""What the models know of a backbone."""
+"""The description of a backbone."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import keras
 
 @dataclass(frozen=True)
 class Backbone:
-    """A network without its classifier, and how to feed it.
+    """A network without its classifier, and the input that it expects.
 
     Attributes:
         builder: Function of `input_shape` and `weights` (`None` for random
@@ -19,7 +19,7 @@ class Backbone:
         image_size: Side in pixels of the images it was designed for.
         min_image_size: Smallest side in pixels that it accepts.
         pretrained: Name of its published weights, or `"none"`.
-        rgb: Whether grey images are repeated to three channels.
+        rgb: Whether gray images are repeated to three channels.
         paper: Where it was published.
         checkpoint: Address of published weights that
             `keras-dml convert-weights` must convert first, or `""`.

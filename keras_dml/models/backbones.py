@@ -1,4 +1,4 @@
-"""The backbones by name, and what each of them expects."""
+"""The backbones by name."""
 
 import importlib
 from functools import partial
@@ -48,7 +48,7 @@ BACKBONES: dict[str, Backbone] = {
 
 
 def list_backbones() -> list[str]:
-    """Names of all backbones.
+    """Returns the names of all backbones.
 
     Example:
 
@@ -59,15 +59,15 @@ def list_backbones() -> list[str]:
 
 
 def get_backbone(name: str) -> Backbone:
-    """The backbone of that name.
+    """Returns a backbone by its name.
 
     Args:
         name: One of `list_backbones()`, or `"hub:PRESET"` for a network of
             keras-hub.
 
     Raises:
-        UsageError: There is none of that name.
-        RunError: A preset of keras-hub could not be downloaded.
+        UsageError: If the name is unknown.
+        RunError: If a preset of keras-hub could not be downloaded.
     """
     if name.startswith(PREFIX):
         return hub_backbone(name)

@@ -1,4 +1,4 @@
-"""What batch normalization does during training, and before it."""
+"""How batch normalization behaves in training and before it."""
 
 import itertools
 import logging
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 def set_batch_norm_mode(
     model: keras.layers.Layer, mode: str
 ) -> keras.layers.Layer:
-    """Trains, half freezes or freezes the batch normalization of a model.
+    """Sets what the batch normalization of a model trains.
 
     Keras 3 ignores `training=False` given while a functional model is built,
     so the layers themselves are changed.
@@ -38,9 +38,9 @@ def set_batch_norm_mode(
     if mode == "frozen_statistics" and isinstance(model, NestedNetwork):
         if any(_normalizes_batches(layer) for layer in _layers(model)):
             raise UsageError(
-                "`model.batch_norm: frozen_statistics` cannot change "
-                f"{type(model.whole()).__name__}, a class of its own. Choose "
-                "`frozen` or `train`."
+                "`batch_norm='frozen_statistics'` cannot change the subclassed "
+                f"model {type(model.whole()).__name__}. Choose `frozen` or "
+                "`train`."
             )
         return model
     if mode == "frozen_statistics":
@@ -59,11 +59,11 @@ def set_batch_norm_mode(
 def synchronize_batch_norm(
     model: keras.Model, synchronized: bool = True
 ) -> None:
-    """Lets batch normalization see the batch of all replicas, or its own.
+    """Makes batch normalization use the batch of all replicas, or its own.
 
     Training on several replicas then equals training on one. The setting is
-    part of a saved layer: take it back before saving, for other backends of
-    Keras than TensorFlow refuse it.
+    part of a saved layer: undo it before saving, because only the TensorFlow
+    backend loads it.
 
     Args:
         model: A model whose training function has not been traced.

@@ -31,7 +31,7 @@ BLOCKS = {
 def bn_inception(
     input_shape: tuple[int, int, int], name: str = "bn_inception"
 ) -> keras.Model:
-    """Inception with batch normalization, without its classifier.
+    """Builds Inception with batch normalization, without its classifier.
 
     The layers are named after those of the public Caffe network and of its
     PyTorch version, which have a bias before the batch normalization.

@@ -1,4 +1,4 @@
-"""A network of the caller as a backbone."""
+"""Any Keras model as a backbone."""
 
 from collections.abc import Sequence
 
@@ -18,16 +18,16 @@ def custom_backbone(
     scale: float | Sequence[float] = 1.0,
     offset: float | Sequence[float] = 0.0,
 ) -> Backbone:
-    """Any Keras model as a backbone, for `build_embedder`.
+    """Describes a Keras model as a backbone, for `build_embedder`.
 
-    The embedder takes the model itself, not a copy: training trains it.
+    The embedder uses the model itself, not a copy: training trains it.
 
     Args:
         model: Takes one batch of images and gives features
             `(batch, height, width, channels)`, tokens
             `(batch, tokens, channels)`, or pooled features
-            `(batch, channels)`, for which the pooling is `"none"`. A model
-            of a class of its own must be registered with Keras and built.
+            `(batch, channels)`, for which the pooling is `"none"`. A
+            subclassed model must be registered with Keras and built.
         preprocessing: Mode of `ImagePreprocessing`. Defaults to `"none"`: the
             model takes values in 0..255.
         class_token: Whether the first token is a class token. Defaults to
@@ -38,15 +38,16 @@ def custom_backbone(
         offset: For `preprocessing="affine"`. Defaults to `0.0`.
 
     Raises:
-        UsageError: If it is no model with one input of images.
+        UsageError: If `model` is no model with one input, images.
 
     Example:
 
     ```python
     vit = keras.saving.load_model("my_vit.keras")
     backbone = custom_backbone(vit, "tf", class_token=True)
-    config = ModelConfig(pooling="class_token", dim=64)
-    embedder = build_embedder(config, (224, 224, 3), backbone=backbone)
+    embedder = build_embedder(
+        backbone, (224, 224, 3), dim=64, pooling="class_token"
+    )
     ```
     """
     if not isinstance(model, keras.Model):
@@ -66,14 +67,14 @@ def custom_backbone(
         fixed_size=size is not None,
         pretrained="none",
         rgb=shape is None or shape[-1] != 1,
-        paper="a network of the caller",
+        paper="a given network",
         class_token=class_token,
         prefix_tokens=max(prefix_tokens, int(class_token)),
     )
 
 
 def _input_shape(model):
-    """Shape of the images, `None` where a subclassed model tells none."""
+    """Returns the shape of the images, `None` if a model has none yet."""
     try:
         inputs = model.inputs
     except (AttributeError, ValueError):
@@ -88,7 +89,7 @@ def _input_shape(model):
 
 
 def _nested(model, input_shape):
-    """The model under the name that all backbones have."""
+    """Returns the model under the name "backbone"."""
     if isinstance(model, keras.Sequential):
         if not model.built:
             model.build((None, *input_shape))

@@ -121,9 +121,9 @@ def build_embedder(
 
 
 def pooled_features(embedder: keras.Model) -> keras.Model:
-    """The network from an image to the pooled features before the head.
+    """Returns the network from an image to the features before the head.
 
-    With pre-trained weights these are the baseline that training must beat.
+    With pretrained weights they are the baseline that training must beat.
 
     Args:
         embedder: Result of `build_embedder`.

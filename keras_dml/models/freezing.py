@@ -1,4 +1,4 @@
-"""Keeping the weights of a model as they are, in two modes.
+"""Freezes the weights of a model, in two modes.
 
 Compile the model with a new optimizer after freezing and after unfreezing.
 """
@@ -12,7 +12,7 @@ _BEFORE: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def freeze_weights(model: keras.layers.Layer) -> None:
-    """Fixes all weights while batch-norm statistics go on moving.
+    """Fixes all weights, but not the statistics of batch normalization.
 
     The variables become non-trainable and the layers stay in training mode:
     batches are normalized with their own statistics, and the moving ones
@@ -39,7 +39,7 @@ def freeze_weights(model: keras.layers.Layer) -> None:
 
 
 def freeze_all(model: keras.layers.Layer) -> None:
-    """Fixes all weights and the batch-norm statistics.
+    """Fixes all weights and the statistics of batch normalization.
 
     The model then runs as it does at inference: batch normalization uses its
     moving statistics.
@@ -52,9 +52,9 @@ def freeze_all(model: keras.layers.Layer) -> None:
 
 
 def unfreeze(model: keras.layers.Layer) -> None:
-    """Makes trainable what was so before it was frozen.
+    """Restores what was trainable before the model was frozen.
 
-    Does nothing to a model that `freeze_weights` and `freeze_all` left alone.
+    Does nothing to a model that was not frozen here.
 
     Args:
         model: The same object that was frozen.
@@ -80,5 +80,5 @@ def _remember(model):
 
 
 def _layers(model):
-    """The model and every layer inside, outer ones first."""
+    """Returns the model and every layer inside, outer ones first."""
     return list(model._flatten_layers(include_self=True, recursive=True))

@@ -22,7 +22,7 @@ BLOCKS = {
 def googlenet(
     input_shape: tuple[int, int, int], name: str = "googlenet"
 ) -> keras.Model:
-    """GoogLeNet with batch normalization, without its classifiers.
+    """Builds GoogLeNet with batch normalization, without its classifiers.
 
     The layers are named after those of torchvision, dots turned to
     underscores. As there, the third branch of a block has a 3 x 3 kernel

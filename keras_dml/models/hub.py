@@ -28,10 +28,10 @@ _USUAL_SIZE = 224
 
 
 def hub_backbone(name: str) -> Backbone:
-    """The image network of a preset of keras-hub.
+    """Describes the image network of a preset of keras-hub.
 
     Reads the configuration of the preset, which keras-hub downloads once, and
-    none of its weights. The network is built to see what it gives.
+    none of its weights. Builds the network to see its output.
 
     Args:
         name: `"hub:PRESET"`, where PRESET is a name that keras-hub knows, a
@@ -107,7 +107,7 @@ def _build(name, preset, flexible, input_shape, weights=None, pooled=False):
     attribute = family_of(network).output_layer
     if attribute is None:
         return NestedNetwork(network, name="backbone")
-    # Under a name of its own no layer of it is called "head" as ours is.
+    # Under another name: a layer of it may be called "head", as ours is.
     network = _named("hub", network)
     layer = None if pooled else getattr(network, attribute).name
     return NestedNetwork(network, output_layer=layer, name="backbone")
@@ -120,7 +120,7 @@ def _named(name, network):
 
 
 def _load(name, preset, load_weights, **arguments):
-    """The network that takes images, of a preset that may hold others too."""
+    """Loads the image network of a preset, which may hold others."""
     hub = _keras_hub(name)
     network = _call(
         name,
@@ -157,10 +157,10 @@ def _keras_hub(name):
 
 
 def _call(name: str, preset: str, load: Callable[[], Any]) -> Any:
-    """What `load` returns; every error of keras-hub as one sentence."""
+    """Calls `load`; turns every error of keras-hub into one sentence."""
     try:
         with warnings.catch_warnings():
-            # Of masks and layers that Keras warns of in its own networks.
+            # Keras warns of masks and layers of its own networks.
             warnings.simplefilter("ignore")
             return load()
     except Exception as error:
@@ -186,7 +186,7 @@ def _call(name: str, preset: str, load: Callable[[], Any]) -> Any:
 
 
 def _preprocessing(name, preset, family: HubFamily) -> Preprocessing:
-    """That of the preset's image converter, else what is documented."""
+    """Returns that of the preset's image converter, else the documented one."""
     folder = os.path.isdir(preset)
     if folder and not os.path.isfile(os.path.join(preset, _CONVERTER_FILE)):
         return family.preprocessing

@@ -1,7 +1,7 @@
-"""What is known of the image networks of keras-hub, by their class.
+"""Facts about the image networks of keras-hub, by their class.
 
-keras-hub says neither how many tokens of an output are no patches nor, for a
-network without an image converter, which images it was trained on.
+keras-hub does not say how many tokens of an output are no patches, nor how
+images are preprocessed for a network without an image converter.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ HALF: Preprocessing = ("tf", 1.0, 0.0)
 
 
 def affine(mean, deviation) -> Preprocessing:
-    """Standardization of values that were 0..1, for values in 0..255."""
+    """Returns the preprocessing that standardizes values in 0..255."""
     pairs = list(zip(mean, deviation, strict=True))
     scale = [1 / (255 * d) for _, d in pairs]
     return ("affine", scale, [-m / d for m, d in pairs])
@@ -31,7 +31,7 @@ CLIP = affine(
 
 @dataclass(frozen=True)
 class HubFamily:
-    """Networks of one class.
+    """Facts about the networks of one class.
 
     Attributes:
         preprocessing: Mode, scale and offset of `ImagePreprocessing` that its
@@ -97,7 +97,7 @@ FAMILIES = {
 
 
 def family_of(network: keras.Model) -> HubFamily:
-    """What is known of the class of a network, or of networks at large.
+    """Returns the facts about the class of a network.
 
     Args:
         network: Image network of keras-hub.
@@ -107,7 +107,7 @@ def family_of(network: keras.Model) -> HubFamily:
 
 
 def has_own_layers(network: keras.Model) -> bool:
-    """Whether there are layers in it that are not those of Keras."""
+    """Whether a network has layers that do not come from Keras."""
     return any(
         not type(layer).__module__.startswith("keras.")
         for layer in network._flatten_layers(include_self=False)

@@ -8,7 +8,7 @@ from keras_dml.models.googlenet import BLOCKS
 def inception_v1(
     input_shape: tuple[int, int, int], name: str = "inception_v1"
 ) -> keras.Model:
-    """GoogLeNet in the version of slim, without its classifier.
+    """Builds the GoogLeNet of slim, without its classifier.
 
     It has the widths of `googlenet`, the padding of TensorFlow, and batch
     normalization without a scale. The layers are named after the variables

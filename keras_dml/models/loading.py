@@ -1,4 +1,4 @@
-"""Loads embedders that were saved by a run."""
+"""Loads embedders that a run saved."""
 
 from pathlib import Path
 

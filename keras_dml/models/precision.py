@@ -1,4 +1,4 @@
-"""Building in one dtype policy, and back to float32."""
+"""Models under a dtype policy, and their clones in float32."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import keras
 
 @contextlib.contextmanager
 def dtype_policy(name: str) -> Iterator[None]:
-    """Makes layers under that dtype policy, then restores the former one.
+    """Sets the dtype policy of new layers, then restores the former one.
 
     Args:
         name: Name of a Keras dtype policy, such as `"mixed_bfloat16"`.
@@ -22,7 +22,7 @@ def dtype_policy(name: str) -> Iterator[None]:
 
 
 def float32_clone(model: keras.Model) -> keras.Model:
-    """The same model with every layer computing in float32.
+    """Returns the same model with every layer computing in float32.
 
     Mixed precision speeds up training; exported files need float32, which
     the weights have in any case.

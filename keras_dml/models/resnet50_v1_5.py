@@ -11,7 +11,7 @@ STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
 def resnet50_v1_5(
     input_shape: tuple[int, int, int], name: str = "resnet50_v1_5"
 ) -> keras.Model:
-    """ResNet-50 with the stride in the 3 x 3 convolution.
+    """Builds ResNet-50 with the stride in the 3 x 3 convolution.
 
     `keras.applications.ResNet50` has the stride in the first 1 x 1
     convolution of a stage, a bias in every convolution and another epsilon:

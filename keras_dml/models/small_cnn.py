@@ -14,7 +14,7 @@ def small_cnn(
     momentum: float = 0.9,
     name: str = "small_cnn",
 ) -> keras.Model:
-    """Convolutions for images of 28 to 96 pixels, trained from nothing.
+    """Builds a network for images of 28 to 96 pixels, trained from scratch.
 
     A stem, then one stage per width: the map is halved while it is at least 8
     pixels wide, a convolution widens it, and a residual convolution follows.

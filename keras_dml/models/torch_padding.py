@@ -8,7 +8,7 @@ import keras
 
 
 def convolve(x, width, kernel, name, stride=1, use_bias=False):
-    """A convolution padded by half its kernel on every side.
+    """Convolves, padded by half the kernel on every side.
 
     Args:
         x: 4D Keras tensor.
@@ -37,7 +37,7 @@ def convolve(x, width, kernel, name, stride=1, use_bias=False):
 
 
 def ceil_max_pool(x, size, name):
-    """Max pooling of stride 2 that rounds the size of its output up.
+    """Pools with stride 2 and rounds the size of the output up.
 
     Args:
         x: 4D Keras tensor of known height and width, with no negative value:
@@ -57,6 +57,6 @@ def ceil_max_pool(x, size, name):
 
 
 def average_pool(x, name):
-    """Averages 3 x 3 values, and counts the zeros around the border."""
+    """Averages 3 x 3 values, the zeros around the border included."""
     x = keras.layers.ZeroPadding2D(1, name=f"{name}_padding")(x)
     return keras.layers.AveragePooling2D(3, strides=1, name=name)(x)

@@ -1,4 +1,4 @@
-"""Gives a backbone its initial weights."""
+"""The initial weights of a backbone."""
 
 import warnings
 from dataclasses import replace
@@ -23,17 +23,17 @@ def build_with_weights(
     backbone: Backbone | None = None,
     pooled: bool = False,
 ) -> keras.layers.Layer:
-    """Builds a backbone with the weights asked for.
+    """Builds a backbone with its initial weights.
 
     Args:
         name: One of `list_backbones()`, or `hub:PRESET`.
         input_shape: Height, width and channels of the preprocessed images.
         weights: `"none"` for random weights, `"imagenet"` for the published
             ones, which Keras downloads once, `"preset"` for those of a preset
-            of keras-hub, `"auto"` for the published ones where there are
-            some, or the path of a `.weights.h5`, `.h5` or `.keras` file, of
+            of keras-hub, `"auto"` for the published ones if there are some,
+            or the path of a `.weights.h5`, `.h5` or `.keras` file, of
             the backbone or of an embedder.
-        backbone: What `name` means. Defaults to `None`: looked up.
+        backbone: The entry of that name. Defaults to `None`: looked up.
         pooled: Whether a network that can pool its tokens does. Defaults to
             `False`.
 
@@ -106,7 +106,8 @@ def _load(model, path, name):
         weight.assign(np.full(weight.shape, np.nan))
     try:
         if path.suffix == ".keras":
-            _copy(_backbone_of(keras.saving.load_model(path)), model)
+            saved = _backbone_of(keras.saving.load_model(path))
+            model.set_weights(saved.get_weights())
         else:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="Skipping nested")
@@ -127,27 +128,12 @@ def _load(model, path, name):
 
 
 def _backbone_of(model):
-    """The backbone inside one of our embedders, or the model itself."""
+    """Returns the backbone of one of our embedders, or the model itself."""
     names = [layer.name for layer in model.layers]
     return model.get_layer("backbone") if "backbone" in names else model
 
 
-def _copy(source, target):
-    if len(source.weights) != len(target.weights):
-        raise ValueError(
-            f"the file has {len(source.weights)} weights, the backbone "
-            f"{len(target.weights)}."
-        )
-    for given, weight in zip(source.weights, target.weights, strict=True):
-        if given.shape != weight.shape:
-            raise ValueError(
-                f"{given.path!r} has shape {tuple(given.shape)} in the file, "
-                f"{weight.path!r} has {tuple(weight.shape)} in the backbone."
-            )
-        weight.assign(given)
-
-
 def _first_lines(error):
-    """The message without the dump of values that Keras puts behind it."""
+    """Returns a message of Keras without the values that it appends."""
     text = " ".join(str(error).split(", value=")[0].split())
     return text[:400].rstrip(".") + "."

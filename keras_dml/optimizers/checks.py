@@ -2,7 +2,7 @@
 
 
 def check_adam(beta_1: float, beta_2: float, **not_negative: float) -> None:
-    """Refuses what no moving average, and no other argument, can have.
+    """Refuses arguments of the Adam family that are out of range.
 
     Args:
         beta_1: Float, in `[0, 1)`.

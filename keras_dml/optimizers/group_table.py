@@ -1,4 +1,4 @@
-"""Which optimizer moves which variables, and how."""
+"""A table of the optimizers and their variables."""
 
 import math
 from collections.abc import Iterable
@@ -41,10 +41,10 @@ class OptimizerGroup(NamedTuple):
 def group_table(
     optimizer: keras.optimizers.Optimizer, variables: Iterable[Any]
 ) -> list[OptimizerGroup]:
-    """One row for each optimizer that gets variables.
+    """Returns one row for each optimizer that has variables.
 
-    Meant to be printed at the start of a run and saved with it: no learning
-    rate, clipping or decay stays hidden.
+    Print it at the start of a run and save it: no learning rate, clipping or
+    decay stays hidden.
 
     Args:
         optimizer: `PerVariable` or any other Keras optimizer, before or after

@@ -56,10 +56,10 @@ def layer_decay_rules(
     decay: float,
     others: Collection[str] = (),
 ) -> dict[str, tuple[int, float]]:
-    """Rules for `PerVariable`, one for each block but the last.
+    """Returns rules for `PerVariable`, one for each block but the last.
 
     The rules match whole paths, exclude each other, and match trainable
-    variables only: freeze first. What no rule matches has the factor 1.
+    variables only: freeze first. Variables without a rule have the factor 1.
 
     Args:
         network: Built model or layer.
@@ -101,9 +101,9 @@ def _check_decay(decay):
 
 
 def _rule(paths: Sequence[str], rest: Sequence[str]) -> str:
-    """A short pattern that matches all of `paths` and nothing of `rest`.
+    """Returns a short pattern that matches `paths` and nothing of `rest`.
 
-    Nor anything that goes on like an entry of `rest`.
+    It matches no path that starts with an entry of `rest` either.
     """
     start = _common_start(paths)
     if start and not any(
@@ -165,7 +165,7 @@ def _is_flat(block):
 
 
 def _parts(layer):
-    """Lists of variables in the order in which an image meets them."""
+    """Lists the variables of each part, from input to output."""
     # A `NestedNetwork` hides the layers of a network from Keras.
     if hasattr(layer, "part"):
         return _parts(layer.part())
@@ -193,7 +193,7 @@ def _holds_a_stack(children: Sequence[Any]) -> bool:
 
 
 def _parts_of_graph(model):
-    """Cuts the graph where a single tensor passes."""
+    """Cuts the graph where a single tensor passes through."""
     nodes = [
         node
         for depth in sorted(model._nodes_by_depth, reverse=True)

@@ -1,4 +1,4 @@
-"""Different optimizers for different variables."""
+"""An optimizer for each group of variables."""
 
 import re
 
@@ -7,7 +7,9 @@ import keras
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class PerVariable(keras.optimizers.MultiOptimizer):
-    """Gives variables their own optimizer by a pattern over their path.
+    """Optimizes each group of variables with its own optimizer.
+
+    Regular expressions over the paths of variables form the groups.
 
     Each optimizer keeps its own learning rate or schedule, clipping and
     decay; `global_clipnorm` is over the variables of its group. Two optimizers
@@ -73,7 +75,7 @@ class PerVariable(keras.optimizers.MultiOptimizer):
         return {rule: self._optimizer_map[rule] for rule in self._optimizer_map}
 
     def rule_of(self, path: str) -> str | None:
-        """The rule that matches a variable path; `None` for the default.
+        """Returns the rule that matches a path; `None` for the default.
 
         Args:
             path: The `path` of a variable.

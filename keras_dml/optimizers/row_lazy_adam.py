@@ -1,4 +1,4 @@
-"""Adam for large tables, of which a step touches some rows."""
+"""Adam for large tables, of which a step updates some rows."""
 
 import math
 
@@ -24,7 +24,7 @@ DENSE_OPTIONS = (
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class RowLazyAdam(keras.optimizers.Optimizer):
-    """Adam that leaves the rows without a gradient alone.
+    """Runs Adam on the rows that have a gradient, and skips the others.
 
     Every row of a variable, along the first axis, is updated at the steps
     that give it a gradient, exactly as `keras.optimizers.Adam` would update
@@ -139,7 +139,7 @@ class RowLazyAdam(keras.optimizers.Optimizer):
 
     def _update_rows(self, gradient, weights, rate, decay):
         table = weights[0]
-        weights = [_beside(weight, table) for weight in weights]
+        weights = [_on_device_of(weight, table) for weight in weights]
         indices, values = _summed(gradient.indices, gradient.values)
         values = ops.cast(values, table.dtype)
         size = max(1, BLOCK_ENTRIES // math.prod(table.shape[1:]))
@@ -169,7 +169,7 @@ class RowLazyAdam(keras.optimizers.Optimizer):
             self.assign(weight, ops.where(mask, after, before))
 
     def _updated(self, gradient, old, rate, decay):
-        """New values of some rows of a variable and of its state."""
+        """Returns new values of some rows of a variable and of its state."""
         rows, first, second, steps = old
         steps = steps + 1
         corrected = rate * (
@@ -192,18 +192,16 @@ class RowLazyAdam(keras.optimizers.Optimizer):
         config = super().get_config()
         for option in DENSE_OPTIONS:
             del config[option]
-        config.update(
-            {
-                "beta_1": self.beta_1,
-                "beta_2": self.beta_2,
-                "epsilon": self.epsilon,
-            }
-        )
-        return config
+        return {
+            **config,
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+        }
 
 
 def _summed(indices, values):
-    """Rows that are named several times, as by several replicas, once."""
+    """Sums the values of rows that occur several times."""
     names, count = distinct(indices)
     total = ops.shape(indices)[0]
 
@@ -215,8 +213,8 @@ def _summed(indices, values):
     return ops.cond(count == total, lambda: (indices, values), summed)
 
 
-def _beside(variable, table):
-    """The TensorFlow variable inside a Keras one, on the device of `table`."""
+def _on_device_of(variable, table):
+    """Returns the TensorFlow variable of a Keras one, on `table`'s device."""
     if isinstance(variable, keras.Variable):
         variable = variable.value
     copies = getattr(variable, "values", [variable])
@@ -224,6 +222,6 @@ def _beside(variable, table):
 
 
 def _along_rows(vector, like):
-    """A vector with one entry a row in a shape that broadcasts to `like`."""
+    """Reshapes a vector, one entry a row, to broadcast to `like`."""
     ones = (1,) * (len(like.shape) - len(vector.shape))
     return ops.reshape(vector, (*ops.shape(vector), *ones))

@@ -10,7 +10,7 @@ from keras_dml.optimizers.checks import check_adam
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class TorchAdam(keras.optimizers.Optimizer):
-    """Adam with epsilon added after the bias correction.
+    """Runs Adam with epsilon added after the bias correction.
 
     With the moments `m` and `v` of the gradient `g + l2 * w` at step `t`:
 
@@ -34,10 +34,11 @@ class TorchAdam(keras.optimizers.Optimizer):
             gradient of every variable, as `torch.optim.Adam(weight_decay=l2)`
             does. Defaults to `0.0`. `weight_decay` is the decoupled one of
             AdamW.
-        weight_decay, clipnorm, clipvalue, global_clipnorm, use_ema,
-            ema_momentum, ema_overwrite_frequency, loss_scale_factor,
-            gradient_accumulation_steps: See `keras.optimizers.Optimizer`.
         name: String. Defaults to `"torch_adam"`.
+        **kwargs: Arguments of `keras.optimizers.Optimizer`: `weight_decay`,
+            `clipnorm`, `clipvalue`, `global_clipnorm`, `use_ema`,
+            `ema_momentum`, `ema_overwrite_frequency`, `loss_scale_factor` and
+            `gradient_accumulation_steps`.
 
     Raises:
         ValueError: If `beta_1`, `beta_2`, `epsilon` or `l2` is out of range.
@@ -60,30 +61,10 @@ class TorchAdam(keras.optimizers.Optimizer):
         beta_2=0.999,
         epsilon=1e-8,
         l2=0.0,
-        weight_decay=None,
-        clipnorm=None,
-        clipvalue=None,
-        global_clipnorm=None,
-        use_ema=False,
-        ema_momentum=0.99,
-        ema_overwrite_frequency=None,
-        loss_scale_factor=None,
-        gradient_accumulation_steps=None,
         name="torch_adam",
+        **kwargs,
     ):
-        super().__init__(
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            clipnorm=clipnorm,
-            clipvalue=clipvalue,
-            global_clipnorm=global_clipnorm,
-            use_ema=use_ema,
-            ema_momentum=ema_momentum,
-            ema_overwrite_frequency=ema_overwrite_frequency,
-            loss_scale_factor=loss_scale_factor,
-            gradient_accumulation_steps=gradient_accumulation_steps,
-            name=name,
-        )
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         check_adam(beta_1, beta_2, epsilon=epsilon, l2=l2)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -130,20 +111,17 @@ class TorchAdam(keras.optimizers.Optimizer):
         )
 
     def get_config(self):
-        config = super().get_config()
-        config.update(
-            {
-                "beta_1": self.beta_1,
-                "beta_2": self.beta_2,
-                "epsilon": self.epsilon,
-                "l2": self.l2,
-            }
-        )
-        return config
+        return {
+            **super().get_config(),
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "l2": self.l2,
+        }
 
 
 def _correction(beta, step):
-    """`1 - beta**step`, which float32 would round to five digits at first."""
+    """Returns `1 - beta**step` without the rounding of float32."""
     if beta == 0:
         return ops.ones_like(step)
     return -ops.expm1(step * math.log(beta))

@@ -1,4 +1,4 @@
-"""Optimizers and losses from their sections of the configuration."""
+"""The loss and the optimizer of a run, from its configuration."""
 
 import keras
 
@@ -29,7 +29,7 @@ OTHER_PATHS = tuple(f"{name}/" for name in ("head", *LAYERS))
 
 
 def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
-    """The loss of a run: one term, or a weighted sum of several."""
+    """Builds the loss: one term, or a weighted sum of several."""
     built = [_build_term(term) for term in terms]
     weights = [term.weight for term in terms]
     if terms[0].memory is not None:
@@ -64,7 +64,7 @@ def loss_head(terms: list[LossConfig]) -> Head:
 
 
 def build_memory(terms: list[LossConfig]) -> CrossBatchMemory | None:
-    """The memory that the loss asks for, if it does.
+    """Builds the memory that the loss asks for; `None` without one.
 
     Raises:
         UsageError: If the loss has several terms, or cannot use a memory.
@@ -95,7 +95,7 @@ def build_optimizer(
     learning_rate_factor: float = 1.0,
     backbone: keras.layers.Layer | None = None,
 ) -> PerVariable:
-    """One optimizer each for backbone, head and proxies.
+    """Builds one optimizer each for backbone, head and proxies.
 
     With `layer_decay`, one for each block of the backbone.
 
@@ -173,7 +173,7 @@ def _schedule(
     steps_per_epoch: int,
     learning_rate_factor: float,
 ) -> float | keras.optimizers.schedules.LearningRateSchedule:
-    """A number where callbacks may change it, else a function of the step."""
+    """Returns a number, which callbacks may change, or a schedule."""
     rate = group.lr * learning_rate_factor
     if group.schedule == "cosine":
         warmup = group.warmup_steps

@@ -27,14 +27,14 @@ def phase_callbacks(
     drops: Sequence[int],
     drops_one_epoch_late: bool,
 ) -> list[Any]:
-    """What a phase asks for, in the order in which it must run.
+    """Builds the callbacks of a phase, in the order in which they run.
 
     Args:
         config: The settled configuration.
         phase: The phase's section of it.
-        data: What is trained and validated.
+        data: Training and validation images of the stage.
         models: The embedder and the trainer.
-        batches: The rows of each batch of an epoch of the phase.
+        batches: Function of an epoch that returns the rows of its batches.
         epochs: Length of the phase.
         drops: Epochs of an earlier stage that lowered the rates.
         drops_one_epoch_late: Whether they are repeated one epoch later.
@@ -66,7 +66,7 @@ def phase_callbacks(
         )
         listed += [retrieval, health]
         if distribute.num_workers() > 1:
-            # What follows decides by them, and must decide alike.
+            # The next callbacks decide by the logs, and must decide alike.
             listed.append(
                 keras.callbacks.LambdaCallback(on_epoch_end=_logs_of_chief)
             )
@@ -92,7 +92,7 @@ def phase_callbacks(
 
 
 def _parts(validation: Manifest, config: RunConfig) -> dict[str, Any]:
-    """This worker's images: queries, and the gallery if it is another."""
+    """Batches of this worker's queries, and of the gallery if there is one."""
 
     def batches(images: Manifest) -> Any:
         own = images.select(distribute.own_rows(len(images)))

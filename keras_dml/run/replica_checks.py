@@ -1,4 +1,4 @@
-"""What several replicas cannot do, refused before they start."""
+"""Refuses, before training, settings that several replicas cannot do."""
 
 import keras
 

@@ -1,4 +1,4 @@
-"""From a public checkpoint to a weights file of Keras."""
+"""Converts a public checkpoint to a weights file of Keras."""
 
 import errno
 import os
@@ -38,7 +38,7 @@ def convert_weights(
 ) -> Conversion:
     """Writes the weights of a public checkpoint as Keras reads them.
 
-    Every entry must have its place and every variable its entry; only the
+    Every entry must match a variable and every variable an entry; only the
     classifier is left out.
 
     Args:
@@ -87,7 +87,7 @@ def convert_weights(
 
 
 def _save(model, output):
-    """Whole or not at all: Keras insists on the suffix, so in a folder."""
+    """Writes all or nothing; a folder, because Keras insists on the suffix."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(

@@ -28,13 +28,12 @@ TENSORFLOW_VARIABLES = {
 
 @dataclass(frozen=True)
 class Layout:
-    """Which entry of a checkpoint is for which variable.
+    """Names in a checkpoint, and the variables they stand for.
 
     Attributes:
-        framework: `"torch"` or `"tensorflow"`, whichever wrote it.
-        classifier: What the names of entries begin with that are not for the
-            backbone.
-        scope: What all other names begin with.
+        framework: `"torch"` or `"tensorflow"`, which wrote the checkpoint.
+        classifier: Prefixes of the names that do not belong to the backbone.
+        scope: Prefix of all other names.
     """
 
     framework: str
@@ -42,18 +41,18 @@ class Layout:
     scope: str = ""
 
     def leaves_out(self, key: str) -> bool:
-        """Whether an entry is for a classifier or for training."""
+        """Whether an entry belongs to a classifier or to training."""
         counter = key.endswith("num_batches_tracked") or key == "global_step"
         return counter or key.startswith(self.classifier)
 
     def places(self, key: str) -> list[tuple[str, str]]:
-        """Names of layer and variable that an entry may be for.
+        """Returns layer and variable names that an entry may stand for.
 
         Args:
             key: Name of the entry.
 
         Returns:
-            Pairs of which the network has one at most.
+            Pairs, of which a network has at most one.
         """
         torch = self.framework == "torch"
         separator = "." if torch else "/"

@@ -12,9 +12,9 @@ NESTED = ("state_dict", "model_state_dict", "model")
 
 
 def read_checkpoint(path: Path, framework: str) -> dict[str, np.ndarray]:
-    """The entries of a checkpoint, by name.
+    """Reads the entries of a checkpoint, by name.
 
-    No code that a file may hold is run.
+    Never runs code that a file holds.
 
     Args:
         path: For `"torch"` a `.safetensors` or `.npz` file, or any other
@@ -23,8 +23,8 @@ def read_checkpoint(path: Path, framework: str) -> dict[str, np.ndarray]:
         framework: `"torch"` or `"tensorflow"`.
 
     Raises:
-        UsageError: The file is missing, damaged, or not a checkpoint.
-        RunError: PyTorch is needed and not installed.
+        UsageError: If the file is missing, damaged, or not a checkpoint.
+        RunError: If PyTorch or safetensors is needed and not installed.
     """
     if framework == "tensorflow":
         return _read_tensorflow(path)
