@@ -3,6 +3,7 @@
 import math
 
 from keras_dml.callbacks.heat_up import Heating
+from keras_dml.layers.checks import check_integer
 
 
 class GradualHeatUp(Heating):
@@ -47,11 +48,7 @@ class GradualHeatUp(Heating):
         super().__init__(
             layer_name, learning_rate_factor, scale_factor=scale_factor
         )
-        if not isinstance(every, int) or every < 1:
-            raise ValueError(
-                "`every` of `GradualHeatUp` must be a positive integer. "
-                f"Received: every={every!r}"
-            )
+        check_integer("every", every)
         if math.isclose(scale_factor, 1.0, rel_tol=1e-3):
             raise ValueError(
                 "`scale_factor` of `GradualHeatUp` must differ from 1, or a "

@@ -5,6 +5,7 @@ import math
 import keras
 from keras import ops
 
+from keras_dml.layers.checks import check_integer
 from keras_dml.optimizers import LearningRate
 
 
@@ -108,11 +109,7 @@ class HeatUp(Heating):
         self, epoch, scale, learning_rate_factor=0.1, layer_name="logits"
     ):
         super().__init__(layer_name, learning_rate_factor, scale=scale)
-        if not isinstance(epoch, int) or epoch < 0:
-            raise ValueError(
-                "`epoch` of `HeatUp` must be an integer from 0 on. "
-                f"Received: epoch={epoch!r}"
-            )
+        check_integer("epoch", epoch, least=0)
         self.epoch = epoch
         self.scale = scale
 

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_dml.layers.checks import check_integer
 from keras_dml.optimizers import LearningRate
 
 
@@ -36,11 +37,8 @@ class LearningRateDrops(keras.callbacks.Callback):
 
     def __init__(self, epochs, factor=0.1, author_off_by_one=False):
         super().__init__()
-        if any(not isinstance(e, int) or e < 0 for e in epochs):
-            raise ValueError(
-                "`epochs` of `LearningRateDrops` must be integers from 0 on. "
-                f"Received: epochs={list(epochs)}"
-            )
+        for epoch in epochs:
+            check_integer("epochs", epoch, least=0)
         if not 0 < factor < 1:
             raise ValueError(
                 "`factor` of `LearningRateDrops` must lie between 0 and 1. "

@@ -5,6 +5,8 @@ from typing import Any
 
 import keras
 
+from keras_dml.layers.checks import check_choice, check_integer
+
 
 class Resumable(keras.callbacks.Callback):
     """Adds a state that is saved and resumed to a callback of Keras.
@@ -22,20 +24,11 @@ class Resumable(keras.callbacks.Callback):
 
     def _check(self, patience: int, mode: str, min_delta: float) -> None:
         """Refuses arguments that Keras would reinterpret in silence."""
-        name = type(self).__name__
-        if not isinstance(patience, int) or patience < 1:
-            raise ValueError(
-                f"`patience` of `{name}` must be a positive integer. "
-                f"Received: patience={patience!r}"
-            )
-        if mode not in ("max", "min"):
-            raise ValueError(
-                f'`mode` of `{name}` must be "max" or "min", the direction in '
-                f"which the metric is better. Received: mode={mode!r}"
-            )
+        check_integer("patience", patience)
+        check_choice("mode", mode, ("max", "min"))
         if not min_delta >= 0:
             raise ValueError(
-                f"`min_delta` of `{name}` must not be negative. "
+                "`min_delta` must not be negative. "
                 f"Received: min_delta={min_delta!r}"
             )
 

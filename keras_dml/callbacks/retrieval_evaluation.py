@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_dml import evaluation
+from keras_dml.layers.checks import check_integer
 
 
 class RetrievalEvaluation(keras.callbacks.Callback):
@@ -78,11 +79,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         gather=None,
     ):
         super().__init__()
-        if not isinstance(every, int) or every < 1:
-            raise ValueError(
-                "`every` of `RetrievalEvaluation` must be a positive integer. "
-                f"Received: every={every!r}"
-            )
+        check_integer("every", every)
         for name, value in (("data", data), ("references", references)):
             if hasattr(value, "__next__"):
                 raise ValueError(

@@ -194,17 +194,12 @@ class Proxies(keras.layers.Layer):
                 f"Received: embeddings.shape={embeddings.shape}, "
                 f"labels.shape={labels.shape}"
             )
-        if not np.issubdtype(labels.dtype, np.integer):
+        integers = np.issubdtype(labels.dtype, np.integer)
+        if not integers or np.any((labels < 0) | (labels >= self.num_classes)):
             raise ValueError(
-                "`labels` must be integers. "
-                f"Received: labels.dtype={labels.dtype}"
-            )
-        if labels.size and not (
-            labels.min() >= 0 and labels.max() < self.num_classes
-        ):
-            raise ValueError(
-                f"`labels` must lie between 0 and {self.num_classes - 1}. "
-                f"Received: labels from {labels.min()} to {labels.max()}"
+                "`labels` must be integers between 0 and "
+                f"{self.num_classes - 1}. Received: {labels.dtype} labels "
+                f"from {labels.min()} to {labels.max()}"
             )
 
 

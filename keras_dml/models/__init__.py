@@ -1,6 +1,6 @@
 """Backbones, embedders, heads and trainers."""
 
-from keras_dml.models.backbone import Backbone
+from keras_dml.models.backbone import Backbone, custom_backbone
 from keras_dml.models.backbones import (
     BACKBONES,
     get_backbone,
@@ -11,10 +11,12 @@ from keras_dml.models.batch_norm import (
     set_batch_norm_mode,
     synchronize_batch_norm,
 )
-from keras_dml.models.custom_backbone import custom_backbone
-from keras_dml.models.embedder import build_embedder, pooled_features
+from keras_dml.models.embedder import (
+    build_embedder,
+    load_embedder,
+    pooled_features,
+)
 from keras_dml.models.heads import HEADS, Head, HeadOptions, get_head
-from keras_dml.models.loading import load_embedder
 from keras_dml.models.precision import float32_clone
 from keras_dml.models.small_cnn import small_cnn
 from keras_dml.models.trainer import build_trainer

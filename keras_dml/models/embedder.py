@@ -1,11 +1,12 @@
 """The embedder: from an image to a vector."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import keras
 
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.layers import (
     EmbeddingHead,
     GlobalAveragePlusMaxPooling2D,
@@ -13,10 +14,9 @@ from keras_dml.layers import (
     ImagePreprocessing,
     TokenPooling,
 )
-from keras_dml.models.backbone import Backbone
+from keras_dml.models.backbone import Backbone, custom_backbone
 from keras_dml.models.backbones import get_backbone
 from keras_dml.models.batch_norm import set_batch_norm_mode
-from keras_dml.models.custom_backbone import custom_backbone
 from keras_dml.models.heads import LAYERS
 from keras_dml.models.precision import dtype_policy
 from keras_dml.models.weights import build_with_weights
@@ -132,6 +132,31 @@ def pooled_features(embedder: keras.Model) -> keras.Model:
         A model that shares the layers of `embedder`.
     """
     return keras.Model(embedder.inputs[0], embedder.get_layer("pooling").output)
+
+
+def load_embedder(path: str | Path) -> keras.Model:
+    """Loads an `embedder.keras`.
+
+    Args:
+        path: The file.
+
+    Raises:
+        RunError: If the file is missing, damaged or not a Keras model.
+
+    Example:
+
+    ```python
+    embedder = load_embedder("runs/digits-norm_softmax-0/embedder.keras")
+    ```
+    """
+    # Importing the package has registered its layers, which Keras needs here.
+    try:
+        return keras.saving.load_model(path, compile=False)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(
+            f"{path} does not load as an embedder: {error}. Restore it, or "
+            "train the run again."
+        ) from error
 
 
 def _check_image_shape(name, backbone, image_shape):

@@ -100,7 +100,7 @@ def test_a_schedule_is_refused():
     [
         ({"factor": 1.0}, "factor=1.0"),
         ({"patience": 0}, "patience=0"),
-        ({"mode": "auto"}, '"max" or "min".*mode=\'auto\''),
+        ({"mode": "auto"}, "`mode` must be one of 'max', 'min'.*mode='auto'"),
         ({"min_delta": -1}, "min_delta=-1"),
     ],
 )
