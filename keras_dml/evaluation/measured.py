@@ -97,7 +97,7 @@ class Measured(Brief):
         return metric_rows(columns)
 
     def _brief_title(self) -> str:
-        return self.exact._brief_title()
+        return f"Measured: {self.exact.counts()}"
 
     _brief_rows = rows
 

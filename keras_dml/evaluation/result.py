@@ -93,12 +93,16 @@ class RetrievalResult(Brief):
             columns["reranked"] = self.reranked.metrics
         return columns
 
-    def _brief_title(self) -> str:
+    def counts(self) -> str:
+        """How many queries searched how many references, in words."""
         lone = f", {self.num_lone:,} without a positive" * bool(self.num_lone)
         return (
-            f"{type(self).__name__}: {self.num_queries:,} queries{lone} in "
+            f"{self.num_queries:,} queries{lone} in "
             f"{self.num_references:,} references"
         )
+
+    def _brief_title(self) -> str:
+        return f"RetrievalResult: {self.counts()}"
 
     def _brief_rows(self) -> list[dict[str, Any]]:
         return metric_rows(self.columns())

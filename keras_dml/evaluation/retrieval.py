@@ -116,7 +116,7 @@ def retrieval_metrics(*arguments: Any, **settings: Any) -> dict[str, float]:
 
 
 def evaluate_lists(
-    neighbour_ids: Any,
+    neighbor_ids: Any,
     query_labels: Any,
     reference_ids: Any,
     reference_labels: Any,
@@ -126,7 +126,7 @@ def evaluate_lists(
     """Measures lists of neighbors, of any index or re-ranking.
 
     Args:
-        neighbour_ids: 2D array `(num_queries, k)` of reference ids, nearest
+        neighbor_ids: 2D array `(num_queries, k)` of reference ids, nearest
             first, as `Index.search` returns them.
         query_labels: Labels of the queries, as for `evaluate_retrieval`.
         reference_ids: 1D array `(num_references,)`.
@@ -154,7 +154,7 @@ def evaluate_lists(
     0.0
     """
     ranks = ranks_from_ids(
-        neighbour_ids, query_labels, reference_ids, reference_labels, query_ids
+        neighbor_ids, query_labels, reference_ids, reference_labels, query_ids
     )
     return RetrievalResult.of(
         values_by_query([ranks], metrics), ranks.num_references

@@ -59,7 +59,8 @@ def test_shards_hold_what_the_evaluation_computes(
     )
     assert "Embedded 528 of 528 images" in outcome.out
     names = [f"shard-{number:05d}.npz" for number in range(6)]
-    assert sorted(os.listdir(folder)) == ["manifest.json", *names]
+    files = [".lock", "manifest.json", *names]
+    assert sorted(os.listdir(folder)) == files
     assert_same(folder, reference)
     with np.load(folder / "shard-00005.npz") as shard:
         assert shard["embeddings"].shape == (28, 16)
@@ -138,7 +139,7 @@ def test_after_a_kill_no_row_is_missing_or_twice(
     ]
     for path, written in before.items():
         assert path.stat().st_mtime_ns == written
-    assert not list(folder.glob(".*"))
+    assert [path.name for path in folder.glob(".*")] == [".lock"]
     again = done(command(*arguments, "--resume", "--json"))
     assert json.loads(again.out)["seconds"] == 0
 
@@ -179,7 +180,7 @@ def test_bad_images_are_listed_and_skipped(
     refused(command("evaluate", "--embeddings", output), "'labels'")
     failed = command(*arguments, *limit, "--resume", "--fail-on-bad")
     refused(failed, "4 of 7 images", "out.npz.bad.csv", code=1)
-    refused(command(*arguments, "--resume"), "`max_pixels` was 300000")
+    refused(command(*arguments, "--resume"), "`--max-pixels` was 300000")
 
 
 def test_no_readable_image_is_an_error(command, finished_run, tmp_path):
@@ -201,7 +202,7 @@ def test_a_source_that_changed_is_refused(command, run, images, tmp_path):
         arguments = ("embed", run, source, "--output", output)
         sized = (*arguments, "--shard-size", "10")
         done(command(*sized))
-        refused(command(*arguments, "--resume"), "`shard_size` was 10")
+        refused(command(*arguments, "--resume"), "`--shard-size` was 10")
         changed = source / "class_02" / "11.png"
         content = changed.read_bytes()
         shutil.copy(images / "class_03" / "11.png", changed)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_dml.embeddings import EmbeddingSet
+from keras_dml.embeddings import EmbeddingSet, save_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import KReciprocal, evaluate, evaluate_retrieval
 
@@ -57,6 +57,46 @@ def test_what_is_asked_for_stands_beside_the_metrics():
     assert values == sorted(values)
     assert flat["map@r_worst_class"] == values[0]
     assert all(isinstance(value, float) for value in flat.values())
+
+
+def test_arrays_a_set_and_a_file_measure_alike(tmp_path):
+    names = LABELS.astype(str)
+    expected = evaluate(EmbeddingSet(ROWS, names)).flat()
+    assert evaluate(ROWS, names).flat() == expected
+    assert evaluate(EmbeddingSet(ROWS), names).flat() == expected
+    for name in ("rows.npz", "rows.parquet"):
+        if name.endswith("parquet"):
+            pytest.importorskip("pyarrow")
+        path = tmp_path / name
+        save_embeddings(path, EmbeddingSet(ROWS, names))
+        assert evaluate(path).flat() == pytest.approx(expected)
+        assert evaluate(str(path), LABELS).flat() == pytest.approx(expected)
+
+
+def test_a_gallery_by_roles_or_as_references():
+    is_query = np.arange(72) % 3 == 0
+    role = np.where(is_query, "query", "gallery")
+    expected = evaluate(EmbeddingSet(ROWS, LABELS, role=role)).flat()
+    queries = ROWS[is_query], LABELS[is_query]
+    gallery = ROWS[~is_query], LABELS[~is_query]
+    assert evaluate(*queries, references=gallery).flat() == expected
+    searched = EmbeddingSet(*gallery)
+    assert evaluate(*queries, references=searched).flat() == expected
+    with pytest.raises(UsageError, match="`references` must not be given"):
+        evaluate(EmbeddingSet(ROWS, LABELS, role=role), references=gallery)
+
+
+def test_more_metrics_by_name_and_intervals_by_what_is_drawn():
+    measured = evaluate(
+        ROWS, LABELS, k=(1, "map@3", "precision@2"), intervals="queries"
+    )
+    exact = evaluate_retrieval(
+        ROWS, LABELS, k=1, extra_metrics=["map@3", "precision@2"]
+    )
+    assert measured.metrics == exact.metrics
+    assert measured.exact.intervals["map@3"].unit == "queries"
+    with pytest.raises(UsageError, match="`intervals` must be a boolean or"):
+        evaluate(ROWS, LABELS, intervals="images")
 
 
 def test_unknown_names_are_refused():

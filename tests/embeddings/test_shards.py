@@ -116,6 +116,28 @@ def test_parquet_is_what_other_tools_read(tmp_path):
         load_embeddings(path)
 
 
+def test_parquet_keeps_roles_and_classes_as_words(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "pets.parquet"
+    role = ["query", "gallery", "gallery"]
+    pets = EmbeddingSet(np.eye(3), [0, 1, 0], None, role, ["cat", "dog"])
+    save_embeddings(path, pets)
+    loaded = load_embeddings(path)
+    assert loaded.labels.tolist() == ["cat", "dog", "cat"]
+    assert loaded.ids.tolist() == ["0", "1", "2"]
+    assert loaded.role.tolist() == role
+    several = EmbeddingSet(np.eye(3), np.eye(3, dtype=int))
+    with pytest.raises(UsageError, match="one label for each image"):
+        save_embeddings(path, several)
+
+
+def test_no_rows_are_no_embeddings(tmp_path, kind):
+    path = tmp_path / f"rows.{kind}"
+    save_embeddings(path, make_rows([]))
+    with pytest.raises(UsageError, match="at least one embedding"):
+        load_embeddings(path)
+
+
 def test_formats(monkeypatch):
     check_format("npz")
     with pytest.raises(UsageError, match="npz, parquet.*'csv'"):

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def neighbours(queries, references, ids, query_ids, metric):
+def neighbors(queries, references, ids, query_ids, metric):
     """For each query the rows of all other references, nearest first."""
     lists = []
     for i, query in enumerate(np.asarray(queries, np.float64)):

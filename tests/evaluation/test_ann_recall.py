@@ -12,11 +12,11 @@ from keras_dml.evaluation.index.scann import ScannIndex
 
 
 def clusters(rows, seed=0):
-    centres = np.random.default_rng(0).standard_normal((50, 8))
+    centers = np.random.default_rng(0).standard_normal((50, 8))
     generator = np.random.default_rng(seed)
     labels = generator.integers(50, size=rows)
     noise = 0.6 * generator.standard_normal((rows, 8))
-    return (centres[labels] + noise).astype("float32"), labels
+    return (centers[labels] + noise).astype("float32"), labels
 
 
 class Forgetful:
@@ -48,7 +48,7 @@ class Forgetful:
 @pytest.mark.parametrize("k", [1, 5, 30])
 @pytest.mark.parametrize("excluded", [False, True])
 def test_recall_against_loops(k, excluded, per_block, monkeypatch):
-    monkeypatch.setattr(ann_recall_module, "NEIGHBOURS_PER_BLOCK", per_block)
+    monkeypatch.setattr(ann_recall_module, "NEIGHBORS_PER_BLOCK", per_block)
     references, _ = clusters(120)
     ids = np.random.default_rng(1).permutation(500)[:120]
     whole = ExactIndex().build(references, ids)
@@ -114,7 +114,7 @@ def test_blocks_and_ids_do_not_change_metrics(monkeypatch):
     index = ExactIndex().build(references, ids)
     exact = ExactIndex().build(references[::-1], ids[::-1])
     whole = evaluate_index(index, queries, labels, gallery, exact=exact)
-    monkeypatch.setattr(ann_recall_module, "NEIGHBOURS_PER_BLOCK", 100)
+    monkeypatch.setattr(ann_recall_module, "NEIGHBORS_PER_BLOCK", 100)
     parts = evaluate_index(index, queries, labels, gallery)
     for name, value in whole.metrics.items():
         np.testing.assert_allclose(parts.metrics[name], value, rtol=1e-12)

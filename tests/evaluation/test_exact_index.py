@@ -22,7 +22,7 @@ def test_search_against_loops(metric, k, num_queries, dtype):
     references = make(30).astype(dtype)
     queries = make(num_queries, seed=1).astype(dtype)
     ids = np.random.default_rng(2).permutation(30)
-    expected = naive.neighbours(queries, references, ids, None, metric)
+    expected = naive.neighbors(queries, references, ids, None, metric)
     found, scores = ExactIndex(metric).build(references, ids).search(queries, k)
     np.testing.assert_array_equal(found, ids[np.array(expected)[:, :k]])
     assert found.shape == scores.shape == (num_queries, min(k, 30))
@@ -114,7 +114,7 @@ def test_euclidean_is_accurate_far_from_the_origin():
     near = ExactIndex("euclidean").build(references).search(queries, 50)
     far = ExactIndex("euclidean").build(references.astype("f8") + 4096.0)
     found, scores = far.search(queries.astype("f8") + 4096.0, 50)
-    expected = naive.neighbours(
+    expected = naive.neighbors(
         (queries + np.float32(4096)),
         (references + np.float32(4096)),
         np.arange(200),
@@ -228,12 +228,12 @@ def test_several_labels_for_each_image():
     labels = [{i % 3, 3 + i % 4} for i in range(30)]
     index = ExactIndex().build(embeddings, np.arange(30)[::-1])
     ranks = index.positive_ranks(embeddings[:5], labels[:5], labels)
-    neighbours, _ = index.search(embeddings[:5], 30)
+    neighbors, _ = index.search(embeddings[:5], 30)
     for query in range(5):
         slots = slice(*ranks.offsets[query : query + 2])
         expected = [
             rank
-            for rank, found in enumerate(neighbours[query], 1)
+            for rank, found in enumerate(neighbors[query], 1)
             if labels[query] & labels[29 - found]
         ]
         np.testing.assert_array_equal(ranks.ranks[slots], expected)

@@ -12,8 +12,8 @@ from keras_dml.evaluation import (
 def make(rows, classes, seed):
     generator = np.random.default_rng(seed)
     labels = generator.integers(classes, size=rows)
-    centres = np.random.default_rng(99).standard_normal((9, 6))
-    embeddings = centres[labels] + 0.6 * generator.standard_normal((rows, 6))
+    centers = np.random.default_rng(99).standard_normal((9, 6))
+    embeddings = centers[labels] + 0.6 * generator.standard_normal((rows, 6))
     return embeddings.astype("float32"), labels
 
 

@@ -41,7 +41,7 @@ def construct(request):
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "strided"])
-def test_neighbours_by_id_equal_those_of_loops(construct, metric, dtype):
+def test_neighbors_by_id_equal_those_of_loops(construct, metric, dtype):
     references, queries = make(ROWS), make(20, seed=1)
     if dtype == "strided":
         # Every second column of every second row, in Fortran's order.
@@ -51,7 +51,7 @@ def test_neighbours_by_id_equal_those_of_loops(construct, metric, dtype):
     else:
         references, queries = references.astype(dtype), queries.astype(dtype)
     ids = np.random.default_rng(2).permutation(1000)[:ROWS]
-    expected = ids[naive.neighbours(queries, references, ids, None, metric)]
+    expected = ids[naive.neighbors(queries, references, ids, None, metric)]
     index = construct(metric).build(references, ids)
     assert isinstance(index, Index)
     for k in (1, 2, 7, ROWS - 1, ROWS, ROWS + 9):
@@ -128,7 +128,7 @@ def test_adding_and_removing_equal_building(construct, metric):
     order = np.append(order, 3)
     np.testing.assert_array_equal(index.ids, ids[order])
     expected = ids[order][
-        naive.neighbours(queries, embeddings[order], ids[order], None, metric)
+        naive.neighbors(queries, embeddings[order], ids[order], None, metric)
     ]
     for k in (1, 7, len(order)):
         found, _ = index.search(queries, k)

@@ -15,8 +15,8 @@ from keras_dml.evaluation.reranking import k_reciprocal as reciprocal_sets
 def make(rows, seed=0, classes=5):
     generator = np.random.default_rng(seed)
     labels = generator.integers(classes, size=rows)
-    centres = np.random.default_rng(9).standard_normal((classes, 6))
-    embeddings = centres[labels] + 0.8 * generator.standard_normal((rows, 6))
+    centers = np.random.default_rng(9).standard_normal((classes, 6))
+    embeddings = centers[labels] + 0.8 * generator.standard_normal((rows, 6))
     return embeddings.astype("float32"), labels
 
 
@@ -118,7 +118,7 @@ def test_blocks_do_not_change_the_lists(pairs, monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
-def test_more_neighbours_than_images(rows):
+def test_more_neighbors_than_images(rows):
     references, _ = make(rows)
     queries, _ = make(3, seed=1)
     found, scores = k_reciprocal(queries, references)
@@ -202,7 +202,7 @@ def test_an_evaluation_orders_the_candidates_anew(candidates, own_gallery):
     assert result.reranked.num_lone == result.num_lone
 
 
-def test_mutual_neighbours_help():
+def test_mutual_neighbors_help():
     embeddings, labels = make(400)
     result = evaluate(embeddings, labels, rerank="k_reciprocal").exact
     assert result.reranked.metrics["map@r"] > result.metrics["map@r"] + 0.02

@@ -19,8 +19,8 @@ from keras_dml.evaluation.index import spaces as score_blocks
 def clustered(rows=120, classes=8, dim=5, seed=0):
     generator = np.random.default_rng(seed)
     labels = generator.integers(classes, size=rows)
-    centres = generator.standard_normal((classes, dim))
-    embeddings = 2 * centres[labels] + generator.standard_normal((rows, dim))
+    centers = generator.standard_normal((classes, dim))
+    embeddings = 2 * centers[labels] + generator.standard_normal((rows, dim))
     return embeddings.astype("float32"), labels
 
 

@@ -73,7 +73,7 @@ def test_lone_queries_have_empty_slices():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (([0, 1], [0], [0, 1], [0, 0]), "`neighbour_ids` must have the shape"),
+        (([0, 1], [0], [0, 1], [0, 0]), "`neighbor_ids` must have the shape"),
         (([[0, 9]], [0], [0, 1], [0, 0]), "must be among .* Received: .*9"),
         (([[0, 1]], [0], [1, 1], [0, 0]), "must be unique. Received: .*1"),
         (([[0, 1]], [0, 1], [0, 1], [0, 0]), "`query_labels` must have the"),

@@ -15,8 +15,8 @@ from keras_dml.evaluation.reranking import query_expansion
 def make(rows, seed=0, classes=5):
     generator = np.random.default_rng(seed)
     labels = generator.integers(classes, size=rows)
-    centres = np.random.default_rng(9).standard_normal((classes, 6))
-    embeddings = centres[labels] + generator.standard_normal((rows, 6))
+    centers = np.random.default_rng(9).standard_normal((classes, 6))
+    embeddings = centers[labels] + generator.standard_normal((rows, 6))
     return embeddings.astype("float32"), labels
 
 
@@ -55,7 +55,7 @@ def test_against_loops(k, alpha, own, monkeypatch):
     assert actual.dtype == "float32"
 
 
-def test_another_index_may_find_the_neighbours():
+def test_another_index_may_find_the_neighbors():
     references, _ = make(30)
     queries, _ = make(5, seed=1)
     ids = [f"image-{i}" for i in range(30)]
@@ -104,7 +104,7 @@ def test_float16_and_strided_embeddings(k):
     )
 
 
-def test_neighbours_help_noisy_queries():
+def test_neighbors_help_noisy_queries():
     references, gallery = make(400)
     queries, labels = make(200, seed=1)
     result = evaluate(

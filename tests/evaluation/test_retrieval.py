@@ -25,8 +25,8 @@ K = (1, 2, 8, 1000)
 def clustered(rows, dim=6, classes=5, seed=0):
     generator = np.random.default_rng(seed)
     labels = generator.integers(classes, size=rows)
-    centres = generator.standard_normal((classes, dim))
-    embeddings = centres[labels] + generator.standard_normal((rows, dim))
+    centers = generator.standard_normal((classes, dim))
+    embeddings = centers[labels] + generator.standard_normal((rows, dim))
     return embeddings.astype("float32"), labels
 
 
@@ -39,7 +39,7 @@ def grid(rows, seed=0):
 
 def expected(queries, labels, references, gallery, ids, query_ids, normalize):
     metric = "cosine" if normalize else "euclidean"
-    lists = naive.neighbours(queries, references, ids, query_ids, metric)
+    lists = naive.neighbors(queries, references, ids, query_ids, metric)
     return naive.metrics(lists, labels, gallery, K)
 
 
@@ -139,7 +139,7 @@ def test_lone_queries_are_counted_and_left_out():
 
 def test_extra_metrics_against_loops():
     embeddings, labels = clustered(40)
-    lists = naive.neighbours(
+    lists = naive.neighbors(
         embeddings, embeddings, np.arange(40), np.arange(40), "cosine"
     )
     names = ("map@3", "precision@5", "map", "recall@16")
@@ -181,7 +181,7 @@ def test_several_labels_as_matrix_and_as_sets_against_loops():
     matrix = np.random.default_rng(5).random((40, 6)) < 0.25
     matrix[7] = False
     sets = [set(np.flatnonzero(row)) for row in matrix]
-    lists = naive.neighbours(
+    lists = naive.neighbors(
         embeddings, embeddings, np.arange(40), np.arange(40), "cosine"
     )
     expected, lone = naive.metrics(lists, sets, sets, K, shares=True)
@@ -197,7 +197,7 @@ def test_several_labels_in_a_gallery():
     generator = np.random.default_rng(5)
     gallery = [set(generator.choice(list("abcdef"), 2)) for _ in range(30)]
     labels = [set(generator.choice(list("abcdefg"), 2)) for _ in range(17)]
-    lists = naive.neighbours(queries, references, range(30), None, "cosine")
+    lists = naive.neighbors(queries, references, range(30), None, "cosine")
     expected, lone = naive.metrics(lists, labels, gallery, K, shares=True)
     result = evaluate_retrieval(queries, labels, references, gallery, k=K)
     assert result.metrics == pytest.approx(expected, abs=1e-12)

@@ -17,12 +17,12 @@ METRICS = ("cosine", "euclidean", "dot")
 
 
 def clusters(rows, dim=16, num_clusters=60, seed=0):
-    """Rows around centres that any seed shares."""
-    centres = np.random.default_rng(0).standard_normal((num_clusters, dim))
+    """Rows around centers that any seed shares."""
+    centers = np.random.default_rng(0).standard_normal((num_clusters, dim))
     generator = np.random.default_rng(seed)
     noise = 0.5 * generator.standard_normal((rows, dim))
     labels = generator.integers(num_clusters, size=rows)
-    return (centres[labels] + noise).astype("float32")
+    return (centers[labels] + noise).astype("float32")
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -108,7 +108,7 @@ def digests(folder):
     }
 
 
-def test_batches_do_not_change_neighbours():
+def test_batches_do_not_change_neighbors():
     references, queries = clusters(4000), clusters(50, seed=1)
     index = ScannIndex(shape="tree").build(references)
     whole, _ = index.search(queries, 10)

@@ -19,7 +19,7 @@ from keras_dml.evaluation.metrics.by_query import (
 )
 from keras_dml.evaluation.metrics.positive_ranks import ranks_from_ids
 
-NEIGHBOURS_PER_BLOCK = 2**20
+NEIGHBORS_PER_BLOCK = 2**20
 MAX_QUERIES_PER_BLOCK = 2**13
 Lists = tuple[np.ndarray, np.ndarray]
 
@@ -34,7 +34,7 @@ class IndexEvaluation(Brief):
         exact_metrics: Dict of the same metrics by exact search: the model's
             part.
         ann_recall: Dict of names such as `"ann_recall@10"` to the share of
-            the exact neighbours found: the index's part.
+            the exact neighbors found: the index's part.
     """
 
     metrics: dict[str, float]
@@ -210,7 +210,7 @@ class _Pairs:
         self, queries: np.ndarray, own: np.ndarray | None, k: int, exact_k: int
     ) -> Iterator[tuple[slice, Lists, Lists]]:
         """Yields the lists of both, by blocks of queries of bounded size."""
-        size = max(1, NEIGHBOURS_PER_BLOCK // exact_k)
+        size = max(1, NEIGHBORS_PER_BLOCK // exact_k)
         size = min(MAX_QUERIES_PER_BLOCK, size)
         for start in range(0, len(queries), size):
             block = slice(start, start + size)

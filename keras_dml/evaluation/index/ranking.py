@@ -1,4 +1,4 @@
-"""Ranks and nearest neighbours in one row of scores, without sorting it.
+"""Ranks and nearest neighbors in one row of scores, without sorting it.
 
 Both order a row by score, larger first, and equal scores by column. Counting
 the scores above a positive is one pass over memory, where sorting the row is

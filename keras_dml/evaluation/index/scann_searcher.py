@@ -17,7 +17,7 @@ SHAPES = ("brute_force", "hashing", "tree")
 # ScaNN's own rules of thumb.
 HASHING_FROM = 20_000
 TREE_FROM = 100_000
-# The hashes have 16 centres, which as many references must train.
+# The hashes have 16 centers, which as many references must train.
 MIN_TRAINED = 16
 
 
@@ -154,7 +154,7 @@ def configure(
     """
     builder.set_n_training_threads(os.cpu_count())
     if shape.name == "tree":
-        # Random initialization draws other centres in every process.
+        # Random initialization draws other centers in every process.
         builder.tree(
             shape.num_leaves,
             shape.default_leaves_to_search,

@@ -36,7 +36,7 @@ class Space:
         """Chooses the offset for float32 references `(rows, dim)`."""
         offset = np.zeros(references.shape[1], np.float32)
         if metric == "euclidean":
-            offset = _coarse_centre(references)
+            offset = _coarse_center(references)
         return cls(metric, offset)
 
     def transform(self, rows: np.ndarray) -> np.ndarray:
@@ -97,7 +97,7 @@ def _divide(rows: np.ndarray, norms: np.ndarray) -> np.ndarray:
     return quotients
 
 
-def _coarse_centre(rows: np.ndarray) -> np.ndarray:
+def _coarse_center(rows: np.ndarray) -> np.ndarray:
     """Means rounded to an eighth of the spread or less, as dyadic numbers.
 
     Subtracting a round number keeps embeddings on a grid on their grid, so
@@ -107,8 +107,8 @@ def _coarse_centre(rows: np.ndarray) -> np.ndarray:
     spread = rows.max(axis=0) - low
     varies = spread > 0
     unit = np.exp2(np.floor(np.log2(np.where(varies, spread, 1.0))) - 3)
-    centre = np.round(rows.mean(axis=0, dtype=np.float64) / unit) * unit
-    return np.where(varies, centre, low).astype(np.float32)
+    center = np.round(rows.mean(axis=0, dtype=np.float64) / unit) * unit
+    return np.where(varies, center, low).astype(np.float32)
 
 
 BLOCK_BYTES = 2**25

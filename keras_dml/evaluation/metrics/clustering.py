@@ -20,8 +20,8 @@ def cluster(
 ) -> np.ndarray:
     """Clusters embeddings by k-means.
 
-    Random initialisation is the default because k-means++ takes longer to
-    choose the first centres of thousands of clusters than Lloyd's iterations
+    Random initialization is the default because k-means++ takes longer to
+    choose the first centers of thousands of clusters than Lloyd's iterations
     take to move them.
 
     Args:

@@ -102,20 +102,20 @@ class PositiveRanks(Brief):
 
 
 def ranks_from_ids(
-    neighbour_ids: Any,
+    neighbor_ids: Any,
     query_labels: Any,
     reference_ids: Any,
     reference_labels: Any,
     query_ids: Any = None,
 ) -> PositiveRanks:
-    """Ranks of the positives in lists of neighbours, of any index.
+    """Ranks of the positives in lists of neighbors, of any index.
 
     A query that meets its own id in its list is passed over, wherever it
     stands. Lists shorter than the gallery give the ranks up to their length;
     the number of positives is counted in the whole gallery either way.
 
     Args:
-        neighbour_ids: 2D array `(num_queries, k)` of reference ids, nearest
+        neighbor_ids: 2D array `(num_queries, k)` of reference ids, nearest
             first, as `Index.search` returns them.
         query_labels: 1D array `(num_queries,)` of integers or strings, or
             several labels for each query: a boolean matrix
@@ -139,27 +139,27 @@ def ranks_from_ids(
     >>> found.ranks
     array([2, 3])
     """
-    neighbours = np.asarray(neighbour_ids)
-    if neighbours.ndim != 2:
+    neighbors = np.asarray(neighbor_ids)
+    if neighbors.ndim != 2:
         raise UsageError(
-            "`neighbour_ids` must have the shape `(num_queries, k)`. "
-            f"Received: shape={neighbours.shape}. Give one list a query."
+            "`neighbor_ids` must have the shape `(num_queries, k)`. "
+            f"Received: shape={neighbors.shape}. Give one list a query."
         )
-    num_queries, length = neighbours.shape
+    num_queries, length = neighbors.shape
     num_references = len(np.asarray(reference_ids))
     table = IdTable.of(reference_ids, num_references)
     relevance = Relevance.of(
         query_labels, num_queries, reference_labels, num_references
     )
-    found = table.rows_of(neighbours.ravel(), neighbours.size, "neighbour_ids")
+    found = table.rows_of(neighbors.ravel(), neighbors.size, "neighbor_ids")
     if (found < 0).any():
-        unknown = neighbours.ravel()[np.argmin(found)]
+        unknown = neighbors.ravel()[np.argmin(found)]
         raise UsageError(
-            "`neighbour_ids` must be among `reference_ids`. "
+            "`neighbor_ids` must be among `reference_ids`. "
             f"Received: {unknown!r}. Search the index of these references."
         )
     own = table.rows_of(query_ids, num_queries, "query_ids")
-    found = found.reshape(neighbours.shape)
+    found = found.reshape(neighbors.shape)
     is_own = found == own[:, None]
     positive = relevance.among(found) & ~is_own
     ranks = np.cumsum(~is_own, axis=1)

@@ -1,4 +1,4 @@
-"""k-reciprocal re-ranking: neighbours that have one another as neighbours."""
+"""k-reciprocal re-ranking: neighbors that have one another as neighbors."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -32,8 +32,8 @@ class KReciprocal(Reranking):
     can be taken.
 
     Args:
-        k1: Integer, the neighbours that must be mutual. Defaults to `20`.
-        k2: Integer, the neighbours that are averaged, itself included.
+        k1: Integer, the neighbors that must be mutual. Defaults to `20`.
+        k2: Integer, the neighbors that are averaged, itself included.
             Defaults to `6`.
         original_weight: Float in [0, 1], the weight of the distance of the
             embeddings; the paper's lambda. Defaults to `0.3`.
@@ -95,19 +95,19 @@ def k_reciprocal(
     """Re-orders the nearest references of each query.
 
     `(1 - w) * d_J(q, r) + w * d(q, r)` with `w = original_weight`: `d_J` is
-    the Jaccard distance of the two images' k-reciprocal neighbours, weighted
+    the Jaccard distance of the two images' k-reciprocal neighbors, weighted
     by `exp(-d)` and averaged over their `k2` nearest images; `d` is the
     squared distance over its mean over all pairs. The authors' code divides
     by the largest distance of each row instead, which needs all pairs.
 
-    As in the paper, queries and references are neighbours of one another
+    As in the paper, queries and references are neighbors of one another
     alike: the result of a query depends on the other queries.
 
     Args:
         queries: Array `(num_queries, dim)`.
         references: Array `(num_references, dim)`.
-        k1: Integer, the neighbours that must be mutual. Defaults to `20`.
-        k2: Integer, the neighbours that are averaged, itself included.
+        k1: Integer, the neighbors that must be mutual. Defaults to `20`.
+        k2: Integer, the neighbors that are averaged, itself included.
             Defaults to `6`.
         original_weight: Float in [0, 1]. Defaults to `0.3`.
         candidates: Integer, how many of the nearest references are
@@ -140,10 +140,10 @@ def k_reciprocal(
     columns = table.rows_of(found.ravel(), found.size, "found")
     space = Space.fit(everything, metric)
     rows = space.transform(everything)
-    neighbours = _neighbours(everything, metric, max(k1, k2 - 1))
+    neighbors = _neighbors(everything, metric, max(k1, k2 - 1))
     mean = _mean_squared_distance(rows)
-    sets = reciprocal_sets(rows, neighbours[:, : k1 + 1], mean)
-    sets = _average(sets, neighbours[:, :k2])
+    sets = reciprocal_sets(rows, neighbors[:, : k1 + 1], mean)
+    sets = _average(sets, neighbors[:, :k2])
     squared = 2 - 2 * scores if metric == "cosine" else -scores
     distances = original_weight * squared.astype(np.float64) / mean
     distances += (1 - original_weight) * _jaccard_distances(
@@ -184,7 +184,7 @@ def _join(
     return np.concatenate([gallery, queries[new]]), own
 
 
-def _neighbours(everything: np.ndarray, metric: str, k: int) -> np.ndarray:
+def _neighbors(everything: np.ndarray, metric: str, k: int) -> np.ndarray:
     """Each image and its `k` nearest others, `(images, k + 1)`."""
     own = np.arange(len(everything))
     k = min(k, len(everything) - 1)
@@ -201,15 +201,13 @@ def _mean_squared_distance(rows: np.ndarray) -> float:
     return max(2 * float(variance), float(np.finfo(np.float32).tiny))
 
 
-def _average(
-    sets: sparse.csr_array, neighbours: np.ndarray
-) -> sparse.csr_array:
-    """Mean of the sets of each image's neighbours."""
-    num_images, k = neighbours.shape
-    weights = np.full(neighbours.size, 1.0 / k)
-    starts = np.arange(0, neighbours.size + 1, k)
+def _average(sets: sparse.csr_array, neighbors: np.ndarray) -> sparse.csr_array:
+    """Mean of the sets of each image's neighbors."""
+    num_images, k = neighbors.shape
+    weights = np.full(neighbors.size, 1.0 / k)
+    starts = np.arange(0, neighbors.size + 1, k)
     selection = sparse.csr_array(
-        (weights, neighbours.ravel(), starts), (num_images, num_images)
+        (weights, neighbors.ravel(), starts), (num_images, num_images)
     )
     return (selection @ sets).tocsr()
 
@@ -252,18 +250,18 @@ PAIRS_AT_A_TIME = 2**21
 
 
 def reciprocal_sets(
-    rows: np.ndarray, neighbours: np.ndarray, mean_distance: float
+    rows: np.ndarray, neighbors: np.ndarray, mean_distance: float
 ) -> sparse.csr_array:
-    """Encodes each image by its k-reciprocal neighbours.
+    """Encodes each image by its k-reciprocal neighbors.
 
-    `R(i)` are the neighbours of `i` that have `i` as a neighbour. It is
-    widened by the sets `R'(q)` of half as many neighbours of its members `q`
+    `R(i)` are the neighbors of `i` that have `i` as a neighbor. It is
+    widened by the sets `R'(q)` of half as many neighbors of its members `q`
     of which two thirds or more are in `R(i)` already. The weight of `j` is
     `exp(-d(i, j))`, and the weights of an image sum to 1.
 
     Args:
         rows: Float32 array `(images, dim)`, whose squared distances count.
-        neighbours: Int64 array `(images, k + 1)`, each image itself and its
+        neighbors: Int64 array `(images, k + 1)`, each image itself and its
             `k` nearest others.
         mean_distance: Float, by which squared distances are divided.
 
@@ -274,13 +272,13 @@ def reciprocal_sets(
         Zhong, Zheng, Cao and Li, "Re-ranking Person Re-identification with
         k-reciprocal Encoding", 2017, equations 3, 4 and 7.
     """
-    half = round((neighbours.shape[1] - 1) / 2) + 1
-    mutual = _mutual(neighbours)
-    mutual_half = _mutual(neighbours[:, :half])
+    half = round((neighbors.shape[1] - 1) / 2) + 1
+    mutual = _mutual(neighbors)
+    mutual_half = _mutual(neighbors[:, :half])
     sizes = mutual_half.sum(axis=1)
     blocks = []
-    # Each row meets the half sets of its neighbours' neighbours.
-    size = max(1, PAIRS_AT_A_TIME // (neighbours.shape[1] * half))
+    # Each row meets the half sets of its neighbors' neighbors.
+    size = max(1, PAIRS_AT_A_TIME // (neighbors.shape[1] * half))
     for start in range(0, len(rows), size):
         block = mutual[start : start + size]
         shared = (block @ mutual_half.T).multiply(block).tocoo()
@@ -297,20 +295,20 @@ def reciprocal_sets(
     return sparse.vstack(blocks, format="csr")
 
 
-def _mutual(neighbours: np.ndarray) -> sparse.csr_array:
-    """Ones where two images are among the neighbours of each other."""
-    num_images, k = neighbours.shape
+def _mutual(neighbors: np.ndarray) -> sparse.csr_array:
+    """Ones where two images are among the neighbors of each other."""
+    num_images, k = neighbors.shape
     parts = []
     size = max(1, PAIRS_AT_A_TIME // k**2)
     for start in range(0, num_images, size):
-        block = neighbours[start : start + size]
+        block = neighbors[start : start + size]
         images = np.arange(start, start + len(block))
-        parts.append((neighbours[block] == images[:, None, None]).any(axis=2))
+        parts.append((neighbors[block] == images[:, None, None]).any(axis=2))
     mutual = np.concatenate(parts)
     starts = np.concatenate([[0], np.cumsum(mutual.sum(axis=1))])
     ones = np.ones(starts[-1], np.int32)
     return sparse.csr_array(
-        (ones, neighbours[mutual], starts), (num_images, num_images)
+        (ones, neighbors[mutual], starts), (num_images, num_images)
     )
 
 

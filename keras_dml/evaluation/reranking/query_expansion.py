@@ -25,8 +25,8 @@ class AlphaQueryExpansion(Reranking):
     """Searches a second time, with `expand_queries`.
 
     Args:
-        k: Integer, how many neighbours move a query. Defaults to `10`.
-        alpha: Float, how much more near neighbours count than far ones.
+        k: Integer, how many neighbors move a query. Defaults to `10`.
+        alpha: Float, how much more near neighbors count than far ones.
             Defaults to `3.0`.
 
     Reference:
@@ -42,7 +42,7 @@ class AlphaQueryExpansion(Reranking):
     ) -> Iterator[PositiveRanks]:
         if inputs.metric != "cosine":
             raise UsageError(
-                "Query expansion weighs neighbours by their cosine. "
+                "Query expansion weighs neighbors by their cosine. "
                 f"Received: metric={inputs.metric!r}. Normalize the "
                 "embeddings."
             )
@@ -80,7 +80,7 @@ def expand_queries(
     Args:
         queries: Array `(num_queries, dim)`.
         references: Array `(num_references, dim)`.
-        k: Integer, how many neighbours move a query. Defaults to `10`.
+        k: Integer, how many neighbors move a query. Defaults to `10`.
         alpha: Float, not negative. Defaults to `3.0`.
         query_ids: 1D array `(num_queries,)`; the reference with the id of a
             query is the query itself and is not added again. Defaults to
@@ -88,7 +88,7 @@ def expand_queries(
         reference_ids: 1D array `(num_references,)`. Defaults to `None`:
             positions.
         index: `Index` of the references under the same ids that finds the
-            neighbours by cosine. Defaults to `None`: an `ExactIndex`.
+            neighbors by cosine. Defaults to `None`: an `ExactIndex`.
 
     Returns:
         Float32 array `(num_queries, dim)` of unit rows.
@@ -123,12 +123,12 @@ def expand_queries(
         own = None if query_ids is None else np.asarray(query_ids)[block]
         found, scores = index.search(queries[block], k, exclude_ids=own)
         columns = table.rows_of(found.ravel(), found.size, "found")
-        neighbours = space.transform(rows[columns])
+        neighbors = space.transform(rows[columns])
         weights = np.maximum(scores, 0.0) ** alpha
         # The query itself comes last, with minus infinity, in full lists.
         weights[np.isneginf(scores)] = 0.0
         moved = np.einsum(
-            "qk,qkd->qd", weights, neighbours.reshape(*found.shape, -1)
+            "qk,qkd->qd", weights, neighbors.reshape(*found.shape, -1)
         )
         moved += space.transform(queries[block])
         expanded[block] = space.transform(moved)

@@ -109,11 +109,11 @@ def bootstrap_intervals(
     means = _resampled_means(values, classes, num_resamples, seed)
     tail = (1 - level) / 2
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
-    centre = np.nanmean(values, axis=0)
+    center = np.nanmean(values, axis=0)
     unit = _unit(classes)
     return {
         name: Interval(
-            float(centre[i]),
+            float(center[i]),
             float(low[i]),
             float(high[i]),
             level,

@@ -39,8 +39,8 @@ def embedding_spectrum(embeddings: Any, normalize: bool = True) -> np.ndarray:
     mean = rows.mean(axis=0, dtype=np.float64)
     second = np.zeros((rows.shape[1], rows.shape[1]))
     for start in range(0, len(rows), ROWS_AT_A_TIME):
-        centred = rows[start : start + ROWS_AT_A_TIME] - mean
-        second += centred.T @ centred
+        centered = rows[start : start + ROWS_AT_A_TIME] - mean
+        second += centered.T @ centered
     values = np.maximum(np.linalg.eigvalsh(second / len(rows))[::-1], 0.0)
     total = values.sum()
     if total <= NO_VARIANCE * (total + mean @ mean):
