@@ -10,13 +10,14 @@ from typing import NoReturn
 import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from keras_dml.cli.compare import compare, plans
+from keras_dml.cli.compare import compare
+from keras_dml.cli.config import config
 from keras_dml.cli.convert_weights import convert_weights
 from keras_dml.cli.embed import embed
 from keras_dml.cli.evaluate import evaluate
 from keras_dml.cli.export import export
 from keras_dml.cli.fit import fit
-from keras_dml.cli.lists import backbones, datasets, recipes
+from keras_dml.cli.lists import backbones, datasets, plans, recipes
 from keras_dml.cli.prepare import prepare
 from keras_dml.cli.report import report
 from keras_dml.cli.search import search
@@ -40,6 +41,7 @@ for command in (
     report,
     compare,
     export,
+    config,
     prepare,
     convert_weights,
     recipes,

@@ -133,27 +133,6 @@ def compare(
         )
 
 
-def plans() -> None:
-    """List the plans: what each reproduces, and how many runs that takes."""
-    from keras_dml.comparison.jobs import count_trials, make_jobs
-    from keras_dml.config.plans import load_plan, plan_names
-
-    rows = []
-    for name in plan_names():
-        plan = load_plan(name)
-        runs, trials = {job.run for job in make_jobs(plan)}, count_trials(plan)
-        rows.append(
-            {
-                "name": name,
-                "title": plan.title,
-                "data": ", ".join(plan.sources),
-                "runs": str(len(runs)),
-                "trials before": str(trials or ""),
-            }
-        )
-    print_rows("Plans", rows)
-
-
 def _plan(plan_or_source: str, recipes: str | None) -> "tuple[PlanConfig, str]":
     """The plan, and the name of its folder."""
     from keras_dml.config.plans import load_plan, parse_plan

@@ -1,13 +1,30 @@
-"""`keras-dml recipes`, `datasets` and `backbones`: what there is."""
+"""`keras-dml recipes`, `plans`, `datasets` and `backbones`."""
 
-from keras_dml.cli.printing import print_rows
+import json
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keras_dml.cli.printing import print_rows, print_settings, say
+
+if TYPE_CHECKING:
+    from keras_dml.config.plan_sections import PlanConfig
 
 
-def recipes() -> None:
-    """List the recipes: what each is and what its paper reports."""
+def recipes(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Show this recipe.", show_default=False),
+    ] = None,
+) -> None:
+    """List the recipes, or show one: its paper, its presets, what it sets."""
     from keras_dml.config import load_recipe, recipe_names
 
-    loaded = [load_recipe(name) for name in recipe_names()]
+    if name is not None:
+        _show_recipe(name)
+        return
+    loaded = [load_recipe(one) for one in recipe_names()]
     print_rows(
         "Recipes",
         [
@@ -20,6 +37,108 @@ def recipes() -> None:
             for one in loaded
         ],
     )
+
+
+def _show_recipe(name: str) -> None:
+    from keras_dml.config import load_recipe
+    from keras_dml.config.recipes import PARTS
+
+    recipe = load_recipe(name)
+    _say_all(
+        {
+            recipe.name: recipe.about,
+            "Paper": recipe.paper,
+            "Reported": recipe.expected,
+            "Network of the paper": recipe.backbone,
+            "Builds on": ", ".join(recipe.bases),
+            "Sections": ", ".join(["default", *recipe.sources]),
+            "Presets": ", ".join(recipe.presets),
+        }
+    )
+    keys = {"sources": recipe.sources, "presets": recipe.presets}
+    print_settings(
+        (key, value, name)
+        for part, named in PARTS.items()
+        for one in (keys[part] if named else ("",))
+        for name, key, value in recipe.own(part, one)
+    )
+    say(f"Every value: `keras-dml config --recipe {name}`.")
+
+
+def plans(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Show this plan.", show_default=False),
+    ] = None,
+) -> None:
+    """List the plans, or show one: its arms, data, runs and budget."""
+    from keras_dml.comparison.jobs import make_jobs
+    from keras_dml.config.plans import load_plan, plan_names
+
+    if name is not None:
+        _show_plan(load_plan(name))
+        return
+    rows = []
+    for one in plan_names():
+        plan = load_plan(one)
+        rows.append(
+            {
+                "name": one,
+                "title": plan.title,
+                "data": ", ".join(plan.sources),
+                "runs": str(len({job.run for job in make_jobs(plan)})),
+                "trials before": str(_trials(plan) or ""),
+            }
+        )
+    print_rows("Plans", rows)
+
+
+def _show_plan(plan: "PlanConfig") -> None:
+    from keras_dml.comparison.jobs import arms, make_jobs
+
+    protocol = plan.protocol.model_dump(exclude_defaults=True)
+    budget = plan.budget.model_dump(exclude_none=True)
+    _say_all(
+        {
+            "Plan": plan.title,
+            "Paper": plan.paper,
+            "About": " ".join(plan.about.split()),
+            "Data": ", ".join(plan.sources),
+            "Networks": ", ".join(plan.backbones),
+            "Embedding sizes": ", ".join(map(str, plan.dims)),
+            "Seeds": ", ".join(map(str, plan.seeds)),
+            "Protocol": _inline({"kind": plan.protocol.kind, **protocol}),
+            "Budget": _inline(budget),
+            "Runs": str(len({job.run for job in make_jobs(plan)})),
+            "Trials before": str(_trials(plan) or ""),
+        }
+    )
+    print_rows(
+        "Arms",
+        [
+            {"arm": arm.name, "recipe": arm.recipe, "set": _inline(arm.set)}
+            for arm in arms(plan)
+        ],
+    )
+    print_settings((key, plan.set[key], "all arms") for key in plan.set)
+    print_settings((key, plan.grid[key], "each of") for key in plan.grid)
+
+
+def _trials(plan: "PlanConfig") -> int:
+    from keras_dml.comparison.jobs import count_trials
+
+    return count_trials(plan)
+
+
+def _inline(values: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={json.dumps(values[key])}" for key in values)
+
+
+def _say_all(lines: dict[str, str]) -> None:
+    """Says each line that has a text, after its name."""
+    for name, text in lines.items():
+        if text:
+            say(textwrap.fill(f"{name}: {text}", 80, subsequent_indent="  "))
 
 
 def datasets() -> None:
@@ -45,28 +164,24 @@ def datasets() -> None:
 
 def backbones() -> None:
     """List the backbones."""
-    from keras_dml.models import BACKBONES
+    from keras_dml.backbone_facts import known_backbones
 
-    print_rows(
-        "Backbones",
-        [
-            {
-                "name": name,
-                "paper": one.paper,
-                "image size": str(one.image_size),
-                "weights": "convert-weights"
-                if one.checkpoint
-                else one.pretrained,
-            }
-            for name, one in BACKBONES.items()
-        ]
-        + [
-            {
-                "name": "hub:PRESET",
-                "paper": "an image network of keras-hub, or a folder of its "
-                "`save_to_preset`: DINOv2, DINOv3, SigLIP, ViT, ...",
-                "image size": "its own",
-                "weights": "preset",
-            }
-        ],
+    rows = [
+        {
+            "name": one.name,
+            "paper": one.paper,
+            "image size": str(one.image_size),
+            "weights": "convert-weights" if one.checkpoint else one.pretrained,
+        }
+        for one in known_backbones().values()
+    ]
+    rows.append(
+        {
+            "name": "hub:PRESET",
+            "paper": "an image network of keras-hub, or a folder of its "
+            "`save_to_preset`: DINOv2, DINOv3, SigLIP, ViT, ...",
+            "image size": "its own",
+            "weights": "preset",
+        }
     )
+    print_rows("Backbones", rows)

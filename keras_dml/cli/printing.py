@@ -1,6 +1,7 @@
 """What the commands print on standard output."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from keras_dml.search.search import SearchResult
 
 output = Console()
+
+# Column of the note beside a setting.
+NOTE = 52
 
 
 def say(sentence: str) -> None:
@@ -116,6 +120,20 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.4f}" if isinstance(value, float) else escape(str(value))
+
+
+def print_settings(settings: Iterable[tuple[str, Any, str]]) -> None:
+    """Prints settings as `--set` takes them, and what is said of each.
+
+    Args:
+        settings: Tuples of key, value and note.
+    """
+    for key, value, note in settings:
+        line = f"{key}={json.dumps(value)}"
+        if len(line) >= NOTE:
+            say(line)
+            line = ""
+        say(f"{line:<{NOTE}}# {note}")
 
 
 def print_rows(title: str, rows: list[dict[str, Any]]) -> None:

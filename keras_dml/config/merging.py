@@ -130,7 +130,7 @@ def parse_override(override: str) -> dict[str, Any]:
     key, equals, text = override.partition("=")
     if not equals or not key:
         raise UsageError(
-            "`overrides` must be `key=value`, such as `model.dim=64`. "
+            "A setting must be `key=value`, such as `model.dim=64`. "
             f"Received: {override!r}"
         )
     value = parse_yaml(text)
@@ -152,7 +152,8 @@ def flatten(values: Any) -> dict[str, Any]:
     >>> flatten({"stages": [{"name": "main", "phases": [{"epochs": 3}]}]})
     {'stages.main.name': 'main', 'stages.main.train.epochs': 3}
     """
-    return {".".join(path): value for path, value in _leaves(values, ())}
+    leaves = _leaves(values, ()) if values else ()
+    return {".".join(path): value for path, value in leaves}
 
 
 def _marked(values: Mapping[str, Any]) -> dict[str, Any]:

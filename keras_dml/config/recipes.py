@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keras_dml.config.merging import Layer
+from keras_dml.config.merging import Layer, Merged, flatten
 from keras_dml.config.yaml_files import (
     packaged_names,
     read_packaged,
@@ -35,14 +35,15 @@ from keras_dml.naming import nearest
 DEFAULT_RECIPE = "norm_softmax"
 
 _TEXTS = ("about", "paper", "expected", "backbone")
-_PARTS = (
-    "common",
-    "default",
-    "pretrained",
-    "published",
-    "sources",
-    "presets",
-)
+# The parts of a recipe, and whether they hold one section for each name.
+PARTS = {
+    "common": False,
+    "default": False,
+    "pretrained": False,
+    "published": False,
+    "sources": True,
+    "presets": True,
+}
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,32 @@ class Recipe:
             if values:
                 found.append(Layer(f"{name}: {origin}", values))
         return found
+
+    def own(self, part: str, key: str = "") -> list[tuple[str, str, Any]]:
+        """What the recipe's own file sets in a part, without its bases.
+
+        Args:
+            part: As for `layers`.
+            key: As for `layers`. Defaults to `""`.
+
+        Returns:
+            Tuples of the part, the key of a setting and its value.
+        """
+        name = f"{part}.{key}" if key else part
+        layers = [
+            layer
+            for layer in self.layers(part, key)
+            if layer.origin == f"{self.name}: {name}"
+        ]
+        values = flatten(Merged(layers).values)
+        # The name of an item is said by the keys of its other settings.
+        prefixes = [setting.rpartition(".")[0] for setting in values]
+        return [
+            (name, setting, value)
+            for setting, value in values.items()
+            if not setting.endswith(".name")
+            or prefixes.count(setting.removesuffix(".name")) == 1
+        ]
 
 
 def recipe_names() -> list[str]:
@@ -151,10 +178,10 @@ def _chain(
     else:
         content = _packaged(name, below[-1] if below else "")
     for key in content:
-        if key not in (*_TEXTS, *_PARTS, "base"):
+        if key not in (*_TEXTS, *PARTS, "base"):
             raise UsageError(
                 f"Recipe `{_label(name)}`: unknown key `{key}`. Nearest: "
-                f"{nearest(key, (*_TEXTS, *_PARTS, 'base'))}."
+                f"{nearest(key, (*_TEXTS, *PARTS, 'base'))}."
             )
     bases = content.get("base") or []
     files = [

@@ -215,6 +215,38 @@ def again(
     return validated(RunConfig, complete(merged).values)
 
 
+def load_any(
+    name: str,
+    source: str = "",
+    *,
+    flags: Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
+) -> RunConfig:
+    """The configuration of a run folder, a `config.yaml` or a recipe.
+
+    Args:
+        name: A run folder, its `config.yaml`, or a recipe as for `resolve`.
+        source: Source of data for a recipe. Defaults to `""`: images of your
+            own.
+        flags: As for `resolve`, for a recipe. Defaults to none.
+        overrides: As for `resolve`, for a recipe. Defaults to none.
+
+    Raises:
+        UsageError: If there is nothing of that name, or it is not valid.
+    """
+    path = Path(name)
+    if path.is_dir():
+        path /= "config.yaml"
+        if not path.is_file():
+            raise UsageError(
+                f"{name} is no run folder: it has no `config.yaml`."
+            )
+    # What a run has settled has no parts, as a recipe has.
+    if path.is_file() and "stages" in read_yaml(path):
+        return load_run_config(path)
+    return resolve(name, source, flags=flags, overrides=overrides)
+
+
 def dump_run_config(config: RunConfig) -> str:
     """The configuration as YAML; `load_run_config` reads it back."""
     return dump_yaml(config.model_dump(mode="json"))

@@ -160,7 +160,7 @@ def test_items_of_one_name_go_by_position():
         ("stages.final.clases=all", "Received: 'clases'. Nearest: 'classes'"),
         ("stages.2.classes=all", "Received: '2'"),
         ("seed.x=1", "`seed` is a value, not a section"),
-        ("model.dim", "must be `key=value`.*Received: 'model.dim'"),
+        ("model.dim", "must be `key=value`, .*Received: 'model.dim'"),
         ("=3", "must be `key=value`"),
     ],
 )
