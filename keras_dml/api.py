@@ -21,7 +21,7 @@ from keras_dml.export import (
     export_run,
     exporter,
 )
-from keras_dml.report.write import FILE, write_report
+from keras_dml.report import FILE, write_report
 from keras_dml.run import fit as training
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history

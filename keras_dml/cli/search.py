@@ -50,7 +50,7 @@ def search(
 ) -> None:
     """Find the images nearest to others, or none if none is near enough."""
     if picture is not None:
-        from keras_dml.report import check_picture
+        from keras_dml.search.picture import check_picture
 
         check_picture(picture)
     from keras_dml.api import Run
@@ -66,7 +66,7 @@ def search(
             decision=decision,
         )
     if picture is not None:
-        from keras_dml.report import draw_answers
+        from keras_dml.search.picture import draw_answers
 
         draw_answers(result, picture)
     if as_json:

@@ -1,6 +1,5 @@
-"""Pages and pictures that show what a run learned."""
+"""The page of a run, which shows what the run learned."""
 
-from keras_dml.report.write import write_report
-from keras_dml.search.picture import check_picture, draw_answers
+from keras_dml.report.page import FILE, write_report
 
-__all__ = ["check_picture", "draw_answers", "write_report"]
+__all__ = ["FILE", "write_report"]

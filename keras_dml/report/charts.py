@@ -1,10 +1,14 @@
-"""Charts of a page, drawn by matplotlib without a display."""
+"""Charts of a page: curves of the training, histograms, the spectrum."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from keras_dml.embeddings import EmbeddingSet
+from keras_dml.evaluation.index.spaces import Space
 from keras_dml.plotting import (
     COLORS,
     DASHES,
@@ -15,6 +19,68 @@ from keras_dml.plotting import (
     svg,
 )
 from keras_dml.report.thumbnails import data_uri
+from keras_dml.run.history import read_history
+
+BINS = 80
+MAX_ROWS = 2000
+ROWS_AT_A_TIME = 256
+_CHARTS = (
+    ("Loss", ("loss", "val_loss"), False),
+    (
+        "Validation",
+        ("val_recall", "val_r_precision", "val_map", "val_mrr"),
+        False,
+    ),
+    ("Learning rates", ("learning_rate",), True),
+    ("Temperature", ("temperature",), True),
+    ("Effective dimension", ("val_effective_dim",), False),
+)
+
+
+def training_curves(
+    path: Path, monitor: str, selected: bool
+) -> tuple[int, list[dict[str, Any]]]:
+    """Draws what `history.csv` tells, by epoch.
+
+    Args:
+        path: The file.
+        monitor: The column that chose the epoch, such as `val_map@r`.
+        selected: Whether it did.
+
+    Returns:
+        Tuple of the number of epochs and one dict of name, chart and
+        description for each kind of column that is there.
+    """
+    history = read_history(path)
+    kept = history.best_epoch(monitor) if selected else None
+    drawn = []
+    for name, prefixes, logarithmic in _CHARTS:
+        columns = history.starting_with(*prefixes)
+        if columns:
+            drawn.append(
+                {
+                    "name": name,
+                    "uri": curves(
+                        columns,
+                        history.starts,
+                        logarithmic=logarithmic,
+                        kept=kept,
+                    ),
+                    "alt": _in_words(columns),
+                }
+            )
+    return len(history), drawn
+
+
+def _in_words(columns: dict[str, np.ndarray]) -> str:
+    """What a chart shows, for those who cannot see it."""
+    sentences = []
+    for name, values in columns.items():
+        finite = values[np.isfinite(values)]
+        sentences.append(
+            f"{name} goes from {finite[0]:.4g} to {finite[-1]:.4g}"
+        )
+    return "; ".join(sentences) + "."
 
 
 def drawn_epochs(values: np.ndarray, logarithmic: bool) -> np.ndarray:
@@ -34,7 +100,7 @@ def curves(
     logarithmic: bool = False,
     kept: int | None = None,
 ) -> str:
-    """Values by epoch, one line a column.
+    """Draws values by epoch, one line a column.
 
     Args:
         columns: Dict of names to float arrays `(epochs,)`, NaN where missing.
@@ -141,3 +207,56 @@ def _axes():
 
 def _svg(figure: Figure) -> str:
     return data_uri(svg(figure), "image/svg+xml")
+
+
+def similarity_shares(
+    embeddings: EmbeddingSet, normalize: bool, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Histograms of the similarities of pairs, each of sum 1.
+
+    At most 2,000 images, drawn at random, are compared with all others.
+
+    Args:
+        embeddings: `EmbeddingSet`.
+        normalize: Whether similarities are cosines; otherwise they are
+            negative Euclidean distances.
+        seed: Integer. Defaults to `0`.
+
+    Returns:
+        Tuple of the edges of the bins, the shares of the pairs of one class
+        (zeros where there is none) and those of different classes.
+    """
+    metric = "cosine" if normalize else "euclidean"
+    space = Space.fit(embeddings.embeddings, metric)
+    rows = space.transform(embeddings.embeddings)
+    generator = np.random.default_rng(seed)
+    drawn = generator.permutation(len(rows))[:MAX_ROWS]
+    low, high = (-1.0, 1.0) if normalize else (-2 * _longest(rows), 0.0)
+    edges = np.linspace(low, high, BINS + 1)
+    counts = np.zeros((2, BINS))
+    for start in range(0, len(drawn), ROWS_AT_A_TIME):
+        block = drawn[start : start + ROWS_AT_A_TIME]
+        values = rows[block] @ rows.T
+        if not normalize:
+            values = -_distances(values, rows, block)
+        same = embeddings.labels[block][:, None] == embeddings.labels[None, :]
+        others = np.ones(same.shape, bool)
+        others[np.arange(len(block)), block] = False
+        values = np.clip(values, low, high)
+        for kind, chosen in enumerate((same & others, ~same)):
+            counts[kind] += np.histogram(values[chosen], edges)[0]
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return edges, shares[0], shares[1]
+
+
+def _longest(rows: np.ndarray) -> float:
+    longest = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))
+    return longest or 1.0
+
+
+def _distances(
+    products: np.ndarray, rows: np.ndarray, block: np.ndarray
+) -> np.ndarray:
+    squares = np.einsum("ij,ij->i", rows, rows)
+    squared = squares[block][:, None] + squares[None, :] - 2 * products
+    return np.sqrt(np.maximum(squared, 0))

@@ -1,12 +1,99 @@
-"""Fills the page's template."""
+"""Writes the page of a run."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import markupsafe
 
+from keras_dml.config import dump_run_config
+from keras_dml.console import track
+from keras_dml.errors import UsageError
+from keras_dml.files import write_text
+from keras_dml.report import sections
+from keras_dml.report.projector import write_projector
+from keras_dml.report.thumbnails import Thumbnails
+from keras_dml.run.trained_run import TrainedRun
+
 TEMPLATES = Path(__file__).parent / "templates"
+FILE = "report.html"
+SECTIONS = (
+    ("result", "Result"),
+    ("training", "Training"),
+    ("queries", "What queries find"),
+    ("worst", "Worst queries"),
+    ("classes", "Classes"),
+    ("similarities", "Similarities"),
+    ("health", "Health"),
+    ("map", "Map"),
+    ("configuration", "Configuration"),
+)
+
+
+def write_report(
+    run: str | Path, *, data_dir: str | Path | None = None
+) -> Path:
+    """Writes `RUN/report.html`, one page without any other file.
+
+    The same embeddings go to `RUN/tensorboard` for TensorBoard's projector.
+
+    Args:
+        run: Folder of a finished run.
+        data_dir: Folder of the data. Defaults to `None`, where the run found
+            them.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        UsageError: If the run is not finished or its images are not there.
+
+    Example:
+
+    ```python
+    print(write_report("runs/shoes"))
+    ```
+    """
+    trained = TrainedRun(run, data_dir)
+    folder = trained.folder
+    test = trained.part("test")
+    assert test is not None
+    if test.images is None:
+        raise UsageError(
+            f"The report of {folder.path} shows images, which are no longer "
+            "where the run found them. `data_dir` names their folder."
+        )
+    embeddings, images = test.embeddings, Thumbnails(test.images)
+    seed = trained.config.seed
+    normalize = trained.config.evaluation.normalize
+    steps: list[Callable[[], dict[str, Any]]] = [
+        lambda: sections.result(trained.metrics),
+        lambda: sections.training(trained),
+        lambda: sections.queries_and_classes(
+            embeddings, images, normalize, seed
+        ),
+        lambda: sections.similarities(embeddings, normalize, seed),
+        lambda: sections.thresholds(trained),
+        lambda: sections.health(embeddings, normalize),
+        lambda: sections.embedding_map(embeddings, images, normalize, seed),
+    ]
+    values: dict[str, Any] = {}
+    for step in track(steps, "report", len(steps)):
+        values.update(step())
+    write_projector(folder.tensorboard, embeddings, images, seed)
+    page = render(
+        title=f"{Path(trained.config.data.source).name}, "
+        f"{trained.config.recipe}, seed {seed}",
+        sections=SECTIONS,
+        metrics=trained.metrics,
+        config=dump_run_config(trained.config),
+        tensorboard=str(folder.tensorboard),
+        **values,
+    )
+    path = folder.path / FILE
+    write_text(path, page)
+    return path
 
 
 def render(**values: Any) -> str:
@@ -23,23 +110,16 @@ def render(**values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["share"] = _share
-    environment.filters["gain"] = _gain
-    environment.filters["count"] = lambda value: f"{value:,}"
+    environment.filters |= {
+        "share": lambda value: "-" if value is None else f"{value:.3f}",
+        "gain": "{:+.3f}".format,
+        "count": "{:,}".format,
+    }
     return environment.get_template("page.html").render(
         style=_file("style.css"), script=_file("sort.js"), **values
     )
 
 
 def _file(name: str) -> markupsafe.Markup:
-    """A file of the page's own, which needs no escaping."""
+    """A file of the package, which needs no escaping."""
     return markupsafe.Markup((TEMPLATES / name).read_text(encoding="utf-8"))
-
-
-def _share(value: float | None) -> str:
-    """A metric; a class without any value has a dash."""
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _gain(value: float) -> str:
-    return f"{value:+.3f}"

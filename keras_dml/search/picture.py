@@ -1,4 +1,4 @@
-"""A picture of what a search found."""
+"""Draws the answers of a search."""
 
 from pathlib import Path
 
@@ -16,14 +16,14 @@ MAX_LETTERS = 22
 
 
 def check_picture(path: Path) -> None:
-    """Refuses a path that no picture can be written to.
+    """Raises if no picture can be written to a path.
 
     Raises:
-        UsageError: If it is no .png file in a folder that exists.
+        UsageError: If the path is not a .png file in an existing folder.
     """
     if path.suffix.lower() != ".png" or not path.parent.is_dir():
         raise UsageError(
-            "`--picture` must be a .png file in a folder that exists. "
+            "`picture` must be a .png file in a folder that exists. "
             f"Received: {str(path)!r}."
         )
 
@@ -32,14 +32,14 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
     """Draws each query with its neighbours in a row, with their scores.
 
     Neighbours that reach the threshold have a green frame, the others a
-    dashed red one; without a threshold frames are grey.
+    dashed red one; without a threshold frames are gray.
 
     Args:
         result: `SearchResult`.
         path: The PNG file to write or replace.
 
     Raises:
-        UsageError: If the gallery's images are not there, or the picture
+        UsageError: If the images of the gallery are missing, or the picture
             cannot be written.
 
     Example:
@@ -53,8 +53,8 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
     check_picture(path)
     if result.gallery.images is None:
         raise UsageError(
-            "`--picture` shows images of the gallery, and they are not where "
-            "they were. Name their place by `--data-dir`."
+            "`picture` shows images of the gallery, which are no longer where "
+            "the run found them. `data_dir` names their folder."
         )
     queries = Thumbnails(result.queries)
     found = Thumbnails(result.gallery.images)
@@ -105,7 +105,7 @@ def _square(pixels: np.ndarray) -> np.ndarray:
 
 def _edge(neighbour: Neighbour) -> str:
     if neighbour.accepted is None:
-        return "#8c959f"
+        return GRAY
     return POSITIVE if neighbour.accepted else NEGATIVE
 
 

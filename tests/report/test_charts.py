@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_dml.report.charts import drawn_epochs
+from keras_dml.report.charts import drawn_epochs, training_curves
 
 
 @pytest.mark.parametrize(
@@ -10,3 +10,26 @@ from keras_dml.report.charts import drawn_epochs
 def test_what_has_no_place_on_the_axis_is_not_drawn(logarithmic, epochs):
     values = np.array([0.1, 0.0, 0.2, np.nan])
     assert drawn_epochs(values, logarithmic).tolist() == epochs
+
+
+def test_no_epochs_are_no_chart(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text("stage,phase,epoch,loss\n")
+    assert training_curves(path, "val_map@r", True) == (0, [])
+
+
+def test_one_chart_for_each_kind_of_column(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text(
+        "stage,phase,epoch,loss,val_map@r,learning_rate_head\n"
+        "search,warm,0,3.0,,0.1\n"
+        "search,train,0,2.5,0.9,0.1\n"
+        "main,train,0,1.5,0.4,0.1\n"
+        "main,train,1,0.9,0.5,0.01\n"
+    )
+    epochs, curves = training_curves(path, "val_map@r", selected=True)
+    assert epochs == 4
+    names = [curve["name"] for curve in curves]
+    assert names == ["Loss", "Validation", "Learning rates"]
+    assert curves[0]["alt"] == "loss goes from 3 to 0.9."
+    assert curves[1]["alt"] == "val_map@r goes from 0.9 to 0.5."

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from keras_dml.report import charts
-from keras_dml.report.flags import flags
-from keras_dml.report.neighbours import QueryRow, Shown
 from keras_dml.report.page import render
+from keras_dml.report.retrieval import QueryRow, Shown
+from keras_dml.report.sections import flags
 
 EVIL = "<script>alert(\"1\")</script> & 'ones'"
 PIXEL = "data:image/png;base64,"

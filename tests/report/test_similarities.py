@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.report import similarities
-from keras_dml.report.similarities import similarity_shares
+from keras_dml.report import charts
+from keras_dml.report.charts import similarity_shares
 
 RNG = np.random.default_rng(0)
 LABELS = np.repeat(np.arange(5), 7)
@@ -13,7 +13,7 @@ ROWS = RNG.normal(size=(35, 4)) + 3 * RNG.normal(size=(5, 4))[LABELS]
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("rows_at_a_time", [4, 256])
 def test_shares_are_those_of_all_pairs(monkeypatch, normalize, rows_at_a_time):
-    monkeypatch.setattr(similarities, "ROWS_AT_A_TIME", rows_at_a_time)
+    monkeypatch.setattr(charts, "ROWS_AT_A_TIME", rows_at_a_time)
     edges, positive, negative = similarity_shares(
         EmbeddingSet(ROWS, LABELS), normalize
     )

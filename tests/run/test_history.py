@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from keras_dml.report.training import training_curves
 from keras_dml.run.history import read_history
 
 TEXT = """stage,phase,epoch,loss,seconds,val_map@r,learning_rate_head
@@ -46,16 +45,7 @@ def test_no_file_and_no_epoch(tmp_path):
     assert len(read_history(tmp_path / "absent.csv")) == 0
     path = tmp_path / "history.csv"
     path.write_text("stage,phase,epoch,loss\n")
-    assert training_curves(path, "val_map@r", True) == (0, [])
-
-
-def test_one_chart_for_each_kind_of_column(path):
-    epochs, curves = training_curves(path, "val_map@r", selected=True)
-    assert epochs == 6
-    names = [curve["name"] for curve in curves]
-    assert names == ["Loss", "Validation", "Learning rates"]
-    assert curves[0]["alt"] == "loss goes from 3 to 0.9."
-    assert curves[1]["alt"] == "val_map@r goes from 0.9 to 0.5."
+    assert len(read_history(path)) == 0
 
 
 def test_the_kept_epoch_is_the_first_best_of_the_last_stage(path):

@@ -1,4 +1,4 @@
-"""What each section of a page shows."""
+"""The content of each section of a page."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,17 +15,27 @@ from keras_dml.evaluation import (
     embedding_spectrum,
     evaluate,
 )
-from keras_dml.report import charts, classes, neighbours
+from keras_dml.report import charts, retrieval
 from keras_dml.report import embedding_map as maps
-from keras_dml.report.flags import flags
-from keras_dml.report.health import health_lines
-from keras_dml.report.similarities import similarity_shares
 from keras_dml.report.thumbnails import Thumbnails
-from keras_dml.report.training import training_curves
 from keras_dml.run.trained_run import TrainedRun
 
 HEADLINE = "map@r"
 FALSE_MATCH_RATES = (0.1, 0.01, 0.001)
+FLAGS = {
+    "seen": (
+        "The test classes were seen in training; only their images are new. "
+        "Numbers on unseen classes are lower."
+    ),
+    "partial": (
+        "Images of the published data set were missing. The numbers cannot "
+        "be compared with published ones."
+    ),
+    "oracle": (
+        "The result was chosen by looking at the test set, so it is better "
+        "than what to expect on new data."
+    ),
+}
 
 
 def result(metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,7 +64,7 @@ def result(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 def training(run: TrainedRun) -> dict[str, Any]:
     """The curves of the training."""
-    epochs, curves = training_curves(
+    epochs, curves = charts.training_curves(
         run.folder.history,
         f"val_{run.config.evaluation.monitor}",
         run.metrics["selected_by"].startswith("validation"),
@@ -62,7 +72,7 @@ def training(run: TrainedRun) -> dict[str, Any]:
     return {"epochs": epochs, "curves": curves}
 
 
-def retrieval(
+def queries_and_classes(
     embeddings: EmbeddingSet, images: Thumbnails, normalize: bool, seed: int
 ) -> dict[str, Any]:
     """Queries with their nearest images, and the table of classes."""
@@ -71,20 +81,20 @@ def retrieval(
     ).exact
     assert exact.per_class is not None
 
-    def rows(queries: np.ndarray) -> list[neighbours.QueryRow]:
-        return neighbours.query_rows(
+    def rows(queries: np.ndarray) -> list[retrieval.QueryRow]:
+        return retrieval.query_rows(
             queries, embeddings, exact, images, normalize
         )
 
-    table = classes.class_rows(exact.per_class, embeddings, normalize)
+    table = retrieval.class_rows(exact.per_class, embeddings, normalize)
     return {
-        "typical": rows(neighbours.typical_queries(embeddings, seed)),
-        "worst": rows(neighbours.worst_queries(embeddings, exact)),
+        "typical": rows(retrieval.typical_queries(embeddings, seed)),
+        "worst": rows(retrieval.worst_queries(embeddings, exact)),
         "score_name": "the cosine"
         if normalize
         else "minus the squared distance",
         "classes": table,
-        "class_metrics": classes.METRICS,
+        "class_metrics": retrieval.METRICS,
         "hidden_classes": len(exact.per_class.labels) - len(table),
     }
 
@@ -93,15 +103,17 @@ def similarities(
     embeddings: EmbeddingSet, normalize: bool, seed: int
 ) -> dict[str, Any]:
     """Histograms of pairs of one class and of different classes."""
-    edges, positive, negative = similarity_shares(embeddings, normalize, seed)
+    edges, positive, negative = charts.similarity_shares(
+        embeddings, normalize, seed
+    )
     name = "cosine" if normalize else "minus the distance"
-    centres = (edges[1:] + edges[:-1]) / 2
+    centers = (edges[1:] + edges[:-1]) / 2
     return {
         "similarities": {
             "uri": charts.histograms(edges, positive, negative, name),
             "alt": f"Histograms of the {name} of pairs of images: on average "
-            f"{positive @ centres:.3f} within a class, "
-            f"{negative @ centres:.3f} between classes.",
+            f"{positive @ centers:.3f} within a class, "
+            f"{negative @ centers:.3f} between classes.",
         }
     }
 
@@ -161,3 +173,38 @@ def embedding_map(
             "classes, near ones near each other, with thumbnails.",
         }
     }
+
+
+def flags(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Each flag with its meaning and whether it is set.
+
+    Args:
+        metrics: The content of `metrics.json`.
+    """
+    return [
+        {"name": name, "meaning": meaning, "set": bool(metrics.get(name))}
+        for name, meaning in FLAGS.items()
+    ]
+
+
+def health_lines(health: Mapping[str, float], dim: int) -> list[str]:
+    """Puts the health of embeddings into sentences.
+
+    Args:
+        health: Dict from `keras_dml.evaluation.embedding_health`.
+        dim: Integer, the number of dimensions.
+    """
+    lines = [
+        f"Effective dimension: {health['effective_dim']:.1f} of {dim} (the "
+        "exponential of the spectrum's entropy; 1 is a line).",
+        f"Participation ratio: {health['participation_ratio']:.1f}.",
+        f"Mean cosine within a class: {health['positive_similarity']:.3f}; "
+        f"between classes: {health['negative_similarity']:.3f}; gap: "
+        f"{health['similarity_gap']:.3f}.",
+    ]
+    if health["duplicates"]:
+        lines.append(
+            f"{health['duplicates']:.1%} of the images have the embedding of "
+            "an earlier one."
+        )
+    return lines

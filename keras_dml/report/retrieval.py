@@ -1,18 +1,21 @@
-"""Queries of a page with the images that they find."""
+"""What queries find, and the table of classes."""
 
 import dataclasses
 
 import numpy as np
 
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.evaluation import RetrievalResult
+from keras_dml.evaluation import ClassTable, RetrievalResult
 from keras_dml.evaluation.index.registry import build_index
 from keras_dml.report.thumbnails import Thumbnails
 
-NEIGHBOURS = 8
+NEIGHBORS = 8
 TYPICAL = 12
 WORST = 12
 WORST_OF_A_CLASS = 2
+METRICS = ("recall@1", "r_precision", "map@r")
+MAX_ROWS = 500
+QUERIES_AT_A_TIME = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +59,7 @@ class QueryRow:
 def typical_queries(
     embeddings: EmbeddingSet, seed: int = 0, count: int = TYPICAL
 ) -> np.ndarray:
-    """Queries drawn at random, of as many classes as there are.
+    """Draws queries at random, of as many classes as possible.
 
     Returns:
         Int64 array of positions among `embeddings.queries`.
@@ -74,7 +77,7 @@ def typical_queries(
 def worst_queries(
     embeddings: EmbeddingSet, result: RetrievalResult, count: int = WORST
 ) -> np.ndarray:
-    """Queries with the lowest MAP@R, at most two of a class.
+    """Selects the queries with the lowest MAP@R, at most two of a class.
 
     Of equal ones the first is the one that finds its class latest. Queries
     that find all of their class first are never among them.
@@ -102,7 +105,7 @@ def query_rows(
     thumbnails: Thumbnails,
     normalize: bool,
 ) -> list[QueryRow]:
-    """What some queries find among the references.
+    """Searches the references for some queries.
 
     Args:
         queries: Positions among `embeddings.queries`.
@@ -118,7 +121,7 @@ def query_rows(
     index = build_index("exact", embeddings.select(references), normalize)
     found, scores = index.search(
         embeddings.embeddings[rows],
-        NEIGHBOURS,
+        NEIGHBORS,
         exclude_ids=embeddings.ids[rows],
     )
     names = embeddings.names
@@ -137,20 +140,94 @@ def query_rows(
     for query, row, ids, values in zip(
         queries.tolist(), rows.tolist(), found, scores.tolist(), strict=True
     ):
-        neighbours = []
+        neighbors = []
         for identity, score in zip(ids, values, strict=True):
             if np.isfinite(score):
                 other = row_of[identity]
                 right = bool(embeddings.labels[other] == embeddings.labels[row])
-                neighbours.append(show(other, score, right))
+                neighbors.append(show(other, score, right))
         reciprocal = result.per_query["mrr"][query]
         lone = bool(np.isnan(reciprocal))
         answers.append(
             QueryRow(
                 show(row),
-                neighbours,
+                neighbors,
                 None if lone else round(1 / reciprocal),
                 None if lone else float(result.per_query["map@r"][query]),
             )
         )
     return answers
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassRow:
+    """One class: its means, and what its images are taken for.
+
+    Args:
+        name: String.
+        num_queries: Integer.
+        values: Tuple of the means of `METRICS`, `None` without a positive.
+        taken_for: String, the other class that its queries find first most
+            often, and how often.
+    """
+
+    name: str
+    num_queries: int
+    values: tuple[float | None, ...]
+    taken_for: str
+
+
+def class_rows(
+    table: ClassTable, embeddings: EmbeddingSet, normalize: bool
+) -> list[ClassRow]:
+    """Lists the classes, worst MAP@R first, at most 500.
+
+    Args:
+        table: `ClassTable` of the queries.
+        embeddings: `EmbeddingSet` of queries and references.
+        normalize: Whether embeddings are compared by their direction.
+    """
+    confused = _taken_for(embeddings, normalize)
+    names = dict(zip(embeddings.labels.tolist(), embeddings.names, strict=True))
+    return [
+        ClassRow(
+            str(names[row["label"]]),
+            row["num_queries"],
+            tuple(row[metric] for metric in METRICS),
+            _in_words(confused.get(row["label"], {}), names),
+        )
+        for row in table.sorted_by("map@r").rows()[:MAX_ROWS]
+    ]
+
+
+def _taken_for(
+    embeddings: EmbeddingSet, normalize: bool
+) -> dict[int, dict[int, int]]:
+    """Per class, how often its queries find another class first."""
+    rows, references = embeddings.queries, embeddings.references
+    labels = embeddings.labels[references]
+    index = build_index("exact", embeddings.select(references), normalize)
+    ids = embeddings.ids[references]
+    order = np.argsort(ids, kind="stable")
+    counts: dict[int, dict[int, int]] = {}
+    for start in range(0, len(rows), QUERIES_AT_A_TIME):
+        block = rows[start : start + QUERIES_AT_A_TIME]
+        found, scores = index.search(
+            embeddings.embeddings[block], 1, exclude_ids=embeddings.ids[block]
+        )
+        nearest = labels[order[np.searchsorted(ids[order], found[:, 0])]]
+        own = embeddings.labels[block]
+        wrong = (nearest != own) & np.isfinite(scores[:, 0])
+        for label, other in zip(
+            own[wrong].tolist(), nearest[wrong].tolist(), strict=True
+        ):
+            of_class = counts.setdefault(label, {})
+            of_class[other] = of_class.get(other, 0) + 1
+    return counts
+
+
+def _in_words(counts: dict[int, int], names: dict[int, str]) -> str:
+    if not counts:
+        return ""
+    other = max(counts, key=lambda label: (counts[label], -label))
+    return f"{names[other]} ({counts[other]})"

@@ -4,8 +4,8 @@ import pytest
 from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.evaluation import evaluate, evaluate_retrieval
-from keras_dml.report.classes import class_rows
-from keras_dml.report.neighbours import (
+from keras_dml.report.retrieval import (
+    class_rows,
     query_rows,
     typical_queries,
     worst_queries,
