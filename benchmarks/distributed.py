@@ -152,7 +152,7 @@ def exchange_seconds(count, size, bandwidth, latency, tensors=1):
     """Seconds of ring all-reduces over `count` devices.
 
     Each device sends `2 (count - 1) / count` of the bytes, in as many rounds
-    as there are neighbours, twice; every further tensor waits once more.
+    as there are neighbors, twice; every further tensor waits once more.
     """
     if count == 1:
         return 0.0

@@ -23,11 +23,11 @@ def make_embeddings(rows, dim, classes, noise, seed):
     """Unit rows around one random direction for each class."""
     generator = np.random.default_rng(seed)
     labels = generator.permutation(np.arange(rows) % classes)
-    centres = generator.standard_normal((classes, dim), dtype=np.float32)
+    centers = generator.standard_normal((classes, dim), dtype=np.float32)
     embeddings = noise * generator.standard_normal(
         (rows, dim), dtype=np.float32
     )
-    embeddings += centres[labels]
+    embeddings += centers[labels]
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
     return embeddings, labels
 

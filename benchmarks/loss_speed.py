@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
     rows: int
     classes: int = 0
-    centres: int = 1
+    centers: int = 1
     target: float = 2.0
     # What of loss and gradients the peer does not compute the same.
     differs: bool = False
@@ -47,7 +47,7 @@ CASES = {
     "proxy_anchor": Case(180, 11_318, target=3.0),
     "proxynca_pp": Case(180, 11_318, target=3.0),
     "norm_softmax": Case(180, 11_318, target=3.0),
-    "soft_triple": Case(180, 1_000, centres=10),
+    "soft_triple": Case(180, 1_000, centers=10),
     "arcface": Case(180, 11_318),
     "multi_similarity": Case(512, target=3.0),
     "contrastive": Case(512),
@@ -70,7 +70,7 @@ def make_arrays(cases, seed=0):
         labels = np.arange(present)
         if case.classes:
             labels = rng.permutation(case.classes)[:present]
-            shape = (case.classes * case.centres, DIM)
+            shape = (case.classes * case.centers, DIM)
             proxies = rng.standard_normal(shape, "float32") / 8
             arrays[f"{name}/proxies"] = proxies
         x = np.repeat(rng.standard_normal((present, DIM)), ROWS_OF_CLASS, 0)
@@ -154,9 +154,9 @@ def measure_memory(name, case, sides):
     row = {"loss": name, **case._asdict(), "dim": DIM}
     for mode, side in sides.items():
         row[f"{mode}_bytes"] = side.ask("memory", name, mode)
-    columns = case.classes * case.centres or case.rows
+    columns = case.classes * case.centers or case.rows
     row["matrix_bytes"] = 4 * case.rows * columns
-    row["proxies_bytes"] = 4 * DIM * case.classes * case.centres
+    row["proxies_bytes"] = 4 * DIM * case.classes * case.centers
     return row
 
 

@@ -4,7 +4,7 @@
         --grocery grocery81_96 --weights mobilenetv2_notop.weights.h5
 
 Raw pixels of Omniglot's evaluation characters, and MobileNetV2's pooled
-features of Grocery's classes 41 to 80 (centre crops of 96 pixels). Prints the
+features of Grocery's classes 41 to 80 (center crops of 96 pixels). Prints the
 metrics without and with each re-ranking, and the paired bootstrap of MAP@R
 over classes.
 """
@@ -52,13 +52,13 @@ def grocery_features(folder, weights):
     for label, images in enumerate(classes):
         if label < FIRST_TEST_CLASS:
             continue
-        crops = [centre_crop(path) for path in sorted(images.iterdir())]
+        crops = [center_crop(path) for path in sorted(images.iterdir())]
         features.append(model.predict_on_batch(np.stack(crops) / 127.5 - 1))
         labels += [label] * len(crops)
     return np.concatenate(features), np.array(labels)
 
 
-def centre_crop(path):
+def center_crop(path):
     import keras
 
     image = keras.utils.img_to_array(keras.utils.load_img(path))

@@ -19,12 +19,12 @@ BENCHMARKS = [
     ["proxy_isa.py"],
     ["sampled_proxies.py"],
     ["distributed.py", "replicas"],
-    ["nearest_neighbours.py"],
+    ["nearest_neighbors.py"],
     ["scann_curve.py"],
     ["search_costs.py"],
     ["serving.py"],
 ]
-WITH_PEER = ("loss_speed.py", "nearest_neighbours.py")
+WITH_PEER = ("loss_speed.py", "nearest_neighbors.py")
 
 
 def main() -> int:

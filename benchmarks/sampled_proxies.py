@@ -1,6 +1,6 @@
 """A step with a sample of very many classes against one with all of them.
 
-Run `python benchmarks/sampled_proxies.py`. A step is proxies, normalised
+Run `python benchmarks/sampled_proxies.py`. A step is proxies, normalized
 softmax, gradients and the update of the proxies by Adam, without XLA; the
 embeddings are given. Each case is a process of its own, so that none holds the
 memory of another; those with 200,000 classes take turns. Times are the median

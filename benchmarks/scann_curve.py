@@ -2,7 +2,7 @@
 
 Run `python benchmarks/scann_curve.py` for 1,000,000 x 128 embeddings: unit
 rows around one random direction for each cluster, of which `--noise` says how
-far they lie apart, as the length of the noise over that of the centre. Queries
+far they lie apart, as the length of the noise over that of the center. Queries
 are further rows of the same clusters.
 
 Exact search and ScaNN take turns on the same cores, round by round, and a
@@ -42,7 +42,7 @@ def make_clusters(rows, dim, num_clusters, noise, seed):
     """Unit rows and their clusters, made a block at a time."""
     generator = np.random.default_rng(seed)
     shape = (num_clusters, dim)
-    centres = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    centers = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
     labels = generator.integers(num_clusters, size=rows)
     embeddings = np.empty((rows, dim), np.float32)
     for start in range(0, rows, ROWS_PER_BLOCK):
@@ -51,7 +51,7 @@ def make_clusters(rows, dim, num_clusters, noise, seed):
             embeddings[block].shape, dtype=np.float32
         )
         part *= noise
-        part += centres[labels[block]]
+        part += centers[labels[block]]
         part /= np.linalg.norm(part, axis=1, keepdims=True)
         embeddings[block] = part
     return embeddings, labels

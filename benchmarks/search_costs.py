@@ -17,7 +17,7 @@ import numpy as np
 from exact_evaluation import make_embeddings
 from scann_curve import measured
 
-TASKS = ("product", "metrics", "neighbours", "scann_build", "scann_search")
+TASKS = ("product", "metrics", "neighbors", "scann_build", "scann_search")
 
 
 def product(embeddings, block_bytes=2**28):
@@ -43,7 +43,7 @@ def make_task(task, embeddings, labels, k):
         ks = (1, 10, 100, 1000)
         return lambda: evaluate_retrieval(embeddings, labels, k=ks)
     ids = np.arange(len(embeddings))
-    if task == "neighbours":
+    if task == "neighbors":
         return lambda: ExactIndex().build(embeddings).search(embeddings, k, ids)
     # Loads ScaNN.
     ScannIndex().build(embeddings[:100])

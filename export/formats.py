@@ -53,7 +53,7 @@ class Format(abc.ABC):
         name: What `formats` calls it, and the name of its folder.
         title: What messages call it.
         options: The fields of `ExportOptions` that it alone understands.
-        notes: Our files beside the model, which clients may leave out.
+        notes: Our files next to the model, which clients may leave out.
     """
 
     name: ClassVar[str]

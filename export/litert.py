@@ -53,7 +53,7 @@ class LiteRT(Format):
     def write(
         self, embedder: keras.Model, folder: Path, options: ExportOptions
     ) -> dict[str, Any]:
-        """Writes `embedder.tflite`, and the references beside it."""
+        """Writes `embedder.tflite`, and the references next to it."""
         (quantize,) = options.quantize
         content = convert(
             float32_clone(embedder),
@@ -165,7 +165,7 @@ def write_references(
     runner: Runner,
     references: References,
 ) -> None:
-    """Embeds references with the artefact itself, as int8 rows beside it.
+    """Embeds references with the artefact itself, as int8 rows next to it.
 
     Queries on the device meet rows of the same quantization.
     `references.bin` holds the rows, one after the other, `references.json`

@@ -16,7 +16,7 @@ INDEXES = ("auto", "exact", "scann")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class References:
-    """The images that a phone searches, to be written beside a LiteRT file.
+    """The images that a phone searches, to be written next to a LiteRT file.
 
     Args:
         batches: Arrays `(n, height, width, channels)` with values in 0..255,
@@ -45,7 +45,7 @@ class ExportOptions:
             the training set, resized as in the evaluation; 200 are plenty.
             Defaults to `None`; a run gives its own.
         references: Of LiteRT: `References` whose embeddings are written
-            beside the model, to search on the device; `True` for the test
+            next to the model, to search on the device; `True` for the test
             references of a run. Defaults to `False`.
         with_index: Of the SavedModel: whether it searches a gallery by
             itself. Defaults to `False`.
@@ -71,7 +71,7 @@ class ExportOptions:
             `False`.
         metadata: JSON-able facts for the manifests, such as recipe, metrics
             and labels. Defaults to none.
-        force: Whether to write beside other things, and to replace a folder
+        force: Whether to write next to other things, and to replace a folder
             that is not an export. Defaults to `False`.
 
     Raises:

@@ -285,7 +285,7 @@ def _unit(rows):
 
 
 def _bytes(folder):
-    """Size of the model's files, without our own notes beside them."""
+    """Size of the model's files, without our own notes."""
     format_notes = FORMATS[read_manifest(folder)["format"]].notes
     notes = (MANIFEST, REPORT, *format_notes)
     return sum(

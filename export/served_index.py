@@ -10,7 +10,7 @@ from keras_dml.evaluation.index.scann_searcher import HASHING_FROM
 from keras_dml.evaluation.index.spaces import Space
 from keras_dml.export.search_ops import ExactOps, ScannOps
 
-# What stands where there is no neighbour. JSON has no infinity.
+# What stands where there is no neighbor. JSON has no infinity.
 NO_ID = {"integer": -1, "string": ""}
 NO_SCORE = float(np.finfo(np.float32).min)
 
@@ -110,7 +110,7 @@ class ServedIndex(tf.Module):
             Dict of "ids", int64 or string `(batch, max(k))`; "scores",
             float32 of the same shape, nearest first; and "ok", bool
             `(batch,)`, whether the query was usable and finite. Places
-            without a neighbour have `NO_ID` and `NO_SCORE`: all of a query
+            without a neighbor have `NO_ID` and `NO_SCORE`: all of a query
             that is not ok, those beyond its own `k`, and those beyond the
             number of references.
 

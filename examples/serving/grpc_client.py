@@ -1,4 +1,4 @@
-"""Embeds image files, or finds their neighbours, by TensorFlow Serving's gRPC.
+"""Embeds image files, or finds their neighbors, by TensorFlow Serving's gRPC.
 
     pip install grpcio tensorflow-serving-api
     python grpc_client.py photo.jpg
@@ -61,7 +61,7 @@ def main():
     parser.add_argument("images", nargs="+", help="image files")
     parser.add_argument("--target", default="localhost:8500")
     parser.add_argument("--model", default="embedder")
-    parser.add_argument("--k", type=int, help="find that many neighbours")
+    parser.add_argument("--k", type=int, help="find that many neighbors")
     arguments = parser.parse_args()
     contents = []
     for path in arguments.images:

@@ -1,4 +1,4 @@
-"""Embeds image files, or finds their neighbours, by TensorFlow Serving's REST.
+"""Embeds image files, or finds their neighbors, by TensorFlow Serving's REST.
 
     python rest_client.py photo.jpg
     python rest_client.py --k 5 photo.jpg other.png
@@ -49,7 +49,7 @@ def main():
     parser.add_argument("images", nargs="+", help="image files")
     parser.add_argument("--url", default="http://localhost:8501")
     parser.add_argument("--model", default="embedder")
-    parser.add_argument("--k", type=int, help="find that many neighbours")
+    parser.add_argument("--k", type=int, help="find that many neighbors")
     arguments = parser.parse_args()
     contents = []
     for path in arguments.images:

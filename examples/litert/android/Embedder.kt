@@ -110,7 +110,7 @@ class Embedder(
 
     /**
      * Halves while the image is at least twice too large. Android filters four
-     * neighbours only: without it a large photo is resized with aliasing, and
+     * neighbors only: without it a large photo is resized with aliasing, and
      * its embedding is not the one that training saw.
      */
     private fun halveDown(source: Bitmap, toWidth: Int, toHeight: Int): Bitmap {

@@ -64,7 +64,7 @@ def _read_kit(root):
     )
     if test is None:
         raise UsageError(
-            f"`cars196` needs {_TEST_LIST} beside {train}. Received: no such "
+            f"`cars196` needs {_TEST_LIST} next to {train}. Received: no such "
             "file (cars_test_annos.mat has no labels). `keras-dml prepare "
             "cars196` says where it is published."
         )

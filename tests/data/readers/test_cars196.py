@@ -81,7 +81,7 @@ def test_missing_photos(tmp_path):
 def test_lists_without_labels_are_refused(tmp_path):
     small_kit(tmp_path)
     (tmp_path / "devkit" / "cars_test_annos_withlabels.mat").unlink()
-    with pytest.raises(UsageError, match="cars_test_annos_withlabels.mat besi"):
+    with pytest.raises(UsageError, match="cars_test_annos_withlabels.mat next"):
         read("cars196", tmp_path)
 
 

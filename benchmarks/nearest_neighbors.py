@@ -1,6 +1,6 @@
-"""Lists of the nearest neighbours against faiss-cpu's flat index.
+"""Lists of the nearest neighbors against faiss-cpu's flat index.
 
-Run `python benchmarks/nearest_neighbours.py --peer-python PATH`, where PATH is
+Run `python benchmarks/nearest_neighbors.py --peer-python PATH`, where PATH is
 the Python of an environment with `faiss-cpu`. Both sides are processes of
 their own with the same embeddings and the same number of threads, and take
 turns: one waits while the other builds its index and searches. The bare
@@ -28,7 +28,7 @@ TOLERANCE = 1e-6
 
 
 def make_embeddings(rows, dim, seed):
-    """Unit rows in all directions: the neighbours are hard to tell apart."""
+    """Unit rows in all directions: the neighbors are hard to tell apart."""
     generator = np.random.default_rng(seed)
     embeddings = generator.standard_normal((rows, dim), dtype=np.float32)
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
