@@ -95,7 +95,7 @@ def test_what_a_run_can_do(run, photos, tmp_path):
     after = run.metrics["after"]
     assert measured.exact.metrics["map@r"] == pytest.approx(after["map@r"])
     query = sorted(photos.rglob("*.*g"))[0]
-    assert len(run.search(query, k=3).answers[0].neighbours) == 3
+    assert len(run.search(query, k=3).answers[0].neighbors) == 3
     done = run.embed(photos, tmp_path / "vectors.npz")
     assert done.dim == 8
     rows = run.export("litert", quantize="float16", output=tmp_path / "export")

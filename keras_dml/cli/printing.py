@@ -75,7 +75,7 @@ def print_answers(result: "SearchResult") -> None:
     limit = result.threshold
     for answer in result.answers:
         if limit is not None and answer.match is False:
-            nearest = answer.neighbours[0]
+            nearest = answer.neighbors[0]
             say(
                 f"{answer.path}: none. The nearest of "
                 f"{result.num_references:,} images, {nearest.id} "
@@ -85,10 +85,10 @@ def print_answers(result: "SearchResult") -> None:
             continue
         rows = [
             {"score": one.score, "label": one.label, "id": one.id}
-            for one in answer.neighbours
+            for one in answer.neighbors
         ]
         if limit is not None:
-            for row, one in zip(rows, answer.neighbours, strict=True):
+            for row, one in zip(rows, answer.neighbors, strict=True):
                 row["near enough"] = "yes" if one.accepted else "no"
         title = f"{answer.path}: nearest of {result.num_references:,} images"
         print_rows(title, rows)

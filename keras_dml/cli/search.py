@@ -17,7 +17,7 @@ def search(
         list[Path], typer.Argument(help="Image files to look up.")
     ],
     k: Annotated[
-        int, typer.Option(min=1, help="How many neighbours to find.")
+        int, typer.Option(min=1, help="How many neighbors to find.")
     ] = 10,
     gallery: Annotated[
         str | None,

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -180,22 +180,16 @@ def _format(output: Path, wanted: str | None) -> str:
 
 def _check_free(output: Path, folder: ShardFolder, resume: bool) -> None:
     """Refuses what this call must not write to."""
+    folder.check_free()
+    begun = folder.exists
     if output.exists() and output != folder.path:
-        ours = output.is_file() and merged_manifest(output) is not None
-    elif folder.path.is_dir():
-        ours = folder.exists
-        if not ours and not any(folder.path.iterdir()):
-            return
-    else:
-        ours = False
-        if not folder.path.exists():
-            return
-    if not ours:
-        raise UsageError(
-            f"{output} exists and was not written by `embed`. Choose "
-            "another `output`."
-        )
-    if not resume:
+        begun = output.is_file() and merged_manifest(output) is not None
+        if not begun:
+            raise UsageError(
+                f"{output} exists and was not written by `embed`. Choose "
+                "another `output`."
+            )
+    if begun and not resume:
         raise UsageError(
             f"{output} already holds embeddings, or a part of them. Pass "
             "`resume=True` to go on, or choose another `output`."
@@ -286,10 +280,10 @@ def embed_missing(
         How many images those shards stand for.
     """
     settings = folder.manifest()
+    max_pixels = settings["max_pixels"]
     numbers = folder.missing()
     all_parts = split_rows(len(images), settings["shard_size"])
     parts = [all_parts[number] for number in numbers]
-    total = sum(map(len, parts))
     # What a kill left of a shard is found again.
     again = {images.ids[row] for part in parts for row in part}
     known = folder.read_bad()
@@ -301,25 +295,21 @@ def embed_missing(
         parts,
         config,
         batch_size=batch_size,
-        max_pixels=settings["max_pixels"],
+        max_pixels=max_pixels,
     )
-    embedded = embed_batches(forward, batches)
-    watched = watch(embedded, parts, len(images))
-    max_pixels = settings["max_pixels"]
-    for number, part, batch in zip(
-        numbers, parts, by_part(watched, parts), strict=True
+    embedded = watch(embed_batches(forward, batches), parts, len(images))
+    for number, part, (rows, values) in zip(
+        numbers, parts, by_part(embedded, parts), strict=True
     ):
-        rows, values = batch
         bad = _bad_rows(images, part, rows, max_pixels)
-        write = _rows(images, rows, values, settings)
-        folder.write(number, write, bad)
+        folder.write(number, _rows(images, rows, values, settings), bad)
         logger.info(
             "%s: %d images, %d bad.",
             folder.shard(number).name,
             len(rows),
             len(bad),
         )
-    return total
+    return sum(map(len, parts))
 
 
 def _rows(
@@ -335,13 +325,14 @@ def _rows(
             "finite. The weights of the run are damaged or overflow: train "
             "it again, with model.policy=float32 if it was another."
         )
-    labels = images.labels
+
+    def of_rows(values: Sequence[str]) -> np.ndarray:
+        return np.asarray([values[row] for row in rows], str)
+
     return EmbeddingSet(
         values.reshape(len(rows), settings["dim"]),
-        None
-        if labels is None
-        else np.asarray([labels[row] for row in rows], str),
-        np.asarray([images.ids[row] for row in rows], str),
+        None if images.labels is None else of_rows(images.labels),
+        of_rows(images.ids),
         weights_hash=settings["weights_hash"],
     )
 

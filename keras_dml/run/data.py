@@ -215,12 +215,12 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
     size = config.data.image_size or _natural_size(data.train, backbone)
     channels = config.data.channels
     if channels is None:
-        grey = (
+        gray = (
             data.train.images is not None
             and data.train.images.shape[-1] == 1
             and not backbone.rgb
         )
-        channels = 1 if grey else 3
+        channels = 1 if gray else 3
     flip = config.augmentation.flip
     return config.model_copy(
         update={

@@ -9,7 +9,7 @@ from keras_dml.errors import UsageError
 from keras_dml.files import replacing
 from keras_dml.plotting import GRAY, NEGATIVE, POSITIVE
 from keras_dml.report.thumbnails import Thumbnails
-from keras_dml.search.search import Neighbour, SearchResult
+from keras_dml.search.search import Neighbor, SearchResult
 
 INCHES = 1.5
 MAX_LETTERS = 22
@@ -29,9 +29,9 @@ def check_picture(path: Path) -> None:
 
 
 def draw_answers(result: SearchResult, path: str | Path) -> None:
-    """Draws each query with its neighbours in a row, with their scores.
+    """Draws each query with its neighbors in a row, with their scores.
 
-    Neighbours that reach the threshold have a green frame, the others a
+    Neighbors that reach the threshold have a green frame, the others a
     dashed red one; without a threshold frames are gray.
 
     Args:
@@ -58,7 +58,7 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
         )
     queries = Thumbnails(result.queries)
     found = Thumbnails(result.gallery.images)
-    columns = 1 + max(len(answer.neighbours) for answer in result.answers)
+    columns = 1 + max(len(answer.neighbors) for answer in result.answers)
     rows = len(result.answers)
     figure = Figure(
         figsize=(columns * INCHES, rows * (INCHES + 0.55)),
@@ -71,7 +71,7 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
         verdict = "query: none" if answer.match is False else "query"
         title = f"{verdict}\n{_short(Path(answer.path).name)}"
         _draw(grid[row, 0], queries.pixels(row), title, GRAY)
-        for column, one in enumerate(answer.neighbours, start=1):
+        for column, one in enumerate(answer.neighbors, start=1):
             title = f"{one.score:.3f}\n{_short(one.label)}"
             _draw(grid[row, column], found.pixels(one.row), title, _edge(one))
             if one.accepted is False:
@@ -103,10 +103,10 @@ def _square(pixels: np.ndarray) -> np.ndarray:
     return square
 
 
-def _edge(neighbour: Neighbour) -> str:
-    if neighbour.accepted is None:
+def _edge(neighbor: Neighbor) -> str:
+    if neighbor.accepted is None:
         return GRAY
-    return POSITIVE if neighbour.accepted else NEGATIVE
+    return POSITIVE if neighbor.accepted else NEGATIVE
 
 
 def _short(text: str) -> str:

@@ -18,7 +18,7 @@ from keras_dml.search.thresholds import RunThreshold, threshold_of
 
 
 @dataclasses.dataclass(frozen=True)
-class Neighbour:
+class Neighbor:
     """One image that was found.
 
     Args:
@@ -42,15 +42,15 @@ class Answer:
     """What was found for one image, nearest first."""
 
     path: str
-    neighbours: list[Neighbour]
+    neighbors: list[Neighbor]
 
     @property
     def match(self) -> bool | None:
         """Whether the nearest is near enough; `None` without a threshold."""
-        return self.neighbours[0].accepted
+        return self.neighbors[0].accepted
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SearchResult:
     """The answers for all images, and what they were searched in.
 
@@ -71,6 +71,12 @@ class SearchResult:
         """How many images were searched."""
         return len(self.gallery.embeddings)
 
+    def __repr__(self) -> str:
+        return (
+            f"SearchResult of {len(self.answers)} images in "
+            f"{self.num_references:,} references"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The answers as plain values, for JSON."""
         threshold = self.threshold
@@ -83,9 +89,9 @@ class SearchResult:
                 {
                     "image": answer.path,
                     "match": answer.match,
-                    "neighbours": [
+                    "neighbors": [
                         {"id": one.id, "label": one.label, "score": one.score}
-                        for one in answer.neighbours
+                        for one in answer.neighbors
                     ],
                 }
                 for answer in self.answers
@@ -114,7 +120,7 @@ def search_run(
     Args:
         run: `TrainedRun`, or the folder of a finished run.
         images: Image files.
-        k: Integer, how many neighbours to find. Defaults to `10`.
+        k: Integer, how many neighbors to find. Defaults to `10`.
         gallery: A source, all images of which are searched. Defaults to
             `None`, the run's test images.
         data_dir: Where the gallery's files are. Defaults to `None`.
@@ -134,7 +140,7 @@ def search_run(
 
     ```python
     result = search_run("runs/shoes", ["photo.jpg"], k=5)
-    print(result.answers[0].neighbours[0].id)
+    print(result.answers[0].neighbors[0].id)
     ```
     """
     if max_false_match_rate is not None and not 0 < max_false_match_rate < 1:
@@ -252,19 +258,19 @@ def _answers(
     order = np.argsort(ids, kind="stable")
     rows = order[np.searchsorted(ids[order], found)]
 
-    def neighbour(row: int, score: float) -> Neighbour:
+    def neighbor(row: int, score: float) -> Neighbor:
         accepted = (
             None
             if threshold is None
             else bool(threshold.threshold.accepts(score))
         )
-        return Neighbour(str(ids[row]), str(names[row]), score, row, accepted)
+        return Neighbor(str(ids[row]), str(names[row]), score, row, accepted)
 
     return [
         Answer(
             path,
             [
-                neighbour(row, score)
+                neighbor(row, score)
                 for row, score in zip(*found_rows, strict=True)
                 # The excluded file comes last, scored minus infinity.
                 if np.isfinite(score)

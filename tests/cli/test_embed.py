@@ -275,8 +275,8 @@ def test_a_table(command, finished_run, images, reference, tmp_path):
             ["RUN", "IMAGES", "--format", "parquet", "--output", "x.npz"],
             ["must agree", "x.npz"],
         ),
-        (["RUN", "IMAGES", "--output", "FULL"], ["was not written by"]),
-        (["RUN", "IMAGES", "--output", "FOREIGN"], ["was not written by"]),
+        (["RUN", "IMAGES", "--output", "FULL"], ["exists and is not"]),
+        (["RUN", "IMAGES", "--output", "FOREIGN"], ["exists and"]),
     ],
 )
 def test_mistakes(command, finished_run, images, tmp_path, arguments, parts):

@@ -30,15 +30,13 @@ def test_an_image_of_the_gallery_finds_its_class_and_not_itself(
     assert found["num_references"] == 22 * 12
     (answer,) = found["answers"]
     assert answer["image"] == str(query)
-    ids = [one["id"] for one in answer["neighbours"]]
+    ids = [one["id"] for one in answer["neighbors"]]
     assert len(ids) == len(set(ids)) == 5
     assert "class_30/03.png" not in ids
-    assert answer["neighbours"][0]["label"] == "class_30"
+    assert answer["neighbors"][0]["label"] == "class_30"
 
 
-def test_the_neighbours_are_those_of_the_cached_embeddings(
-    command, run, images
-):
+def test_the_neighbors_are_those_of_the_cached_embeddings(command, run, images):
     found = ask(command, run, images / "class_25" / "00.png", "--k", "300")
     stored = load_embeddings(run / "embeddings" / "test.npz")
     row = stored.ids.tolist().index("class_25/00.png")
@@ -47,9 +45,9 @@ def test_the_neighbours_are_those_of_the_cached_embeddings(
         stored.embeddings[[row]], len(stored), exclude_ids=stored.ids[[row]]
     )
     (answer,) = found["answers"]
-    assert [one["id"] for one in answer["neighbours"]] == ids[0, :-1].tolist()
+    assert [one["id"] for one in answer["neighbors"]] == ids[0, :-1].tolist()
     np.testing.assert_allclose(
-        [one["score"] for one in answer["neighbours"]],
+        [one["score"] for one in answer["neighbors"]],
         scores[0, :-1],
         atol=1e-5,
     )
@@ -59,8 +57,8 @@ def test_a_copy_of_an_image_finds_the_original(command, run, images, tmp_path):
     copy = tmp_path / "copy.png"
     shutil.copy(images / "class_40" / "01.png", copy)
     (answer,) = ask(command, run, copy, "--k", "1")["answers"]
-    assert answer["neighbours"][0]["id"] == "class_40/01.png"
-    assert answer["neighbours"][0]["score"] == pytest.approx(1, abs=1e-5)
+    assert answer["neighbors"][0]["id"] == "class_40/01.png"
+    assert answer["neighbors"][0]["score"] == pytest.approx(1, abs=1e-5)
 
 
 def test_a_linked_image_is_known_as_the_same_file(
@@ -69,7 +67,7 @@ def test_a_linked_image_is_known_as_the_same_file(
     link = tmp_path / "link.png"
     link.symlink_to(images / "class_40" / "01.png")
     (answer,) = ask(command, run, link, "--k", "300")["answers"]
-    ids = [one["id"] for one in answer["neighbours"]]
+    ids = [one["id"] for one in answer["neighbors"]]
     assert len(ids) == 22 * 12 - 1
     assert "class_40/01.png" not in ids
 
@@ -85,7 +83,7 @@ def test_beyond_the_threshold_the_answer_is_none(command, run, images):
     assert entry["threshold"]["fmr"] <= 0.05
     assert accepted["threshold"] == entry["threshold"]["score"]
     (answer,) = accepted["answers"]
-    score = answer["neighbours"][0]["score"]
+    score = answer["neighbors"][0]["score"]
     assert answer["match"] is (score >= accepted["threshold"])
 
     entry["threshold"]["score"] = score + 1e-6
@@ -172,7 +170,7 @@ def test_another_gallery_is_searched_whole(command, run, images, tmp_path):
     query = images / "class_30" / "03.png"
     found = ask(command, run, query, "--gallery", catalogue, "--k", "1")
     assert found["num_references"] == 24
-    assert found["answers"][0]["neighbours"][0]["id"] == "class_30/03.png"
+    assert found["answers"][0]["neighbors"][0]["id"] == "class_30/03.png"
     (catalogue / "class_30" / "03.png").unlink()
     found = ask(command, run, query, "--gallery", catalogue, "--k", "1")
     assert found["num_references"] == 23
@@ -196,7 +194,7 @@ def test_without_the_images_the_cache_answers(command, run, images, tmp_path):
     assert json.loads(outcome.out) == first
 
 
-def test_picture_shows_the_query_and_its_neighbours(
+def test_picture_shows_the_query_and_its_neighbors(
     command, run, images, tmp_path
 ):
     picture = tmp_path / "answer.png"
