@@ -1,4 +1,4 @@
-"""The commands in one application, and its exit codes."""
+"""Joins the commands in one application, and sets its exit codes."""
 
 import errno
 import logging
@@ -102,7 +102,7 @@ class _OptionNames(logging.Filter):
             self._options.pop(name, None)
 
     def translate(self, text: str) -> str:
-        """The text, with options in place of arguments."""
+        """Returns the text with options in place of arguments."""
         return re.sub(r"`(\w+)(?:=([^`]*))?`", self._option, text)
 
     def filter(self, record: logging.LogRecord) -> bool:

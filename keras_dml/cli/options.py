@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Defines the arguments and options that several commands share."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +24,7 @@ Json = Annotated[
 
 
 def parse_ranks(text: str) -> list[int]:
-    """The integers of `--k`.
+    """Reads the integers of `--k`.
 
     Raises:
         UsageError: If they are no positive integers joined by commas.

@@ -1,4 +1,4 @@
-"""What the commands print on standard output."""
+"""Prints the results of the commands on standard output."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ def say(sentence: str) -> None:
 
 
 def print_gain(metrics: dict[str, Any]) -> None:
-    """What training bought, over the features it started from."""
+    """Prints what training gained over the features it started from."""
     kind = "classes seen in training" if metrics["seen"] else "unseen classes"
     source = Path(metrics["dataset"]).name
     table = Table(
@@ -53,7 +53,7 @@ def print_gain(metrics: dict[str, Any]) -> None:
 
 
 def print_evaluation(measured: "Measured") -> None:
-    """The metrics of embeddings, and what was asked for beside them."""
+    """Prints the metrics of embeddings, and more if it was asked for."""
     exact = measured.exact
     lone = f", {exact.num_lone:,} without a positive" if exact.num_lone else ""
     print_rows(f"{exact.num_queries:,} queries{lone}", measured.rows())
@@ -71,7 +71,7 @@ def print_evaluation(measured: "Measured") -> None:
 
 
 def print_answers(result: "SearchResult") -> None:
-    """What a search found for each image, and how sure that is."""
+    """Prints what a search found for each image, and how sure that is."""
     limit = result.threshold
     for answer in result.answers:
         if limit is not None and answer.match is False:
@@ -102,7 +102,7 @@ def print_answers(result: "SearchResult") -> None:
 
 
 def print_artefacts(rows: Sequence[dict[str, Any]]) -> None:
-    """How exports compare: a column for each, which a terminal has room for.
+    """Prints how exports compare, a column for each.
 
     Args:
         rows: Dicts of the same keys, the first of which is `"artefact"`.

@@ -1,4 +1,4 @@
-"""Devices, replicas and workers: the only code that knows of `tf.distribute`.
+"""Talks to `tf.distribute`: devices, replicas and workers.
 
 On other backends than TensorFlow everything here is the identity.
 """

@@ -1,4 +1,4 @@
-"""Which machines train together, as `TF_CONFIG` or Slurm says it."""
+"""Reads from `TF_CONFIG` or Slurm which machines train together."""
 
 import json
 import os
@@ -18,7 +18,7 @@ SLURM_PORT = 8888
 
 @dataclass(frozen=True)
 class Cluster:
-    """The workers of a training, in order; the first one is the chief.
+    """Lists the workers of a training; the first one is the chief.
 
     Attributes:
         addresses: `host:port` of every worker.
@@ -109,7 +109,7 @@ def _from_config(config):
 
 
 def _jobs(cluster, config):
-    """The addresses of chief and workers, in that order."""
+    """Returns the addresses of chief and workers, in that order."""
     if not isinstance(cluster, dict) or not cluster:
         raise _broken("`cluster` names no workers", config)
     if "ps" in cluster:

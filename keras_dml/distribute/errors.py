@@ -1,4 +1,4 @@
-"""Ends of a run that ask to be started again with `resume=True`."""
+"""Errors of runs that a start with `resume=True` continues."""
 
 from keras_dml.errors import RunError
 

@@ -1,4 +1,4 @@
-"""Whether the other workers still live: one line a second over TCP.
+"""Watches the other workers, by one line a second over TCP.
 
 TensorFlow notices a process that is gone, but waits without end for one that
 is frozen, or that waits for its own input.
@@ -69,7 +69,7 @@ class Heartbeat:
 
     @staticmethod
     def listen() -> socket.socket:
-        """A listening socket on any free port."""
+        """Opens a listening socket on any free port."""
         server = socket.create_server(("", 0))
         return server
 
@@ -83,7 +83,7 @@ class Heartbeat:
         self._stopped.set()
 
     def problem(self) -> str | None:
-        """What is wrong with a peer, as a sentence, if anything is."""
+        """Returns what is wrong with a peer, as a sentence, or `None`."""
         now = time.monotonic()
         with self._lock:
             table = {i: list(row) for i, row in self._table.items()}
@@ -97,7 +97,7 @@ class Heartbeat:
         return self._stuck(table)
 
     def suspect(self) -> str | None:
-        """Which peer seems lost, without waiting any longer."""
+        """Returns which peer seems lost, without waiting, or `None`."""
         now = time.monotonic()
         with self._lock:
             silent = [(now - row[3], i) for i, row in self._table.items()]
@@ -109,7 +109,7 @@ class Heartbeat:
         return self._silence(index, f"{seconds:.0f}")
 
     def _stuck(self, table):
-        """Whether all workers are in a step and none gets on."""
+        """Returns a sentence if all workers are stuck in a step."""
         table[self.cluster.index] = self._own()
         everyone = len(self.cluster.addresses)
         inside = [row for row in table.values() if row[0] in IN_STEP]
@@ -137,7 +137,7 @@ class Heartbeat:
             self._thread(self._hear, connection)
 
     def _hear(self, connection):
-        """The chief's side of one connection."""
+        """Reads the lines of one worker, on the chief."""
         index = None
         with (
             contextlib.suppress(OSError, ValueError),
@@ -164,7 +164,7 @@ class Heartbeat:
         return rows
 
     def _tell(self, host, port):
-        """The side of every other worker."""
+        """Sends lines to the chief, on every other worker."""
         self._note(0, ["", 0, 0.0])
         with (
             contextlib.suppress(OSError, ValueError),

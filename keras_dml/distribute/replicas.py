@@ -1,4 +1,4 @@
-"""What a layer or loss may ask about the replica that it runs on."""
+"""Tells layers and losses about the replica that they run on."""
 
 import keras
 
@@ -29,13 +29,13 @@ def all_gather(x):
 
 
 def replica_index():
-    """Index of the current replica; 0 outside a strategy."""
+    """Returns the index of the current replica; 0 outside a strategy."""
     context = _replica_context()
     return 0 if context is None else context.replica_id_in_sync_group
 
 
 def local_variable(variable):
-    """The TensorFlow variable inside a Keras one, as this replica has it.
+    """Returns this replica's TensorFlow variable inside a Keras one.
 
     Changing it in place changes this replica's copy alone.
 
@@ -63,7 +63,7 @@ def local_variable(variable):
 
 
 def num_replicas() -> int:
-    """Number of replicas of the current strategy; 1 outside of one."""
+    """Returns the number of replicas of the strategy; 1 outside of one."""
     if keras.backend.backend() != "tensorflow":
         return 1
     import tensorflow as tf

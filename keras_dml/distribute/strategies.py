@@ -1,4 +1,4 @@
-"""A strategy of `tf.distribute` by its name, or the reason why not."""
+"""Makes strategies of `tf.distribute` by name, or says why not."""
 
 import contextlib
 import functools
@@ -15,12 +15,12 @@ PEER_TIMEOUT = 120.0
 
 
 class SingleDevice:
-    """The strategy of one device: a scope that does nothing."""
+    """Stands for the strategy of one device: its scope does nothing."""
 
     num_replicas_in_sync = 1
 
     def scope(self) -> contextlib.AbstractContextManager:
-        """A context in which variables are made as always."""
+        """Returns a context in which variables are made as always."""
         return contextlib.nullcontext()
 
 
@@ -74,7 +74,7 @@ def get_strategy(
     policy: str | None = None,
     peer_timeout: float = PEER_TIMEOUT,
 ) -> Any:
-    """The strategy of a training, whose `scope()` all of it is built in.
+    """Returns the strategy in whose `scope()` a training is built.
 
     `mixed_float16` is refused on several replicas, where an overflow on one of
     them can destroy the weights; `mixed_bfloat16` is safe. Equal arguments
@@ -150,7 +150,7 @@ def get_strategy(
 
 
 def _cluster(name: str) -> Cluster | None:
-    """The cluster to train on; `None` for this machine alone."""
+    """Returns the cluster to train on; `None` for this machine alone."""
     if name not in ("auto", "multi_worker"):
         return None
     cluster = read_cluster(slurm=name == "multi_worker")

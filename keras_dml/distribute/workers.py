@@ -1,4 +1,4 @@
-"""What the processes of one training tell each other.
+"""Exchanges values between the processes of one training.
 
 With one process, which is the usual case, everything here is the identity.
 """
@@ -24,7 +24,7 @@ SMALLEST, LARGEST = 1 << 10, 1 << 22
 
 
 class Session:
-    """The multi-worker strategy of this process, and its peers.
+    """Holds the multi-worker strategy of this process, and its peers.
 
     Args:
         strategy: `tf.distribute.MultiWorkerMirroredStrategy`.
@@ -39,7 +39,7 @@ class Session:
         self._sums: dict[int, Callable] = {}
 
     def sum(self, words: np.ndarray) -> np.ndarray:
-        """The sum over the workers of int64 vectors of equal length."""
+        """Sums int64 vectors of equal length over the workers."""
         parts = [
             self._sum_part(words[start : start + LARGEST])
             for start in range(0, len(words), LARGEST)
@@ -145,7 +145,7 @@ def losing_peers() -> Iterator[None]:
 
 
 def mark(place: str, count: int = 0) -> None:
-    """Notes that this worker gets on, for those who watch it.
+    """Notes this worker's progress, for those who watch it.
 
     Args:
         place: `"input"` or `"step"` within a step, where the workers wait
@@ -157,17 +157,17 @@ def mark(place: str, count: int = 0) -> None:
 
 
 def num_workers() -> int:
-    """Number of processes that train together; 1 without a cluster."""
+    """Returns the number of processes that train together."""
     return 1 if _session is None else len(_session.cluster.addresses)
 
 
 def worker_index() -> int:
-    """Which of them this one is."""
+    """Returns the number of this process; 0 without a cluster."""
     return 0 if _session is None else _session.cluster.index
 
 
 def worker_name(index: int) -> str:
-    """A worker as messages name it."""
+    """Returns a worker's name for messages."""
     if _session is None:
         return f"worker {index}"
     return f"worker {index} ({_session.cluster.addresses[index]})"
@@ -179,7 +179,7 @@ def is_chief() -> bool:
 
 
 def own_rows(count: int) -> np.ndarray:
-    """This worker's part of `count` rows, in one piece.
+    """Returns this worker's part of `count` rows, in one piece.
 
     Args:
         count: Number of rows of all workers together.
@@ -191,7 +191,7 @@ def own_rows(count: int) -> np.ndarray:
 
 
 def gather_bytes(payload: bytes) -> list[bytes]:
-    """The bytes of every worker, in their order, on every worker."""
+    """Returns the bytes of every worker, in their order, on every worker."""
     if _session is None:
         return [payload]
     count, index = num_workers(), worker_index()
@@ -212,7 +212,7 @@ def gather_bytes(payload: bytes) -> list[bytes]:
 
 
 def gather(value: Any) -> list[Any]:
-    """The JSON-able value of every worker, in their order."""
+    """Returns the JSON-able value of every worker, in their order."""
     if _session is None:
         return [value]
     parts = gather_bytes(json.dumps(value).encode())
@@ -220,7 +220,7 @@ def gather(value: Any) -> list[Any]:
 
 
 def broadcast(value: Any) -> Any:
-    """The JSON-able value of the chief, on every worker."""
+    """Returns the JSON-able value of the chief, on every worker."""
     if _session is None:
         return value
     payload = json.dumps(value).encode() if is_chief() else b""
@@ -228,7 +228,7 @@ def broadcast(value: Any) -> Any:
 
 
 def gather_rows(rows: np.ndarray) -> np.ndarray:
-    """Puts the rows of the workers together, in their order.
+    """Concatenates the rows of the workers, in their order.
 
     Args:
         rows: Array `(n, ...)`, where `n` may differ between workers.

@@ -1,4 +1,4 @@
-"""Embedding as an Apache Beam transform, for more than one machine.
+"""Embeds images on many machines, as a transform of Apache Beam.
 
 Needs `pip install 'keras-dml[beam]'`. Nothing else of the library imports it.
 """
@@ -58,8 +58,8 @@ class EmbedderHandler(ModelHandler):
         super().__init__()
 
     def load_model(self) -> Any:
-        """Returns a `ImageEmbedder`; called on each worker."""
-        # Runs know of embeddings, and not the other way round.
+        """Returns an `ImageEmbedder`; called on each worker."""
+        # TensorFlow, which building the pipeline does not need.
         from keras_dml.embed.embedder import ImageEmbedder
 
         if "://" not in self._model:
@@ -78,15 +78,15 @@ class EmbedderHandler(ModelHandler):
         return model.embed_bytes(batch)
 
     def batch_elements_kwargs(self) -> dict[str, int]:
-        """How many images Beam hands over at once."""
+        """Returns the number of images that Beam hands over at once."""
         return {"max_batch_size": self._max_batch_size}
 
     def get_num_bytes(self, batch: Sequence[bytes]) -> int:
-        """The size of a batch, for Beam's counters."""
+        """Returns the size of a batch, for Beam's counters."""
         return sum(map(len, batch))
 
     def get_metrics_namespace(self) -> str:
-        """The name of Beam's counters."""
+        """Returns the name of Beam's counters."""
         return "keras_dml"
 
 

@@ -1,4 +1,4 @@
-"""Embeds images that are at hand: files, their bytes, or arrays of pixels."""
+"""Embeds image files, their bytes, or arrays of pixels in memory."""
 
 import os
 from collections.abc import Sequence
@@ -103,7 +103,7 @@ class ImageEmbedder:
         return np.stack(rows) if rows else self._none()
 
     def embed_bytes(self, contents: Sequence[bytes]) -> list[np.ndarray | str]:
-        """For each file its embedding, or the reason why it has none.
+        """Returns the embedding of each file, or the reason why it has none.
 
         Args:
             contents: The bytes of JPEG, PNG, GIF, BMP, WebP or TIFF files.

@@ -41,7 +41,7 @@ _SUFFIXES = tuple(f".{kind}" for kind in FORMATS)
 
 @dataclasses.dataclass(frozen=True)
 class Embedded:
-    """What was embedded, and where it is.
+    """Counts what was embedded, and says where it is.
 
     Args:
         output: The folder of shards, or the file.
@@ -179,7 +179,7 @@ def _format(output: Path, wanted: str | None) -> str:
 
 
 def _check_free(output: Path, folder: ShardFolder, resume: bool) -> None:
-    """Refuses what this call must not write to."""
+    """Refuses an output that this call must not write to."""
     folder.check_free()
     begun = folder.exists
     if output.exists() and output != folder.path:
@@ -199,7 +199,7 @@ def _check_free(output: Path, folder: ShardFolder, resume: bool) -> None:
 def make_settings(
     run: TrainedRun, images: ImageList, *, shard_size: int, **choices: Any
 ) -> dict[str, Any]:
-    """All that decides the rows, and one hash of the images of each shard.
+    """Returns all settings of the rows, and a hash of each shard's images.
 
     Args:
         run: The run.
@@ -253,7 +253,7 @@ def _summary(
 
 
 def split_rows(count: int, size: int) -> list[range]:
-    """The rows of each shard; the last one may have fewer."""
+    """Returns the rows of each shard; the last one may be shorter."""
     return [
         range(start, min(start + size, count))
         for start in range(0, count, size)
@@ -267,7 +267,7 @@ def embed_missing(
     config: RunConfig,
     batch_size: int,
 ) -> int:
-    """Writes the shards that are not there.
+    """Writes the missing shards.
 
     Args:
         forward: From `make_forward`.

@@ -1,4 +1,4 @@
-"""From image files to embeddings in batches, and to the parts of files."""
+"""Streams images to embeddings in batches, and cuts these into parts."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ def image_batches(
     batch_size: int,
     max_pixels: int = decoding.MAX_PIXELS,
 ) -> Iterator[tuple[np.ndarray, tf.Tensor]]:
-    """Rows and their images, resized and cropped as in the evaluation.
+    """Yields rows and images, resized and cropped as in the evaluation.
 
     The rows ascend. Those of images that cannot be decoded are left out.
     Memory does not grow with the number of images.
@@ -90,7 +90,7 @@ Batch = tuple[np.ndarray, np.ndarray]
 
 
 def make_forward(embedder: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
-    """A function of batches of any size to float32 embeddings."""
+    """Returns a function from batches of any size to float32 embeddings."""
     shape = (None, *embedder.input_shape[1:])
 
     @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
@@ -160,7 +160,7 @@ def by_part(
 def watch(
     batches: Iterable[Batch], parts: Sequence[range], count: int
 ) -> Iterator[Batch]:
-    """Shows how many images are done, how fast, and the time that is left.
+    """Shows the images done, the speed, and the time left.
 
     Args:
         batches: Rows and what belongs to them.

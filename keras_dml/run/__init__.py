@@ -1,1 +1,1 @@
-"""The parts of one run: its folder, state, data, phases and checkpoints."""
+"""Trains one run, and opens it again. `fit.py` tells the story."""

@@ -1,4 +1,4 @@
-"""Several workers in one run: they agree, and the chief writes for all."""
+"""Checks that workers agree, and lets the chief write for all of them."""
 
 import contextlib
 import importlib.metadata
@@ -85,7 +85,7 @@ def _compare(record: dict[str, Any]) -> None:
 def open_run(
     folder: RunFolder, config: RunConfig, resume: bool
 ) -> dict[str, Any] | None:
-    """The settings of a run that is there already, as the chief finds it."""
+    """Returns the settings of a run that exists; the chief reads them."""
     if not distribute.is_chief():
         return None
     folder.check_may_write(resume)
@@ -98,7 +98,7 @@ def open_run(
 
 
 def create_run(folder: RunFolder, config: RunConfig, resume: bool) -> None:
-    """Makes the folder of a run, where this is the chief."""
+    """Makes the folder of a run, on the chief."""
     if distribute.is_chief():
         if not resume:
             # Another process may have been faster.
@@ -108,7 +108,7 @@ def create_run(folder: RunFolder, config: RunConfig, resume: bool) -> None:
 
 
 def logging_on_chief(path: Path | None = None) -> AbstractContextManager[None]:
-    """Log lines on the chief; of the others only warnings are seen."""
+    """Shows and stores log lines on the chief; others show warnings only."""
     if distribute.is_chief():
         return logging_to(path)
     return contextlib.nullcontext()
@@ -116,7 +116,7 @@ def logging_on_chief(path: Path | None = None) -> AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def quiet_unless_chief() -> Iterator[None]:
-    """Of several workers, one shows how the training gets on."""
+    """Shows progress on one of several workers."""
     quiet = console.quiet
     console.quiet = quiet or not distribute.is_chief()
     try:

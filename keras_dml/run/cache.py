@@ -1,4 +1,4 @@
-"""Embeddings kept in the run folder, and the hashes that keep them right."""
+"""Keeps embeddings in the run folder until weights or images change."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ _IMAGES_HASH = "images_hash"
 
 
 class EmbeddingCache:
-    """One file of embeddings that knows its weights and its images.
+    """Stores embeddings with the hashes of their weights and images.
 
     What other weights made, or what was made of other images, is never
     returned: the caller makes it anew.
@@ -38,7 +38,7 @@ class EmbeddingCache:
     def load(
         self, weights_hash: str, images_hash: str | None = None
     ) -> EmbeddingSet | None:
-        """Returns the embeddings if they are still right, else `None`.
+        """Returns the embeddings, or `None` if weights or images changed.
 
         Args:
             weights_hash: The hash of the present weights.
@@ -69,7 +69,7 @@ class EmbeddingCache:
 
 
 def weights_hash(model: keras.Model) -> str:
-    """SHA-256 of all weights of a model, equal after saving and loading.
+    """Computes the SHA-256 of all weights; saving and loading keeps it.
 
     Args:
         model: A built `keras.Model`.
@@ -83,7 +83,7 @@ def weights_hash(model: keras.Model) -> str:
 
 
 def images_hash(images: Manifest, config: RunConfig) -> str:
-    """SHA-256 of what decides which images a run embeds, and how.
+    """Computes the SHA-256 of the images of a run and of its settings.
 
     It covers ids, labels and roles, size and time of change of the files or
     the pixels themselves, and the run's settings; not where the files are.

@@ -1,4 +1,4 @@
-"""The exact state of a run on disk: every variable, and a JSON-able rest.
+"""Saves the exact state of a run: every variable, and values for JSON.
 
 Keras' own weight files leave out the state of random layers and, with
 `MultiOptimizer` under `tf.train.Checkpoint`, the optimizer slots; a run that
@@ -26,7 +26,7 @@ _UNREADABLE = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile)
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was saved: the variables by group, and the rest of the state.
+    """Holds the variables of a checkpoint by group, and its state.
 
     Attributes:
         values: Per group, one array per variable in the order of saving.
@@ -100,7 +100,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Reads what `save_checkpoint` wrote.
+    """Reads a checkpoint.
 
     Of several workers all must call it; the chief reads the file for all.
 

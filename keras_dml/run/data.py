@@ -1,4 +1,4 @@
-"""The images of a run: read, checked, split, and cut into batches."""
+"""Reads, checks, splits and batches the images of a run."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from keras_dml.models import Backbone, get_backbone
 
 @dataclasses.dataclass(frozen=True)
 class RunData:
-    """The images that train and the images that test.
+    """Holds the training images and the test images of a run.
 
     Attributes:
         train: Training images with labels from 0.
@@ -41,7 +41,7 @@ class RunData:
 
 @dataclasses.dataclass(frozen=True)
 class StageData:
-    """What one stage trains on, and what it is validated on, if anything."""
+    """Holds the training and validation images of one stage."""
 
     fit: Manifest
     validation: Manifest | None
@@ -68,7 +68,7 @@ def load_run_data(config: RunConfig) -> RunData:
 def stage_data(
     data: RunData, stage: StageConfig, config: RunConfig
 ) -> StageData:
-    """The classes that a stage trains on and those that validate it."""
+    """Splits the training classes into those of a stage's two parts."""
     train = data.train
     if stage.classes == "first_half":
         fits = splits.first_half(train.labels)
@@ -88,7 +88,7 @@ def stage_data(
 def make_sampler(
     manifest: Manifest, config: RunConfig
 ) -> Callable[[int], Sequence[np.ndarray]]:
-    """A pure function from the epoch to its batches of row numbers."""
+    """Returns a pure function from the epoch to its batches of rows."""
     settings = config.sampling
     if settings.kind == "balanced":
         classes = settings.classes or _classes_per_batch(manifest, config)
@@ -121,7 +121,7 @@ def make_sampler(
 
 
 def sampling_warnings(manifest: Manifest, config: RunConfig) -> list[str]:
-    """What balanced batches of these images cannot do; full sentences."""
+    """Returns warnings about balanced batches of these images."""
     settings = config.sampling
     if settings.kind != "balanced":
         return []
@@ -137,7 +137,7 @@ def train_batches(
     steps: int,
     first_step: int = 0,
 ) -> tf.data.Dataset:
-    """Endless augmented batches from a step of `first_epoch` on.
+    """Returns augmented batches without end, from a step of `first_epoch`.
 
     Of several workers each reads the images of its own replicas alone.
     """
@@ -178,7 +178,7 @@ def train_batches(
 def evaluation_batches(
     manifest: Manifest, config: RunConfig, batch_size: int | None = None
 ) -> tf.data.Dataset:
-    """All images once, in order, resized and cropped at the center."""
+    """Returns all images once, in order, resized and center-cropped."""
     return pipeline.evaluation_batches(
         manifest,
         batch_size=batch_size or config.evaluation.batch_size,
@@ -190,7 +190,7 @@ def evaluation_batches(
 
 
 def image_fit(config: RunConfig) -> ImageFit:
-    """How the run resizes and crops an image that it does not train on."""
+    """Returns how the run resizes and crops images that it measures."""
     size, _, channels = config.data.image_shape
     augmentation = config.augmentation
     return ImageFit(size, channels, augmentation.resize, augmentation.squash)
@@ -246,7 +246,7 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
 
 
 def _held_out(labels: np.ndarray, config: RunConfig) -> np.ndarray:
-    """The training classes that validate; none where they are too few."""
+    """Returns the training classes that validate; none of too few."""
     settings = config.data
     if settings.folds is None:
         return splits.hold_out_classes(
@@ -263,13 +263,13 @@ def _held_out(labels: np.ndarray, config: RunConfig) -> np.ndarray:
 
 
 def _classes_per_batch(manifest: Manifest, config: RunConfig) -> int:
-    """As many classes as a batch of the wanted size holds, and there are."""
+    """Returns the number of classes that fit into a batch."""
     wanted = max(1, config.sampling.batch_size // config.sampling.images)
     return min(wanted, manifest.num_classes)
 
 
 def _natural_size(manifest: Manifest, backbone: Backbone) -> int:
-    """The backbone's own size, or a smaller one when the images are smaller."""
+    """Returns the backbone's image size, or that of smaller images."""
     if manifest.images is not None:
         shorter = min(manifest.images.shape[1:3])
     else:
@@ -278,7 +278,7 @@ def _natural_size(manifest: Manifest, backbone: Backbone) -> int:
 
 
 def _typical_shorter_side(paths: np.ndarray) -> int:
-    """The median over some files, spread evenly over the data set."""
+    """Returns the median over files that are spread evenly."""
     rows = np.linspace(0, len(paths) - 1, min(len(paths), 50)).astype(int)
     sides = []
     for path in paths[rows]:
@@ -290,7 +290,7 @@ def _typical_shorter_side(paths: np.ndarray) -> int:
 def split_data(
     manifest: Manifest, config: RunConfig, skipped: int = 0
 ) -> RunData:
-    """The images that train and that test, as the configuration splits them."""
+    """Splits a data set into training and test images."""
     settings = config.data
     if not manifest.seen and (
         settings.train_classes is not None

@@ -1,4 +1,4 @@
-"""One training, from a configuration to a finished run folder."""
+"""Trains one run, from a configuration to a finished run folder."""
 
 import contextlib
 from collections.abc import Callable
@@ -127,7 +127,7 @@ def _fit(
     preemption: Preemption,
     export: Callable[..., object] | None,
 ) -> dict[str, Any] | None:
-    """One run; `None` on all workers but the chief."""
+    """Trains a run, and returns `None` on all workers but the chief."""
     replicas = strategy.num_replicas_in_sync
     check_same_settings(config)
     stored = distribute.together(lambda: open_run(folder, config, resume))
@@ -150,7 +150,7 @@ def _fit(
 
 
 def warn_about_section(config: RunConfig) -> None:
-    """Warns where a paper's settings meet another network than its own."""
+    """Warns if a paper's settings train another network than the paper's."""
     if config.section == "default":
         return
     paper = load_recipe(config.recipe.partition(":")[0]).backbone
@@ -168,7 +168,7 @@ def warn_about_section(config: RunConfig) -> None:
 
 
 class Training:
-    """The steps of one run, from fresh or from its last checkpoint.
+    """Runs the steps of a training, from its start or last checkpoint.
 
     Making it builds the first models and so refuses weights that are missing
     or do not fit, before anything is written.
@@ -239,7 +239,7 @@ class Training:
             ).run()
 
     def _measure_baselines(self) -> None:
-        """What the run has to beat: raw features, and the untrained head."""
+        """Measures what the run must beat: raw features, untrained head."""
         test = self.data.test
         if self.config.model.weights == "none":
             features = evaluate(

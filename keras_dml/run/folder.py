@@ -1,4 +1,4 @@
-"""The files of one run, and the rules about writing over them."""
+"""Names the files of a run, and protects them."""
 
 import csv
 import io

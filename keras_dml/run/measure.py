@@ -1,4 +1,4 @@
-"""What a run measures on its images, and writes into `metrics.json`."""
+"""Measures a run on its images, and describes it for `metrics.json`."""
 
 import functools
 import platform
@@ -28,7 +28,7 @@ RAW_PIXELS_SIDE = 32
 def measure(
     model: keras.Model, manifest: Manifest, config: RunConfig
 ) -> RetrievalResult:
-    """Retrieval of a manifest's images by the outputs of a model.
+    """Measures the retrieval of images by the outputs of a model.
 
     Where the manifest has roles, queries search the gallery; otherwise every
     image is a query and all the others are its references.
@@ -44,7 +44,7 @@ def measure(
 def embed(
     model: keras.Model, manifest: Manifest, config: RunConfig
 ) -> np.ndarray:
-    """The outputs of a model for all images of a manifest, in its order.
+    """Computes a model's outputs for all images, in their order.
 
     Of several workers each embeds its part of the images; all must call it
     and all receive all of the outputs.
@@ -62,7 +62,7 @@ def embed(
 
 
 def forward_function(model: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
-    """A model as a function of one batch, on one device of this worker."""
+    """Returns a function of one batch, on one device of this worker."""
     # TensorFlow warns of too much tracing by the code of a function, which
     # those of all models of a process would share.
     return tf.function(
@@ -73,7 +73,7 @@ def forward_function(model: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
 def evaluate(
     embeddings: np.ndarray, manifest: Manifest, config: RunConfig
 ) -> RetrievalResult:
-    """Retrieval metrics of embeddings whose rows are a manifest's images."""
+    """Measures embeddings whose rows are the images of a manifest."""
     settings = config.evaluation
     queries = np.flatnonzero(manifest.role != "gallery")
     gallery = np.flatnonzero(manifest.role == "gallery")
@@ -101,7 +101,7 @@ def evaluate(
 
 
 def raw_pixels(manifest: Manifest, config: RunConfig) -> np.ndarray:
-    """Images as vectors, at most 32 pixels wide so that they fit in memory."""
+    """Returns images as vectors, at most 32 pixels wide to save memory."""
     side = min(config.data.image_size or RAW_PIXELS_SIDE, RAW_PIXELS_SIDE)
     rows = [
         tf.image.resize(inputs["image"], (side, side), antialias=True).numpy()
@@ -114,7 +114,7 @@ def raw_pixels(manifest: Manifest, config: RunConfig) -> np.ndarray:
 def run_metrics(
     config: RunConfig, data: RunData, state: RunState, after: RetrievalResult
 ) -> dict[str, Any]:
-    """The result of a run; values of metrics are in [0, 1].
+    """Returns the results of a run; values of metrics are in [0, 1].
 
     Args:
         config: The settled configuration.

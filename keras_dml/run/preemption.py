@@ -1,4 +1,4 @@
-"""SIGTERM: a run that is told to stop saves itself first."""
+"""Saves a run before it stops at a SIGTERM."""
 
 import contextlib
 import signal
@@ -14,7 +14,7 @@ MESSAGE = (
 
 
 class Preemption:
-    """Whether the process was told to stop.
+    """Tells whether the process was asked to stop.
 
     Attributes:
         requested: Whether SIGTERM came.
@@ -54,7 +54,7 @@ class Preemption:
 
 @contextlib.contextmanager
 def heeding_sigterm() -> Iterator[Preemption]:
-    """Notes SIGTERM instead of dying of it.
+    """Notes SIGTERM instead of ending the process.
 
     Outside of the main thread, where Python hears no signals, nothing
     changes.

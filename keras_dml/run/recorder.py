@@ -1,4 +1,4 @@
-"""The state of a run, and the callbacks that record and show it."""
+"""Keeps the state of a run, records every epoch, and shows it."""
 
 import dataclasses
 import time
@@ -21,7 +21,7 @@ from keras_dml.run.preemption import Preemption
 
 @dataclass
 class RunState:
-    """Position, choices and records of a run; all JSON-able.
+    """Holds the position and the records of a run, as values for JSON.
 
     Attributes:
         stage: Number of the current stage.
@@ -73,7 +73,7 @@ class RunState:
         self.best_metrics = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """The state as plain values."""
+        """Returns the state as plain values."""
         return dataclasses.asdict(self)
 
 
@@ -230,7 +230,7 @@ def _temperature(model: keras.Model) -> dict[str, float]:
 
 
 class TrainingProgress(keras.callbacks.Callback):
-    """A progress bar per epoch on a terminal, and one log line per epoch.
+    """Shows a progress bar on a terminal, and logs a line per epoch.
 
     Args:
         title: What is being trained, such as `main/train`.

@@ -1,4 +1,4 @@
-"""A finished run, opened to embed images with it."""
+"""Opens a finished run, and embeds and measures images with it."""
 
 import dataclasses
 import functools
@@ -30,7 +30,7 @@ from keras_dml.run.measure import embed
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EmbeddedImages:
-    """Images and their embeddings, row by row.
+    """Holds images and their embeddings, row by row.
 
     Args:
         embeddings: `EmbeddingSet`.
@@ -64,7 +64,7 @@ class TrainedRun:
     def of(
         cls, run: "TrainedRun | str | Path", data_dir: str | Path | None = None
     ) -> "TrainedRun":
-        """Opens a run folder; a run that is open already stays as it is."""
+        """Opens a run folder; returns a run that is open already."""
         if isinstance(run, TrainedRun) and data_dir is None:
             return run
         path = run.folder.path if isinstance(run, TrainedRun) else run
@@ -74,7 +74,7 @@ class TrainedRun:
     def just_trained(
         cls, path: str | Path, config: RunConfig, metrics: dict[str, Any]
     ) -> Self:
-        """The run of a training that has just ended.
+        """Makes the run of a training that has just ended.
 
         Of several workers only the chief need see its folder.
 
@@ -100,7 +100,7 @@ class TrainedRun:
         return weights_hash(self.embedder)
 
     def embed_images(self, images: Manifest) -> np.ndarray:
-        """Embeddings of images, in their order."""
+        """Embeds images, in their order."""
         return embed(self.embedder, images, self.config)
 
     def part(
@@ -109,7 +109,7 @@ class TrainedRun:
         source: str | None = None,
         data_dir: str | Path | None = None,
     ) -> EmbeddedImages | None:
-        """Images with their embeddings, from the run's cache where it holds.
+        """Returns images with their embeddings, from the cache if it is valid.
 
         Args:
             part: `"test"`, `"validation"` (classes held out to choose the
@@ -159,7 +159,7 @@ class TrainedRun:
     def _without_images(
         self, cache: EmbeddingCache, error: UsageError
     ) -> EmbeddedImages:
-        """What the cache holds, where the images themselves are gone."""
+        """Returns the cached embeddings of images that are gone."""
         embeddings = cache.load(self.weights_hash)
         if embeddings is None:
             raise error
@@ -175,7 +175,7 @@ class TrainedRun:
 def with_data(
     config: RunConfig, source: str | None, data_dir: str | Path | None
 ) -> RunConfig:
-    """The configuration with other data, whose classes are split anew."""
+    """Returns the configuration with other data, to be split anew."""
     changes: dict[str, Any] = {}
     if source is not None:
         changes = {
@@ -251,7 +251,7 @@ def evaluate_run(
 def _images_of(
     part: str, everything: Manifest, config: RunConfig
 ) -> Manifest | None:
-    """The images of a part that can be read."""
+    """Returns the images of a part that can be read."""
     if part == "all":
         return decoding.drop_bad(everything)
     data = load_run_data(config)
@@ -264,7 +264,7 @@ def _images_of(
 
 
 def _rows(everything: Manifest, embeddings: EmbeddingSet) -> np.ndarray:
-    """Rows of the embedded images among all that were read."""
+    """Finds the rows of embedded images among all images."""
     order = np.argsort(everything.ids, kind="stable")
     found = np.searchsorted(everything.ids[order], embeddings.ids)
     return order[found]
@@ -273,7 +273,7 @@ def _rows(everything: Manifest, embeddings: EmbeddingSet) -> np.ndarray:
 def _file_name(
     part: str, source: str | None, data_dir: str | Path | None
 ) -> str:
-    """A readable file name that no other source has."""
+    """Returns a readable file name that no other source has."""
     if source is None:
         return f"{part}.npz"
     whole = source if readers.is_named(source) else os.path.realpath(source)

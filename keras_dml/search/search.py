@@ -1,4 +1,4 @@
-"""Which images of a gallery are like these, and is any near enough?"""
+"""Finds the images of a gallery that are like given images."""
 
 import dataclasses
 import os
@@ -19,7 +19,7 @@ from keras_dml.search.thresholds import RunThreshold, threshold_of
 
 @dataclasses.dataclass(frozen=True)
 class Neighbor:
-    """One image that was found.
+    """Describes an image that was found.
 
     Args:
         id: String, its path within the data set, or its number there.
@@ -39,20 +39,20 @@ class Neighbor:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What was found for one image, nearest first."""
+    """Lists what was found for one image, nearest first."""
 
     path: str
     neighbors: list[Neighbor]
 
     @property
     def match(self) -> bool | None:
-        """Whether the nearest is near enough; `None` without a threshold."""
+        """Whether the nearest reaches the threshold; `None` without one."""
         return self.neighbors[0].accepted
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SearchResult:
-    """The answers for all images, and what they were searched in.
+    """Holds the answers for all images, and the gallery.
 
     Args:
         answers: One `Answer` for each image.
@@ -78,7 +78,7 @@ class SearchResult:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The answers as plain values, for JSON."""
+        """Returns the answers as plain values, for JSON."""
         threshold = self.threshold
         return {
             "num_references": self.num_references,
@@ -170,7 +170,7 @@ def search_run(
 
 
 def read_queries(images: Sequence[str | os.PathLike[str]]) -> Manifest:
-    """The image files as a manifest, each named once.
+    """Returns the image files as a manifest, each once.
 
     Raises:
         UsageError: If one of them is not a readable image.
@@ -193,7 +193,7 @@ def read_queries(images: Sequence[str | os.PathLike[str]]) -> Manifest:
 def _threshold(
     run: TrainedRun, rate: float | None, decision: str
 ) -> RunThreshold | None:
-    """The threshold; without one only a rate that was asked for is refused."""
+    """Returns the threshold; raises only if a rate was asked for."""
     try:
         return threshold_of(run, rate or DEFAULT_FALSE_MATCH_RATE, decision)
     except UsageError as error:
@@ -206,7 +206,7 @@ def _threshold(
 def _gallery(
     run: TrainedRun, source: str | None, data_dir: str | Path | None
 ) -> EmbeddedImages:
-    """The images to search: of the run's test data, or all of a source."""
+    """Returns the images to search: test references, or all of a source."""
     if source is not None:
         everything = run.part("all", source, data_dir)
         assert everything is not None
@@ -221,7 +221,7 @@ def _gallery(
 
 
 def _own_ids(queries: Manifest, gallery: EmbeddedImages) -> np.ndarray:
-    """For each query the id of the same file in the gallery, if it is there."""
+    """Returns each query's id in the gallery, or an empty string."""
     ids = np.full(len(queries), "", gallery.embeddings.ids.dtype)
     if gallery.images is None or gallery.images.paths is None:
         return ids
@@ -238,7 +238,7 @@ def _own_ids(queries: Manifest, gallery: EmbeddedImages) -> np.ndarray:
 
 
 def _file(path: str) -> tuple[int, int] | None:
-    """What two names of one file share, links included."""
+    """Returns what two names of one file share, links included."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""Thresholds of a run: beyond which similarity nothing is near enough.
+"""Calibrates the similarity that a match of a run must reach.
 
 They are calibrated on the classes that the run held out of its training to
 choose the epoch, and kept in `RUN/thresholds.json` with the hash of the
@@ -25,7 +25,7 @@ FILE = "thresholds.json"
 
 @dataclasses.dataclass(frozen=True)
 class RunThreshold:
-    """A threshold, and what it does on the validation classes of a run.
+    """Holds a threshold and its errors on the validation classes.
 
     Args:
         threshold: `Threshold` over the scores of an index.
@@ -44,7 +44,7 @@ class RunThreshold:
 def threshold_of(
     run: TrainedRun, max_false_match_rate: float, decision: str = "pairs"
 ) -> RunThreshold:
-    """The threshold of a run for a false-match rate, from its file if there.
+    """Returns the threshold for a false-match rate, stored or calibrated.
 
     Args:
         run: The run.
@@ -71,7 +71,7 @@ def threshold_of(
 
 
 def validation_embeddings(run: TrainedRun) -> EmbeddingSet:
-    """Embeddings of the classes that a run held out of its training.
+    """Returns embeddings of the classes that a run held out.
 
     Raises:
         UsageError: If it held none out.
@@ -117,7 +117,7 @@ def _from_dict(values: dict[str, Any]) -> RunThreshold:
 
 
 def _read(run: TrainedRun) -> dict[str, Any]:
-    """The run's file, or an empty one for the present weights."""
+    """Reads the stored thresholds; none if the weights changed."""
     path = run.folder.path / FILE
     if path.is_file():
         try:
