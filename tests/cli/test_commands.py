@@ -92,6 +92,8 @@ def test_a_finished_run_is_left_alone_by_resume(command, tmp_path):
     refused(command(*arguments), "already holds a finished run", "--resume")
     assert command(*arguments, "--resume").code == 0
     assert (run / "metrics.json").stat().st_mtime_ns == written
+    same = command("fit", "--config", run, "--output", run, "--resume")
+    assert same.code == 0, same.err
     other = command(*arguments, "--resume", "--set", "model.dim=8")
     refused(other, "`model.dim` was 16, received 8")
 
@@ -99,6 +101,8 @@ def test_a_finished_run_is_left_alone_by_resume(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
+        (["fit"], ["needs the `source`", "`--config`"]),
+        (["fit", "--config", "absent"], ["`--config` must be", "'absent'"]),
         (["fit", "digit"], ["digit", "digits"]),
         (["fit", "./absent"], ["absent", "Received"]),
         (["fit", "digits", "--recipe", "proxynca_p"], ["'proxynca_pp'"]),

@@ -33,7 +33,8 @@ def test_both_workers_keep_the_promise(said, line):
 def test_upstream(said):
     """Fails when Keras can train on several workers by itself.
 
-    Then `keras_dml/distribute/worker_fit.py` can go, but for the flag that stops all
+    Then `keras_dml/distribute/worker_fit.py` can go, but for the flag that
+    stops all
     workers: https://github.com/keras-team/keras/issues/20585
     """
     for lines in said:
