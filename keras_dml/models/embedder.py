@@ -88,11 +88,7 @@ def build_embedder(
     embeddings = embedder.predict(np.zeros((8, 28, 28, 1)))
     ```
     """
-    name = backbone if isinstance(backbone, str) else "the given network"
-    if isinstance(backbone, str):
-        backbone = get_backbone(backbone)
-    elif not isinstance(backbone, Backbone):
-        backbone = custom_backbone(backbone)
+    name, backbone = _named(backbone)
     _check_image_shape(name, backbone, image_shape)
     image = keras.Input(image_shape, dtype="float32", name="image")
     x = ImagePreprocessing(
@@ -103,12 +99,9 @@ def build_embedder(
         name="preprocessing",
     )(image)
     with dtype_policy(policy):
+        shape, pooled = x.shape[1:], pooling == "none"
         network = build_with_weights(
-            name,
-            x.shape[1:],
-            weights,
-            backbone=backbone,
-            pooled=pooling == "none",
+            name, shape, weights, backbone=backbone, pooled=pooled
         )
     network = set_batch_norm_mode(network, batch_norm)
     x = network(x)
@@ -157,6 +150,14 @@ def load_embedder(path: str | Path) -> keras.Model:
             f"{path} does not load as an embedder: {error}. Restore it, or "
             "train the run again."
         ) from error
+
+
+def _named(backbone):
+    if isinstance(backbone, str):
+        return backbone, get_backbone(backbone)
+    if not isinstance(backbone, Backbone):
+        backbone = custom_backbone(backbone)
+    return "the given network", backbone
 
 
 def _check_image_shape(name, backbone, image_shape):

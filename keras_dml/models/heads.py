@@ -1,9 +1,8 @@
-"""What stands between the embedder and each kind of loss.
+"""The heads: what each kind of loss needs.
 
-A loss says in its class attribute `takes` which head it needs. Everything else
-about that kind of loss is said here, and only here: the layers in front of it,
-the callbacks that go with it, whether it has variables to optimize, and what
-it refuses.
+A loss names its head in the class attribute `takes`. Only this module knows
+what that means: the layers in front of the loss, the callbacks that go with
+it, whether there are variables to optimize, and what it refuses.
 """
 
 import math
@@ -32,7 +31,7 @@ LAYERS = ("proxies", "logits", "boundaries")
 class HeadOptions:
     """Settings of the layers between an embedding and its loss.
 
-    A head uses those that concern it and ignores the rest.
+    A head ignores the settings of other heads.
 
     Attributes:
         proxies: Arguments of `Proxies`. Defaults to none.
@@ -93,7 +92,7 @@ class Head:
             options: `HeadOptions`.
 
         Returns:
-            What the loss takes as `y_pred`.
+            The `y_pred` of the loss.
         """
         raise NotImplementedError
 
