@@ -7,7 +7,6 @@ folder are read as they are: a new loss needs no entry anywhere else.
 from typing import TYPE_CHECKING
 
 from keras_dml.losses.registry import (
-    INPUTS,
     LOSSES,
     PUBLIC,
     deserialize,
@@ -17,7 +16,7 @@ from keras_dml.losses.registry import (
 )
 
 globals().update(PUBLIC)
-__all__ = ["INPUTS", "LOSSES", "deserialize", "get", "input_of", "serialize"]
+__all__ = ["LOSSES", "deserialize", "get", "input_of", "serialize"]
 __all__ += sorted(PUBLIC)
 
 if TYPE_CHECKING:

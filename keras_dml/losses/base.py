@@ -50,8 +50,8 @@ class Loss(keras.losses.Loss):
     ```
     """
 
-    # The kind of layer in front of the loss, see `keras_dml.losses.INPUTS`;
-    # `None` for a loss that is made of others.
+    # The head in front of the loss, one of `keras_dml.models.HEADS`; `None` for
+    # a loss that is made of others.
     takes: str | None = None
     # Whether column `c` of `y_pred` belongs to class `c` and nothing else.
     column_per_class = False

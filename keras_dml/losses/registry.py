@@ -12,16 +12,6 @@ from keras_dml.errors import UsageError
 from keras_dml.losses.base import Loss, arguments_of
 from keras_dml.naming import nearest
 
-# What a loss may take as `y_pred`, the attribute `takes` of its class.
-INPUTS = {
-    "logits": "of every class, scaled by the layer `ScaledLogits`",
-    "similarities": "of rows and proxies, which the loss scales by itself",
-    "weighted_similarities": "the output of `SampleAwareProxies`",
-    "embeddings": "which the loss normalizes if it wants to",
-    "unit_embeddings": "of length 1, for a loss that does not normalize",
-    "embeddings_and_boundaries": "the output of `ClassBoundaries`",
-}
-
 
 def _read_folder() -> tuple[dict[str, type[Loss]], dict[str, Any]]:
     """The loss of each file by the file's name; all classes and functions."""
@@ -77,7 +67,7 @@ def get(identifier, **arguments) -> keras.losses.Loss:
         if isinstance(identifier, dict):
             return deserialize(identifier)
         return identifier
-    cls = identifier if inspect.isclass(identifier) else _class_of(identifier)
+    cls = _class_of(identifier)
     known = arguments_of(cls)
     for argument, value in arguments.items():
         if argument not in known:
@@ -120,43 +110,37 @@ def deserialize(config: dict[str, Any]) -> keras.losses.Loss:
     return get(config["class_name"], **config.get("config", {}))
 
 
-def input_of(name: str, takes: str | None = None) -> str:
-    """What a loss takes as `y_pred`.
+def input_of(identifier, takes: str | None = None) -> str | None:
+    """Returns what a loss takes as `y_pred`: its attribute `takes`.
 
     Args:
-        name: As for `get`.
-        takes: A key of `INPUTS`, for a loss of another package, which does
-            not say it by itself. Defaults to `None`.
+        identifier: A name or a class, as for `get`.
+        takes: What a loss of another package takes, which does not say it by
+            itself. Defaults to `None`.
 
     Returns:
-        A key of `INPUTS`.
+        The name of one of `keras_dml.models.HEADS`; `None` if nobody says it.
 
     Raises:
-        UsageError: If the name is unknown, or what the loss takes.
+        UsageError: If the name is unknown, or `takes` contradicts the loss.
 
     Example:
 
     >>> input_of("proxy_anchor")
     'similarities'
     """
-    known = getattr(_class_of(name), "takes", None)
-    if known is not None and takes in (None, known):
-        return known
-    if known is not None:
+    known = getattr(_class_of(identifier), "takes", None)
+    if known is not None and takes not in (None, known):
         raise UsageError(
-            f"The loss {name!r} takes {known}, whatever `takes` says. "
+            f"The loss {identifier!r} takes {known}, whatever `takes` says. "
             f"Received: takes={takes!r}. Leave it out."
         )
-    if takes not in INPUTS:
-        choices = "; ".join(f"`{key}`, {text}" for key, text in INPUTS.items())
-        raise UsageError(
-            f"`takes` must say what the loss {name!r} takes: {choices}. "
-            f"Received: takes={takes!r}"
-        )
-    return takes
+    return known or takes
 
 
-def _class_of(name: str) -> type[keras.losses.Loss]:
+def _class_of(name) -> type[keras.losses.Loss]:
+    if inspect.isclass(name):
+        return name
     key = former.LOSSES.get(name, name)
     if key in LOSSES:
         return LOSSES[key]

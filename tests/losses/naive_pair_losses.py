@@ -28,15 +28,15 @@ def mean(values):
     return sum(values) / len(values) if values else 0.0
 
 
-def multi_similarity(positive, negative, x, mining=None):
+def multi_similarity(positive, negative, x, mining_margin=None):
     x, values = unit(x), []
     for i in range(len(x)):
         p = [x[i] @ x[j] for j in columns(positive, i)]
         n = [x[i] @ x[j] for j in columns(negative, i)]
-        if mining is not None:
+        if mining_margin is not None:
             lowest, highest = min(p, default=np.inf), max(n, default=-np.inf)
-            p = [s for s in p if s - mining < highest]
-            n = [s for s in n if s + mining > lowest]
+            p = [s for s in p if s - mining_margin < highest]
+            n = [s for s in n if s + mining_margin > lowest]
         values.append(
             math.log(1 + sum(math.exp(-2 * (s - 0.5)) for s in p)) / 2
             + math.log(1 + sum(math.exp(50 * (s - 0.5)) for s in n)) / 50
@@ -220,3 +220,18 @@ def circle(positive, negative, x, gamma=80.0, margin=0.4):
             z = np.logaddexp.reduce(pull) + np.logaddexp.reduce(push)
             values.append(np.logaddexp(0.0, z))
     return mean([v for v in values if v > 0])
+
+
+def margin(positive, negative, y_pred, margin=0.2, nu=0.0, sampling="all"):
+    """All pairs; the last columns are the boundary of a row and the step."""
+    x, boundaries, values = unit(y_pred[:, :-2]), y_pred[:, -2], []
+    regularizer = 0.0
+    for a, boundary in enumerate(boundaries):
+        d = np.linalg.norm(x[a] - x, axis=1)
+        for j in columns(positive, a):
+            values.append(max(0.0, d[j] - boundary + margin))
+            regularizer += nu * boundary
+        for j in columns(negative, a):
+            values.append(max(0.0, boundary - d[j] + margin))
+    active = sum(value > 0 for value in values)
+    return (sum(values) + regularizer) / active if active else 0.0

@@ -116,3 +116,25 @@ def proxy_isa(labels, similarities, scale=32.0, margin=0.1):
                 divisors[part] += np.mean([w[i, c] for i in chosen])
     value = sum(v / d for v, d in zip(values, divisors, strict=True) if d)
     return np.full(rows, value)
+
+
+def proxynca(labels, logits):
+    values = []
+    for label, row in zip(labels, logits, strict=True):
+        others = [np.exp(z - row[label]) for z in np.delete(row, label)]
+        values.append(np.log(sum(others)))
+    return np.array(values)
+
+
+def proxynca_isa(labels, s, w, scale=12.0, margin=0.0):
+    """With cosines and weights, both `(rows, classes)`."""
+    values = []
+    for i, label in enumerate(labels):
+        others = [
+            np.exp(w[i, c] * scale * (s[i, c] + margin))
+            for c in range(s.shape[1])
+            if c != label
+        ]
+        own = w[i, label] * scale * (margin - s[i, label])
+        values.append(own + np.log(sum(others)))
+    return np.array(values)

@@ -1,4 +1,4 @@
-"""Laws of every loss on class logits, and the input they refuse."""
+"""Closed forms and bounds of the losses on class logits."""
 
 import keras
 import numpy as np
@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses
-from tests.conformance import numerical_gradient, roundtrip, to_numpy
 
 RNG = np.random.default_rng(0)
 LOGITS = (3 * RNG.standard_normal((6, 4))).astype("float32")
@@ -20,102 +19,11 @@ CROSS_ENTROPIES = (
 ALL = (*CROSS_ENTROPIES, losses.ProxyNCA)
 
 
-def naive(cls, labels, logits):
-    """One row and one class at a time, in float64."""
-    values = []
-    for label, row in zip(labels, logits.astype("float64"), strict=True):
-        total = sum(
-            np.exp(value)
-            for c, value in enumerate(row)
-            if c != label or cls is not losses.ProxyNCA
-        )
-        values.append(np.log(total) - row[label])
-    return np.array(values)
-
-
 def gradient_of(function, *arrays):
     variables = [tf.Variable(array) for array in arrays]
     with tf.GradientTape() as tape:
         value = function(*variables)
     return value, tape.gradient(value, variables)
-
-
-@pytest.mark.parametrize("cls", ALL)
-def test_against_loops(cls):
-    actual = cls(reduction="none")(LABELS, LOGITS)
-    np.testing.assert_allclose(actual, naive(cls, LABELS, LOGITS), rtol=1e-5)
-    np.testing.assert_allclose(
-        cls()(LABELS, LOGITS), naive(cls, LABELS, LOGITS).mean(), rtol=1e-5
-    )
-
-
-@pytest.mark.parametrize("cls", ALL)
-def test_gradient_against_differences(cls):
-    loss = cls(dtype="float64")
-    logits = LOGITS.astype("float64")
-    _, (gradient,) = gradient_of(lambda x: loss(LABELS, x), logits)
-    expected = numerical_gradient(lambda x: float(loss(LABELS, x)), logits)
-    np.testing.assert_allclose(gradient, expected, atol=1e-8)
-
-
-@pytest.mark.parametrize("cls", ALL)
-def test_roundtrip(cls):
-    roundtrip(cls(reduction="sum", name="other"))
-
-
-@pytest.mark.parametrize("cls", ALL)
-def test_computes_in_float32_under_any_policy(cls, policy):
-    expected = naive(cls, LABELS, LOGITS)
-    assert cls()(LABELS, LOGITS).dtype == "float32"
-    np.testing.assert_allclose(
-        cls(reduction="none")(LABELS, LOGITS), expected, rtol=1e-5
-    )
-    half = tf.cast(LOGITS, "float16")
-    rounded = naive(cls, LABELS, half.numpy())
-    np.testing.assert_allclose(
-        cls(reduction="none")(LABELS, half), rounded, rtol=1e-5
-    )
-
-
-@pytest.mark.parametrize("cls", ALL)
-def test_eager_graph_and_xla_agree(cls):
-    def run(logits):
-        loss = cls()
-        return gradient_of_graph(loss, logits)
-
-    def gradient_of_graph(loss, logits):
-        with tf.GradientTape() as tape:
-            tape.watch(logits)
-            value = loss(LABELS, logits)
-        return value, tape.gradient(value, logits)
-
-    x = tf.constant(LOGITS)
-    expected = run(x)
-    for compiled in (tf.function(run), tf.function(run, jit_compile=True)):
-        for actual, wanted in zip(compiled(x), expected, strict=True):
-            np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("cls", ALL)
-def test_extreme_logits_are_finite(cls):
-    for logits in (1000 * LOGITS, np.zeros_like(LOGITS), -1e30 * abs(LOGITS)):
-        value, (gradient,) = gradient_of(lambda x: cls()(LABELS, x), logits)
-        assert np.isfinite(value)
-        assert np.isfinite(gradient).all()
-
-
-@pytest.mark.parametrize("cls", ALL)
-@pytest.mark.parametrize("scale", [0.0, 1.0, 1000.0])
-def test_gradient_reaches_degenerate_embeddings_finitely(cls, scale):
-    """Zero vectors, duplicated rows and extreme lengths."""
-    metric = "cosine" if cls in CROSS_ENTROPIES else "neg_squared_euclidean"
-    proxies = layers.Proxies(4, metric)
-    rows = np.repeat(RNG.standard_normal((2, 5)), 3, axis=0) * scale
-    value, (gradient,) = gradient_of(
-        lambda x: cls()(LABELS, 18 * proxies(x)), rows.astype("float32")
-    )
-    assert np.isfinite(value)
-    assert np.isfinite(gradient).all()
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -136,51 +44,6 @@ def test_closed_form_on_orthogonal_proxies(cls, temperature):
     else:
         expected = np.log1p((classes - 1) * np.exp(-contrast))
     np.testing.assert_allclose(loss, expected, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("cls", ALL)
-def test_sample_weights(cls):
-    weights = np.array([1, 0, 2, 0, 0, 1], "float32")
-    expected = (weights * naive(cls, LABELS, LOGITS)).mean()
-    actual = cls()(LABELS, LOGITS, sample_weight=weights)
-    np.testing.assert_allclose(actual, expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize("cls", ALL)
-def test_labels_may_be_a_column(cls):
-    np.testing.assert_array_equal(
-        cls()(LABELS[:, None], LOGITS), cls()(LABELS, LOGITS)
-    )
-
-
-@pytest.mark.parametrize("cls", ALL)
-@pytest.mark.parametrize(
-    "labels, logits, message",
-    [
-        (LABELS.astype("float32"), LOGITS, "dtype float32.*astype"),
-        (
-            np.eye(4, dtype="int32")[LABELS],
-            LOGITS,
-            r"one-hot.*\(6, 4\).*argmax",
-        ),
-        (LABELS[:5], LOGITS, r"same number of rows.*\(5,\).*\(6, 4\)"),
-        (LABELS, LOGITS[:, :, None], r"\(batch, classes\).*\(6, 4, 1\).*cent"),
-        (LABELS, LOGITS[:, 0], r"\(batch, classes\).*y_pred.shape=\(6,\)"),
-    ],
-)
-def test_refused_input(cls, labels, logits, message):
-    with pytest.raises(ValueError, match=f"'{cls().name}'.*{message}"):
-        cls()(labels, logits)
-
-
-@pytest.mark.parametrize("cls", [*ALL, losses.WeightedSum])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "mixed_float16"])
-def test_half_precision_is_refused(cls, dtype):
-    arguments = (
-        {"losses": [losses.Softmax()]} if cls is losses.WeightedSum else {}
-    )
-    with pytest.raises(ValueError, match="half precision.*float16"):
-        cls(dtype=dtype, **arguments)
 
 
 def test_float_labels_are_refused_in_fit():
@@ -268,44 +131,16 @@ def test_proxy_nca_needs_two_classes():
         losses.ProxyNCA()(np.zeros(3, "int32"), np.zeros((3, 1), "float32"))
 
 
-def train(cls):
-    keras.utils.set_random_seed(0)
-    x = keras.Input((6,))
-    h = layers.EmbeddingHead(5, name="head")(x)
-    h = layers.Proxies(4, "neg_squared_euclidean", name="proxies")(h)
-    h = layers.ScaledLogits(9.0, use_bias=True, name="logits")(h)
-    model = keras.Model(x, h)
-    model.compile(keras.optimizers.SGD(0.1), cls())
-    data = np.random.default_rng(1).standard_normal((80, 6)).astype("float32")
-    labels = (np.arange(80) % 4).astype("int32")
-    batches = tf.data.Dataset.from_tensor_slices((data, labels)).batch(16)
-    history = model.fit(batches, epochs=1, verbose=0, shuffle=False)
-    return history.history["loss"], model.get_weights()
-
-
 @pytest.mark.parametrize("cls", ALL)
-def test_replicas_do_not_change_training(cls, strategy):
-    """Five steps on one device and on two replicas."""
-    expected_loss, expected = train(cls)
-    with strategy.scope():
-        actual_loss, actual = train(cls)
-    np.testing.assert_allclose(actual_loss, expected_loss, rtol=1e-4)
-    for a, e in zip(actual, expected, strict=True):
-        np.testing.assert_allclose(a, e, rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.parametrize("cls", ALL)
-def test_model_with_the_loss_is_saved_and_loaded(cls, tmp_path):
-    x = keras.Input((5,))
-    model = keras.Model(x, layers.Proxies(4)(x))
-    model.compile("sgd", cls())
-    rows = RNG.standard_normal((6, 5)).astype("float32")
-    model.fit(rows, LABELS, verbose=0)
-    model.save(tmp_path / "model.keras")
-    revived = keras.saving.load_model(tmp_path / "model.keras")
+def test_100_000_classes(cls):
+    classes = 100_000
+    logits = RNG.standard_normal((3, classes)).astype("float32")
+    labels = np.array([0, classes - 1, classes - 1], "int32")
+    loss = cls(reduction="none")
+    value, (gradient,) = gradient_of(lambda x: loss(labels, x), logits)
+    total = np.log(np.exp(logits.astype("float64")).sum(axis=1))
     np.testing.assert_allclose(
-        revived.evaluate(rows, LABELS, verbose=0),
-        model.evaluate(rows, LABELS, verbose=0),
-        rtol=1e-6,
+        value, total - logits[np.arange(3), labels], rtol=1e-4
     )
-    assert to_numpy(revived(rows)).shape == (6, 4)
+    assert np.isfinite(gradient).all()
+    assert np.all(gradient.numpy()[np.arange(3), labels] < -0.9)

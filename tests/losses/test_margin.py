@@ -7,61 +7,12 @@ import tensorflow as tf
 
 from keras_dml import layers, losses
 from keras_dml.ops.sampling import distance_weighted_negatives
-from tests.conformance import numerical_gradient, roundtrip
+from tests.conformance import roundtrip
 from tests.losses import naive_pair_losses as naive
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((8, 4))
 LABELS = np.array([0, 1, 1, 0, 2, 0, 1, 3], "int32")
-BOUNDARIES = np.array([1.0, 1.3, 1.2, 0.9])
-
-
-def with_columns(x, step=0.0):
-    columns = [BOUNDARIES[LABELS][:, None], np.full((len(x), 1), step)]
-    return np.concatenate([x, *columns], axis=1)
-
-
-def naive_margin(x, margin=0.2, nu=0.0):
-    """All pairs, from the formula."""
-    x, values, regularizer = naive.unit(x), [], 0.0
-    positive, negative = naive.masks(LABELS)
-    for a in range(len(x)):
-        boundary = BOUNDARIES[LABELS[a]]
-        for j in range(len(x)):
-            d = np.linalg.norm(x[a] - x[j])
-            if positive[a, j]:
-                values.append(max(0.0, d - boundary + margin))
-                regularizer += nu * boundary
-            elif negative[a, j]:
-                values.append(max(0.0, boundary - d + margin))
-    return (sum(values) + regularizer) / sum(v > 0 for v in values)
-
-
-@pytest.mark.parametrize("nu", [0.0, 0.1])
-def test_all_pairs_against_loops(nu):
-    loss = losses.Margin(sampling="all", nu=nu, dtype="float64")
-    np.testing.assert_allclose(
-        loss(LABELS, with_columns(X)), naive_margin(X, nu=nu), rtol=1e-10
-    )
-
-
-@pytest.mark.parametrize("sampling", ["all", "distance_weighted"])
-def test_gradient_against_differences(sampling):
-    loss = losses.Margin(sampling=sampling, nu=0.1, dtype="float64")
-    y = tf.Variable(with_columns(X, 3.0))
-    with tf.GradientTape() as tape:
-        value = loss(LABELS, y)
-    gradient = tape.gradient(value, y).numpy()
-    # The step chooses the negatives; it has no slope.
-    difference = numerical_gradient(
-        lambda x: float(loss(LABELS, np.c_[x, y[:, -1:]])),
-        y.numpy()[:, :-1],
-        1e-6,
-    )
-    np.testing.assert_allclose(
-        gradient[:, :-1], difference, atol=1e-5 * abs(difference).max()
-    )
-    np.testing.assert_array_equal(gradient[:, -1], 0.0)
 
 
 def test_roundtrip():

@@ -1,6 +1,5 @@
-"""Laws of every loss on the pairs of a batch, and the input they refuse."""
+"""What the losses on pairs promise beyond the laws of every loss."""
 
-import functools
 import re
 
 import keras
@@ -8,90 +7,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_dml import layers, losses
-from tests.conformance import numerical_gradient, roundtrip
+from keras_dml import losses
 from tests.losses import naive_pair_losses as naive
+from tests.losses.cases import PAIR_CASES
 
 RNG = np.random.default_rng(0)
+EACH = pytest.mark.parametrize("case", PAIR_CASES)
 X = RNG.standard_normal((8, 4))
 # Two rows have no partner.
 LABELS = np.array([0, 1, 1, 0, 2, 0, 1, 3], "int32")
-
-CASES = {
-    "multi_similarity": (
-        losses.MultiSimilarity,
-        {},
-        naive.multi_similarity,
-    ),
-    "multi_similarity_mined": (
-        losses.MultiSimilarity,
-        {"mining_margin": 0.1},
-        functools.partial(naive.multi_similarity, mining=0.1),
-    ),
-}
-for form, power in (("similarity", 1), ("euclidean", 1), ("euclidean", 2)):
-    arguments = {"form": form, "power": power}
-    CASES[f"contrastive_{form}_{power}"] = (
-        losses.Contrastive,
-        arguments,
-        functools.partial(naive.contrastive, **arguments),
-    )
-for arguments in (
-    {"margin": 0.3},
-    {"margin": 0.3, "mining": "all_semi_hard", "distance": "euclidean"},
-    {
-        "margin": 1.0,
-        "mining": "facenet",
-        "distance": "euclidean",
-        "average": "all",
-        "normalize": False,
-    },
-    {"mining": "hard", "distance": "squared_euclidean", "average": "all"},
-    {"mining": "hard", "soft": True, "distance": "euclidean"},
-    {"mining": "easy", "margin": 0.5},
-):
-    CASES["triplet_" + "_".join(map(str, arguments.values()))] = (
-        losses.Triplet,
-        arguments,
-        functools.partial(naive.triplet, **arguments),
-    )
-for arguments in (
-    {"mining_margin": 0.1},
-    {"positive_scale": 2.0, "negative_scale": 40.0, "hinge": False},
-    {"form": "distance", "margin": 1.0},
-    {"form": "pairs", "margin": 1.0, "normalize": False},
-):
-    CASES["lifted_structure_" + "_".join(map(str, arguments.values()))] = (
-        losses.LiftedStructure,
-        arguments,
-        functools.partial(naive.lifted, **arguments),
-    )
-CASES["n_pair"] = (losses.NPair, {}, naive.n_pair)
-CASES["supcon"] = (losses.SupCon, {}, naive.supcon)
-CASES["smooth_ap"] = (
-    losses.SmoothAP,
-    {"temperature": 0.1},
-    functools.partial(naive.smooth_ap, temperature=0.1),
-)
-CASES["circle"] = (losses.Circle, {}, naive.circle)
-for arguments in ({"temperature": 0.5}, {"normalize": False}):
-    CASES["nca_" + "_".join(map(str, arguments.values()))] = (
-        losses.NCA,
-        arguments,
-        functools.partial(naive.nca, **arguments),
-    )
-CASES["nt_xent"] = (losses.NTXent, {}, naive.nt_xent)
-EACH = pytest.mark.parametrize("case", CASES)
-
-
-def make(case, **arguments):
-    cls, own, _ = CASES[case]
-    return cls(**own, **arguments)
-
-
-def expected(case, labels, x):
-    positive, negative = naive.masks(labels)
-    return CASES[case][2](positive, negative, np.asarray(x, "float64"))
 
 
 def value_and_gradient(loss, labels, x):
@@ -101,112 +25,13 @@ def value_and_gradient(loss, labels, x):
     return value, tape.gradient(value, x)
 
 
-def test_every_pair_loss_has_a_case():
-    pair_losses = {
-        cls
-        for cls in losses.LOSSES.values()
-        if issubclass(cls, losses.PairLoss)
-    }
-    assert {cls for cls, _, _ in CASES.values()} >= pair_losses - {
-        getattr(losses, "Margin", None)
-    }
-
-
-@EACH
-def test_against_loops(case):
-    loss = make(case, dtype="float64")
-    np.testing.assert_allclose(
-        loss(LABELS, X), expected(case, LABELS, X), rtol=1e-10
-    )
-    rows = make(case, reduction="none")(LABELS, X.astype("float32"))
-    assert rows.shape == (8,)
-    np.testing.assert_allclose(
-        np.mean(rows), expected(case, LABELS, X), rtol=1e-5
-    )
-
-
-@EACH
-def test_gradient_against_differences(case):
-    loss = make(case, dtype="float64")
-    _, gradient = value_and_gradient(loss, LABELS, X)
-    difference = numerical_gradient(lambda x: float(loss(LABELS, x)), X, 1e-6)
-    assert abs(difference).max() > 1e-4
-    np.testing.assert_allclose(
-        gradient, difference, atol=1e-5 * abs(difference).max()
-    )
-
-
-@EACH
-def test_roundtrip(case):
-    roundtrip(make(case, reduction="sum", name="other"))
-
-
-@EACH
-def test_computes_in_float32_under_any_policy(case, policy):
-    loss = make(case)
-    assert loss(LABELS, X).dtype == "float32"
-    half = tf.cast(X, "float16")
-    np.testing.assert_allclose(
-        loss(LABELS, half),
-        expected(case, LABELS, half.numpy()),
-        rtol=1e-4,
-        atol=1e-6,
-    )
-
-
-@EACH
-def test_eager_graph_and_xla_agree(case):
-    def run(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            value = make(case)(LABELS, x)
-        return value, tape.gradient(value, x)
-
-    x = tf.constant(X, "float32")
-    wanted = run(x)
-    for compiled in (tf.function(run), tf.function(run, jit_compile=True)):
-        for a, w in zip(compiled(x), wanted, strict=True):
-            np.testing.assert_allclose(a, w, rtol=1e-4, atol=1e-5)
-
-
-DEGENERATE = {
-    "no positives": (np.arange(8), X),
-    "one class only": (np.zeros(8, "int32"), X),
-    "one row only": (LABELS[:1], X[:1]),
-    "duplicates": (LABELS, np.repeat(X[:1], 8, axis=0)),
-    "duplicates in pairs": (LABELS, np.repeat(X[:4], 2, axis=0)),
-    "zero vectors": (LABELS, 0 * X),
-    "one zero vector": (LABELS, X * (np.arange(8) != 2)[:, None]),
-    "long vectors": (LABELS, 1e4 * X),
-    "far labels": (LABELS * 33333, X),
-}
-
-
-@EACH
-@pytest.mark.parametrize("batch", DEGENERATE)
-def test_degenerate_batches_give_finite_values_and_gradients(case, batch):
-    labels, x = DEGENERATE[batch]
-    if batch == "long vectors" and not make(case).normalize:
-        x = x / 1e3
-    value, gradient = value_and_gradient(
-        make(case), labels.astype("int32"), x.astype("float32")
-    )
-    assert np.isfinite(value)
-    # `None` would be a graph that is not connected.
-    assert np.isfinite(gradient).all()
-    # Equal vectors, and zero next to unit ones, lie on a margin by rounding.
-    if "duplicates" not in batch and batch != "one zero vector":
-        np.testing.assert_allclose(
-            value, expected(case, labels, x), rtol=1e-4, atol=1e-5
-        )
-
-
 @EACH
 def test_a_matrix_of_pairs_may_stand_for_the_labels(case):
+    loss = PAIR_CASES[case].make()
     same = LABELS[:, None] == LABELS[None, :]
-    wanted, wanted_gradient = value_and_gradient(make(case), LABELS, X)
+    wanted, wanted_gradient = value_and_gradient(loss, LABELS, X)
     for matrix in (same, same.astype("int32"), same & ~np.eye(8, dtype=bool)):
-        value, gradient = value_and_gradient(make(case), matrix, X)
+        value, gradient = value_and_gradient(loss, matrix, X)
         np.testing.assert_array_equal(value, wanted)
         np.testing.assert_array_equal(gradient, wanted_gradient)
 
@@ -216,90 +41,22 @@ def test_rows_of_several_labels(case):
     tags = RNG.random((8, 5)) < 0.3
     share = tags.astype(int) @ tags.T.astype(int) > 0
     other = ~np.eye(8, dtype=bool)
-    wanted = CASES[case][2](share & other, ~share & other, X)
-    value = make(case, dtype="float64")(share, X)
+    arguments = PAIR_CASES[case].arguments
+    loop = getattr(naive, PAIR_CASES[case].make().name)
+    wanted = loop(share & other, ~share & other, X, **arguments)
+    value = PAIR_CASES[case].make(dtype="float64")(share, X)
     np.testing.assert_allclose(value, wanted, rtol=1e-9)
 
 
 @EACH
-def test_labels_may_be_a_column(case):
-    np.testing.assert_array_equal(
-        make(case)(LABELS[:, None], X), make(case)(LABELS, X)
-    )
-
-
-@EACH
 def test_normalizing_is_the_same_as_unit_embeddings(case):
-    loss = make(case, dtype="float64")
+    loss = PAIR_CASES[case].make(dtype="float64")
     if loss.normalize:
         np.testing.assert_allclose(
             loss(LABELS, 3.0 * X), loss(LABELS, naive.unit(X)), rtol=1e-9
         )
     else:
         assert abs(loss(LABELS, 3.0 * X) - loss(LABELS, X)) > 1e-3
-
-
-@EACH
-@pytest.mark.parametrize(
-    "labels, x, message",
-    [
-        (LABELS.astype("float32"), X, "dtype float32.*astype"),
-        (np.eye(4, dtype="float32")[LABELS], X, "dtype float32"),
-        (np.eye(4, dtype="int32")[LABELS], X, r"one-hot.*\(8, 4\).*argmax"),
-        (LABELS[:5], X, r"same number of rows.*\(5,\).*\(8, 4\)"),
-        (LABELS, X[:, :, None], r"\(batch, dim\).*\(8, 4, 1\)"),
-        (LABELS, X[:, 0], r"\(batch, dim\).*y_pred.shape=\(8,\)"),
-        (LABELS[:, None, None], X, r"y_true.*\(8, 1, 1\)"),
-    ],
-)
-def test_refused_input(case, labels, x, message):
-    with pytest.raises(ValueError, match=f"'{make(case).name}'.*{message}"):
-        make(case)(labels, x)
-
-
-@EACH
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "mixed_float16"])
-def test_half_precision_is_refused(case, dtype):
-    with pytest.raises(ValueError, match="half precision.*float16"):
-        make(case, dtype=dtype)
-
-
-def train(case):
-    """Five steps; both replicas hold one row of every class."""
-    keras.utils.set_random_seed(0)
-    x = keras.Input((6,))
-    model = keras.Model(x, layers.EmbeddingHead(5, name="head")(x))
-    model.compile(keras.optimizers.SGD(0.05), make(case))
-    data = np.random.default_rng(1).standard_normal((40, 6)).astype("float32")
-    labels = np.tile([0, 1, 2, 3, 0, 1, 2, 3], 5).astype("int32")
-    batches = tf.data.Dataset.from_tensor_slices((data, labels)).batch(8)
-    history = model.fit(batches, epochs=1, verbose=0, shuffle=False)
-    return history.history["loss"], model.get_weights()
-
-
-@EACH
-def test_replicas_do_not_change_training(case, strategy):
-    expected_loss, expected_weights = train(case)
-    with strategy.scope():
-        loss, weights = train(case)
-    np.testing.assert_allclose(loss, expected_loss, rtol=1e-4)
-    for actual, wanted in zip(weights, expected_weights, strict=True):
-        np.testing.assert_allclose(actual, wanted, rtol=1e-3, atol=1e-5)
-
-
-@EACH
-def test_model_with_the_loss_is_saved_and_loaded(case, tmp_path):
-    x = keras.Input((4,))
-    model = keras.Model(x, keras.layers.Dense(3)(x))
-    model.compile("sgd", make(case))
-    model.fit(X, LABELS, verbose=0)
-    model.save(tmp_path / "model.keras")
-    revived = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(
-        revived.evaluate(X, LABELS, verbose=0),
-        model.evaluate(X, LABELS, verbose=0),
-        rtol=1e-6,
-    )
 
 
 def test_a_matrix_of_pairs_in_fit_and_under_replicas(strategy):

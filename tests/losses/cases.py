@@ -1,0 +1,338 @@
+"""One table of losses: what each is made with, and the loops that it equals.
+
+`test_laws.py` holds every case to every law. A new loss needs an entry here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from keras_dml import layers, losses
+from keras_dml.models import HeadOptions
+from tests.losses import naive_pair_losses as pairs
+from tests.losses import naive_proxy_losses as proxies
+from tests.losses.naive_weighted_exponents import join
+
+CLASSES = 4
+# Two rows have no partner.
+LABELS = np.array([0, 1, 1, 0, 2, 0, 1, 3], "int32")
+# Batches that lack something.
+BATCHES = {
+    "mixed": LABELS,
+    "one class": np.full(6, 2, "int32"),
+    "one row": np.array([1], "int32"),
+    "no two rows of a class": np.arange(4, dtype="int32"),
+}
+BOUNDARIES = np.array([1.0, 1.3, 1.2, 0.9])
+
+
+def embeddings(labels):
+    return np.random.default_rng(0).standard_normal((len(labels), 5))
+
+
+def logits(labels):
+    return 3 * np.random.default_rng(0).standard_normal((len(labels), CLASSES))
+
+
+def cosines(labels, centers=1):
+    """Similarities of unit vectors, so that they are what losses meet."""
+    rows = len(labels)
+    rng = np.random.default_rng(rows)
+    x = rng.standard_normal((rows, 5))
+    p = rng.standard_normal((CLASSES, centers, 5))
+    x /= np.linalg.norm(x, axis=-1, keepdims=True)
+    p /= np.linalg.norm(p, axis=-1, keepdims=True)
+    values = np.einsum("id,ckd->ick", x, p)
+    return values if centers > 1 else values[:, :, 0]
+
+
+def cosines_of_centers(labels):
+    return cosines(labels, centers=3)
+
+
+def weights(labels):
+    shape = (len(labels), CLASSES)
+    return np.random.default_rng(1).uniform(0.01, 2, shape)
+
+
+def exponents(labels):
+    return join(labels, cosines(labels), weights(labels), 8.0, 0.2)
+
+
+def with_memory(labels):
+    column = np.random.default_rng(2).uniform(0.0, 2.0, (len(labels), 1))
+    return np.concatenate([embeddings(labels), column], axis=1)
+
+
+def with_boundaries(labels, step=3.0):
+    rows = embeddings(labels)
+    columns = [BOUNDARIES[labels][:, None], np.full((len(labels), 1), step)]
+    return np.concatenate([rows, *columns], axis=1)
+
+
+def of_pairs(loop):
+    """A loop over masks of pairs, as one over labels."""
+    return lambda labels, x, **arguments: loop(
+        *pairs.masks(labels), x, **arguments
+    )
+
+
+def proxy_isa(labels, x):
+    s, w = cosines(labels), weights(labels)
+    return proxies.proxy_isa(labels, np.stack([s, w], axis=1), 8.0, 0.2)
+
+
+def proxynca_isa(labels, x):
+    return proxies.proxynca_isa(
+        labels, cosines(labels), weights(labels), 8, 0.2
+    )
+
+
+def sum_of_two(labels, x, losses, weights):
+    masks = pairs.masks(labels)
+    return 2.0 * pairs.triplet(*masks, x, margin=0.5) + 0.5 * pairs.contrastive(
+        *masks, x
+    )
+
+
+def loss_and_memory(labels, x, loss):
+    loss = pairs.multi_similarity(*pairs.masks(labels), x[:, :-1])
+    return loss + x[:, -1].mean()
+
+
+def on_sample(labels, x, loss):
+    _, positions = np.unique(labels, return_inverse=True)
+    return proxies.cross_entropy(positions, x)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A loss and what the laws need to know of it.
+
+    Attributes:
+        cls: The class.
+        predictions: Function of the labels that makes `y_pred` in float64.
+        loop: Function of labels, `y_pred` and arguments: the loss of the
+            batch, or of each row. `None` if it is not a function of these.
+        arguments: What the loss is made with.
+        options: Function that makes the settings of the head in front.
+        head: Name of the head. Defaults to what the loss says.
+        class_axis: Axis of `y_pred` with one column for each class, if any.
+        fixed_columns: Number of last columns that have no gradient.
+        ordered: Whether the order of the rows matters.
+        classes: The most classes whose time is short.
+    """
+
+    cls: type
+    predictions: Callable[[np.ndarray], np.ndarray]
+    loop: Callable[..., Any] | None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    options: Callable[[], HeadOptions] = HeadOptions
+    head: str | None = None
+    class_axis: int | None = None
+    fixed_columns: int = 0
+    ordered: bool = False
+    classes: int = 100_000
+
+    def make(self, **arguments):
+        return self.cls(**self.arguments, **arguments)
+
+    def expected(self, labels, y_pred):
+        y_pred = np.asarray(y_pred, "float64")
+        return np.mean(self.loop(labels, y_pred, **self.arguments))
+
+
+def scaled(metric):
+    return lambda: HeadOptions(
+        proxies={"metric": metric}, scale=9.0, logits_bias=True
+    )
+
+
+def several_centers():
+    return HeadOptions(proxies={"centres": 3})
+
+
+def memory():
+    loss = losses.MultiSimilarity()
+    layer = layers.CrossBatchMemory(loss, 24, warm_up_steps=0, name="memory")
+    return HeadOptions(memory=layer)
+
+
+def remembering():
+    return HeadOptions(
+        sample_aware={
+            "memory_size": 24,
+            "memory_epoch": 0,
+            "filter_epoch": 0,
+        }
+    )
+
+
+CASES = {
+    "softmax": Case(
+        losses.Softmax,
+        logits,
+        proxies.cross_entropy,
+        options=lambda: HeadOptions(
+            proxies={"metric": "dot", "unit_proxies": False}, scale=1.0
+        ),
+        class_axis=1,
+    ),
+    "norm_softmax": Case(
+        losses.NormalizedSoftmax,
+        logits,
+        proxies.cross_entropy,
+        options=scaled("cosine"),
+        class_axis=1,
+    ),
+    "proxynca_pp": Case(
+        losses.ProxyNCAPlusPlus,
+        logits,
+        proxies.cross_entropy,
+        options=scaled("neg_squared_euclidean"),
+        class_axis=1,
+    ),
+    "proxynca": Case(
+        losses.ProxyNCA,
+        logits,
+        proxies.proxynca,
+        options=scaled("neg_squared_euclidean"),
+        class_axis=1,
+    ),
+    "on_sampled_classes": Case(
+        losses.OnSampledClasses,
+        logits,
+        on_sample,
+        {"loss": losses.Softmax()},
+        options=lambda: HeadOptions(sample=0.01, sample_at_least=4),
+        head="logits",
+    ),
+}
+for key, predictions, arguments in (
+    ("proxy_anchor", cosines, {"scale": 8.0, "margin": 0.2}),
+    ("arcface", cosines, {"margin": 1.2, "scale": 8.0}),
+    ("cosface", cosines, {"margin": 0.1, "scale": 8.0}),
+    ("soft_triple", cosines, {"gamma": 3.0}),
+    (
+        "soft_triple",
+        cosines_of_centers,
+        {"margin": 0.1, "scale": 8.0, "gamma": 3.0},
+    ),
+    ("sub_center_arcface", cosines_of_centers, {"margin": 0.3, "scale": 8.0}),
+    ("our_loss_1", cosines, {"scale": 8.0, "margin": 0.2}),
+    (
+        "our_loss_2",
+        cosines,
+        {"scale": 4.0, "margin": 0.2, "reduction_over_batch": "mean"},
+    ),
+):
+    for given in (arguments, {}):
+        name = "_".join([key, predictions.__name__, *map(str, given.values())])
+        several = predictions is cosines_of_centers
+        CASES[name] = Case(
+            losses.LOSSES[key],
+            predictions,
+            getattr(proxies, key),
+            given,
+            options=several_centers if several else HeadOptions,
+            class_axis=1,
+            # The time of OurLoss2 grows with the square of the classes.
+            classes=5_000 if key == "our_loss_2" else 100_000,
+        )
+for name, loop in (("proxy_isa", proxy_isa), ("proxynca_isa", proxynca_isa)):
+    CASES[name] = Case(
+        losses.LOSSES[name],
+        exponents,
+        loop,
+        options=remembering,
+        class_axis=2,
+        fixed_columns=2,
+    )
+for key, arguments in (
+    ("multi_similarity", {}),
+    ("multi_similarity", {"mining_margin": 0.1}),
+    ("contrastive", {"form": "similarity"}),
+    ("contrastive", {"form": "euclidean"}),
+    ("contrastive", {"form": "euclidean", "power": 2}),
+    ("triplet", {"margin": 0.3}),
+    (
+        "triplet",
+        {"margin": 0.3, "mining": "all_semi_hard", "distance": "euclidean"},
+    ),
+    (
+        "triplet",
+        {
+            "margin": 1.0,
+            "mining": "facenet",
+            "distance": "euclidean",
+            "average": "all",
+            "normalize": False,
+        },
+    ),
+    (
+        "triplet",
+        {"mining": "hard", "distance": "squared_euclidean", "average": "all"},
+    ),
+    ("triplet", {"mining": "hard", "soft": True, "distance": "euclidean"}),
+    ("triplet", {"mining": "easy", "margin": 0.5}),
+    ("lifted", {"mining_margin": 0.1}),
+    ("lifted", {"positive_scale": 2.0, "negative_scale": 40.0, "hinge": False}),
+    ("lifted", {"form": "distance", "margin": 1.0}),
+    ("lifted", {"form": "pairs", "margin": 1.0, "normalize": False}),
+    ("n_pair", {}),
+    ("supcon", {}),
+    ("smooth_ap", {"temperature": 0.1}),
+    ("circle", {}),
+    ("nca", {"temperature": 0.5}),
+    ("nca", {"normalize": False}),
+    ("nt_xent", {}),
+):
+    CASES["_".join([key, *map(str, arguments.values())])] = Case(
+        losses.LOSSES[key],
+        embeddings,
+        of_pairs(getattr(pairs, key)),
+        arguments,
+        ordered=key == "n_pair",
+    )
+# Losses on pairs that a matrix of pairs may describe as well.
+PAIR_CASES = {
+    name: case for name, case in CASES.items() if case.predictions is embeddings
+}
+for nu in (0.0, 0.1):
+    CASES[f"margin_{nu}"] = Case(
+        losses.Margin,
+        with_boundaries,
+        of_pairs(pairs.margin),
+        {"sampling": "all", "nu": nu},
+        fixed_columns=1,
+    )
+CASES |= {
+    "margin_sampled": Case(
+        losses.Margin,
+        with_boundaries,
+        None,
+        {"nu": 0.1},
+        fixed_columns=1,
+        ordered=True,
+    ),
+    "with_memory": Case(
+        losses.WithMemory,
+        with_memory,
+        loss_and_memory,
+        {"loss": losses.MultiSimilarity()},
+        options=memory,
+        head="embeddings",
+    ),
+    "weighted_sum": Case(
+        losses.WeightedSum,
+        embeddings,
+        sum_of_two,
+        {
+            "losses": [losses.Triplet(margin=0.5), losses.Contrastive()],
+            "weights": [2.0, 0.5],
+        },
+        head="embeddings",
+    ),
+}
