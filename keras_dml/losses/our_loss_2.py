@@ -56,7 +56,7 @@ class OurLoss2(LogitsLoss):
     with the cosine `s_ic` of row `i` and the proxy of class `c`, the scale
     `a` and the margin `d`. It takes the output of `Proxies(metric="cosine")`
     without `ScaledLogits`. Computed as written, the second term overflows
-    for embeddings that are not centred; here it is a log-sum-exp. It grows
+    for embeddings that are not centered; here it is a log-sum-exp. It grows
     with the size of the batch, unless `reduction_over_batch="mean"`.
 
     Time grows with the square of the number of classes. As in `ProxyAnchor`,

@@ -1,4 +1,4 @@
-"""Softmax over classes of several centres each."""
+"""Softmax over classes of several centers each."""
 
 import keras
 from keras import ops
@@ -12,13 +12,13 @@ from keras_dml.ops.gradients import custom_gradient
 def soft_triple_loss(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
     """Cross-entropy of `scale * (s_c - margin [c = y])` for every row.
 
-    The similarity to a class is a weighted mean of those to its centres,
+    The similarity to a class is a weighted mean of those to its centers,
     `s_c = sum_k softmax_k(gamma s_ck) s_ck`.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
-        similarities: Float tensor `(batch, classes, centres)`, or
-            `(batch, classes)` for one centre.
+        similarities: Float tensor `(batch, classes, centers)`, or
+            `(batch, classes)` for one center.
         margin: Float, `delta`. Defaults to `0.01`.
         scale: Float, `lambda`. Defaults to `20.0`.
         gamma: Float, which multiplies. Defaults to `10.0`.
@@ -37,11 +37,11 @@ def soft_triple_loss(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
     if similarities.shape[-1] == 1 and len(similarities.shape) == 3:
         similarities = similarities[:, :, 0]
     if len(similarities.shape) == 3:
-        similarities = _means_of_centres(gamma)(similarities)
+        similarities = _means_of_centers(gamma)(similarities)
     return cosface_loss(labels, similarities, margin, scale)
 
 
-def _means_of_centres(gamma):
+def _means_of_centers(gamma):
     """`sum_k softmax_k(gamma s_k) s_k` over the last axis.
 
     The gradient is `softmax_k(gamma s_k) (1 + gamma (s_k - mean))`, which
@@ -69,20 +69,20 @@ def _means_of_centres(gamma):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class SoftTriple(LogitsLoss):
-    """SoftTriple: cross-entropy with several centres for each class.
+    """SoftTriple: cross-entropy with several centers for each class.
 
     `L = -log softmax(scale (s - margin y))_y` with the one-hot label `y` and
     `s_c = sum_k softmax_k(gamma s_ck) s_ck`, the mean of the cosines `s_ck` to
-    the centres of class `c`, the nearer ones weighing more. It takes the
+    the centers of class `c`, the nearer ones weighing more. It takes the
     output of `Proxies(metric="cosine", centers=K)` without `ScaledLogits`.
 
-    The loss of the paper has another term on the centres alone: it is the
+    The loss of the paper has another term on the centers alone: it is the
     regularizer `CenterDistance` of `Proxies`.
 
     Args:
         margin: Float, `delta`. Defaults to `0.01`.
         scale: Positive float, `lambda`. Defaults to `20.0`.
-        gamma: Positive float, by which the cosines of the centres are
+        gamma: Positive float, by which the cosines of the centers are
             multiplied before their softmax. The paper's and the authors' code
             divide by its inverse, 0.1. Defaults to `10.0`.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
@@ -97,7 +97,7 @@ class SoftTriple(LogitsLoss):
     centers = Proxies(
         98, centers=10, regularizer=CenterDistance(0.2), name="proxies"
     )
-    model = keras.Model(images, centres(embedding))
+    model = keras.Model(images, centers(embedding))
     model.compile("adam", loss=SoftTriple())
     ```
 

@@ -10,12 +10,12 @@ from keras_dml.losses.base import LogitsLoss
 
 
 def sub_center_arcface_loss(labels, similarities, margin=0.5, scale=64.0):
-    """`arcface_loss` on the cosine to the nearest centre of each class.
+    """`arcface_loss` on the cosine to the nearest center of each class.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
-        similarities: Float tensor `(batch, classes, centres)` of cosines, or
-            `(batch, classes)` for one centre.
+        similarities: Float tensor `(batch, classes, centers)` of cosines, or
+            `(batch, classes)` for one center.
         margin: Float, in radians. Defaults to `0.5`.
         scale: Float. Defaults to `64.0`.
 
@@ -38,10 +38,10 @@ def sub_center_arcface_loss(labels, similarities, margin=0.5, scale=64.0):
 @formerly("SubCentreArcFace")
 @keras.saving.register_keras_serializable(package="keras_dml")
 class SubCenterArcFace(LogitsLoss):
-    """Sub-centre ArcFace: ArcFace on the nearest centre of each class.
+    """Sub-center ArcFace: ArcFace on the nearest center of each class.
 
     `L = ArcFace(max_k cos(theta_ck))` with the angles `theta_ck` of the row
-    and the centres of class `c`. Rows with a wrong label gather at a centre
+    and the centers of class `c`. Rows with a wrong label gather at a center
     of their own instead of pulling the others'. It takes the output of
     `Proxies(metric="cosine", centers=K)` without `ScaledLogits`.
 
@@ -57,7 +57,7 @@ class SubCenterArcFace(LogitsLoss):
 
     ```python
     centers = Proxies(num_classes=98, centers=3, name="proxies")
-    model = keras.Model(images, centres(embedding))
+    model = keras.Model(images, centers(embedding))
     model.compile("adam", loss=SubCenterArcFace())
     ```
 

@@ -151,7 +151,7 @@ def scaled(metric):
 
 
 def several_centers():
-    return HeadOptions(proxies={"centres": 3})
+    return HeadOptions(proxies={"centers": 3})
 
 
 def memory():

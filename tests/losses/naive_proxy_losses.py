@@ -56,9 +56,9 @@ def soft_triple(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
     rows, classes = similarities.shape[:2]
     merged = np.zeros((rows, classes))
     for i, c in np.ndindex(rows, classes):
-        centres = np.atleast_1d(similarities[i, c])
-        shares = np.exp(gamma * centres)
-        merged[i, c] = np.sum(shares / shares.sum() * centres)
+        centers = np.atleast_1d(similarities[i, c])
+        shares = np.exp(gamma * centers)
+        merged[i, c] = np.sum(shares / shares.sum() * centers)
     return cosface(labels, merged, margin, scale)
 
 

@@ -8,7 +8,7 @@ LABELS = np.array([0, 2, 2, 1], "int32")
 COSINES = np.random.default_rng(0).uniform(-1, 1, (4, 5)).astype("float32")
 
 
-def test_embeddings_that_are_not_centred_do_not_overflow():
+def test_embeddings_that_are_not_centered_do_not_overflow():
     """Rows and proxies of positive entries, as pooled features have."""
     rng = np.random.default_rng(1)
     rows, proxies = rng.uniform(size=(180, 512)), rng.uniform(size=(20, 512))

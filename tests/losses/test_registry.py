@@ -3,6 +3,7 @@ import pytest
 
 from keras_dml import former, losses, regularizers
 from keras_dml.errors import UsageError
+from keras_dml.models import HEADS, get_head
 
 
 @pytest.mark.parametrize("name", losses.LOSSES)
@@ -40,6 +41,47 @@ def test_classes_of_version_0_1_are_still_loaded(name, cls):
     assert type(keras.saving.deserialize_keras_object(saved)) is cls
 
 
+def test_get_takes_what_get_of_keras_takes():
+    loss = losses.ArcFace(margin=0.3)
+    assert losses.get(loss) is loss
+    assert losses.get(losses.ArcFace, margin=0.3).margin == 0.3
+    assert losses.get("ArcFace", margin=0.3).margin == 0.3
+    for config in (
+        losses.serialize(loss),
+        {"class_name": "ArcFace", "config": {"margin": 0.3}},
+        {"class_name": "arcface", "config": {"margin": 0.3}},
+    ):
+        assert type(losses.get(config)) is losses.ArcFace
+        assert losses.deserialize(config).margin == 0.3
+    with pytest.raises(UsageError, match="name or a class.*margin"):
+        losses.get(loss, margin=0.4)
+
+
+def test_configs_of_version_0_1_are_still_loaded():
+    config = {"name": "arc_face", "reduction": "sum_over_batch_size"}
+    loss = losses.deserialize(
+        {
+            "module": "keras_dml.losses.arc_face",
+            "class_name": "ArcFace",
+            "config": {**config, "margin": 0.3, "scale": 64.0},
+            "registered_name": "keras_dml>ArcFace",
+        }
+    )
+    assert (loss.name, loss.margin) == ("arc_face", 0.3)
+
+
+def test_a_loss_of_a_user_saves_what_it_declares():
+    class Milder(losses.ArcFace):
+        def __init__(self, factor=0.5, **kwargs):
+            super().__init__(**kwargs)
+            self.factor = factor
+
+    config = Milder(factor=0.2, margin=0.3).get_config()
+    assert config["factor"] == 0.2
+    assert config["margin"] == 0.3
+    assert config["name"].startswith("milder")
+
+
 def test_an_unknown_argument_is_refused_with_the_nearest():
     with pytest.raises(UsageError, match="'reductio'.*mean 'reduction'"):
         losses.get("softmax", reductio="sum")
@@ -66,7 +108,7 @@ def test_paths_that_name_no_loss_are_refused(name, message):
 
 @pytest.mark.parametrize("name", losses.LOSSES)
 def test_every_loss_says_what_it_takes(name):
-    assert losses.input_of(name) in losses.INPUTS
+    assert losses.input_of(name) in HEADS
 
 
 @pytest.mark.parametrize(
@@ -87,7 +129,7 @@ def test_a_loss_of_another_package_must_be_told_what_it_takes():
     name = "keras.losses.Circle"
     assert losses.input_of(name, "unit_embeddings") == "unit_embeddings"
     with pytest.raises(UsageError, match="`takes` must say.*unit_embeddings"):
-        losses.input_of(name)
+        get_head(losses.input_of(name))
 
 
 def test_ours_cannot_be_told_otherwise():

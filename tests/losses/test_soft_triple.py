@@ -8,7 +8,7 @@ RNG = np.random.default_rng(0)
 LABELS = np.array([0, 2, 1, 1], "int32")
 
 
-def test_one_centre_is_cos_face():
+def test_one_center_is_cos_face():
     cosines = RNG.uniform(-1, 1, (4, 3)).astype("float32")
     loss = losses.SoftTriple(margin=0.1, scale=9.0)
     expected = losses.CosFace(margin=0.1, scale=9.0)(LABELS, cosines)
@@ -18,7 +18,7 @@ def test_one_centre_is_cos_face():
     )
 
 
-def test_gamma_goes_from_the_mean_to_the_nearest_centre():
+def test_gamma_goes_from_the_mean_to_the_nearest_center():
     cosines = RNG.uniform(-1, 1, (4, 3, 5)).astype("float32")
     for gamma, merged in ((1e-6, cosines.mean(-1)), (1e6, cosines.max(-1))):
         np.testing.assert_allclose(

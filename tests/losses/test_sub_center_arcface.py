@@ -7,7 +7,7 @@ LABELS = np.array([0, 2, 1, 1], "int32")
 COSINES = np.random.default_rng(0).uniform(-0.9, 0.9, (4, 3, 5))
 
 
-def test_is_arc_face_on_the_nearest_centre():
+def test_is_arc_face_on_the_nearest_center():
     np.testing.assert_allclose(
         losses.SubCenterArcFace(dtype="float64")(LABELS, COSINES),
         losses.ArcFace(dtype="float64")(LABELS, COSINES.max(axis=2)),
@@ -15,7 +15,7 @@ def test_is_arc_face_on_the_nearest_centre():
     )
 
 
-def test_only_the_nearest_centre_of_a_class_moves():
+def test_only_the_nearest_center_of_a_class_moves():
     cosines = tf.constant(COSINES)
     loss = losses.SubCenterArcFace(scale=4.0, dtype="float64")
     with tf.GradientTape() as tape:

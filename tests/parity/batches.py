@@ -31,10 +31,10 @@ def batches():
 CLASSES = 6
 
 
-def proxies(dim, centres=1):
-    """Weights `(classes * centres, dim)`; no row is of the last two classes."""
+def proxies(dim, centers=1):
+    """Weights `(classes * centers, dim)`; no row is of the last two classes."""
     rng = np.random.default_rng(21)
-    return rng.standard_normal((CLASSES * centres, dim))
+    return rng.standard_normal((CLASSES * centers, dim))
 
 
 def indicators(labels):

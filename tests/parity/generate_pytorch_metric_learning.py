@@ -94,7 +94,7 @@ def pair_losses():
 def proxy_losses(dim):
     """Losses that own proxies, by name."""
     sizes = {"num_classes": CLASSES, "embedding_size": dim}
-    centres = regularizers.SparseCentersRegularizer(CLASSES, 3)
+    centers = regularizers.SparseCentersRegularizer(CLASSES, 3)
     return {
         "proxy_anchor": losses.ProxyAnchorLoss(**sizes),
         "proxy_nca": losses.ProxyNCALoss(**sizes),
@@ -111,7 +111,7 @@ def proxy_losses(dim):
         "soft_triple_regularized": losses.SoftTripleLoss(
             **sizes,
             centers_per_class=3,
-            weight_regularizer=centres,
+            weight_regularizer=centers,
             weight_reg_weight=0.2,
         ),
     }
@@ -156,8 +156,8 @@ def of_proxies(batch, labels, x):
     """Results of the losses that own proxies."""
     for name, loss in proxy_losses(x.shape[1]).items():
         ((parameter, weights),) = loss.named_parameters()
-        centres = weights.numel() // (CLASSES * x.shape[1])
-        weights.data = torch.tensor(proxies(x.shape[1], centres))
+        centers = weights.numel() // (CLASSES * x.shape[1])
+        weights.data = torch.tensor(proxies(x.shape[1], centers))
         if parameter != "proxies":
             weights.data = weights.data.T.contiguous()
         rows = torch.tensor(x, requires_grad=True)

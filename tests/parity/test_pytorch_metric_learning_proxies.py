@@ -16,7 +16,7 @@ from tests.parity.batches import CLASSES, batches, load, proxies
 
 KEPT = load(Path(__file__).parent, "pytorch_metric_learning_proxies.npz")
 
-# The loss; of the layer the metric, the centres, and the scale of its output.
+# The loss; of the layer the metric, the centers, and the scale of its output.
 OURS = {
     "proxy_anchor": (losses.ProxyAnchor, {}, "cosine", 1, 1.0),
     # Theirs has the positive in the denominator: it is ProxyNCA++.
@@ -60,22 +60,22 @@ OURS = {
     ),
     "soft_triple": (losses.SoftTriple, {}, "cosine", 3, 1.0),
     # Below the root of a distance ours adds 1e-5, as the authors of the paper,
-    # and theirs next to nothing: only equal centres differ.
+    # and theirs next to nothing: only equal centers differ.
     "soft_triple_regularized": (losses.SoftTriple, {}, "cosine", 3, 1.0),
 }
 
 
 def ours(name, labels, x):
     """Value, gradient by the embeddings, gradient by the proxies."""
-    cls, arguments, metric, centres, scale = OURS[name]
+    cls, arguments, metric, centers, scale = OURS[name]
     regularizer = None
     if name.endswith("regularized"):
         regularizer = regularizers.CenterDistance(0.2)
     layer = layers.Proxies(
-        CLASSES, metric, centres, regularizer=regularizer, dtype="float64"
+        CLASSES, metric, centers, regularizer=regularizer, dtype="float64"
     )
     layer.build(x.shape)
-    weights = proxies(x.shape[1], centres)
+    weights = proxies(x.shape[1], centers)
     layer.set_weights([weights.reshape(layer.proxies.shape)])
     scaled = layers.ScaledLogits(scale, dtype="float64")
     x = tf.Variable(x)
@@ -89,7 +89,7 @@ def ours(name, labels, x):
     return value, by_rows, ops.reshape(by_proxies, weights.shape)
 
 
-def theirs(batch, name, centres):
+def theirs(batch, name, centers):
     wanted = KEPT[batch][name]
     by_proxies = wanted["proxies"]
     # Most keep a column for each proxy.

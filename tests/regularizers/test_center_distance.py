@@ -30,7 +30,7 @@ def test_gradient_against_differences():
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0])
-def test_equal_and_zero_centres_are_finite(size):
+def test_equal_and_zero_centers_are_finite(size):
     w = tf.Variable(np.full((2, 3, 4), size, "float32"))
     with tf.GradientTape() as tape:
         value = CenterDistance()(w)
@@ -59,6 +59,6 @@ def test_strength_is_checked(strength):
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (3, 1, 5)])
-def test_needs_centres(shape):
+def test_needs_centers(shape):
     with pytest.raises(ValueError, match=r"two centers.*shape \(3,"):
         CenterDistance()(np.ones(shape))
