@@ -67,6 +67,8 @@ setup(
         "beam": ["apache-beam>=2.77,<3", "pyarrow>=17"],
         # Image networks of keras-hub, by `hub:PRESET`.
         "hub": ["keras-hub>=0.32,<0.33"],
+        # Public weights of other frameworks, for `keras-dml convert-weights`.
+        "convert": ["safetensors>=0.5"],
         # For clients of TensorFlow Serving; the SavedModel needs none of it.
         "serving": ["tensorflow-serving-api~=2.20.0", "grpcio>=1.60"],
         # Tuning of hyper-parameters in plans.
@@ -76,6 +78,7 @@ setup(
             "pytest-xdist>=3.6",
             "pyarrow>=17",
             "optuna>=5,<6",
+            "safetensors>=0.5",
             "ruff==0.17.5",
             "mypy==2.4.1",
             "types-PyYAML",
