@@ -83,6 +83,16 @@ def lock(path: Path) -> IO[str] | None:
     return file
 
 
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock of a file; a missing one has none."""
+    if not path.exists():
+        return False
+    file = lock(path)
+    if file is not None:
+        file.close()
+    return file is None
+
+
 class ClaimedFolder:
     """A folder that belongs to one piece of work.
 

@@ -13,7 +13,6 @@ from keras_dml.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from keras_dml.comparison.compare import Comparison
-    from keras_dml.config.plan_sections import PlanConfig
 
 
 def compare(
@@ -90,33 +89,27 @@ def compare(
 
     Start the same command again to go on where it was stopped.
     """
-    plan, name = _plan(plan_or_source, recipes)
-    if arms is not None:
-        plan = _only(plan, _words(arms) or [])
-    plan = _changed(
-        plan,
-        {
-            "sources": [source] if source else None,
-            "data_dir": str(data_dir) if data_dir else None,
-            "seeds": _numbers("--seeds", seeds),
-            "backbones": _words(backbones),
-            "dims": _numbers("--dims", dims),
-            "weights": weights,
-            "protocol": _protocol(protocol),
-        },
-        {"epochs": epochs, "steps_per_epoch": steps_per_epoch},
-        settings or [],
-    )
-
     from keras_dml.comparison.compare import compare as compare_runs
 
     with logging_to():
         result = compare_runs(
-            plan,
-            output_folder or Path("runs") / name,
+            plan_or_source,
+            output_folder,
             processes=processes,
             dry_run=dry_run,
             estimate=estimate,
+            recipes=_words(recipes),
+            arms=_words(arms),
+            seeds=_numbers("--seeds", seeds),
+            backbones=_words(backbones),
+            dims=_numbers("--dims", dims),
+            weights=weights,
+            protocol=protocol,
+            epochs=epochs,
+            steps_per_epoch=steps_per_epoch,
+            source=source,
+            data_dir=data_dir,
+            set=_settings(settings),
         )
     if as_json:
         print(json.dumps(_summary(result)))
@@ -131,83 +124,6 @@ def compare(
             f"{names}. The rest is in the report; start the same command "
             "again to try them anew."
         )
-
-
-def _plan(plan_or_source: str, recipes: str | None) -> "tuple[PlanConfig, str]":
-    """The plan, and the name of its folder."""
-    from keras_dml.config.plans import load_plan, parse_plan
-
-    if recipes is None:
-        return load_plan(plan_or_source), Path(plan_or_source).stem
-    name = Path(plan_or_source).stem
-    plan = parse_plan(
-        {
-            "title": f"{recipes.replace(',', ', ')} on {name}",
-            "sources": [plan_or_source],
-            "recipes": _words(recipes),
-        }
-    )
-    return plan, f"{name}-comparison"
-
-
-def _only(plan: "PlanConfig", names: list[str]) -> "PlanConfig":
-    """The plan with some of its arms, and the findings about them."""
-    from keras_dml.comparison.jobs import arms
-    from keras_dml.config.plans import parse_plan
-    from keras_dml.naming import nearest
-
-    listed = {arm.name: arm for arm in arms(plan)}
-    unknown = [name for name in names if name not in listed]
-    if unknown or not names:
-        raise UsageError(
-            "`--arms` takes lines of the plan, joined by commas. Received: "
-            f"{unknown[0] if unknown else ''!r}. Nearest: "
-            f"{nearest(unknown[0] if unknown else '', listed)}."
-        )
-    values = plan.model_dump(mode="json")
-    values["recipes"] = []
-    values["arms"] = [listed[name].model_dump() for name in names]
-    values["findings"] = [
-        finding
-        for finding in values["findings"]
-        if {*finding["better"], *finding["than"]} <= {*names}
-    ]
-    for table in values["paper_values"]:
-        table["values"] = {
-            arm: printed
-            for arm, printed in table["values"].items()
-            if arm in names
-        }
-    return parse_plan(values)
-
-
-def _changed(
-    plan: "PlanConfig",
-    values: dict[str, Any],
-    budget: dict[str, int | None],
-    settings: list[str],
-) -> "PlanConfig":
-    """The plan with what the command line says."""
-    from keras_dml.config.plans import narrowed, parse_plan
-    from keras_dml.config.yaml_files import parse_yaml
-
-    changed = plan.model_dump(mode="json")
-    changed |= {
-        key: value for key, value in values.items() if value is not None
-    }
-    if values["weights"] is not None:
-        for case in changed["cases"]:
-            case["weights"] = None
-    changed["budget"] |= {k: v for k, v in budget.items() if v is not None}
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals:
-            raise UsageError(
-                "`--set` takes `key=value`, such as `--set model.dim=64`. "
-                f"Received: {setting!r}"
-            )
-        changed["set"][key] = parse_yaml(text)
-    return parse_plan(narrowed(changed))
 
 
 def _words(text: str | None) -> list[str] | None:
@@ -228,14 +144,19 @@ def _numbers(option: str, text: str | None) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-def _protocol(text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    kind, _, folds = text.partition(":")
-    section: dict[str, Any] = {"kind": kind}
-    if folds:
-        (section["folds"],) = _numbers("--protocol", folds) or [0]
-    return section
+def _settings(settings: list[str] | None) -> dict[str, Any]:
+    from keras_dml.config.yaml_files import parse_yaml
+
+    values = {}
+    for setting in settings or ():
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise UsageError(
+                "`--set` takes `key=value`, such as `--set model.dim=64`. "
+                f"Received: {setting!r}"
+            )
+        values[key] = parse_yaml(text)
+    return values
 
 
 def _listed(result: "Comparison") -> list[dict[str, Any]]:

@@ -6,15 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_dml.cli.options import (
-    SOURCE,
-    Backbone,
-    DataDir,
-    Json,
-    Recipe,
-    Settings,
-    Weights,
-)
+from keras_dml.cli.options import SOURCE, DataDir, Json
 from keras_dml.cli.printing import print_rows, print_settings, say
 
 
@@ -22,11 +14,21 @@ def config(
     source: Annotated[
         str | None, typer.Argument(help=SOURCE, show_default=False)
     ] = None,
-    recipe: Recipe = None,
-    backbone: Backbone = None,
-    weights: Weights = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="NAME or FILE.yaml, with :PRESET if wanted."),
+    ] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="See `keras-dml backbones`.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="imagenet, preset, none, or a file.")
+    ] = None,
     data_dir: DataDir = None,
-    settings: Settings = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any setting: key=value, dotted key."),
+    ] = None,
     diff: Annotated[
         tuple[str, str] | None,
         typer.Option(

@@ -94,7 +94,8 @@ def plans(
 
 
 def _show_plan(plan: "PlanConfig") -> None:
-    from keras_dml.comparison.jobs import arms, make_jobs
+    from keras_dml.comparison.jobs import make_jobs
+    from keras_dml.comparison.plans import arms
 
     protocol = plan.protocol.model_dump(exclude_defaults=True)
     budget = plan.budget.model_dump(exclude_none=True)

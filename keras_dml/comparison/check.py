@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keras_dml.comparison.jobs import Job
+from keras_dml.comparison.protocols import get_protocol
 from keras_dml.config import RunConfig
 from keras_dml.config.plan_sections import ProtocolConfig
 from keras_dml.data import readers
@@ -66,7 +67,7 @@ def _checked(
     config = settle(job.config, data)
     check_stages(config, data)
     parts = [stage_data(data, stage, config) for stage in config.stages]
-    if protocol.kind in ("fixed_validation", "cross_validation"):
+    if get_protocol(protocol).holds_out:
         _check_validation(config, data, parts[-1])
     epochs = [sum(phase.epochs for phase in s.phases) for s in config.stages]
     return dataclasses.replace(

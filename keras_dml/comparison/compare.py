@@ -1,45 +1,55 @@
-"""A plan from its first line to its report."""
+"""`compare`: a plan, from its first run to its page."""
 
-import contextlib
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Unpack
 
-from keras_dml.comparison.announce import announce
+from keras_dml.brief import Brief
 from keras_dml.comparison.check import check_jobs
 from keras_dml.comparison.concatenated import concatenated
+from keras_dml.comparison.estimate import announce
 from keras_dml.comparison.jobs import Job, make_jobs
 from keras_dml.comparison.page.comparison import write_comparison
 from keras_dml.comparison.plan_folder import PlanFolder
-from keras_dml.comparison.plan_searches import (
-    PlanSearch,
-    best_settings,
-    check_searches,
-    plan_searches,
-    run_searches,
+from keras_dml.comparison.plans import PlanLike, PlanOptions, make_plan
+from keras_dml.comparison.protocols import budget_in_words, get_protocol
+from keras_dml.comparison.records import (
+    RunRecord,
+    by_arm,
+    collect,
+    trained_runs,
+    write_results,
 )
-from keras_dml.comparison.protocols import budget_in_words, protocol_in_words
-from keras_dml.comparison.records import RunRecord, collect, write_results
-from keras_dml.comparison.runner import Runner
+from keras_dml.comparison.tunings import (
+    PlannedTuning,
+    best_settings,
+    check_tunings,
+    plan_tunings,
+    run_tunings,
+)
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.console import logger, progress_bar
 from keras_dml.errors import RunError, UsageError
-from keras_dml.tuning.result import ArmTuning
+from keras_dml.tuning.trials import ArmTuning
 from keras_dml.wording import duration
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
-    """What a plan came to.
+@dataclasses.dataclass(frozen=True, repr=False)
+class Comparison(Brief):
+    """The runs of a plan and the page about them.
 
     Args:
         folder: The plan's folder.
-        records: Its runs.
-        report: The page about them, or `None` after a dry run.
+        records: The records of its runs.
+        report: The page, or `None` after a dry run.
         seconds: How long what is left will take, one training after the
-            other, if that was measured.
-        trials_left: Trials of searches that come before the runs.
+            other. Defaults to `None`: not measured.
+        trials_left: Trials of tunings that come before the runs. Defaults to
+            `0`.
+        metric: The metric that ranks the arms when the object is printed.
+            Defaults to `"map@r"`.
     """
 
     folder: Path
@@ -47,25 +57,47 @@ class Comparison:
     report: Path | None = None
     seconds: float | None = None
     trials_left: int = 0
+    metric: str = "map@r"
 
     def count(self, status: str) -> int:
-        """How many runs are `"done"`, `"failed"` or `"left"`."""
-        runs = {r.run for r in self.records if r.status == status}
-        return len(runs)
+        """Counts the runs that are `"done"`, `"failed"` or `"left"`."""
+        return len({r.run for r in self.records if r.status == status})
 
     @property
     def failed(self) -> dict[str, str]:
-        """The last words of runs that failed, by name."""
+        """The reasons of the runs that failed, by name."""
         return {r.run: r.error for r in self.records if r.status == "failed"}
+
+    def _brief_title(self) -> str:
+        counts = ", ".join(
+            f"{self.count(status)} {status}"
+            for status in ("done", "failed", "left")
+        )
+        return f"Comparison in {self.folder}: {counts}"
+
+    def _brief_rows(self) -> list[dict[str, Any]]:
+        """The mean of each arm over data, networks and seeds, best first."""
+        done = [r for r in trained_runs(self.records) if r.status == "done"]
+        values = {
+            arm: [r.after[self.metric] for r in runs if self.metric in r.after]
+            for arm, runs in by_arm(done).items()
+        }
+        rows = [
+            {"arm": arm, self.metric: sum(own) / len(own), "runs": len(own)}
+            for arm, own in values.items()
+            if own
+        ]
+        return sorted(rows, key=lambda row: -row[self.metric])
 
 
 def compare(
-    plan: PlanConfig,
-    folder: str | Path,
+    plan: PlanLike,
+    output: str | Path | None = None,
     *,
     processes: int = 1,
     dry_run: bool = False,
     estimate: bool = True,
+    **options: Unpack[PlanOptions],
 ) -> Comparison:
     """Trains and measures all runs of a plan, and writes tables about them.
 
@@ -73,16 +105,22 @@ def compare(
     are kept, an interrupted one is resumed, a failed one is tried again.
 
     Args:
-        plan: The plan, see `load_plan`.
-        folder: Where everything goes.
+        plan: The name of a plan, a path that ends in `.yaml`, or a
+            `PlanConfig`. With `recipes`, the data: a source, such as a folder
+            of images, or a list of sources.
+        output: The plan's folder. Defaults to `runs/` and the name of the
+            plan.
         processes: How many runs train at once. Defaults to `1`.
-        dry_run: Whether to stop before the first run; nothing is written.
+        dry_run: Whether to stop before the first run and write nothing.
             Defaults to `False`.
         estimate: Whether to measure first, on a few steps, how long it will
             take. Defaults to `True`.
+        **options: Changes of the plan: `recipes`, `arms`, `seeds`,
+            `backbones`, `dims`, `weights`, `protocol`, `epochs`,
+            `steps_per_epoch`, `source`, `data_dir`, `set`; see `PlanOptions`.
 
     Returns:
-        `Comparison`.
+        `Comparison`. It prints the mean of each arm.
 
     Raises:
         UsageError: If the plan has mistakes, or the folder holds another.
@@ -91,66 +129,69 @@ def compare(
     Example:
 
     ```python
-    from keras_dml.config.plans import load_plan
-    from keras_dml.comparison.compare import compare
-
-    print(compare(load_plan("demo"), "runs/demo-plan").report)
+    result = keras_dml.compare("photos", recipes=["triplet", "ln"], seeds=3)
+    print(result.report)
     ```
     """
-    place = PlanFolder(folder)
-    place.check(plan)
-    jobs, searches = _checked(plan, place)
+    made, name = make_plan(plan, options)
+    place = PlanFolder(output or Path("runs", name))
+    place.check(made)
+    jobs, tunings = _checked(made, place)
+    metric = made.metrics[0] if made.metrics else "map@r"
     if dry_run:
-        seconds = announce(jobs, searches, place.path, processes, estimate)
+        seconds = announce(jobs, tunings, place.path, processes, estimate)
         return Comparison(
             place.path,
             collect([job.record for job in jobs], place.path),
             seconds=seconds,
-            trials_left=sum(search.left for search in searches),
+            trials_left=sum(planned.left for planned in tunings),
+            metric=metric,
         )
-    with contextlib.closing(place):
-        place.open(plan)
+    with place:
+        place.open(made)
         seconds = announce(
-            jobs, searches, place.path, processes, estimate, place.estimate
+            jobs, tunings, place.path, processes, estimate, place.estimate
         )
-        found = run_searches(searches, processes)
+        found = run_tunings(tunings, processes)
         if found:
             settings = best_settings(found)
-            jobs = check_jobs(make_jobs(plan, settings), plan.protocol)
+            jobs = check_jobs(make_jobs(made, settings), made.protocol)
         failed = _run(jobs, place, processes)
-        return _finish(plan, jobs, place, failed, found, seconds)
+        records, report = _finish(made, jobs, place, failed, found)
+        return Comparison(place.path, records, report, seconds, metric=metric)
 
 
 def _checked(
     plan: PlanConfig, place: PlanFolder
-) -> tuple[list[Job], list[PlanSearch]]:
-    """What the plan trains; every mistake of runs and searches at once."""
+) -> tuple[list[Job], list[PlannedTuning]]:
+    """Makes the runs and the tunings; names every mistake at once."""
     mistakes: dict[str, None] = {}
-    jobs: list[Job] = []
-    searches: list[PlanSearch] = []
-    try:
-        jobs = check_jobs(make_jobs(plan), plan.protocol)
-    except UsageError as error:
-        mistakes |= dict.fromkeys(str(error).splitlines())
-    try:
-        searches = plan_searches(plan, place.path)
-    except UsageError as error:
-        mistakes |= dict.fromkeys(str(error).splitlines())
+    made: list[list] = []
+    for make in (
+        lambda: check_jobs(make_jobs(plan), plan.protocol),
+        lambda: plan_tunings(plan, place.path),
+    ):
+        try:
+            made.append(make())
+        except UsageError as error:
+            mistakes |= dict.fromkeys(str(error).splitlines())
     if mistakes:
         raise UsageError("\n".join(mistakes))
-    return jobs, check_searches(searches, plan)
+    jobs, tunings = made
+    return jobs, check_tunings(tunings, plan)
 
 
 def _run(
     jobs: Sequence[Job], place: PlanFolder, processes: int
 ) -> dict[str, str]:
+    """Trains the jobs with a progress bar; `results.csv` grows with each."""
     started = time.perf_counter()
     total = len({job.run for job in jobs})
     trained = done = 0
     with progress_bar() as progress:
         task = progress.add_task("runs", total=total, note="")
 
-        def on_done(job: Job, seconds: float) -> None:
+        def on_done(job: Job, seconds: float, failed: Mapping[str, str]):
             nonlocal trained, done
             done += 1
             progress.advance(task)
@@ -166,16 +207,10 @@ def _run(
                 duration(seconds),
                 duration(pace * (total - done)),
             )
-            write_results(
-                collect(
-                    [job.record for job in jobs], place.path, runner.failed
-                ),
-                place.results,
-            )
+            records = [job.record for job in jobs]
+            write_results(collect(records, place.path, failed), place.results)
 
-        runner = Runner(place.path, processes, on_done)
-        runner.run(jobs)
-    return runner.failed
+        return place.train(jobs, processes, on_done)
 
 
 def _finish(
@@ -184,18 +219,19 @@ def _finish(
     place: PlanFolder,
     failed: Mapping[str, str],
     found: Sequence[ArmTuning],
-    seconds: float | None,
-) -> Comparison:
+) -> tuple[list[RunRecord], Path]:
+    """Writes the results and the page."""
     records = collect([job.record for job in jobs], place.path, failed)
     if records and all(record.status == "failed" for record in records):
         raise RunError(
             f"Every run failed, the first with: {records[0].error} Their "
             f"output is in {place.path / 'logs'}."
         )
-    if plan.protocol.kind == "cross_validation" and plan.protocol.concatenated:
+    protocol = get_protocol(plan.protocol)
+    if protocol.concatenates:
         records += concatenated(records, place.path / "runs")
     write_results(records, place.results)
-    report = write_comparison(
+    return records, write_comparison(
         plan.title,
         records,
         plan.findings,
@@ -203,8 +239,7 @@ def _finish(
         plan.paper_values,
         place.path,
         about=" ".join([plan.about.strip(), plan.paper]).strip(),
-        protocol=protocol_in_words(plan.protocol),
+        protocol=protocol.in_words,
         budget=budget_in_words(plan.budget),
         searches=found,
     )
-    return Comparison(place.path, records, report, seconds)

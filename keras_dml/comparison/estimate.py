@@ -1,6 +1,5 @@
-"""How long a plan will take, measured on a few steps before it starts."""
+"""What a plan is about to do, and how long it will take."""
 
-import csv
 import dataclasses
 import json
 import tempfile
@@ -9,15 +8,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_dml.comparison.jobs import Job
-from keras_dml.comparison.launch import start_run
 from keras_dml.comparison.protocols import within_budget
-from keras_dml.comparison.runner import last_words
+from keras_dml.comparison.tunings import PlannedTuning
 from keras_dml.config import RunConfig
 from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
-from keras_dml.files import write_text
+from keras_dml.files import write_json
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.history import read_history
+from keras_dml.run.processes import TrainingProcess, supervise
+from keras_dml.wording import counted, duration
 
 EPOCHS = 4
 STEPS = 5
@@ -86,17 +87,16 @@ def measure_pace(config: RunConfig) -> Pace:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "trial.log")
         started = time.perf_counter()
-        with start_run(short, Path(folder, "trial"), log) as process:
-            code = process.wait()
+        trial = TrainingProcess(short, Path(folder, "trial"), log)
+        supervise(iter([trial, None]).__next__, lambda _: None)
         seconds = time.perf_counter() - started
-        if code:
+        if trial.exit_code:
             raise RunError(
                 f"A trial of {config.recipe} on {config.data.source} failed: "
-                f"{last_words(log, code)}"
+                f"{trial.reason()}"
             )
-        history = RunFolder(Path(folder, "trial")).history
-        with open(history, encoding="utf-8") as file:
-            epochs = [float(row["seconds"]) for row in csv.DictReader(file)]
+        history = read_history(trial.folder.history)
+        epochs = history.columns["seconds"].tolist()
     step = min(epochs[1:-1])
     return Pace(
         fixed=seconds - sum(epochs[1:]),
@@ -129,4 +129,67 @@ def _save(paces: Mapping[str, Pace], cache: Path | None) -> None:
     logger.info("Measured on a few steps: %s", list(paces.values())[-1])
     if cache is not None:
         values = {k: dataclasses.asdict(pace) for k, pace in paces.items()}
-        write_text(cache, json.dumps(values, indent=2) + "\n")
+        write_json(cache, values)
+
+
+def announce(
+    jobs: Sequence[Job],
+    tunings: Sequence[PlannedTuning],
+    folder: Path,
+    processes: int,
+    estimate: bool,
+    cache: Path | None = None,
+) -> float | None:
+    """Logs how many trainings there are and about how long they will take.
+
+    Args:
+        jobs: The runs of a plan.
+        tunings: Its tunings.
+        folder: Its folder.
+        processes: How many train at once.
+        estimate: Whether to measure the time, on a few steps.
+        cache: File that keeps what was measured. Defaults to `None`.
+
+    Returns:
+        Seconds, one training after the other, if they were measured. Trials
+        of a tuning count in full, although some are stopped early.
+    """
+    runs = {job.run: job for job in jobs}
+    left = [
+        job
+        for job in runs.values()
+        if not RunFolder(folder / "runs" / job.run).finished
+    ]
+    trials = sum(planned.left for planned in tunings)
+    if tunings:
+        total = sum(planned.section.budget for planned in tunings)
+        folds = tunings[0].folds
+        logger.info(
+            "%s to find settings first%s, %d of them ended, %d to go.",
+            counted(total, "trial"),
+            f" (each on {folds} folds)" if folds > 1 else "",
+            total - trials,
+            trials,
+        )
+    logger.info(
+        "%s, %d of them finished, %d to go.",
+        counted(len(runs), "run"),
+        len(runs) - len(left),
+        len(left),
+    )
+    if not (left or trials) or not estimate:
+        return None
+    trainings = [
+        planned.job
+        for planned in tunings
+        for _ in range(planned.left * planned.folds)
+    ]
+    seconds = estimate_seconds([*trainings, *left], cache)
+    logger.info(
+        "About %s one after the other%s, measured on a few steps.",
+        duration(seconds),
+        f"; less with {processes} at once, as far as the cores go"
+        if processes > 1
+        else "",
+    )
+    return seconds

@@ -1,17 +1,15 @@
-"""From a plan to its runs."""
+"""From a plan to its runs, and what these are called."""
 
 import dataclasses
+import hashlib
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keras_dml.comparison.job_names import label_of, own_name, run_name
-from keras_dml.comparison.protocols import (
-    fold_numbers,
-    under_protocol,
-    within_budget,
-)
+from keras_dml.comparison.plans import arms, backbones
+from keras_dml.comparison.protocols import get_protocol, within_budget
 from keras_dml.comparison.records import RunRecord
 from keras_dml.config import RunConfig, resolve
 from keras_dml.config.plan_sections import (
@@ -19,9 +17,10 @@ from keras_dml.config.plan_sections import (
     PlanConfig,
 )
 from keras_dml.errors import UsageError
+from keras_dml.wording import source_title
 
-# What a search is of: source, backbone and arm.
-Searched = tuple[str, str | None, str]
+# What is tuned: the source, the backbone and the arm.
+Tuned = tuple[str, str | None, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +28,8 @@ class Job:
     """One run of a plan.
 
     Args:
-        config: What `fit` trains. Equal configurations share a run.
-        record: What the run is in the plan, not yet done.
+        config: The configuration. Equal configurations share a run.
+        record: The record of the run, without an outcome.
         steps: Training steps in all, known when the data are.
         validations: How often it measures its validation classes.
     """
@@ -48,7 +47,7 @@ class Job:
 
 def make_jobs(
     plan: PlanConfig,
-    changes: Mapping[Searched, Mapping[str, Any]] | None = None,
+    changes: Mapping[Tuned, Mapping[str, Any]] | None = None,
 ) -> list[Job]:
     """All runs of a plan, in the order in which they are trained.
 
@@ -56,7 +55,7 @@ def make_jobs(
 
     Args:
         plan: The plan.
-        changes: Settings that a search has found, by source, backbone and
+        changes: Settings that a tuning has found, by source, backbone and
             arm. Defaults to `None`.
 
     Raises:
@@ -78,7 +77,7 @@ def make_jobs(
                     mistakes[config_or_mistake] = None
                     continue
                 config, factors = config_or_mistake
-                for fold in fold_numbers(plan.protocol):
+                for fold in get_protocol(plan.protocol).folds:
                     job = make_job(plan, arm, config, factors, fold)
                     run = own_name(job.run, job.config, runs)
                     record = dataclasses.replace(job.record, run=run)
@@ -89,35 +88,8 @@ def make_jobs(
     return jobs
 
 
-def arms(plan: PlanConfig) -> list[ArmConfig]:
-    """The lines of the plan: its recipes as they are, then its `arms`."""
-    as_they_are = [ArmConfig(name=recipe) for recipe in plan.recipes]
-    if plan.arms and len(plan.recipes) == 1:
-        as_they_are = []
-    only = plan.recipes[0] if len(plan.recipes) == 1 else None
-    named = [
-        arm.model_copy(update={"recipe": arm.recipe or only})
-        for arm in plan.arms
-    ]
-    return [
-        *(arm.model_copy(update={"recipe": arm.name}) for arm in as_they_are),
-        *named,
-    ]
-
-
-def backbones(plan: PlanConfig, source: str) -> list[str | None]:
-    """The networks of the plan on some data; `None` is that of each recipe."""
-    skipped = [case for case in plan.cases if case.skip]
-    named: list[str | None] = [*plan.backbones] or [None]
-    return [
-        backbone
-        for backbone in named
-        if not any(case.covers(source, backbone) for case in skipped)
-    ]
-
-
 def count_trials(plan: PlanConfig) -> int:
-    """Trials of a plan: one search for each arm, network and data set."""
+    """Counts the trials of a plan: each arm, network and data set is tuned."""
     if plan.tuning is None:
         return 0
     budgets = [plan.tuning.with_space(arm.space).budget for arm in arms(plan)]
@@ -133,7 +105,7 @@ def with_changes(
     settings: Mapping[str, Any],
     backbone: str | None = None,
 ) -> RunConfig:
-    """The run of an arm with more settings, for a search.
+    """The run of an arm with more settings, for a trial.
 
     It has the plan's first embedding size and seed, and the first value of
     each setting in its grid.
@@ -153,7 +125,7 @@ def _configs(
     source: str,
     arm: ArmConfig,
     seed: int,
-    found: Mapping[Searched, Mapping[str, Any]],
+    found: Mapping[Tuned, Mapping[str, Any]],
 ) -> Iterator[tuple[RunConfig, dict[str, Any]] | str]:
     """Each configuration of an arm with its factors, or what is wrong."""
     dims: list[int | None] = [*plan.dims] or [None]
@@ -219,10 +191,10 @@ def make_job(
     factors: Mapping[str, Any],
     fold: int | None,
 ) -> Job:
-    """One run, named after what tells it from the others of the plan."""
+    """Makes one run, named after what differs between the runs of a plan."""
     label = label_of(arm.name, factors, alone=len(arms(plan)) == 1)
     return Job(
-        under_protocol(config, plan.protocol, fold),
+        get_protocol(plan.protocol).applied(config, fold),
         RunRecord(
             run=run_name(config, label, fold),
             source=config.data.source,
@@ -257,3 +229,65 @@ def _unknown_arms(plan: PlanConfig, jobs: list[Job]) -> list[str]:
         for place, arm in named
         if arm not in known
     ]
+
+
+def label_of(arm: str, factors: Mapping[str, Any], *, alone: bool) -> str:
+    """A line of a table: the arm and its settings, or these if it is alone.
+
+    >>> label_of("ln", {"model.scale": 4}, alone=False)
+    'ln, scale 4'
+    """
+    parts = [f"{short_name(key)} {value}" for key, value in factors.items()]
+    return ", ".join(parts if parts and alone else [arm, *parts])
+
+
+def run_name(config: RunConfig, label: str, fold: int | None) -> str:
+    """The folder of a run; other configurations may have the same."""
+    parts = [
+        source_title(config.data.source).removesuffix(".csv"),
+        config.model.backbone,
+        f"{config.model.dim}d",
+        label,
+        f"seed{config.seed}",
+        *([] if fold is None else [f"fold{fold}"]),
+    ]
+    return "-".join(_slug(part) for part in parts)
+
+
+def own_name(name: str, config: RunConfig, runs: dict[str, str]) -> str:
+    """The run of an equal configuration, or a name that no other has.
+
+    Args:
+        name: What it would be called.
+        config: Its configuration.
+        runs: Dict of configurations to names, to which it is added.
+    """
+    key = config.model_dump_json()
+    if key not in runs:
+        if name in runs.values():
+            name += f"_{hashlib.sha256(key.encode()).hexdigest()[:6]}"
+        runs[key] = name
+    return runs[key]
+
+
+def short_name(key: str) -> str:
+    """What a dotted key is called in a table: `model.scale` is `scale`.
+
+    Example:
+
+    >>> short_name("optimizer.proxies.lr")
+    'proxies lr'
+    """
+    parts = [
+        part
+        for part in key.split(".")
+        if not part.isdigit() and part != "arguments"
+    ]
+    if parts[0] == "optimizer" or len(parts) > 2:
+        return " ".join(parts[-2:])
+    return parts[-1]
+
+
+def _slug(text: str) -> str:
+    """A part of a folder's name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")

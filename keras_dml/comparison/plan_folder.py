@@ -1,30 +1,36 @@
-"""The folder of a plan: one plan, one command at a time."""
+"""The folder of a plan, and the trainings in it."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
+from keras_dml.comparison.jobs import Job
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.plans import dump_plan, parse_plan
 from keras_dml.config.yaml_files import read_yaml
-from keras_dml.errors import UsageError
-from keras_dml.files import lock, write_text
+from keras_dml.console import logger
+from keras_dml.files import ClaimedFolder, write_text
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.processes import (
+    Start,
+    TrainingProcess,
+    start_training,
+    supervise,
+    threads_each,
+)
 
-LOCK = ".lock"
+OnDone = Callable[[Job, float, Mapping[str, str]], None]
 
 
-class PlanFolder:
-    """Paths of a plan's results.
+class PlanFolder(ClaimedFolder):
+    """The folder of a plan: one plan, one process at a time."""
 
-    Args:
-        path: The folder; nothing is made until `open`.
-    """
+    kind = "the folder of a plan"
+    record_name = "plan.yaml"
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.plan = self.path / "plan.yaml"
+        super().__init__(path)
         self.estimate = self.path / "estimate.json"
         self.results = self.path / "results.csv"
-        self._lock: IO[str] | None = None
 
     def check(self, plan: PlanConfig) -> None:
         """Refuses a folder that holds something else than this plan.
@@ -32,49 +38,76 @@ class PlanFolder:
         Raises:
             UsageError: If it does.
         """
-        if not self.plan.is_file():
-            if self.path.exists() and (
-                not self.path.is_dir()
-                or any(item.name != LOCK for item in self.path.iterdir())
-            ):
-                raise UsageError(
-                    f"{self.path} exists and holds no plan (it has no "
-                    "`plan.yaml`). Pass another `--output`."
-                )
-            return
-        stored = parse_plan(read_yaml(self.plan))
-        changed = [
-            key
-            for key in PlanConfig.model_fields
-            if getattr(stored, key) != getattr(plan, key)
-        ]
-        if changed:
-            raise UsageError(
-                f"{self.path} was started with another plan: "
-                f"{', '.join(f'`{key}`' for key in changed)} changed. Go on "
-                "with the same plan, or pass another `--output`."
+        self.check_free()
+        if self.exists:
+            stored = parse_plan(read_yaml(self.record))
+            self.check_same(
+                stored.model_dump(mode="json"), plan.model_dump(mode="json")
             )
 
     def open(self, plan: PlanConfig) -> None:
-        """Makes the folder, and keeps other commands out of it.
+        """Makes the folder, and keeps other processes out of it.
 
         Raises:
-            UsageError: If it holds something else, or another command is
-                writing it.
+            UsageError: If it holds something else, or another process is
+                writing to it.
         """
         self.check(plan)
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = lock(self.path / LOCK)
-        if self._lock is None:
-            raise UsageError(
-                f"Another command is writing {self.path}. Wait for it, or "
-                "pass another `--output`."
-            )
-        if not self.plan.is_file():
-            write_text(self.plan, dump_plan(plan))
+        self.lock()
+        if not self.exists:
+            write_text(self.record, dump_plan(plan))
 
-    def close(self) -> None:
-        """Lets other commands go on with the plan."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+    def run(self, job: Job) -> RunFolder:
+        """Returns the folder of a run."""
+        return RunFolder(self.path / "runs" / job.run)
+
+    def train(
+        self,
+        jobs: Sequence[Job],
+        processes: int = 1,
+        on_done: OnDone = lambda job, seconds, failed: None,
+        *,
+        start: Start = start_training,
+    ) -> dict[str, str]:
+        """Trains what is left of the jobs; a failed one stops no other.
+
+        Args:
+            jobs: The runs of a plan. Equal ones are trained once.
+            processes: How many train at once; they share the cores. Defaults
+                to `1`.
+            on_done: Called after each, one at a time, with the job, its
+                seconds (0 for a run that had been finished before) and the
+                reasons of the runs that failed so far. Defaults to nothing.
+            start: Starts a training. Defaults to `start_training`.
+
+        Returns:
+            Dict of the runs that failed to the reason.
+
+        Raises:
+            RunError: If the disk is full. Finished runs are whole.
+            PreemptedError: On SIGTERM, with all trainings saved.
+            KeyboardInterrupt: On Ctrl-C, with all trainings saved.
+        """
+        distinct = {job.run: job for job in jobs}
+        failed: dict[str, str] = {}
+        left = iter(
+            TrainingProcess(
+                job.config,
+                self.run(job).path,
+                self.path / "logs" / f"{job.run}.log",
+                threads_each(processes),
+                start=start,
+            )
+            for job in distinct.values()
+        )
+
+        def ended(training: TrainingProcess) -> None:
+            if training.exit_code:
+                failed[training.name] = training.reason()
+                logger.warning(
+                    "%s failed: %s", training.name, failed[training.name]
+                )
+            on_done(distinct[training.name], training.seconds, failed)
+
+        supervise(lambda: next(left, None), ended, processes=processes)
+        return failed

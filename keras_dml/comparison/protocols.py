@@ -1,60 +1,184 @@
-"""How a recipe is trained under a protocol and a budget."""
+"""What a protocol and a budget make of a recipe, one object a protocol."""
+
+import dataclasses
+from typing import Any, ClassVar
 
 from keras_dml.config import RunConfig, StageConfig
 from keras_dml.config.plan_sections import BudgetConfig, ProtocolConfig
 
 
-def fold_numbers(protocol: ProtocolConfig) -> list[int | None]:
-    """The folds that are trained; `[None]` without cross-validation."""
-    if protocol.kind == "cross_validation":
-        return list(range(protocol.folds))
-    return [None]
-
-
-def under_protocol(
-    config: RunConfig, protocol: ProtocolConfig, fold: int | None = None
-) -> RunConfig:
-    """The run of one recipe under a protocol.
-
-    But for `recipe` and `two_stage`, the first stage of the recipe is
-    trained, on the training classes that do not validate: of a recipe in two
-    stages it is the one that follows the validation.
+@dataclasses.dataclass(frozen=True)
+class Protocol:
+    """How classes are split, and what chooses the epoch that is measured.
 
     Args:
-        config: The recipe's own run.
-        protocol: The protocol.
-        fold: Number of the fold in cross-validation. Defaults to `None`.
+        section: The `protocol` section of a plan.
+
+    Attributes:
+        holds_out: Whether classes held out of the training classes choose.
+    """
+
+    section: ProtocolConfig
+    holds_out: ClassVar[bool] = False
+
+    @property
+    def folds(self) -> list[int | None]:
+        """The folds that are trained; `[None]` without cross-validation."""
+        return [None]
+
+    @property
+    def concatenates(self) -> bool:
+        """Whether the embeddings of all folds are measured side by side."""
+        return False
+
+    @property
+    def in_words(self) -> str:
+        """What chooses the epoch that is measured, as a sentence."""
+        raise NotImplementedError
+
+    def data(self, fold: int | None) -> dict[str, Any]:
+        """Returns what changes in the `data` section of a run."""
+        raise NotImplementedError
+
+    def applied(self, config: RunConfig, fold: int | None = None) -> RunConfig:
+        """Returns the run of a recipe under the protocol.
+
+        Only the first stage of the recipe is trained, on the training classes
+        that do not validate: of a recipe in two stages it is the one that
+        follows the validation.
+
+        Args:
+            config: The recipe's own run.
+            fold: Number of the fold. Defaults to `None`.
+        """
+        stage = _stage(config.stages[0], "main", "fit", None)
+        data = config.data.model_copy(update=self.data(fold))
+        return config.model_copy(update={"data": data, "stages": [stage]})
+
+
+class AsRecipe(Protocol):
+    """Leaves everything to each recipe."""
+
+    in_words = "as each recipe says"
+
+    def applied(self, config: RunConfig, fold: int | None = None) -> RunConfig:
+        return config
+
+
+class Oracle(Protocol):
+    """Chooses the epoch on the test classes, as most papers do."""
+
+    in_words = "oracle: the test classes themselves choose the epoch"
+
+    def data(self, fold: int | None) -> dict[str, Any]:
+        return {"validation": "test"}
+
+
+class FixedValidation(Protocol):
+    """Holds out a fraction of the training classes."""
+
+    holds_out = True
+
+    @property
+    def in_words(self) -> str:
+        return (
+            f"fixed validation: {self.section.fraction * 100:g} % of the "
+            "training classes choose the epoch"
+        )
+
+    def data(self, fold: int | None) -> dict[str, Any]:
+        fraction = self.section.fraction
+        return {"validation": "classes", "validation_fraction": fraction}
+
+
+class CrossValidation(Protocol):
+    """Trains once for each fold of the training classes."""
+
+    holds_out = True
+
+    @property
+    def folds(self) -> list[int | None]:
+        return list(range(self.section.folds))
+
+    @property
+    def concatenates(self) -> bool:
+        return self.section.concatenated
+
+    @property
+    def in_words(self) -> str:
+        section = self.section
+        sides = (
+            " Rows with all folds' dimensions measure the concatenated "
+            "embeddings of all folds, the others each fold separately."
+            if section.concatenated
+            else ""
+        )
+        return (
+            f"{section.folds}-fold cross-validation over the training "
+            f"classes, {section.split} folds: the classes of a fold choose "
+            f"its epoch.{sides}"
+        )
+
+    def data(self, fold: int | None) -> dict[str, Any]:
+        return {
+            "validation": "classes",
+            "folds": self.section.folds,
+            "fold": fold,
+            "fold_split": self.section.split,
+        }
+
+
+class TwoStage(Protocol):
+    """Finds the schedule on half of the classes, then trains on all."""
+
+    in_words = (
+        "two stages: one half of the training classes finds the schedule on "
+        "the other, then all of them train"
+    )
+
+    def applied(self, config: RunConfig, fold: int | None = None) -> RunConfig:
+        if any(stage.replay is not None for stage in config.stages):
+            return config
+        first = config.stages[0]
+        stages = [
+            _stage(first, "search", "first_half", first.replay),
+            _stage(first, "final", "all", "search"),
+        ]
+        return config.model_copy(update={"stages": stages})
+
+
+_PROTOCOLS: dict[str, type[Protocol]] = {
+    "recipe": AsRecipe,
+    "oracle": Oracle,
+    "fixed_validation": FixedValidation,
+    "cross_validation": CrossValidation,
+    "two_stage": TwoStage,
+}
+
+
+def get_protocol(section: ProtocolConfig) -> Protocol:
+    """Makes the protocol of a section.
 
     Example:
 
-    >>> oracle = ProtocolConfig(kind="oracle")
-    >>> under_protocol(resolve("hbn", "digits"), oracle).data.validation
+    >>> oracle = get_protocol(ProtocolConfig(kind="oracle"))
+    >>> oracle.applied(resolve("hbn", "digits")).data.validation
     'test'
     """
-    if protocol.kind == "recipe":
-        return config
-    if protocol.kind == "two_stage":
-        return config.model_copy(update={"stages": _two_stages(config)})
-    stage = config.stages[0].model_copy(
-        update={"name": "main", "classes": "fit", "replay": None}
-    )
-    changes: dict[str, object] = {"validation": "classes"}
-    if protocol.kind == "oracle":
-        changes = {"validation": "test"}
-    elif protocol.kind == "fixed_validation":
-        changes["validation_fraction"] = protocol.fraction
-    else:
-        changes |= {
-            "folds": protocol.folds,
-            "fold": fold,
-            "fold_split": protocol.split,
-        }
-    return config.model_copy(
-        update={
-            "data": config.data.model_copy(update=changes),
-            "stages": [stage],
-        }
-    )
+    return _PROTOCOLS[section.kind](section)
+
+
+def tuning_protocol(section: ProtocolConfig) -> Protocol:
+    """Makes the protocol that judges trials: never on the test classes."""
+    protocol = get_protocol(section)
+    return protocol if protocol.holds_out else FixedValidation(ProtocolConfig())
+
+
+def _stage(
+    stage: StageConfig, name: str, classes: str, replay: str | None
+) -> StageConfig:
+    changes = {"name": name, "classes": classes, "replay": replay}
+    return stage.model_copy(update=changes)
 
 
 def within_budget(config: RunConfig, budget: BudgetConfig) -> RunConfig:
@@ -89,41 +213,6 @@ def within_budget(config: RunConfig, budget: BudgetConfig) -> RunConfig:
     return config.model_copy(update={"optimizer": _warm_up(config, share)})
 
 
-def protocol_in_words(protocol: ProtocolConfig) -> str:
-    """What chose the epoch that was measured, as a sentence.
-
-    Example:
-
-    >>> protocol_in_words(ProtocolConfig(fraction=0.2))
-    'fixed validation: 20 % of the training classes choose the epoch'
-    """
-    if protocol.kind == "cross_validation":
-        sides = (
-            " Rows with all folds' dimensions measure their embeddings side "
-            "by side (concatenated), the others each fold on its own "
-            "(separated)."
-            if protocol.concatenated
-            else ""
-        )
-        return (
-            f"{protocol.folds}-fold cross-validation over the training "
-            f"classes, {protocol.split} folds: the classes of a fold choose "
-            f"its epoch.{sides}"
-        )
-    return {
-        "recipe": "as each recipe says",
-        "oracle": "oracle: the test classes themselves choose the epoch",
-        "fixed_validation": (
-            f"fixed validation: {protocol.fraction * 100:g} % of the training "
-            "classes choose the epoch"
-        ),
-        "two_stage": (
-            "two stages: one half of the training classes finds the schedule "
-            "on the other, then all of them train"
-        ),
-    }[protocol.kind]
-
-
 def budget_in_words(budget: BudgetConfig) -> str:
     """How long every run trains; empty where each recipe says it."""
     parts = []
@@ -132,18 +221,6 @@ def budget_in_words(budget: BudgetConfig) -> str:
     if budget.steps_per_epoch is not None:
         parts.append(f"{budget.steps_per_epoch} steps an epoch")
     return ", ".join(parts) + " for every run" if parts else ""
-
-
-def _two_stages(config: RunConfig) -> list[StageConfig]:
-    if any(stage.replay is not None for stage in config.stages):
-        return config.stages
-    stage = config.stages[0]
-    return [
-        stage.model_copy(update={"name": "search", "classes": "first_half"}),
-        stage.model_copy(
-            update={"name": "final", "classes": "all", "replay": "search"}
-        ),
-    ]
 
 
 def _epochs(stage: StageConfig) -> int:
@@ -174,17 +251,9 @@ def _of_epochs(stage: StageConfig, epochs: int) -> StageConfig:
 
 
 def _warm_up(config: RunConfig, share: float):
-    groups = {
-        name: getattr(config.optimizer, name)
-        for name in ("backbone", "head", "proxies")
-    }
-    return config.optimizer.model_copy(
-        update={
-            name: group.model_copy(
-                update={
-                    "warmup_steps": round(group.warmup_steps * min(share, 1))
-                }
-            )
-            for name, group in groups.items()
-        }
-    )
+    changes = {}
+    for name in type(config.optimizer).model_fields:
+        group = getattr(config.optimizer, name)
+        steps = round(group.warmup_steps * min(share, 1))
+        changes[name] = group.model_copy(update={"warmup_steps": steps})
+    return config.optimizer.model_copy(update=changes)

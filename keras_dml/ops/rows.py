@@ -71,11 +71,8 @@ def distinct(x):
 
     Example:
 
-    >>> values, count = distinct(np.array([7, 2, 7], "int32"))
-    >>> ops.convert_to_numpy(values)
-    array([         2,          7, 2147483647], dtype=int32)
-    >>> int(count)
-    2
+    >>> distinct(np.array([7, 2, 7], "int32"))
+    ([2, 7, 2147483647], 2)
     """
     ordered = ops.sort(x)
     new = ops.concatenate(

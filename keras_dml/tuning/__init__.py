@@ -1,1 +1,1 @@
-"""Searches for settings: many short trainings, judged on validation classes."""
+"""Hyper-parameters: many short trainings, judged on validation classes."""

@@ -1,4 +1,4 @@
-"""Pictures of a search: its course, what matters, each setting's values."""
+"""Pictures of a tuning: its course, what matters, each setting's values."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from keras_dml.config.tuning_section import RangeConfig, TuningConfig
 from keras_dml.plotting import COLORS, GRAY, save_figure, styled
-from keras_dml.tuning.result import Trial, TuningResult
+from keras_dml.tuning.trials import Trial, TuningResult
 from keras_dml.wording import metric_title
 
 COMPLETE, BEST, PRUNED = COLORS[0], COLORS[1], COLORS[4]
@@ -17,14 +17,14 @@ _MARKS = (("complete", COMPLETE, "o"), ("pruned", PRUNED, "v"))
 _COLUMNS = 3
 
 
-def draw_search(
+def draw_tuning(
     result: TuningResult, section: TuningConfig, folder: Path
 ) -> None:
     """Draws `history`, `slices` and, if known, `importances`.
 
     Args:
         result: The result.
-        section: The `search` section.
+        section: The `tuning` section.
         folder: Where the pictures go, as PNG and as SVG.
     """
     folder.mkdir(parents=True, exist_ok=True)

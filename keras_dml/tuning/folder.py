@@ -1,127 +1,119 @@
-"""The files of a search, and the rule that a folder holds one search."""
+"""The files of a tuning, and the locks between the processes that share it."""
 
-from collections.abc import Mapping
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from keras_dml.config import RunConfig
 from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
-from keras_dml.errors import UsageError
-from keras_dml.files import write_text
-from keras_dml.run.folder import RunFolder
-from keras_dml.tuning.history import (
-    History,
-    mean_history,
-    read_history,
-)
-from keras_dml.tuning.locks import WORKERS, exclusive
+from keras_dml.files import ClaimedFolder, is_locked, lock, write_text
+
+_WORKERS = "workers"  # the folder of the locks
+_PAUSE = 0.02
 
 
-class TuningFolder:
-    """Paths of one search.
+class TuningFolder(ClaimedFolder):
+    """Paths of one tuning.
 
     Args:
-        path: The folder; nothing is made until `claim`.
+        path: The folder. Nothing is made until `claim`.
         folds: Integer, the trainings of a trial. Defaults to `1`.
     """
 
+    kind = "the folder of a tuning"
+    record_name = "tuning.yaml"
+    passing = frozenset({_WORKERS})
+
     def __init__(self, path: str | Path, folds: int = 1) -> None:
-        self.path = Path(path)
+        super().__init__(path)
         self.folds = folds
-        self.settings = self.path / "search.yaml"
+        self.workers = self.path / _WORKERS
         self.trials = self.path / "trials.csv"
         self.best = self.path / "best.yaml"
         self.figures = self.path / "figures"
 
-    def run(self, name: str) -> Path:
-        """The run folder of that name."""
-        return self.path / "runs" / name
-
-    def log(self, name: str) -> Path:
-        """The log of the run of that name."""
-        return self.path / "logs" / f"{name}.log"
-
-    def output(self, name: str) -> Path:
-        """Where a trial's output is: its log, or the folder of its logs."""
-        return self.log(name) if self.folds == 1 else self.path / "logs"
-
-    def parts(self, name: str) -> list[str]:
-        """Names of the trainings of a trial: one for each fold."""
+    def runs(self, name: str) -> list[Path]:
+        """Returns the run folders of a trial: one for each fold."""
+        folder = self.path / "runs"
         if self.folds == 1:
-            return [name]
-        return [f"{name}-fold{fold}" for fold in range(self.folds)]
+            return [folder / name]
+        return [folder / f"{name}-fold{fold}" for fold in range(self.folds)]
 
-    def history(self, name: str, column: str) -> History:
-        """What the trainings of a trial have written of their epochs."""
-        histories = [
-            read_history(RunFolder(self.run(part)).history, column)
-            for part in self.parts(name)
-        ]
-        return histories[0] if self.folds == 1 else mean_history(histories)
+    def log(self, run: Path) -> Path:
+        """Returns the log of a run."""
+        return self.path / "logs" / f"{run.name}.log"
 
     def claim(self, section: TuningConfig, reference: RunConfig) -> None:
-        """Makes the folder, or checks that it belongs to the same search.
+        """Makes the folder, or checks that it belongs to the same tuning.
 
         Args:
-            section: The `search` section. It may ask for more or fewer
+            section: The `tuning` section. It may ask for more or fewer
                 `trials` than before, except of a grid.
-            reference: A configuration, all others differ from by the searched
-                settings alone.
+            reference: A configuration. The trials differ from it only in the
+                tuned settings.
 
         Raises:
-            UsageError: If the folder holds another search or something else.
+            UsageError: If the folder holds another tuning or something else.
         """
         settings: dict[str, Any] = {
-            "search": section.model_dump(mode="json"),
+            "tuning": section.model_dump(mode="json"),
             "run": reference.model_dump(mode="json"),
         }
         if section.kind != "grid":
-            del settings["search"]["trials"]
+            del settings["tuning"]["trials"]
         if self.folds > 1:
             settings["folds"] = self.folds
-        self._check_free()
-        with exclusive(self.path / WORKERS):
-            if not self.settings.exists():
-                write_text(self.settings, dump_yaml(settings))
-        stored = _leaves(read_yaml(self.settings))
-        given = _leaves(settings)
-        changed = [
-            f"`{key}` was {stored.get(key)!r}, received {given.get(key)!r}"
-            for key in sorted(stored.keys() | given.keys())
-            if stored.get(key) != given.get(key)
-        ]
-        if changed:
-            raise UsageError(
-                f"{self.path} holds a search with other settings: "
-                f"{'; '.join(changed[:4])}. Go on with the same settings, or "
-                "choose another folder."
-            )
-
-    def _check_free(self) -> None:
-        """Refuses what holds something else; another may just begin here."""
-        if self.settings.exists() or not self.path.exists():
-            return
-        begun = {WORKERS, f".{self.settings.stem}.partial.yaml"}
-        if not self.path.is_dir() or any(
-            item.name not in begun for item in self.path.iterdir()
-        ):
-            # Another command may have finished its first steps meanwhile.
-            if self.settings.exists():
-                return
-            raise UsageError(
-                f"{self.path} exists and is not the folder of a search (it "
-                "has no `search.yaml`). Choose another folder."
-            )
+        self.check_free()
+        with exclusive(self.workers):
+            if not self.exists:
+                write_text(self.record, dump_yaml(settings))
+        self.check_same(read_yaml(self.record), settings)
 
 
-def _leaves(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by dotted key; lists are values."""
-    leaves: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            inner = _leaves(value).items()
-            leaves.update({f"{key}.{name}": x for name, x in inner})
-        else:
-            leaves[key] = value
-    return leaves
+class Worker:
+    """This process among those that work on one tuning.
+
+    It holds a locked file for as long as it lives. The system unlocks it at
+    any end, a kill too, so that others see at once which trials lost their
+    process. No clock is involved, unlike with a heartbeat.
+
+    Args:
+        folder: The folder of the locks.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.name = uuid.uuid4().hex[:12]
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = lock(self._path(self.name))
+
+    def lives(self, name: str) -> bool:
+        """Whether the process of that name still runs."""
+        return name == self.name or is_locked(self._path(name))
+
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps the other processes of the tuning waiting."""
+        return exclusive(self._folder)
+
+    def close(self) -> None:
+        """Gives up its trials."""
+        self._path(self.name).unlink(missing_ok=True)
+        if self._lock is not None:
+            self._lock.close()
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.lock"
+
+
+@contextlib.contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Waits for its turn with the files of a tuning."""
+    folder.mkdir(parents=True, exist_ok=True)
+    while (file := lock(folder / "all.lock")) is None:
+        time.sleep(_PAUSE)
+    with file:
+        yield

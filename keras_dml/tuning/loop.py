@@ -1,200 +1,272 @@
-"""The loop of a search: starts trials, watches them, and notes how they end."""
+"""Tuning: many short trainings, judged on validation classes."""
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from keras_dml.comparison.job import DISK_FULL
 from keras_dml.config.tuning_section import TuningConfig
-from keras_dml.distribute import PreemptedError
+from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError
-from keras_dml.run.preemption import heeding_sigterm
+from keras_dml.run.processes import (
+    GRACE_SECONDS,
+    Start,
+    TrainingProcess,
+    start_training,
+    supervise,
+    threads_each,
+)
 from keras_dml.tuning.folder import TuningFolder
-from keras_dml.tuning.folds import FoldedTraining
-from keras_dml.tuning.launcher import Launcher
-from keras_dml.tuning.result import (
+from keras_dml.tuning.space import MakeConfig, TuningSpace, run_name
+from keras_dml.tuning.study import TuningStudy, import_optuna, quiet_optuna
+from keras_dml.tuning.trials import (
     Trial,
+    TrialTraining,
     TuningResult,
+    read_progress,
     write_best,
     write_trials,
 )
-from keras_dml.tuning.space import MakeConfig, run_name
-from keras_dml.tuning.study import TuningStudy
-from keras_dml.tuning.training import Training
 
-Progress = Callable[[Trial, int], None]
-
-_STATES = {
-    "COMPLETE": "complete",
-    "PRUNED": "pruned",
-    "FAIL": "failed",
-    "RUNNING": "running",
-    "WAITING": "waiting",
-}
+_STATES = {"FAIL": "failed"}
 
 
-@dataclass
-class TuningLoop:
-    """The loop of one process over a study that others may share.
+def tune(
+    section: TuningConfig,
+    make_config: MakeConfig,
+    folder: str | Path,
+    *,
+    processes: int = 1,
+    folds: int = 1,
+    retry: bool = True,
+    start: Start = start_training,
+    progress: Callable[[Trial, int], None] | None = None,
+    poll: float = 0.5,
+    grace: float = GRACE_SECONDS,
+) -> TuningResult:
+    """Tries settings and finds those with the best validation value.
+
+    Each trial is a training in its own process and run folder. Killed and
+    started again, the tuning goes on: trainings that were running continue
+    from their checkpoints and none is repeated. Several calls, also in
+    several processes, may share a folder of one machine.
+
+    Args:
+        section: The `tuning` section of a plan.
+        make_config: Function of a dict of dotted keys to values and of the
+            number of the trial; returns the `RunConfig`. For the same dict it
+            must return the same configuration.
+        folder: The folder of the tuning, made if it does not exist.
+        processes: Integer, trainings at once. Defaults to `1`.
+        folds: Integer, on how many folds of the training classes a trial is
+            trained in turn; the mean of its best values counts. The
+            configurations must have that many `data.folds`. Defaults to `1`,
+            as the configurations say.
+        retry: Boolean, whether trials that failed are tried once more.
+            Defaults to `True`.
+        start: Starts a training. Defaults to `start_training`.
+        progress: Called with every `Trial` that ends and the number of trials
+            there will be. Defaults to a line in the log.
+        poll: Float, seconds between two looks at the trainings. Defaults to
+            `0.5`.
+        grace: Float, seconds that a training has to save itself before it is
+            killed. Defaults to `60.0`.
+
+    Returns:
+        The trials and the best one. `trials.csv`, `best.yaml` and `figures/`
+        in the folder hold the same.
+
+    Raises:
+        UsageError: If a setting is unknown or not valid, the runs have no
+            validation classes, the folder belongs to another tuning, or
+            Optuna is not installed.
+        RunError: If all trainings fail, or the disk is full.
+        PreemptedError: On SIGTERM, when the trainings have been saved.
+
+    Example:
+
+    ```python
+    section = TuningConfig(space={"model.scale": [4.0, 8.0]}, kind="grid")
+
+    def make_config(changes, number):
+        overrides = [f"{key}={value}" for key, value in changes.items()]
+        return resolve("norm_softmax", "omniglot", overrides=overrides)
+
+    result = tune(section, make_config, "tunings/scale")
+    print(result.best.parameters)
+    ```
+    """
+    if processes < 1:
+        raise UsageError(
+            f"`processes` must be at least 1. Received: {processes}"
+        )
+    import_optuna()
+    reference = TuningSpace(section).check(make_config)
+    if folds != 1 and folds != reference.data.folds:
+        raise UsageError(
+            "`folds` must be 1 or the `data.folds` of the runs, "
+            f"{reference.data.folds}. Received: {folds}"
+        )
+    files = TuningFolder(folder, folds)
+    files.claim(section, reference)
+
+    def training(config, run):
+        threads = threads_each(processes)
+        return TrainingProcess(
+            config, run, files.log(run), threads, start=start, grace=grace
+        )
+
+    with quiet_optuna():
+        study = TuningStudy(files.path, section, retry)
+        try:
+            loop = _Loop(
+                study, files, section, make_config, training, progress or _say
+            )
+            supervise(
+                loop.take,
+                loop.ended,
+                processes=processes,
+                unfinished=study.unfinished,
+                poll=poll,
+            )
+            return loop.result()
+        finally:
+            study.close()
+
+
+class _Loop:
+    """What one process does with a study that others may share.
 
     Args:
         study: The study.
-        files: The folder of the search.
-        section: The `search` section of a plan.
-        make_config: The run of some settings, see `run_search`.
-        launcher: Makes the trainings of trials.
-        processes: Integer, trainings at once.
-        progress: Called with every trial that ends, see `run_search`.
-        poll: Float, seconds between two looks at the trainings.
+        files: The folder of the tuning.
+        section: The `tuning` section of a plan.
+        make_config: Makes the configuration of a trial, see `tune`.
+        training: Makes the training of a configuration in a run folder.
+        progress: Called with every trial that ends, see `tune`.
     """
 
-    study: TuningStudy
-    files: TuningFolder
-    section: TuningConfig
-    make_config: MakeConfig
-    launcher: Launcher
-    processes: int
-    progress: Progress
-    poll: float
-    running: dict[int, tuple[Any, Training | FoldedTraining]] = field(
-        default_factory=dict
-    )
+    def __init__(
+        self,
+        study: TuningStudy,
+        files: TuningFolder,
+        section: TuningConfig,
+        make_config: MakeConfig,
+        training: Callable[..., TrainingProcess],
+        progress: Callable[[Trial, int], None],
+    ) -> None:
+        self.study = study
+        self.files = files
+        self.section = section
+        self.make_config = make_config
+        self.training = training
+        self.progress = progress
+        self.column = f"val_{section.monitor}"
 
-    def run(self) -> None:
-        with heeding_sigterm() as preemption, preemption.waits():
+    def take(self) -> TrialTraining | None:
+        """Returns the next trial to train, if there is one."""
+        while (trial := self.study.take()) is not None:
+            changes = self.study.changes(trial)
+            position = self.study.position(trial.number)
             try:
-                while self._step():
-                    if preemption.requested:
-                        raise PreemptedError(
-                            "The search was stopped by SIGTERM; its trainings "
-                            "are saved. Run the same command again to go on."
-                        )
-                    time.sleep(self.poll)
-            finally:
-                self._stop()
+                config = self.make_config(changes, position)
+            except UsageError as error:
+                # Each setting is valid, but not all of them together.
+                self._end(trial, "FAIL", reason=str(error))
+                continue
+            return self._trainings(trial, config)
+        return None
+
+    def ended(self, training: TrialTraining) -> None:
+        """Notes how a trial ended."""
+        trial, best = training.trial, training.progress.best
+        if training.pruned:
+            self._end(trial, "PRUNED")
+        elif training.exit_code:
+            self._end(trial, "FAIL", reason=training.reason())
+        elif best is None:
+            reason = (
+                f"The training has no validation values `{self.column}`. "
+                "Tuning needs validation classes: at least 20 training "
+                "classes, or `data.folds` and `data.fold`, and "
+                "`evaluation.every` no larger than the number of epochs."
+            )
+            self._end(trial, "FAIL", reason=reason)
+            raise UsageError(reason)
+        else:
+            self._end(trial, "COMPLETE", best)
 
     def result(self) -> TuningResult:
+        """Returns all trials, and writes and draws them."""
         trials = self._write()
         done = [trial for trial in trials if trial.state == "complete"]
         if not done:
             failed = [trial for trial in trials if trial.state == "failed"]
+            log = self.files.log(self.files.runs(failed[-1].run)[0])
             raise RunError(
-                f"All {len(failed)} trainings of the search failed. The last "
-                f"one: {failed[-1].reason} Its log is "
-                f"{self.files.output(failed[-1].run)}."
+                f"All {len(failed)} trainings of the tuning failed. The last "
+                f"one: {failed[-1].reason} Its log is {log}."
             )
-        result = TuningResult(
-            self.section.monitor, trials, self._importances(len(done))
-        )
+        shared = len(done) > 1 and len(self.section.space) > 1
+        importances = self.study.importances() if shared else {}
+        result = TuningResult(self.section.monitor, trials, importances)
         write_best(self.files.best, result.best)
-        from keras_dml.tuning.figures import draw_search
+        from keras_dml.tuning.figures import draw_tuning
 
-        draw_search(result, self.section, self.files.figures)
+        draw_tuning(result, self.section, self.files.figures)
         return result
 
-    def _step(self) -> bool:
-        """Starts, watches and ends trainings; whether there is more to do."""
-        exhausted = False
-        while not exhausted and len(self.running) < self.processes:
-            trial = self.study.take()
-            if trial is None:
-                exhausted = True
-            else:
-                self._start(trial)
-        for number, (trial, training) in list(self.running.items()):
-            if training.poll():
-                del self.running[number]
-                self._end(trial, training)
-        return not exhausted or bool(self.running) or self.study.unfinished()
-
-    def _start(self, trial: Any) -> None:
-        changes = self.study.changes(trial)
-        run = run_name(changes)
-        try:
-            config = self.make_config(
-                changes, self.study.position(trial.number)
-            )
-        except UsageError as error:
-            # Each setting is valid, but not all of them together.
-            self.study.tell(trial, "FAIL", reason=str(error))
-            self._tell(trial)
-            return
-        self.running[trial.number] = (
+    def _trainings(self, trial: Any, config: Any) -> TrialTraining:
+        runs = self.files.runs(run_name(self.study.changes(trial)))
+        configs = [config]
+        if len(runs) > 1:
+            configs = [
+                config.model_copy(
+                    update={"data": config.data.model_copy(update={"fold": n})}
+                )
+                for n in range(len(runs))
+            ]
+        return TrialTraining(
             trial,
-            self.launcher.training(
-                run,
-                config,
-                lambda number, value: self.study.report(trial, number, value),
-                self.study.reported(trial),
-            ),
+            [self.training(*pair) for pair in zip(configs, runs, strict=True)],
+            self.column,
+            lambda number, value: self.study.report(trial, number, value),
+            self.study.reported(trial),
         )
 
-    def _end(self, trial: Any, training: Training | FoldedTraining) -> None:
-        best = training.history.best
-        if training.pruned:
-            self.study.tell(trial, "PRUNED")
-        elif training.exit_code == DISK_FULL:
-            # The trial stays open, and the next search goes on with it.
-            raise RunError(
-                f"The disk is full: {training.reason()}. Finished trainings "
-                "are kept. Make room and run the same command again."
-            )
-        elif not training.succeeded:
-            self.study.tell(trial, "FAIL", reason=training.reason())
-        elif best is None:
-            self.study.tell(trial, "FAIL", reason=self._no_values())
-            self._tell(trial)
-            raise UsageError(self._no_values())
-        else:
-            self.study.tell(trial, "COMPLETE", best)
-        self._tell(trial)
-
-    def _tell(self, trial: Any) -> None:
+    def _end(self, trial: Any, *outcome: Any, **notes: Any) -> None:
+        self.study.tell(trial, *outcome, **notes)
         position = self.study.position(trial.number)
         self.progress(self._write()[position], self.section.budget)
 
     def _write(self) -> list[Trial]:
         with self.study.alone():
-            trials = [
-                self._read(number, trial)
-                for number, trial in enumerate(self.study.counted())
-            ]
+            counted = enumerate(self.study.counted())
+            trials = [self._read(number, trial) for number, trial in counted]
             write_trials(self.files.trials, trials)
         return trials
 
     def _read(self, number: int, trial: Any) -> Trial:
         changes = self.study.changes(trial)
-        run = run_name(changes)
-        history = self.files.history(run, self.launcher.column)
+        run, state = run_name(changes), trial.state.name
+        progress = read_progress(self.files.runs(run), self.column)
         return Trial(
             number,
             changes,
-            _STATES[trial.state.name],
-            history.best,
-            history.epochs,
-            history.seconds,
+            _STATES.get(state, state.lower()),
+            *progress[1:],
             run,
             trial.user_attrs.get("reason", ""),
         )
 
-    def _no_values(self) -> str:
-        return (
-            "The training has no validation values "
-            f"`{self.launcher.column}`. A search needs validation classes: at "
-            "least 20 training classes, or "
-            "`data.folds` and `data.fold`, and `evaluation.every` no larger "
-            "than the number of epochs."
-        )
 
-    def _importances(self, complete: int) -> dict[str, float]:
-        if complete < 2 or len(self.section.space) < 2:
-            return {}
-        return self.study.importances()
-
-    def _stop(self) -> None:
-        for _, training in self.running.values():
-            training.stop()
-        for _, training in self.running.values():
-            training.wait()
-        self.running.clear()
+def _say(trial: Trial, trials: int) -> None:
+    """The default progress: a line in the log."""
+    settings = ", ".join(f"{key}={x}" for key, x in trial.parameters.items())
+    value = "no value" if trial.value is None else f"{trial.value:.4f}"
+    outcome = {
+        "pruned": f"stopped after {trial.epochs} epochs at {value}",
+        "failed": f"failed: {trial.reason}",
+    }.get(trial.state, value)
+    logger.info(
+        "Trial %d of %d: %s: %s", trial.number + 1, trials, settings, outcome
+    )

@@ -1,4 +1,4 @@
-"""The points of a search: from a section to Optuna's terms and back."""
+"""The points of a tuning: from a section to Optuna's terms and back."""
 
 import hashlib
 import itertools
@@ -23,35 +23,25 @@ class TuningSpace:
     """Which values each setting takes.
 
     Args:
-        section: The `search` section of a plan.
+        section: The `tuning` section of a plan.
     """
 
     def __init__(self, section: TuningConfig) -> None:
         self.section = section
         self._values = section.space
 
-    def distributions(self) -> dict[str, Any]:
-        """Optuna's distribution of each setting."""
-        import optuna
-
-        found: dict[str, Any] = {}
+    def suggest(self, trial: Any) -> None:
+        """Draws the settings of an Optuna trial that are not drawn yet."""
         for key, values in self._values.items():
             if isinstance(values, list):
-                found[key] = optuna.distributions.CategoricalDistribution(
-                    [_choice(value) for value in values]
-                )
-            elif values.whole:
-                found[key] = optuna.distributions.IntDistribution(
-                    int(values.low),
-                    int(values.high),
-                    log=values.log,
-                    step=int(values.step or 1),
-                )
-            else:
-                found[key] = optuna.distributions.FloatDistribution(
-                    values.low, values.high, log=values.log, step=values.step
-                )
-        return found
+                choices = [_choice(value) for value in values]
+                trial.suggest_categorical(key, choices)
+                continue
+            low, high, step = values.low, values.high, values.step
+            if values.whole:
+                low, high, step = int(low), int(high), int(step or 1)
+            draw = trial.suggest_int if values.whole else trial.suggest_float
+            draw(key, low, high, step=step, log=values.log)
 
     def changes(self, parameters: Mapping[str, Any]) -> Changes:
         """The settings of a trial, from what Optuna stores of it.
@@ -109,7 +99,7 @@ class TuningSpace:
         """
         if not self._values:
             raise UsageError(
-                "`search.space` is empty: it must map settings, such as "
+                "`tuning.space` is empty: it must map settings, such as "
                 "`model.scale`, to a list of values or to `low` and `high`."
             )
         reference = self.reference()
@@ -126,7 +116,7 @@ class TuningSpace:
                 except UsageError as error:
                     mistakes.update(dict.fromkeys(str(error).splitlines()))
         if mistakes:
-            raise UsageError("`search.space`: " + "\n".join(mistakes))
+            raise UsageError("`tuning.space`: " + "\n".join(mistakes))
         config = make_config(reference, 0)
         _check_validates(config)
         return config
@@ -166,14 +156,14 @@ def _check_validates(config: RunConfig) -> None:
     chooser = config.data.validation
     if chooser != "classes":
         raise UsageError(
-            "A search is judged on validation classes, never on the test "
+            "Tuning is judged on validation classes, never on the test "
             f"classes, but `data.validation` is {chooser!r}. Set "
             "`data.validation: classes`, with `data.validation_fraction` or "
             "`data.folds` and `data.fold`."
         )
     if all(stage.classes == "all" for stage in config.stages):
         raise UsageError(
-            "A search is judged on validation classes, but every stage trains "
+            "Tuning is judged on validation classes, but every stage trains "
             "on all classes. Set `stages.0.classes: fit`, which holds "
             "`data.validation_fraction` of them out."
         )

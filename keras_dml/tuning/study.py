@@ -1,4 +1,4 @@
-"""The record of a search: an Optuna study in one SQLite file."""
+"""The record of a tuning: an Optuna study in one SQLite file."""
 
 import contextlib
 import sqlite3
@@ -10,10 +10,10 @@ import numpy as np
 
 from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.errors import RunError, UsageError
-from keras_dml.tuning.locks import WORKERS, Worker
+from keras_dml.tuning.folder import TuningFolder, Worker
 from keras_dml.tuning.space import Changes, TuningSpace, run_name
 
-STUDY = "search"
+STUDY = "tuning"
 # What was drawn before does not count. After some of it TPE has settled on one
 # point of a finite space; after much of it there is hardly another.
 DUPLICATES_OF_SAMPLER = 10
@@ -22,7 +22,7 @@ LOCK_SECONDS = 120.0
 
 
 def import_optuna() -> Any:
-    """Optuna, which only a search needs.
+    """Imports Optuna, which only tuning needs.
 
     Raises:
         UsageError: If it is not installed.
@@ -31,21 +31,21 @@ def import_optuna() -> Any:
         import optuna
     except ImportError as error:
         raise UsageError(
-            "A search needs Optuna: install it with "
+            "Tuning needs Optuna: install it with "
             "`pip install 'keras-dml[tuning]'`."
         ) from error
     return optuna
 
 
 class TuningStudy:
-    """The trials of a search, shared by all processes that work on it.
+    """The trials of a tuning, shared by all processes that work on it.
 
-    Settings are drawn with a seed made of the search's own and the number of
-    the trial. So a search that was interrupted draws what it would have drawn.
+    Settings are drawn with a seed made of the section's and of the number of
+    the trial: an interrupted tuning draws what it would have drawn.
 
     Args:
-        folder: The folder of the search.
-        section: The `search` section of a plan.
+        folder: The folder of the tuning.
+        section: The `tuning` section of a plan.
         retry: Whether trials that failed are tried once more. Defaults to
             `True`.
     """
@@ -56,8 +56,7 @@ class TuningStudy:
         self._optuna = import_optuna()
         self._section = section
         self.space = TuningSpace(section)
-        self._distributions = self.space.distributions()
-        self._worker = Worker(folder / WORKERS)
+        self._worker = Worker(TuningFolder(folder).workers)
         with contextlib.ExitStack() as undo:
             undo.callback(self._worker.close)
             with self._worker.alone(), _readable_errors():
@@ -152,11 +151,11 @@ class TuningStudy:
             self.study.tell(trial, value, state=states[state])
 
     def alone(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps the other processes of the search waiting."""
+        """Keeps the other processes of the tuning waiting."""
         return self._worker.alone()
 
     def close(self) -> None:
-        """Leaves the search; its running trials are for others to go on."""
+        """Leaves the study; its running trials are for others to go on."""
         self._worker.close()
         self._storage.remove_session()
         self._storage.engine.dispose()
@@ -182,7 +181,7 @@ class TuningStudy:
     def _enqueue_grid(self) -> None:
         if self._section.kind != "grid":
             return
-        # A search may have been killed while it did this.
+        # A process may have been killed while it did this.
         points = self.space.grid()
         for point in points[len(self._trials()) :]:
             self.study.enqueue_trial(point)
@@ -219,24 +218,7 @@ class TuningStudy:
     def _settle(self, trial: Any) -> Any:
         """Draws what is not drawn yet, and makes the trial this process's."""
         trial.set_user_attr("worker", self._worker.name)
-        for key, distribution in self._distributions.items():
-            if hasattr(distribution, "choices"):
-                trial.suggest_categorical(key, distribution.choices)
-                continue
-            suggest = (
-                trial.suggest_int
-                if isinstance(
-                    distribution, self._optuna.distributions.IntDistribution
-                )
-                else trial.suggest_float
-            )
-            suggest(
-                key,
-                distribution.low,
-                distribution.high,
-                log=distribution.log,
-                step=distribution.step,
-            )
+        self.space.suggest(trial)
         return trial
 
     def _retry_failed(self) -> None:
@@ -264,7 +246,7 @@ class TuningStudy:
 
 @contextlib.contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Keeps Optuna from telling what the search tells itself."""
+    """Keeps Optuna from logging what the tuning logs itself."""
     logging = import_optuna().logging
     before = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
@@ -285,7 +267,7 @@ def _readable_errors() -> Iterator[None]:
     except (optuna.exceptions.StorageInternalError, SQLAlchemyError) as error:
         reason = str(error.__cause__ or error).splitlines()[0]
         raise RunError(
-            f"The record of the search could not be read or written: {reason} "
+            f"The record of the tuning could not be read or written: {reason} "
             "Finished trainings are kept. Once the reason is gone, run the "
             "same command again."
         ) from error

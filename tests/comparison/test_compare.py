@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from keras_dml.comparison.compare import Comparison
 from keras_dml.config.plans import load_plan
 from keras_dml.run.folder import RunFolder
+from tests.comparison.made_up import record, unfinished
 
 SMALL = ("--epochs", "2", "--steps-per-epoch", "6", "--no-estimate")
 DIGITS = ("digits", "--recipes", "ln,triplet", "--protocol", "recipe")
@@ -74,7 +77,7 @@ def test_killed_and_started_again(tmp_path):
     # Another plan does not write into it.
     other = run(*DIGITS, *SMALL, "--output", folder, check=False)
     assert other.returncode == 2
-    assert "another plan: `seeds`" in other.stderr
+    assert "other settings: `seeds`" in other.stderr
 
 
 def test_a_plan_with_mistakes_starts_nothing(tmp_path):
@@ -159,3 +162,15 @@ def test_small_tournament(test_data, tmp_path):
     for part in ("## Results", "## Ranks", "## Findings", "## Figures"):
         assert part in report
     assert (folder / "figures" / "critical-difference-map-r.png").is_file()
+
+
+def test_a_comparison_prints_its_ranking():
+    records = [record("ln", seed, 0.5 + seed / 10) for seed in range(2)]
+    records += [record("bn", value=0.75), unfinished("bn", 1, "left")]
+    text = repr(Comparison(Path("runs/plan"), records)).splitlines()
+    assert "3 done, 0 failed, 1 left" in text[0]
+    assert [line.split()[:2] for line in text[2:]] == [
+        ["bn", "0.7500"],
+        ["ln", "0.5500"],
+    ]
+    assert "<td>bn</td>" in Comparison(Path("p"), records)._repr_html_()

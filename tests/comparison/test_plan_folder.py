@@ -26,13 +26,15 @@ def test_another_plan_is_refused(tmp_path):
     folder.open(plan(seeds=[0, 1]))
     folder.close()
     other = plan(seeds=[0], dims=[8])
-    with pytest.raises(UsageError, match="another plan: `dims`, `seeds`"):
+    with pytest.raises(
+        UsageError, match=r"`dims` was \[\], received \[8\]; `seeds` was"
+    ):
         PlanFolder(tmp_path / "plan").check(other)
 
 
 def test_a_foreign_folder_is_refused(tmp_path):
     (tmp_path / "letter.txt").write_text("Dear Sir")
-    with pytest.raises(UsageError, match="holds no plan"):
+    with pytest.raises(UsageError, match="not the folder of a plan"):
         PlanFolder(tmp_path).open(plan())
     assert sorted(item.name for item in tmp_path.iterdir()) == ["letter.txt"]
 
@@ -56,7 +58,7 @@ def test_two_commands_never_write_one_folder(tmp_path):
     )
     try:
         assert other.stdout.readline() == b"open\n"
-        with pytest.raises(UsageError, match="Another command is writing"):
+        with pytest.raises(UsageError, match="Another process is writing"):
             PlanFolder(tmp_path / "plan").open(plan())
     finally:
         other.kill()

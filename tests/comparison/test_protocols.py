@@ -2,9 +2,7 @@ import pytest
 
 from keras_dml.comparison.protocols import (
     budget_in_words,
-    fold_numbers,
-    protocol_in_words,
-    under_protocol,
+    get_protocol,
     within_budget,
 )
 from keras_dml.config import resolve
@@ -14,12 +12,15 @@ PAPER = resolve("proxynca_pp", "cub200")  # two stages, the second replays
 OURS = resolve("hbn", "omniglot")  # 12 epochs and 3 heated ones
 
 
+TWO_STAGE = get_protocol(ProtocolConfig(kind="two_stage"))
+
+
 def lengths(config):
     return [phase.epochs for phase in config.stages[0].phases]
 
 
 def test_recipe_is_left_alone():
-    assert under_protocol(PAPER, ProtocolConfig(kind="recipe")) == PAPER
+    assert get_protocol(ProtocolConfig(kind="recipe")).applied(PAPER) == PAPER
 
 
 @pytest.mark.parametrize("config", [PAPER, OURS])
@@ -41,7 +42,7 @@ def test_recipe_is_left_alone():
 )
 def test_one_stage_on_classes_that_do_not_validate(config, protocol, data):
     fold = 2 if protocol.kind == "cross_validation" else None
-    changed = under_protocol(config, protocol, fold)
+    changed = get_protocol(protocol).applied(config, fold)
     (stage,) = changed.stages
     assert (stage.classes, stage.replay) == ("fit", None)
     # Of two stages the one that follows the validation is kept.
@@ -55,22 +56,20 @@ def test_one_stage_on_classes_that_do_not_validate(config, protocol, data):
 
 
 def test_two_stages_of_any_recipe():
-    search, final = under_protocol(
-        OURS, ProtocolConfig(kind="two_stage")
-    ).stages
+    search, final = TWO_STAGE.applied(OURS).stages
     assert (search.classes, search.replay) == ("first_half", None)
     assert (final.classes, final.replay) == ("all", search.name)
     assert search.phases == final.phases == OURS.stages[0].phases
 
 
 def test_two_stages_of_proxynca_pp_are_its_own():
-    assert under_protocol(PAPER, ProtocolConfig(kind="two_stage")) == PAPER
+    assert TWO_STAGE.applied(PAPER) == PAPER
 
 
 def test_folds():
-    assert fold_numbers(ProtocolConfig(kind="oracle")) == [None]
+    assert get_protocol(ProtocolConfig(kind="oracle")).folds == [None]
     tenfold = ProtocolConfig(kind="cross_validation")
-    assert fold_numbers(tenfold) == list(range(10))
+    assert get_protocol(tenfold).folds == list(range(10))
 
 
 def test_phases_keep_their_shares_of_a_budget():
@@ -111,11 +110,12 @@ def test_no_budget_changes_nothing():
 
 
 def test_in_words():
-    assert "test classes themselves" in protocol_in_words(
-        ProtocolConfig(kind="oracle")
+    assert (
+        "test classes themselves"
+        in get_protocol(ProtocolConfig(kind="oracle")).in_words
     )
     crossed = ProtocolConfig(kind="cross_validation", concatenated=True)
-    assert "10-fold" in protocol_in_words(crossed)
-    assert "side by side" in protocol_in_words(crossed)
+    assert "10-fold" in get_protocol(crossed).in_words
+    assert "concatenated" in get_protocol(crossed).in_words
     words = budget_in_words(BudgetConfig(epochs=10, steps_per_epoch=20))
     assert words == "10 epochs, 20 steps an epoch for every run"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from keras_dml.comparison.jobs import arms, make_jobs, with_changes
+from keras_dml.comparison.jobs import make_jobs, with_changes
+from keras_dml.comparison.plans import arms
 from keras_dml.config import resolve
 from keras_dml.config.plans import (
     dump_plan,

@@ -1,4 +1,4 @@
-"""A search with stand-ins for trainings, in this process or its own.
+"""A tuning with stand-ins for trainings, in this process or its own.
 
 `python -m tests.tuning.command FOLDER SECTION OPTIONS`, both in
 JSON.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from keras_dml.config import resolve
 from keras_dml.config.tuning_section import TuningConfig
-from keras_dml.tuning.run_search import run_search
+from keras_dml.tuning.loop import tune
 
 SCRIPT = Path(__file__).with_name("training_script.py")
 TPE = {
@@ -43,7 +43,7 @@ def peak(config):
 
 
 def starter(epochs=2, pause=0.0, peak=peak, code=lambda config: 0, **settings):
-    """A `start_run` that starts stand-ins."""
+    """A `start` that starts stand-ins."""
 
     def start_run(config, folder, log, threads):
         given = {
@@ -65,13 +65,13 @@ def starter(epochs=2, pause=0.0, peak=peak, code=lambda config: 0, **settings):
     return start_run
 
 
-def search(folder, section, *, start_run=None, **options):
-    """Runs a search quickly."""
-    return run_search(
+def search(folder, section, *, start=None, **options):
+    """Tunes quickly."""
+    return tune(
         TuningConfig.model_validate(section),
         make_config,
         folder,
-        start_run=start_run or starter(),
+        start=start or starter(),
         poll=0.02,
         **options,
     )
@@ -82,5 +82,5 @@ if __name__ == "__main__":
     search(
         Path(folder),
         json.loads(section),
-        start_run=starter(**json.loads(options)),
+        start=starter(**json.loads(options)),
     )

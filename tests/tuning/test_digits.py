@@ -7,7 +7,7 @@ import pytest
 
 from keras_dml.config import load_run_config, resolve
 from keras_dml.config.tuning_section import TuningConfig
-from keras_dml.tuning.run_search import run_search
+from keras_dml.tuning.loop import tune
 
 SMALL = {
     "data": {"folds": 2, "fold": 0},
@@ -33,7 +33,7 @@ def test_digits(tmp_path):
             "space": {"optimizer.backbone.lr": [1e-3, 1e-8]},
         }
     )
-    result = run_search(section, make_config, tmp_path / "s", processes=2)
+    result = tune(section, make_config, tmp_path / "s", processes=2)
     assert [trial.state for trial in result.trials] == ["complete"] * 2
     assert result.best.parameters == {"optimizer.backbone.lr": 1e-3}
     for trial in result.trials:

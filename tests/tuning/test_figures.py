@@ -4,8 +4,8 @@ import numpy as np
 from PIL import Image
 
 from keras_dml.config.tuning_section import TuningConfig
-from keras_dml.tuning.figures import best_so_far, draw_search
-from keras_dml.tuning.result import Trial, TuningResult
+from keras_dml.tuning.figures import best_so_far, draw_tuning
+from keras_dml.tuning.trials import Trial, TuningResult
 
 
 def trial(number, state, value=None, **changes):
@@ -46,7 +46,7 @@ def test_draws_every_kind_of_setting(tmp_path):
         for number in range(5)
     ]
     result = TuningResult("map@r", trials, {"lr": 0.75, "dim": 0.25})
-    draw_search(result, section, tmp_path / "figures")
+    draw_tuning(result, section, tmp_path / "figures")
     files = sorted((tmp_path / "figures").glob("*.png"))
     assert [file.stem for file in files] == [
         "history",

@@ -9,7 +9,7 @@ from keras_dml.config import resolve
 from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.errors import RunError, UsageError
 from keras_dml.tuning import figures
-from keras_dml.tuning.run_search import run_search
+from keras_dml.tuning.loop import tune
 from tests.tuning.command import starter
 
 FOLDS = 3
@@ -18,7 +18,7 @@ GRID = {"kind": "grid", "space": {"model.scale": [4.0, 8.0, 16.0]}}
 
 @pytest.fixture(autouse=True)
 def undrawn(monkeypatch):
-    monkeypatch.setattr(figures, "draw_search", lambda *_: [])
+    monkeypatch.setattr(figures, "draw_tuning", lambda *_: [])
 
 
 def make_config(changes, number):
@@ -31,8 +31,8 @@ def make_config(changes, number):
 
 
 def search(folder, section=GRID, **options):
-    options = {"start_run": starter(peak=peak), "folds": FOLDS, **options}
-    return run_search(
+    options = {"start": starter(peak=peak), "folds": FOLDS, **options}
+    return tune(
         TuningConfig.model_validate(section),
         make_config,
         folder,
@@ -79,8 +79,8 @@ def test_after_a_full_disk_finished_folds_are_kept(tmp_path):
     def code(config):
         return 74 if config.data.fold == 1 else 0
 
-    with pytest.raises(RunError, match="The disk is full: fold 1"):
-        search(tmp_path / "s", start_run=starter(peak=peak, code=code))
+    with pytest.raises(RunError, match="The disk is full.*: fold 1"):
+        search(tmp_path / "s", start=starter(peak=peak, code=code))
     result = search(tmp_path / "s")
     assert [trial.state for trial in result.trials] == ["complete"] * 3
     counts = starts(tmp_path / "s")
@@ -93,10 +93,10 @@ def test_a_fold_that_fails_fails_the_trial(tmp_path):
     def code(config):
         return int(config.data.fold == 2 and config.model.scale == 8)
 
-    result = search(tmp_path / "s", start_run=starter(peak=peak, code=code))
+    result = search(tmp_path / "s", start=starter(peak=peak, code=code))
     failed = result.trials[1]
     assert failed.state == "failed"
-    assert failed.reason.startswith("fold 2: Error: the loss is not finite.")
+    assert failed.reason.startswith("fold 2: the loss is not finite.")
     assert result.best.parameters != {"model.scale": 8.0}
 
 

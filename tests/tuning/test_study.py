@@ -100,7 +100,7 @@ def test_a_grid_left_half_written_is_completed(tmp_path):
     space = TuningSpace(TuningConfig.model_validate(GRID))
     points = space.grid()
     with quiet_optuna():
-        begun = optuna.create_study(study_name="search", storage=storage)
+        begun = optuna.create_study(study_name="tuning", storage=storage)
         begun.enqueue_trial(points[0])
         begun.enqueue_trial(points[1])
     with study_of(tmp_path, GRID) as study:

@@ -34,7 +34,7 @@ from keras_dml.comparison.summary import metric_of
 from keras_dml.config.plan_sections import FindingConfig, PaperTable
 from keras_dml.files import write_text
 from keras_dml.plotting import save_figure
-from keras_dml.tuning.result import ArmTuning
+from keras_dml.tuning.trials import ArmTuning
 from keras_dml.wording import (
     counted,
     duration,

@@ -26,7 +26,7 @@ from keras_dml.comparison.records import (
 from keras_dml.comparison.summary import Summary, metric_of, summarize_arms
 from keras_dml.config.plan_sections import PaperTable
 from keras_dml.evaluation import Difference
-from keras_dml.tuning.result import ArmTuning
+from keras_dml.tuning.trials import ArmTuning
 from keras_dml.wording import (
     metric_title,
     slug,

@@ -24,7 +24,7 @@ from keras_dml.comparison.page.tables import (
 from keras_dml.comparison.ranks import rank_arms
 from keras_dml.comparison.summary import summarize
 from keras_dml.config.plan_sections import PaperTable
-from keras_dml.tuning.result import (
+from keras_dml.tuning.trials import (
     ArmTuning,
     Trial,
     TuningResult,

@@ -1,4 +1,4 @@
-"""The searches of a plan: one for each arm, network and data set."""
+"""The tunings of a plan: one for each arm, network and data set."""
 
 import csv
 import dataclasses
@@ -10,43 +10,41 @@ from typing import Any
 from keras_dml.comparison.check import check_jobs
 from keras_dml.comparison.jobs import (
     Job,
-    Searched,
-    arms,
-    backbones,
+    Tuned,
     make_job,
     with_changes,
 )
-from keras_dml.comparison.protocols import fold_numbers, under_protocol
+from keras_dml.comparison.plans import arms, backbones
+from keras_dml.comparison.protocols import tuning_protocol
 from keras_dml.config.plan_sections import (
     ArmConfig,
     PlanConfig,
-    ProtocolConfig,
 )
 from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.console import logger
 from keras_dml.errors import UsageError
 from keras_dml.tuning.folder import TuningFolder
-from keras_dml.tuning.result import ArmTuning
 from keras_dml.tuning.space import MakeConfig, TuningSpace
 from keras_dml.tuning.study import import_optuna
+from keras_dml.tuning.trials import ArmTuning
 from keras_dml.wording import slug, source_title
 
 _ENDED = ("complete", "pruned")
 
 
 @dataclasses.dataclass(frozen=True)
-class PlanSearch:
-    """One search of a plan.
+class PlannedTuning:
+    """The tuning of one arm on one data set with one network.
 
     Args:
         source: The data.
         backbone: The network; `None` is the recipe's own.
         arm: Name of the arm.
         section: What is tried.
-        make_config: The run of some settings, see `run_search`.
+        make_config: The run of some settings, see `tune`.
         job: A run with the first settings: the trials are as long.
         folds: How many folds a trial is trained on.
-        folder: Where the search goes.
+        folder: The folder of the tuning.
     """
 
     source: str
@@ -70,138 +68,134 @@ class PlanSearch:
         return max(0, self.section.budget - ended)
 
 
-def plan_searches(plan: PlanConfig, folder: str | Path) -> list[PlanSearch]:
-    """The searches of a plan, with settings that their runs take.
+def plan_tunings(plan: PlanConfig, folder: str | Path) -> list[PlannedTuning]:
+    """The tunings of a plan, with settings that their runs take.
 
     Args:
-        plan: A plan, with `search` or without.
+        plan: A plan, with `tuning` or without.
         folder: The plan's folder; nothing is written.
 
     Raises:
-        UsageError: Naming all mistakes of all searches, or if Optuna is not
+        UsageError: Naming all mistakes of all tunings, or if Optuna is not
             installed.
     """
     if plan.tuning is None:
         return []
     import_optuna()
-    searches: list[PlanSearch] = []
+    tunings: list[PlannedTuning] = []
     mistakes: dict[str, None] = {}
     for source in plan.sources:
         for backbone in backbones(plan, source):
             for arm in arms(plan):
                 try:
-                    searches.append(_search(plan, source, backbone, arm))
+                    tunings.append(_planned(plan, source, backbone, arm))
                 except UsageError as error:
                     mistakes[f"{source}, {arm.name}: {error}"] = None
     if mistakes:
         raise UsageError("\n".join(mistakes))
-    folders = _folders(searches, Path(folder) / "search")
+    folders = _folders(tunings, Path(folder) / "tuning")
     return [
-        dataclasses.replace(search, folder=own)
-        for search, own in zip(searches, folders, strict=True)
+        dataclasses.replace(planned, folder=own)
+        for planned, own in zip(tunings, folders, strict=True)
     ]
 
 
-def check_searches(
-    searches: Sequence[PlanSearch], plan: PlanConfig
-) -> list[PlanSearch]:
-    """Refuses searches whose data, network, classes or batches cannot be.
+def check_tunings(
+    tunings: Sequence[PlannedTuning], plan: PlanConfig
+) -> list[PlannedTuning]:
+    """Refuses tunings whose data, network, classes or batches cannot be.
 
     Returns:
-        The searches, with the numbers of steps of their trials.
+        The tunings, with the numbers of steps of their trials.
 
     Raises:
         UsageError: Naming every mistake once.
     """
-    jobs = check_jobs([search.job for search in searches], _protocol(plan))
+    jobs = check_jobs(
+        [planned.job for planned in tunings],
+        tuning_protocol(plan.protocol).section,
+    )
     return [
-        dataclasses.replace(search, job=job)
-        for search, job in zip(searches, jobs, strict=True)
+        dataclasses.replace(planned, job=job)
+        for planned, job in zip(tunings, jobs, strict=True)
     ]
 
 
-def run_searches(
-    searches: Sequence[PlanSearch], processes: int = 1
+def run_tunings(
+    tunings: Sequence[PlannedTuning], processes: int = 1
 ) -> list[ArmTuning]:
-    """Runs what is left of the searches.
+    """Runs what is left of the tunings.
 
     Args:
-        searches: The searches of a plan.
+        tunings: The tunings of a plan.
         processes: Integer, trainings at once. Defaults to `1`.
 
     Raises:
-        UsageError, RunError, PreemptedError: See `run_search`.
+        UsageError, RunError, PreemptedError: See `tune`.
     """
-    from keras_dml.tuning.run_search import run_search
+    from keras_dml.tuning import loop
 
     found = []
-    for number, search in enumerate(searches):
+    for number, planned in enumerate(tunings):
         logger.info(
-            "Search %d of %d: %s", number + 1, len(searches), search.folder.name
+            "Tuning %d of %d: %s", number + 1, len(tunings), planned.folder.name
         )
-        result = run_search(
-            search.section,
-            search.make_config,
-            search.folder,
+        result = loop.tune(
+            planned.section,
+            planned.make_config,
+            planned.folder,
             processes=processes,
-            folds=search.folds,
+            folds=planned.folds,
             # Once it has ended, runs have the settings that it found.
-            retry=not TuningFolder(search.folder).best.is_file(),
+            retry=not TuningFolder(planned.folder).best.is_file(),
         )
         found.append(
-            ArmTuning(search.source, search.backbone, search.arm, result)
+            ArmTuning(planned.source, planned.backbone, planned.arm, result)
         )
     return found
 
 
 def best_settings(
     found: Sequence[ArmTuning],
-) -> dict[Searched, dict[str, Any]]:
-    """The best settings of each search, as `make_jobs` takes them."""
+) -> dict[Tuned, dict[str, Any]]:
+    """Returns the best settings of each tuning, as `make_jobs` takes them."""
     return {
         (one.source, one.backbone, one.arm): dict(one.result.best.parameters)
         for one in found
     }
 
 
-def _search(
+def _planned(
     plan: PlanConfig,
     source: str,
     backbone: str | None,
     arm: ArmConfig,
-) -> PlanSearch:
+) -> PlannedTuning:
     assert plan.tuning is not None
-    protocol = _protocol(plan)
-    folds = fold_numbers(protocol)
+    protocol = tuning_protocol(plan.protocol)
+    folds = protocol.folds
     fold = folds[0]
 
     def make_config(changes, number):
         config = with_changes(plan, source, arm, changes, backbone)
-        return under_protocol(config, protocol, fold)
+        return protocol.applied(config, fold)
 
     section = plan.tuning.with_space(arm.space)
     reference = TuningSpace(section).check(make_config)
-    judged = plan.model_copy(update={"protocol": protocol})
+    judged = plan.model_copy(update={"protocol": protocol.section})
     job = make_job(judged, arm, reference, {}, fold)
-    return PlanSearch(
+    return PlannedTuning(
         source, backbone, arm.name, section, make_config, job, len(folds)
     )
 
 
-def _folders(searches: Sequence[PlanSearch], parent: Path) -> list[Path]:
+def _folders(tunings: Sequence[PlannedTuning], parent: Path) -> list[Path]:
     """A folder for each, numbered where names are alike."""
     folders, taken = [], Counter[str]()
-    for search in searches:
-        parts = [source_title(search.source), search.backbone, search.arm]
+    for planned in tunings:
+        parts = [source_title(planned.source), planned.backbone, planned.arm]
         name = slug(*(part for part in parts if part))
         taken[name] += 1
         number = f"--{taken[name]}" if taken[name] > 1 else ""
         folders.append(parent / f"{name}{number}")
     return folders
-
-
-def _protocol(plan: PlanConfig) -> ProtocolConfig:
-    """How the trials are judged: on classes held out of the training ones."""
-    if plan.protocol.kind in ("fixed_validation", "cross_validation"):
-        return plan.protocol
-    return ProtocolConfig()

@@ -2,18 +2,18 @@
 
 import pytest
 
-from keras_dml.tuning.history import History, read_history
+from keras_dml.tuning.trials import Progress, read_progress
 
 
 def read(tmp_path, text, column="val_map@r"):
     path = tmp_path / "history.csv"
     path.write_text(text)
-    return read_history(path, column)
+    return read_progress([tmp_path], column)
 
 
 def test_no_file_and_no_row_yet(tmp_path):
-    assert read_history(tmp_path / "history.csv", "val_map@r") == History()
-    assert read(tmp_path, "stage,epoch,val_map@r\n") == History()
+    assert read_progress([tmp_path], "val_map@r") == Progress()
+    assert read(tmp_path, "stage,epoch,val_map@r\n") == Progress()
 
 
 def test_epochs_that_were_not_validated_are_left_out(tmp_path):

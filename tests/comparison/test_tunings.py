@@ -1,24 +1,24 @@
-"""The searches of a plan: what they train, and what is refused beforehand."""
+"""The tunings of a plan: what they train, and what is refused beforehand."""
 
 import csv
 
 import pytest
 
 from keras_dml.comparison.compare import compare
-from keras_dml.comparison.plan_searches import (
-    check_searches,
-    plan_searches,
-    run_searches,
+from keras_dml.comparison.tunings import (
+    check_tunings,
+    plan_tunings,
+    run_tunings,
 )
 from keras_dml.config import load_run_config
 from keras_dml.config.plans import parse_plan
 from keras_dml.errors import UsageError
-from keras_dml.tuning import run_search
+from keras_dml.tuning import loop
 
 RATES = {"optimizer.backbone.lr": [1e-8, 1e-3]}
 
 
-def searched(**values):
+def tuned(**values):
     return parse_plan(
         {
             "title": "T",
@@ -33,14 +33,14 @@ def searched(**values):
 
 
 def test_trials_have_the_network_and_the_size_of_the_runs(tmp_path):
-    plan = searched(
+    plan = tuned(
         backbones=["small_cnn", "resnet50"],
         dims=[32, 64],
         grid={"model.scale": [4.0, 8.0]},
         seeds=[3, 4],
     )
-    searches = plan_searches(plan, tmp_path)
-    configs = [search.make_config({}, 0) for search in searches]
+    tunings = plan_tunings(plan, tmp_path)
+    configs = [planned.make_config({}, 0) for planned in tunings]
     assert [c.model.backbone for c in configs] == ["small_cnn", "resnet50"]
     assert {(c.model.dim, c.model.scale, c.seed) for c in configs} == {
         (32, 4.0, 3)
@@ -48,21 +48,21 @@ def test_trials_have_the_network_and_the_size_of_the_runs(tmp_path):
 
 
 def test_trials_never_see_the_test_classes(tmp_path):
-    plan = searched(protocol={"kind": "oracle"})
-    (search,) = plan_searches(plan, tmp_path)
-    assert search.make_config({}, 0).data.validation == "classes"
+    plan = tuned(protocol={"kind": "oracle"})
+    (planned,) = plan_tunings(plan, tmp_path)
+    assert planned.make_config({}, 0).data.validation == "classes"
 
 
 def test_trials_are_judged_under_the_protocol_of_the_runs(tmp_path):
     protocol = {"kind": "cross_validation", "folds": 5, "split": "contiguous"}
-    (search,) = plan_searches(searched(protocol=protocol, set={}), tmp_path)
-    config = search.make_config({}, 0)
-    assert search.folds == config.data.folds == 5
+    (planned,) = plan_tunings(tuned(protocol=protocol, set={}), tmp_path)
+    config = planned.make_config({}, 0)
+    assert planned.folds == config.data.folds == 5
     assert config.data.fold_split == "contiguous"
     protocol = {"kind": "fixed_validation", "fraction": 0.3}
-    (search,) = plan_searches(searched(protocol=protocol, set={}), tmp_path)
-    config = search.make_config({}, 0)
-    assert search.folds == 1
+    (planned,) = plan_tunings(tuned(protocol=protocol, set={}), tmp_path)
+    config = planned.make_config({}, 0)
+    assert planned.folds == 1
     assert config.data.validation_fraction == 0.3
 
 
@@ -71,18 +71,18 @@ def test_a_space_of_its_own(tmp_path):
         {"name": "a", "recipe": "ln"},
         {"name": "b", "recipe": "bn", "space": {"model.scale": [2.0, 4.0, 8]}},
     ]
-    searches = plan_searches(searched(recipes=[], arms=arms), tmp_path)
-    assert [search.section.budget for search in searches] == [2, 6]
-    assert [search.left for search in searches] == [2, 6]
+    tunings = plan_tunings(tuned(recipes=[], arms=arms), tmp_path)
+    assert [planned.section.budget for planned in tunings] == [2, 6]
+    assert [planned.left for planned in tunings] == [2, 6]
 
 
-def test_mistakes_of_all_searches_come_first(tmp_path):
+def test_mistakes_of_all_tunings_come_first(tmp_path):
     arms = [
         {"name": "a", "recipe": "ln"},
         {"name": "b", "recipe": "bn", "space": {"model.scales": [2.0]}},
         {"name": "c", "recipe": "ln", "space": {"model.dim": [64, "wide"]}},
     ]
-    plan = searched(recipes=[], arms=arms, set={"model.dmi": 8})
+    plan = tuned(recipes=[], arms=arms, set={"model.dmi": 8})
     with pytest.raises(UsageError) as caught:
         compare(plan, tmp_path / "plan")
     for mistake in ("`model.scales`", "`model.dim`", "`model.dmi`"):
@@ -92,21 +92,21 @@ def test_mistakes_of_all_searches_come_first(tmp_path):
 
 def test_data_of_equal_names_have_folders_of_their_own(tmp_path):
     sources = [str(tmp_path / name / "shoes") for name in "ab"]
-    searches = plan_searches(searched(sources=sources), tmp_path)
-    names = [search.folder.name for search in searches]
+    tunings = plan_tunings(tuned(sources=sources), tmp_path)
+    names = [planned.folder.name for planned in tunings]
     assert names == ["shoes-norm-softmax", "shoes-norm-softmax--2"]
 
 
 def test_what_has_ended_is_not_left(tmp_path):
-    (search,) = plan_searches(searched(), tmp_path)
-    search.folder.mkdir(parents=True)
-    (search.folder / "trials.csv").write_text(
+    (planned,) = plan_tunings(tuned(), tmp_path)
+    planned.folder.mkdir(parents=True)
+    (planned.folder / "trials.csv").write_text(
         "number,state\n0,pruned\n1,failed\n"
     )
-    assert search.left == 1
+    assert planned.left == 1
 
 
-def test_a_search_that_has_ended_finds_nothing_else(tmp_path, monkeypatch):
+def test_a_tuning_that_has_ended_finds_nothing_else(tmp_path, monkeypatch):
     """Its runs may have begun: a failed trial is not tried again."""
     retried = []
 
@@ -115,23 +115,23 @@ def test_a_search_that_has_ended_finds_nothing_else(tmp_path, monkeypatch):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "best.yaml").touch()
 
-    monkeypatch.setattr(run_search, "run_search", run)
-    searches = plan_searches(searched(), tmp_path)
-    run_searches(searches)
-    run_searches(searches)
+    monkeypatch.setattr(loop, "tune", run)
+    tunings = plan_tunings(tuned(), tmp_path)
+    run_tunings(tunings)
+    run_tunings(tunings)
     assert retried == [True, False]
 
 
 def test_data_that_are_not_there(tmp_path):
-    plan = searched(sources=["omniglot"])
+    plan = tuned(sources=["omniglot"])
     with pytest.raises(UsageError, match="no data folder"):
-        check_searches(plan_searches(plan, tmp_path), plan)
+        check_tunings(plan_tunings(plan, tmp_path), plan)
 
 
 @pytest.mark.slow
 def test_runs_have_what_the_search_found(tmp_path, caplog):
     """A search, the runs after it, and the same command once more."""
-    plan = searched(
+    plan = tuned(
         protocol={"kind": "oracle"},
         budget={"epochs": 1, "steps_per_epoch": 30},
         set={"data.folds": 2, "data.fold": 0, "model.dim": 16},
@@ -144,7 +144,7 @@ def test_runs_have_what_the_search_found(tmp_path, caplog):
     (run,) = result.records
     config = load_run_config(result.folder / "runs" / run.run / "config.yaml")
     assert config.optimizer.backbone.lr == 1e-3
-    trials = result.folder / "search" / "digits-norm-softmax" / "trials.csv"
+    trials = result.folder / "tuning" / "digits-norm-softmax" / "trials.csv"
     with open(trials, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["state"] for row in rows] == ["complete"] * 2

@@ -26,7 +26,7 @@ from tests.tuning.command import (
     starter,
 )
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def changes(result):
@@ -67,7 +67,7 @@ def wait_for(condition, seconds=240.0):
 @pytest.fixture(autouse=True)
 def undrawn(monkeypatch):
     """Pictures take a second each time; `tpe` has some."""
-    monkeypatch.setattr(figures, "draw_search", lambda *_: [])
+    monkeypatch.setattr(figures, "draw_tuning", lambda *_: [])
 
 
 @pytest.fixture(scope="module")
@@ -156,8 +156,8 @@ def test_two_processes_never_train_the_same(tmp_path):
     folder = tmp_path / "s"
     section = {**GRID, "space": {**GRID["space"], "model.dim": [32, 64, 128]}}
     other = command(folder, section, pause=0.1)
-    wait_for((folder / "search.yaml").exists)
-    result = search(folder, section, start_run=starter(pause=0.1))
+    wait_for((folder / "tuning.yaml").exists)
+    result = search(folder, section, start=starter(pause=0.1))
     assert other.wait(240) == 0
     assert states(result) == ["complete"] * 9
     starts = notes(folder, "starts")
@@ -183,9 +183,9 @@ def test_a_stopped_search_saves_its_training_and_goes_on(tmp_path):
     killer = threading.Thread(target=terminate)
     killer.start()
     with pytest.raises(PreemptedError, match="Run the same command again"):
-        search(folder, section, start_run=starter(3, pause=0.3))
+        search(folder, section, start=starter(3, pause=0.3))
     killer.join()
-    result = search(folder, section, start_run=starter(3))
+    result = search(folder, section, start=starter(3))
     assert states(result) == ["complete"]
     (epochs,) = notes(folder, "epochs").values()
     assert epochs == ["0", "1", "2"]
@@ -205,7 +205,7 @@ def test_a_training_stopped_from_outside_goes_on(tmp_path):
 
     killer = threading.Thread(target=terminate)
     killer.start()
-    result = search(folder, {**GRID, "trials": 1}, start_run=start_run)
+    result = search(folder, {**GRID, "trials": 1}, start=start_run)
     killer.join()
     assert states(result) == ["complete"]
     assert len(processes) == 2
@@ -233,7 +233,7 @@ def test_pruning_stops_a_hopeless_training(tmp_path, stubborn):
         )
         return start(config, *arguments)
 
-    result = search(folder, section, start_run=start_run, grace=0.3)
+    result = search(folder, section, start=start_run, grace=0.3)
     assert states(result) == ["complete", "complete", "pruned"]
     pruned = result.trials[2]
     assert 2 <= pruned.epochs < 20
@@ -254,12 +254,12 @@ def test_a_failed_training_is_reported_and_tried_again(tmp_path):
     result = search(
         folder,
         GRID,
-        start_run=starter(code=fails),
+        start=starter(code=fails),
         progress=lambda trial, trials: told.append((trial.state, trials)),
     )
     assert states(result).count("failed") == 2
     failed = result.trials[2]
-    assert failed.reason == "Error: the loss is not finite. (exit code 1)"
+    assert failed.reason == "the loss is not finite."
     assert told[2] == ("failed", 6)
     # Whatever it was is gone.
     again = search(folder, GRID)
@@ -275,7 +275,7 @@ def test_what_has_failed_may_be_left_so(tmp_path):
         return int(config.model.scale == 8)
 
     failing = starter(code=fails)
-    first = search(tmp_path / "s", GRID, start_run=failing)
+    first = search(tmp_path / "s", GRID, start=failing)
     again = search(tmp_path / "s", GRID, retry=False)
     assert again.trials == first.trials
     assert states(again).count("failed") == 2
@@ -284,7 +284,7 @@ def test_what_has_failed_may_be_left_so(tmp_path):
 def test_all_failed(tmp_path):
     failing = starter(code=lambda config: 1)
     with pytest.raises(RunError, match="All 2 .* loss is not finite"):
-        search(tmp_path / "s", {**GRID, "trials": 2}, start_run=failing)
+        search(tmp_path / "s", {**GRID, "trials": 2}, start=failing)
 
 
 def test_a_killed_training_is_named(tmp_path):
@@ -294,14 +294,14 @@ def test_a_killed_training_is_named(tmp_path):
         return process
 
     with pytest.raises(RunError, match="killed by SIGKILL"):
-        search(tmp_path / "s", {**GRID, "trials": 1}, start_run=start_run)
+        search(tmp_path / "s", {**GRID, "trials": 1}, start=start_run)
 
 
 def test_a_full_disk_stops_the_search_which_goes_on_later(tmp_path):
     folder = tmp_path / "s"
     full = starter(code=lambda config: 74 * (config.model.dim == 128))
     with pytest.raises(RunError, match="disk is full"):
-        search(folder, GRID, start_run=full)
+        search(folder, GRID, start=full)
     result = search(folder, GRID)
     assert states(result) == ["complete"] * 6
     assert len(notes(folder, "epochs")) == 6
@@ -314,13 +314,13 @@ def test_settings_that_do_not_go_together_fail_alone(tmp_path):
         return make_config(changes, number)
 
     from keras_dml.config.tuning_section import TuningConfig
-    from keras_dml.tuning.run_search import run_search
+    from keras_dml.tuning.loop import tune
 
-    result = run_search(
+    result = tune(
         TuningConfig.model_validate(GRID),
         picky,
         tmp_path / "s",
-        start_run=starter(),
+        start=starter(),
         poll=0.02,
     )
     assert states(result) == ["complete"] * 5 + ["failed"]
@@ -333,7 +333,7 @@ def test_a_small_space_ends_when_all_is_tried(tmp_path):
         "trials": 20,
         "space": {"model.scale": [4.0, 8.0], "model.dim": [64, 128]},
     }
-    result = search(tmp_path / "s", section, start_run=starter(1))
+    result = search(tmp_path / "s", section, start=starter(1))
     points = {tuple(point.values()) for point in changes(result)}
     assert len(result.trials) == len(points) == 4
 
@@ -344,7 +344,7 @@ def test_values_that_are_no_scalars(tmp_path):
         "trials": 3,
         "space": {"augmentation.scale": [[0.8, 1.2], [1.0, 1.0], [0.9, 1.0]]},
     }
-    result = search(tmp_path / "s", section, start_run=starter(1))
+    result = search(tmp_path / "s", section, start=starter(1))
     assert sorted(x["augmentation.scale"] for x in changes(result)) == [
         [0.8, 1.2],
         [0.9, 1.0],
@@ -390,7 +390,7 @@ def test_a_run_without_validation_classes_is_refused(tmp_path, space, message):
 def test_a_training_without_validation_values_ends_the_search(tmp_path):
     other = starter(column="val_recall@1")
     with pytest.raises(UsageError, match="no validation values `val_map@r`"):
-        search(tmp_path / "s", GRID, start_run=other)
+        search(tmp_path / "s", GRID, start=other)
     assert len(notes(tmp_path / "s", "starts")) == 1
 
 
@@ -404,7 +404,7 @@ def test_a_training_without_validation_values_ends_the_search(tmp_path):
     ],
 )
 def test_another_search_in_the_folder_is_refused(tpe, change):
-    with pytest.raises(UsageError, match="holds a search with other settings"):
+    with pytest.raises(UsageError, match="was started with other settings"):
         search(tpe[0], {**TPE, **change})
 
 
@@ -421,9 +421,9 @@ def test_another_configuration_in_the_folder_is_refused(tpe, monkeypatch):
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.txt").touch()
-    with pytest.raises(UsageError, match="not the folder of a search"):
+    with pytest.raises(UsageError, match="not the folder of a tuning"):
         search(tmp_path, GRID)
-    with pytest.raises(UsageError, match="not the folder of a search"):
+    with pytest.raises(UsageError, match="not the folder of a tuning"):
         search(tmp_path / "thesis.txt", GRID)
     assert [item.name for item in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -432,7 +432,7 @@ def test_a_damaged_record_is_named(tmp_path):
     folder = tmp_path / "s"
     search(folder, {**GRID, "trials": 1})
     (folder / "study.sqlite3").write_bytes(b"no database" * 1000)
-    with pytest.raises(RunError, match="record of the search could not be"):
+    with pytest.raises(RunError, match="record of the tuning could not be"):
         search(folder, {**GRID, "trials": 1})
 
 
@@ -444,7 +444,7 @@ def test_odd_folder_names(tmp_path):
 
 def test_without_optuna(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(UsageError, match=r"keras-dml\[search\]"):
+    with pytest.raises(UsageError, match=r"keras-dml\[tuning\]"):
         search(tmp_path / "s", GRID)
 
 

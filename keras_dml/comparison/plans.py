@@ -1,0 +1,204 @@
+"""Which plan the arguments of `compare` mean."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from keras_dml.config.plan_sections import ArmConfig, PlanConfig
+from keras_dml.config.plans import load_plan, narrowed, parse_plan
+from keras_dml.errors import UsageError
+from keras_dml.naming import nearest
+from keras_dml.wording import listed, slug, source_title
+
+PlanLike = str | Path | PlanConfig | Sequence[str]
+
+
+class PlanOptions(TypedDict, total=False):
+    """What `compare` changes in a plan; `None` leaves it as it is.
+
+    Attributes:
+        recipes: Compares these recipes, `"NAME"` or `"NAME:PRESET"`. The
+            first argument of `compare` is then the data.
+        arms: Only these arms of the plan.
+        seeds: Trains each arm with these seeds; an integer is so many, from
+            0.
+        backbones: Names of networks.
+        dims: Lengths of an embedding.
+        weights: `"imagenet"`, `"none"` or a file, for all networks.
+        protocol: `"recipe"`, `"oracle"`, `"fixed_validation"`, `"two_stage"`,
+            `"cross_validation"` or `"cross_validation:FOLDS"`; or a mapping,
+            the `protocol` section.
+        epochs: Epochs of every run.
+        steps_per_epoch: Steps of every epoch.
+        source: Runs the plan on these data instead.
+        data_dir: The folder that holds the files of the data set.
+        set: Settings of all runs, by dotted key.
+    """
+
+    recipes: Sequence[str] | None
+    arms: Sequence[str] | None
+    seeds: int | Sequence[int] | None
+    backbones: Sequence[str] | None
+    dims: Sequence[int] | None
+    weights: str | None
+    protocol: str | Mapping[str, Any] | None
+    epochs: int | None
+    steps_per_epoch: int | None
+    source: str | Sequence[str] | None
+    data_dir: str | Path | None
+    set: Mapping[str, Any] | None
+
+
+def make_plan(
+    plan: PlanLike, options: PlanOptions | None = None
+) -> tuple[PlanConfig, str]:
+    """Makes the plan that a caller means, and a name for its folder.
+
+    Args:
+        plan: The name of a plan, a path that ends in `.yaml`, a plan, or,
+            with `recipes`, the data: a source or a list of sources.
+        options: Changes of the plan. Defaults to `None`.
+
+    Raises:
+        UsageError: If a name is unknown or a value is not valid.
+        TypeError: If there is no such option.
+
+    Example:
+
+    >>> plan, name = make_plan("photos", {"recipes": ["ln", "triplet"]})
+    >>> name
+    'photos-comparison'
+    """
+    given: dict[str, Any] = {
+        key: value
+        for key, value in (options or {}).items()
+        if value is not None
+    }
+    for key in given:
+        if key not in PlanOptions.__annotations__:
+            raise TypeError(
+                f"`{key}` is no option of a comparison. Nearest: "
+                f"{nearest(key, PlanOptions.__annotations__)}."
+            )
+    made, name = _base(plan, given.pop("recipes", None))
+    if "arms" in given:
+        made = _only(made, list(given.pop("arms")))
+    return _changed(made, given), name
+
+
+def arms(plan: PlanConfig) -> list[ArmConfig]:
+    """Returns the arms of a plan: its recipes unchanged, then its `arms`.
+
+    The only recipe of a plan with arms is what these start from.
+    """
+    only = plan.recipes[0] if len(plan.recipes) == 1 else None
+    unchanged = [] if only and plan.arms else plan.recipes
+    return [
+        *(ArmConfig(name=recipe, recipe=recipe) for recipe in unchanged),
+        *(
+            arm.model_copy(update={"recipe": arm.recipe or only})
+            for arm in plan.arms
+        ),
+    ]
+
+
+def backbones(plan: PlanConfig, source: str) -> list[str | None]:
+    """Returns the networks of a plan on some data; `None` is the recipe's."""
+    skipped = [case for case in plan.cases if case.skip]
+    named: list[str | None] = [*plan.backbones] or [None]
+    return [
+        backbone
+        for backbone in named
+        if not any(case.covers(source, backbone) for case in skipped)
+    ]
+
+
+def _base(
+    plan: PlanLike, recipes: Sequence[str] | None
+) -> tuple[PlanConfig, str]:
+    if isinstance(plan, PlanConfig):
+        if recipes is not None:
+            raise UsageError(
+                "`recipes` makes a plan for data, but `plan` is a plan. Choose "
+                "some of its lines with `arms`."
+            )
+        return plan, slug(plan.title)
+    sources = [str(plan)] if isinstance(plan, (str, Path)) else [*plan]
+    if recipes is None:
+        if not isinstance(plan, (str, Path)):
+            raise UsageError(
+                "A list of sources needs `recipes` to compare. Received: "
+                f"{plan!r}"
+            )
+        return load_plan(str(plan)), Path(str(plan)).stem
+    names = [Path(source).stem for source in sources]
+    on = names[0] if len(names) == 1 else listed(map(source_title, sources))
+    values = {
+        "title": f"{', '.join(recipes)} on {on}",
+        "sources": sources,
+        "recipes": list(recipes),
+    }
+    return parse_plan(values), f"{'-'.join(names)}-comparison"
+
+
+def _only(plan: PlanConfig, names: list[str]) -> PlanConfig:
+    """The plan with some of its arms, and the findings about them."""
+    all_arms = {arm.name: arm for arm in arms(plan)}
+    unknown = [name for name in names if name not in all_arms] or [""]
+    if unknown != [""] or not names:
+        raise UsageError(
+            "`arms` must be arms of the plan. Received: "
+            f"{unknown[0]!r}. Nearest: {nearest(unknown[0], all_arms)}."
+        )
+    values = plan.model_dump(mode="json")
+    values["recipes"] = []
+    values["arms"] = [all_arms[name].model_dump() for name in names]
+    values["findings"] = [
+        finding
+        for finding in values["findings"]
+        if {*finding["better"], *finding["than"]} <= {*names}
+    ]
+    for table in values["paper_values"]:
+        table["values"] = {
+            arm: printed
+            for arm, printed in table["values"].items()
+            if arm in names
+        }
+    return parse_plan(values)
+
+
+def _changed(plan: PlanConfig, given: Mapping[str, Any]) -> PlanConfig:
+    """The plan with other values; most options are keys of a plan."""
+    values = plan.model_dump(mode="json")
+    for key, value in given.items():
+        if key in ("epochs", "steps_per_epoch"):
+            values["budget"][key] = value
+        elif key == "set":
+            values["set"] |= value
+        elif key == "source":
+            values["sources"] = [value] if isinstance(value, str) else value
+        elif key == "seeds":
+            seeds = range(value) if isinstance(value, int) else value
+            values["seeds"] = list(seeds)
+        elif key == "protocol":
+            values["protocol"] = _protocol(value)
+        elif key == "data_dir":
+            values["data_dir"] = str(value)
+        else:
+            values[key] = value if isinstance(value, str) else list(value)
+    if "weights" in given:
+        for case in values["cases"]:
+            case["weights"] = None
+    return parse_plan(narrowed(values))
+
+
+def _protocol(value: str | Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(value, str):
+        return dict(value)
+    kind, colon, folds = value.partition(":")
+    if colon and not folds.isdigit():
+        raise UsageError(
+            "`protocol` takes a number of folds after the colon, such as "
+            f"cross_validation:5. Received: {value!r}"
+        )
+    return {"kind": kind, **({"folds": int(folds)} if colon else {})}

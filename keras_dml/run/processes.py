@@ -1,0 +1,325 @@
+"""Trainings in processes of their own: start, watch and stop them.
+
+`python -m keras_dml.run.processes CONFIG.yaml FOLDER` is such a process.
+"""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn, Protocol, TypeVar
+
+from keras_dml.config import RunConfig, dump_run_config, load_run_config
+from keras_dml.distribute import PREEMPTED, RESTART, PreemptedError
+from keras_dml.errors import RunError, UsageError
+from keras_dml.files import is_locked, write_text
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.preemption import heeding_sigterm
+
+DISK_FULL = 74
+GRACE_SECONDS = 60.0
+POLL_SECONDS = 0.2
+RESTARTS = 3
+# Stopped from outside and saved: it goes on where it stopped.
+_RESTARTED = (PREEMPTED, RESTART, -signal.SIGTERM)
+
+Start = Callable[[RunConfig, Path, Path, int | None], subprocess.Popen]
+
+
+class Supervised(Protocol):
+    """Work in other processes that `supervise` can watch."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def exit_code(self) -> int | None: ...
+    def poll(self) -> bool: ...
+    def reason(self) -> str: ...
+    def stop(self) -> None: ...
+    def wait(self) -> None: ...
+
+
+Work = TypeVar("Work", bound=Supervised)
+
+
+def start_training(
+    config: RunConfig, folder: Path, log: Path, threads: int | None = None
+) -> subprocess.Popen:
+    """Starts a training, or continues an interrupted one.
+
+    Each training has its own process, so that its memory, its seeds and its
+    crash leave the others alone. It saves itself and stops when its starter
+    is gone.
+
+    Args:
+        config: The configuration of the run.
+        folder: The run folder.
+        log: The file to which all output is appended.
+        threads: How many cores it may use. Defaults to `None`: all.
+
+    Returns:
+        The process. Exit codes: 0 finished, 143 stopped by SIGTERM and saved,
+        74 the disk is full, 2 a wrong setting, 1 anything else.
+    """
+    settings = log.with_suffix(".yaml")
+    write_text(settings, dump_run_config(config))
+    environment = {"PYTHONWARNINGS": "ignore", **os.environ}
+    environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    if threads is not None:
+        for kind in ("TF_NUM_INTRAOP", "TF_NUM_INTEROP", "OMP_NUM"):
+            environment[f"{kind}_THREADS"] = str(threads)
+    with open(log, "ab") as output:
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-m", "keras_dml.run.processes"),
+                *(settings, folder),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environment,
+        )
+
+
+def threads_each(processes: int) -> int | None:
+    """Returns the cores of each of several trainings; `None` is all."""
+    if processes == 1:
+        return None
+    return max(1, (os.cpu_count() or 1) // processes)
+
+
+class TrainingProcess:
+    """One run, trained in a process of its own.
+
+    A process that was stopped from outside is started again, at most three
+    times.
+
+    Args:
+        config: The configuration of the run.
+        folder: The run folder.
+        log: The file to which the process writes.
+        threads: How many cores it may use. Defaults to `None`: all.
+        start: Starts the process. Defaults to `start_training`.
+        grace: Seconds from SIGTERM, upon which a training saves itself, to
+            SIGKILL. Defaults to `60.0`.
+
+    Attributes:
+        exit_code: The exit code, 0 if the run was finished before; `None`
+            until it has ended.
+        seconds: How long the training took; 0 if it was finished before.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        folder: Path,
+        log: Path,
+        threads: int | None = None,
+        *,
+        start: Start = start_training,
+        grace: float = GRACE_SECONDS,
+    ) -> None:
+        self.folder = RunFolder(folder)
+        self.log = log
+        self.exit_code: int | None = None
+        self.seconds = 0.0
+        self._start = lambda: start(config, folder, log, threads)
+        self._grace = grace
+        self._process: subprocess.Popen | None = None
+        self._begun = 0.0
+        self._told_to_stop: float | None = None
+        self._restarts = 0
+
+    @property
+    def name(self) -> str:
+        """Name of the run folder."""
+        return self.folder.path.name
+
+    def poll(self) -> bool:
+        """Starts the process if need be; returns whether the run has ended."""
+        if self._process is None:
+            return self._begin()
+        self.exit_code = self._process.poll()
+        if self.exit_code is None:
+            return False
+        self.seconds = time.perf_counter() - self._begun
+        self._close()
+        if (
+            self.exit_code in _RESTARTED
+            and self._told_to_stop is None
+            and self._restarts < RESTARTS
+        ):
+            self._restarts += 1
+            return self._begin()
+        return True
+
+    def reason(self) -> str:
+        """Returns why the training failed: the last line that it wrote."""
+        code = self.exit_code or 0
+        if code < 0:
+            return f"killed by {signal.Signals(-code).name}"
+        return (
+            last_line(self.log).removeprefix("Error: ") or f"exit code {code}"
+        )
+
+    def stop(self) -> None:
+        """Asks the process to save itself and end; kills it after a while."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        now = time.monotonic()
+        if self._told_to_stop is None:
+            self._told_to_stop = now
+            self._process.terminate()
+        elif now - self._told_to_stop > self._grace:
+            self._process.kill()
+
+    def wait(self) -> None:
+        """Waits until a process that was asked to stop has ended."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(self._grace)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._close()
+
+    def _begin(self) -> bool:
+        self._process = self.exit_code = None
+        if is_locked(self.folder.path / self.folder.lock_name):
+            # The process of a starter that was killed is still saving itself.
+            return False
+        if self.folder.finished:
+            self.exit_code = 0
+            return True
+        self._begun = self._begun or time.perf_counter()
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._process = self._start()
+        return False
+
+    def _close(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+def supervise(
+    take: Callable[[], Work | None],
+    ended: Callable[[Work], None],
+    *,
+    processes: int = 1,
+    unfinished: Callable[[], bool] = lambda: False,
+    poll: float = POLL_SECONDS,
+) -> None:
+    """Runs work in other processes until there is no more.
+
+    Whatever ends it early, the running processes save themselves first.
+
+    Args:
+        take: Returns the next work, not begun, or `None`.
+        ended: Called with each work that has ended, one at a time.
+        processes: Integer, how much runs at once. Defaults to `1`.
+        unfinished: Returns whether to wait for more work although `take`
+            has none. Defaults to no.
+        poll: Float, seconds between two looks. Defaults to `0.2`.
+
+    Raises:
+        RunError: If the disk is full, or a file cannot be written.
+        PreemptedError: On SIGTERM.
+        KeyboardInterrupt: On Ctrl-C.
+    """
+    running: list[Work] = []
+    with heeding_sigterm() as preemption, preemption.waits():
+        try:
+            while True:
+                while len(running) < processes and (work := take()) is not None:
+                    running.append(work)
+                over = [work for work in running if work.poll()]
+                for work in over:
+                    running.remove(work)
+                    _check_disk(work)
+                    ended(work)
+                if preemption.requested:
+                    raise PreemptedError(
+                        "Stopped by SIGTERM; all trainings are saved. Run the "
+                        "same command again to go on."
+                    )
+                if not (running or over or unfinished()):
+                    return
+                if not over:
+                    time.sleep(poll)
+        except OSError as error:
+            remedy = (
+                "Free some space"
+                if error.errno == errno.ENOSPC
+                else "Make that possible"
+            )
+            raise RunError(
+                f"Stopped: {error.strerror} ({error.filename}). Finished "
+                f"trainings are kept. {remedy} and run the same command again."
+            ) from error
+        finally:
+            for work in running:
+                work.stop()
+            for work in running:
+                work.wait()
+
+
+def last_line(log: Path) -> str:
+    """Returns the last line of a log that is not blank; `""` without any."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, file.seek(0, 2) - 4096))
+            text = file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    return next((line for line in text.split("\n")[::-1] if line.strip()), "")
+
+
+def main(settings: str, folder: str) -> None:
+    """Trains and measures a run, or continues an interrupted one."""
+    threading.Thread(target=_stop_with_starter, daemon=True).start()
+    from keras_dml.run import fit as train
+
+    try:
+        train.fit(load_run_config(Path(settings)), folder, resume=True)
+    except PreemptedError as error:
+        _leave(error, error.exit_code)
+    except UsageError as error:
+        _leave(error, 2)
+    except RunError as error:
+        _leave(error, 1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _leave(error, DISK_FULL)
+
+
+def _check_disk(work: Supervised) -> None:
+    if work.exit_code == DISK_FULL:
+        raise RunError(
+            f"The disk is full, in the run {work.name}: {work.reason()} "
+            "Finished trainings are kept. Free some space and run the same "
+            "command again."
+        )
+
+
+def _stop_with_starter() -> None:
+    """The starter's end of the pipe closes when it dies, however it dies."""
+    # Not `sys.stdin`, whose lock would be held when the process ends.
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _leave(error: BaseException, code: int) -> NoReturn:
+    print(f"Error: {error}", file=sys.stderr, flush=True)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

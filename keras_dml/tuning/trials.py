@@ -1,0 +1,256 @@
+"""The trials of a tuning: their trainings, values and files."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_dml.config.yaml_files import dump_yaml
+from keras_dml.files import write_text
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.history import read_history
+from keras_dml.run.processes import TrainingProcess
+
+Report = Callable[[int, float], bool]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Settings that were tried.
+
+    Args:
+        number: Integer, counted from 0.
+        parameters: Dict of dotted keys to values.
+        state: `"complete"`, `"pruned"` (stopped early), `"failed"`,
+            `"running"` or `"waiting"`.
+        value: The best validation value; of a pruned trial, until it was
+            stopped. `None` if there is none.
+        epochs: Integer, the epochs that were trained.
+        seconds: Float, how long these took.
+        run: Name of the run folder.
+        reason: Why it failed.
+    """
+
+    number: int
+    parameters: dict[str, Any]
+    state: str
+    value: float | None = None
+    epochs: int = 0
+    seconds: float = 0.0
+    run: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """All trials of a tuning; at least one is complete.
+
+    Args:
+        metric: Name of the validation metric.
+        trials: The trials by number.
+        importances: Dict of settings to their share of the values' variance,
+            largest first; empty if there are too few trials.
+    """
+
+    metric: str
+    trials: Sequence[Trial]
+    importances: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def best(self) -> Trial:
+        """The best of the trials that came to their end; the first of equals.
+
+        The best of many validation values is too high by chance. The test
+        classes decide what the settings are worth.
+        """
+        complete = [x for x in self.trials if x.state == "complete"]
+        return max(complete, key=lambda trial: trial.value or 0.0)
+
+    def count(self, state: str) -> int:
+        """How many trials are in a state."""
+        return sum(trial.state == state for trial in self.trials)
+
+
+@dataclass(frozen=True)
+class ArmTuning:
+    """The result of tuning one arm of a plan.
+
+    Args:
+        source: The data.
+        backbone: The network; `None` is the recipe's own.
+        arm: Name of the arm.
+        result: Its trials.
+    """
+
+    source: str
+    backbone: str | None
+    arm: str
+    result: TuningResult
+
+
+class Progress(NamedTuple):
+    """The validation values of a trial so far.
+
+    Args:
+        values: Mapping of the numbers of validated epochs to their values; of
+            a trial on several folds, of finished folds to the mean of the
+            best values up to them.
+        best: The best value of the last stage that validates, or the mean of
+            those of all folds. Defaults to `None`.
+        epochs: Integer, the finished epochs. Defaults to `0`.
+        seconds: Float, how long they took. Defaults to `0.0`.
+    """
+
+    values: Mapping[int, float] = {}
+    best: float | None = None
+    epochs: int = 0
+    seconds: float = 0.0
+
+
+def read_progress(runs: Sequence[Path], column: str) -> Progress:
+    """Reads the values of a trial from its runs, also while they train.
+
+    Args:
+        runs: The run folders, one for each fold.
+        column: Column of `history.csv`, such as `"val_map@r"`.
+    """
+    histories = [read_history(RunFolder(run).history) for run in runs]
+    values = [history.values(column) for history in histories]
+    epochs = [history.best_epoch(column) for history in histories]
+    best = [
+        one[epoch]
+        for one, epoch in zip(values, epochs, strict=True)
+        if epoch is not None
+    ]
+    means = [sum(best[: n + 1]) / (n + 1) for n in range(len(best))]
+    of_folds = {
+        fold: mean
+        for fold, (mean, run) in enumerate(zip(means, runs, strict=False))
+        if RunFolder(run).finished
+    }
+    return Progress(
+        values[0] if len(runs) == 1 else of_folds,
+        means[-1] if means else None,
+        sum(map(len, histories)),
+        sum(history.seconds for history in histories),
+    )
+
+
+class TrialTraining:
+    """The trainings of one trial, one fold after the other, see `supervise`.
+
+    Every new value is reported, and the report decides whether to stop: a
+    single training in the middle, one on several folds between two of them,
+    because folds differ too much to judge a trial by a part of one.
+
+    Args:
+        trial: The trial, as the study knows it.
+        trainings: One for each fold, not begun.
+        column: Column of `history.csv` that decides.
+        report: Takes the number and the value of an epoch or of a fold, each
+            once; returns whether the trial should stop there.
+        reported: Numbers that were reported before. Defaults to none.
+
+    Attributes:
+        pruned: Whether the report stopped the trial.
+        progress: The values so far.
+    """
+
+    def __init__(
+        self,
+        trial: Any,
+        trainings: Sequence[TrainingProcess],
+        column: str,
+        report: Report,
+        reported: Iterable[int] = (),
+    ) -> None:
+        self.trial = trial
+        self.pruned = False
+        self.progress = Progress()
+        self._column = column
+        self._report = report
+        self._reported = set(reported)
+        self._runs = [training.folder.path for training in trainings]
+        self._left = list(trainings)
+
+    @property
+    def name(self) -> str:
+        """Name of the run that trains."""
+        return self._left[0].name
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the last training that was begun."""
+        return self._left[0].exit_code
+
+    def poll(self) -> bool:
+        """Looks after the trainings; returns whether the trial has ended."""
+        ended = self._left[0].poll()
+        last = len(self._left) == 1
+        self.progress = read_progress(self._runs, self._column)
+        for number, value in self.progress.values.items():
+            if not self.pruned and number not in self._reported:
+                self._reported.add(number)
+                over = ended and last
+                self.pruned = self._report(number, value) and not over
+        if self.pruned and not ended:
+            self.stop()
+        if not ended:
+            return False
+        if last or self.pruned or self.exit_code or self.progress.best is None:
+            return True
+        del self._left[0]
+        return False
+
+    def reason(self) -> str:
+        """Returns why a training failed, and on which fold."""
+        fold = len(self._runs) - len(self._left)
+        where = f"fold {fold}: " if len(self._runs) > 1 else ""
+        return where + self._left[0].reason()
+
+    def stop(self) -> None:
+        """Asks the process to save itself and end; kills it after a while."""
+        self._left[0].stop()
+
+    def wait(self) -> None:
+        """Waits until a process that was asked to stop has ended."""
+        self._left[0].wait()
+
+
+def write_trials(path: Path, trials: Sequence[Trial]) -> None:
+    """Writes the trials as CSV, one row each, one column per setting."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    keys = list(trials[0].parameters) if trials else []
+    writer.writerow(
+        [
+            *("number", *keys, "value", "state"),
+            *("epochs", "seconds", "run", "reason"),
+        ]
+    )
+    for trial in trials:
+        writer.writerow(
+            [
+                trial.number,
+                *(_cell(trial.parameters[key]) for key in keys),
+                "" if trial.value is None else trial.value,
+                *(trial.state, trial.epochs, round(trial.seconds, 2)),
+                *(trial.run, trial.reason),
+            ]
+        )
+    write_text(path, buffer.getvalue())
+
+
+def write_best(path: Path, trial: Trial) -> None:
+    """Writes the best settings as YAML, for `set` of a plan or `--set`."""
+    write_text(path, dump_yaml(trial.parameters))
+
+
+def _cell(value: Any) -> Any:
+    """Lists and mappings as JSON, which YAML reads too."""
+    if value is None or isinstance(value, (bool, list, dict)):
+        return json.dumps(value)
+    return value

@@ -1,0 +1,68 @@
+"""Which plan the arguments of `compare` mean."""
+
+import pytest
+
+from keras_dml.comparison.compare import compare
+from keras_dml.comparison.plans import make_plan
+from keras_dml.config.plans import load_plan
+from keras_dml.errors import UsageError
+
+
+def test_recipes_on_data():
+    plan, name = make_plan("photos", {"recipes": ["ln", "bn"], "seeds": 3})
+    assert (plan.sources, plan.recipes, plan.seeds, name) == (
+        ["photos"],
+        ["ln", "bn"],
+        [0, 1, 2],
+        "photos-comparison",
+    )
+    plan, name = make_plan(["a/x", "b/y"], {"recipes": ["ln"], "seeds": [4]})
+    assert (plan.sources, plan.seeds) == (["a/x", "b/y"], [4])
+    assert name == "x-y-comparison"
+
+
+def test_every_option_changes_the_plan():
+    plan, _ = make_plan(
+        load_plan("demo"),
+        {
+            "arms": ["triplet"],
+            "backbones": ["small_cnn"],
+            "dims": (8, 16),
+            "weights": "none",
+            "protocol": "cross_validation:3",
+            "epochs": 2,
+            "steps_per_epoch": 5,
+            "source": "omniglot",
+            "data_dir": "data",
+            "set": {"model.scale": 4.0},
+            "seeds": None,
+        },
+    )
+    assert [arm.name for arm in plan.arms] == ["triplet"]
+    assert (plan.backbones, plan.dims) == (["small_cnn"], [8, 16])
+    assert (plan.weights, plan.sources) == ("none", ["omniglot"])
+    assert (plan.protocol.kind, plan.protocol.folds) == ("cross_validation", 3)
+    assert (plan.budget.epochs, plan.budget.steps_per_epoch) == (2, 5)
+    assert plan.data_dir == "data"
+    assert plan.set["model.scale"] == 4.0
+    assert plan.seeds == load_plan("demo").seeds
+
+
+@pytest.mark.parametrize(
+    ("plan", "options", "message"),
+    [
+        ("demo", {"arms": ["tripplet"]}, "`arms` .*Nearest: 'triplet'"),
+        ("demo", {"protocol": "cross_validation:x"}, "`protocol` takes"),
+        ("demo", {"seeds": 0}, "`seeds`"),
+        (["a", "b"], {}, "needs `recipes`"),
+        (load_plan("demo"), {"recipes": ["ln"]}, "`plan` is a plan"),
+    ],
+)
+def test_mistakes(plan, options, message):
+    with pytest.raises(UsageError, match=message):
+        make_plan(plan, options)
+
+
+def test_an_unknown_option():
+    with pytest.raises(TypeError, match="`seed` .*Nearest: 'seeds'"):
+        compare("demo", seed=3)
