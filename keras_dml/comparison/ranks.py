@@ -1,4 +1,4 @@
-"""Ranks of arms over experiments, and which of them are told apart."""
+"""Ranks of arms over experiments, and which differences are significant."""
 
 import dataclasses
 import math
@@ -59,9 +59,9 @@ class RankTable:
 
     @property
     def groups(self) -> list[tuple[int, int]]:
-        """First and last position of the arms not told apart, longest runs.
+        """First and last position of arms that do not differ significantly.
 
-        Where the Friedman test finds no difference at all, they are one group.
+        If the Friedman test finds no difference at all, they are one group.
         """
         count = len(self.arms)
         if math.isnan(self.critical_difference):
@@ -131,7 +131,7 @@ def rank_arms(
     statistic, p_value, difference = (math.nan,) * 3
     std = np.full(num_arms, math.nan)
     if num_blocks > 1 and num_arms > 1:
-        statistic, p_value = _friedman(ranks)
+        statistic, p_value = _friedman(scores)
         difference = critical_difference(num_arms, num_blocks, level)
     if num_blocks > 1:
         std = ranks.std(axis=0, ddof=1)
@@ -152,7 +152,7 @@ def rank_arms(
 def critical_difference(
     num_arms: int, num_blocks: int, level: float = LEVEL
 ) -> float:
-    """How far apart average ranks are told apart, by Nemenyi's test.
+    """The least significant difference of average ranks, by Nemenyi's test.
 
     `q * sqrt(k (k + 1) / (6 N))`, with `q` the quantile of the studentized
     range of `k` arms divided by `sqrt(2)`.
@@ -215,14 +215,15 @@ def _num_repetitions(records: Iterable[RunRecord], unit: str) -> int:
     return len({(record.seed, record.fold) for record in records})
 
 
-def _friedman(ranks: np.ndarray) -> tuple[float, float]:
+def _friedman(scores: np.ndarray) -> tuple[float, float]:
     """Friedman's statistic, corrected for ties, and its p-value."""
-    num_blocks, num_arms = ranks.shape
-    sums = ranks.sum(axis=0)
-    middle = num_blocks * (num_arms + 1) / 2
-    spread = (ranks**2).sum() - num_blocks * num_arms * (num_arms + 1) ** 2 / 4
-    if spread <= 0:
-        # All arms are equal in every block.
+    if (scores == scores[:, :1]).all():
+        # Without any difference SciPy divides by zero.
         return 0.0, 1.0
-    statistic = (num_arms - 1) * ((sums - middle) ** 2).sum() / spread
-    return float(statistic), float(stats.chi2.sf(statistic, num_arms - 1))
+    if scores.shape[1] == 2:
+        # SciPy wants three arms; with two it is the sign test.
+        signs = np.sign(scores[:, 0] - scores[:, 1])
+        statistic = float(signs.sum() ** 2 / np.abs(signs).sum())
+        return statistic, float(stats.chi2.sf(statistic, 1))
+    result = stats.friedmanchisquare(*scores.T)
+    return float(result.statistic), float(result.pvalue)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from keras_dml.comparison.finding_result import FindingResult, bounds
+from keras_dml.comparison.findings import FindingResult, bounds
 from keras_dml.comparison.page.captions import (
     findings_caption,
     ranks_caption,
