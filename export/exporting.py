@@ -86,11 +86,10 @@ def export_embedder(
         output: Folder of the artefacts.
         images: Array `(n, height, width, channels)` of real images to compare
             on, with values in 0..255, resized as in the evaluation.
-        labels: Integer array `(n,)`, to compare retrieval too. Defaults to
-            `None`.
+        labels: Integer array `(n,)`, to compare retrieval. Defaults to `None`.
         options: `ExportOptions`. Defaults to those.
-        check: Called before anything is put in place; an error that it raises
-            leaves all as it was. Defaults to `None`.
+        check: Called before anything is put in place; its error leaves all as
+            it was. Defaults to `None`.
         **changes: Arguments of `ExportOptions` that differ.
 
     Returns:
@@ -121,10 +120,7 @@ def export_embedder(
     for one in chosen:
         one.check(options)
     if options.max_drop is not None and labels is None:
-        raise UsageError(
-            "`max_drop` compares retrieval and needs `labels`. "
-            "Received: labels=None"
-        )
+        raise UsageError("`max_drop` needs `labels`. Received: labels=None")
     if not options.force:
         check_output(output)
     with temporary_folder(output / ".export.candidate") as staging:
@@ -138,12 +134,13 @@ def export_embedder(
             check()
         _put_in_place(folders, output, drops, options.force)
     if drops:
+        rejected = (
+            f"{name} has {drop}; it is kept as {output / name}{REJECTED}."
+            for name, drop in drops.items()
+        )
         raise RunError(
             f"Retrieval drops by more than `max_drop` {options.max_drop:g}: "
-            + " ".join(
-                f"{name} has {drop}; it is kept as {output / name}{REJECTED}."
-                for name, drop in drops.items()
-            )
+            + " ".join(rejected)
         )
     return ExportResult(rows, output)
 

@@ -10,7 +10,7 @@ from keras_dml.evaluation.index.scann_searcher import HASHING_FROM
 from keras_dml.evaluation.index.spaces import Space
 from keras_dml.export.search_ops import ExactOps, ScannOps
 
-# What stands where there is no neighbor. JSON has no infinity.
+# What fills places without a neighbor. JSON has no infinity.
 NO_ID = {"integer": -1, "string": ""}
 NO_SCORE = float(np.finfo(np.float32).min)
 

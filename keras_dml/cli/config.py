@@ -6,7 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_dml.cli.options import SOURCE, DataDir, Json
+from keras_dml.cli.options import (
+    SOURCE,
+    Backbone,
+    DataDir,
+    Json,
+    Recipe,
+    Settings,
+    Weights,
+)
 from keras_dml.cli.printing import print_rows, print_settings, say
 
 
@@ -14,21 +22,11 @@ def config(
     source: Annotated[
         str | None, typer.Argument(help=SOURCE, show_default=False)
     ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(help="NAME or FILE.yaml, with :PRESET if wanted."),
-    ] = None,
-    backbone: Annotated[
-        str | None, typer.Option(help="See `keras-dml backbones`.")
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="imagenet, preset, none, or a file.")
-    ] = None,
+    recipe: Recipe = None,
+    backbone: Backbone = None,
+    weights: Weights = None,
     data_dir: DataDir = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any setting: key=value, dotted key."),
-    ] = None,
+    settings: Settings = None,
     diff: Annotated[
         tuple[str, str] | None,
         typer.Option(

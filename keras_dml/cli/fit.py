@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from keras_dml.cli.options import SOURCE, DataDir
+from keras_dml.cli.options import (
+    SOURCE,
+    Backbone,
+    DataDir,
+    Recipe,
+    Settings,
+    Weights,
+)
 from keras_dml.cli.printing import print_gain, say
 
 
@@ -13,18 +20,9 @@ def fit(
     source: Annotated[
         str | None, typer.Argument(help=SOURCE, show_default=False)
     ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            help="NAME or FILE.yaml, with :PRESET or :PRESET+PRESET if wanted."
-        ),
-    ] = None,
-    backbone: Annotated[
-        str | None, typer.Option(help="See `keras-dml backbones`.")
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="imagenet, preset, none, or a file.")
-    ] = None,
+    recipe: Recipe = None,
+    backbone: Backbone = None,
+    weights: Weights = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -65,10 +63,7 @@ def fit(
     report: Annotated[
         bool, typer.Option(help="Whether to write RUN/report.html.")
     ] = True,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any setting: key=value, dotted key."),
-    ] = None,
+    settings: Settings = None,
 ) -> None:
     """Train an embedder, measure it on unseen classes, export it."""
     from keras_dml import api, distribute

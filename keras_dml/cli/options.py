@@ -12,6 +12,25 @@ SOURCE = (
     "(path,label[,split]), or tfds:NAME."
 )
 RunPath = Annotated[Path, typer.Argument(help="The run folder.")]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        help="NAME or FILE.yaml, with :PRESET or :PRESET+PRESET if wanted."
+    ),
+]
+Backbone = Annotated[
+    str | None, typer.Option(help="See `keras-dml backbones`.")
+]
+Weights = Annotated[
+    str | None, typer.Option(help="imagenet, preset, none, or a file.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Any setting: key=value, such as stages.main.train.epochs=20.",
+    ),
+]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder that holds the data set's files.")
 ]

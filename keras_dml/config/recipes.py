@@ -82,7 +82,7 @@ class Recipe:
         Example:
 
         >>> [layer.origin for layer in load_recipe("triplet").layers("default")]
-        ['_base: default', '_pairs: default', 'triplet: default']
+        ['_base: default', 'triplet: default']
         """
         origin = f"{part}.{key}" if key else part
         found = []
@@ -141,7 +141,7 @@ def load_recipe(name: str) -> Recipe:
     Example:
 
     >>> load_recipe("hbn").bases
-    ('_base', '_heated_up', 'bn')
+    ('_base', '_proxies', '_heated_up', 'bn', '_heated')
     """
     files = _chain(name, Path(), ())
     texts = {

@@ -1,7 +1,8 @@
 """Data sets, splits, samplers and input pipelines.
 
-The modules that need TensorFlow (`augmentation`, `decoding`, `index_batches`,
-`pipeline`, `random_crop` and `resizing`) are imported by their own names.
+The modules that need TensorFlow (`augmentation`, `decoding`, `image_fit`,
+`index_batches`, `pipeline`, `random_crop`, `resizing` and `verification`) are
+imported by their own names.
 """
 
 from keras_dml.data.class_folds import fold_classes

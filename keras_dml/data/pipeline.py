@@ -74,19 +74,9 @@ def train_batches(
     fit = ImageFit(
         image_size, channels, augmentation.resize, augmentation.squash
     )
-    sizes = [len(rows) for rows in sampler(first_epoch)]
-    if steps_per_epoch not in (None, len(sizes)):
-        raise UsageError(
-            "`steps_per_epoch` must be the number of batches that `sampler` "
-            f"gives, {len(sizes)}. Received: "
-            f"steps_per_epoch={steps_per_epoch}"
-        )
     replicas = replicas or Replicas()
-    if len(set(sizes)) > 1 or sizes[0] % replicas.total:
-        raise UsageError(
-            "All batches must have one size that divides by the replicas. "
-            f"Received: sizes {sorted(set(sizes))}, {replicas.total} replicas"
-        )
+    sizes = [len(rows) for rows in sampler(first_epoch)]
+    _check_batches(sizes, steps_per_epoch, replicas.total)
     batch_size = sizes[0] // replicas.total
     batches = index_batches(
         sampler, (len(sizes), sizes[0]), seed, first_epoch, first_step, replicas
@@ -106,6 +96,21 @@ def train_batches(
 
     batches = batches.map(finish, num_parallel_calls=tf.data.AUTOTUNE)
     return batches.prefetch(tf.data.AUTOTUNE)
+
+
+def _check_batches(sizes, steps_per_epoch, num_replicas):
+    """Refuses an epoch that is not of whole batches of one size."""
+    if steps_per_epoch not in (None, len(sizes)):
+        raise UsageError(
+            "`steps_per_epoch` must be the number of batches that `sampler` "
+            f"gives, {len(sizes)}. Received: "
+            f"steps_per_epoch={steps_per_epoch}"
+        )
+    if len(set(sizes)) > 1 or sizes[0] % num_replicas:
+        raise UsageError(
+            "All batches must have one size that divides by the replicas. "
+            f"Received: sizes {sorted(set(sizes))}, {num_replicas} replicas"
+        )
 
 
 def evaluation_batches(

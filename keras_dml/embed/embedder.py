@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_dml.data import decoding
+from keras_dml.data import decoding, verification
 from keras_dml.data.image_fit import ImageFit, decode_readable
 from keras_dml.embed.stream import make_forward
 from keras_dml.errors import UsageError
@@ -121,7 +121,7 @@ class ImageEmbedder:
         return [
             found[row]
             if row in found
-            else decoding.why_refused(content, self.max_pixels)
+            else verification.why_refused(content, self.max_pixels)
             for row, content in enumerate(contents)
         ]
 

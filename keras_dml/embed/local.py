@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_dml.config import RunConfig
 from keras_dml.console import logger, progress_bar, track
-from keras_dml.data import decoding
+from keras_dml.data import decoding, verification
 from keras_dml.data.image_list import ImageList, list_images, readable
 from keras_dml.embed.stream import (
     by_part,
@@ -345,7 +345,7 @@ def _bad_rows(
         (
             images.ids[row],
             readable(images.path(row)),
-            decoding.reason_refused(images.path(row), max_pixels),
+            verification.reason_refused(images.path(row), max_pixels),
         )
         for row in bad
     ]

@@ -21,7 +21,7 @@ def norm_softmax_loss(labels, logits):
 
     >>> cosines = np.array([[1.0, 0.0]])
     >>> float(norm_softmax_loss(np.array([0]), cosines / 0.5)[0])
-    0.1269280110429725
+    0.1269280110429726
     """
     return softmax_loss(labels, logits)
 

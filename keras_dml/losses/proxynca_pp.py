@@ -21,7 +21,7 @@ def proxynca_pp_loss(labels, logits):
 
     >>> distances = np.array([[0.0, 2.0]])
     >>> float(proxynca_pp_loss(np.array([0]), -distances)[0])
-    0.1269280110429725
+    0.1269280110429726
     """
     return softmax_loss(labels, logits)
 

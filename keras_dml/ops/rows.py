@@ -71,8 +71,11 @@ def distinct(x):
 
     Example:
 
-    >>> distinct(np.array([7, 2, 7], "int32"))
-    ([2, 7, 2147483647], 2)
+    >>> values, count = distinct(np.array([7, 2, 7], "int32"))
+    >>> ops.convert_to_numpy(values)
+    array([         2,          7, 2147483647], dtype=int32)
+    >>> int(count)
+    2
     """
     ordered = ops.sort(x)
     new = ops.concatenate(

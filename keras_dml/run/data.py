@@ -10,7 +10,7 @@ from PIL import Image
 from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import progress_bar
-from keras_dml.data import decoding, pipeline, readers, sampling, splits
+from keras_dml.data import pipeline, readers, sampling, splits, verification
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.data.class_folds import fold_classes
 from keras_dml.data.image_fit import ImageFit
@@ -56,7 +56,7 @@ def load_run_data(config: RunConfig) -> RunData:
     )
     with progress_bar() as progress:
         task = progress.add_task("checking images", total=None, note="")
-        good = decoding.drop_bad(
+        good = verification.drop_bad(
             manifest,
             progress=lambda done, total: progress.update(
                 task, completed=done, total=total

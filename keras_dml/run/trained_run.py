@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
-from keras_dml.data import decoding, readers
+from keras_dml.data import readers, verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
@@ -253,7 +253,7 @@ def _images_of(
 ) -> Manifest | None:
     """Returns the images of a part that can be read."""
     if part == "all":
-        return decoding.drop_bad(everything)
+        return verification.drop_bad(everything)
     data = load_run_data(config)
     if part == "test":
         return data.test

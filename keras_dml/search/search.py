@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.console import logger
-from keras_dml.data import decoding
+from keras_dml.data import verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.registry import build_index, check_index
@@ -183,7 +183,7 @@ def read_queries(images: Sequence[str | os.PathLike[str]]) -> Manifest:
         ids=paths,
         paths=paths,
     )
-    for path, why in decoding.verify(queries).bad:
+    for path, why in verification.verify(queries).bad:
         raise UsageError(
             f"{path} cannot be read as an image: {why}. Name image files alone."
         )

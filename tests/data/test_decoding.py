@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from keras_dml.data import decoding
+from keras_dml.data import decoding, verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from tests.data.stand_ins import write_image
@@ -187,9 +187,9 @@ def make_manifest(folder, good, damaged=()):
 @pytest.mark.parametrize("kind", [*DAMAGED, "missing"])
 def test_verify_names_damaged_files(tmp_path, kind):
     manifest = make_manifest(tmp_path, 3, [kind])
-    verification = decoding.verify(manifest)
-    assert verification.rows.tolist() == [1, 2, 3]
-    ((path, reason),) = verification.bad
+    found = verification.verify(manifest)
+    assert found.rows.tolist() == [1, 2, 3]
+    ((path, reason),) = found.bad
     assert path == str(tmp_path / "bad0.jpg")
     expected = "no such file" if kind == "missing" else DAMAGED[kind][1]
     assert expected in reason
@@ -203,25 +203,25 @@ def test_verify_takes_every_readable_kind(tmp_path):
         paths[-1].write_bytes(make())
     ids = [path.name for path in paths]
     calls = []
-    verification = decoding.verify(
+    found = verification.verify(
         Manifest("all", [0] * len(ids), ["a"], ids, paths),
         progress=lambda done, total: calls.append((done, total)),
     )
-    assert verification.bad == ()
+    assert found.bad == ()
     assert calls[-1] == (len(ids), len(ids))
 
 
 def test_images_in_memory_are_good():
     images = np.zeros((3, 2, 2, 1), np.uint8)
     manifest = Manifest("x", [0] * 3, ["a"], ["0", "1", "2"], images=images)
-    assert decoding.verify(manifest).rows.tolist() == [0, 1, 2]
-    assert decoding.drop_bad(manifest) is manifest
+    assert verification.verify(manifest).rows.tolist() == [0, 1, 2]
+    assert verification.drop_bad(manifest) is manifest
 
 
 def test_few_bad_files_are_dropped_and_logged(tmp_path, caplog):
     manifest = make_manifest(tmp_path, 100, ["empty"])
     with caplog.at_level(logging.WARNING):
-        kept = decoding.drop_bad(manifest)
+        kept = verification.drop_bad(manifest)
     assert len(kept) == 100 and "bad0.jpg" not in kept.ids
     assert f"{tmp_path / 'bad0.jpg'}: the file is empty" in caplog.text
     assert "Skipped 1 unreadable of 101 images" in caplog.text
@@ -232,5 +232,5 @@ def test_many_bad_files_are_an_error(tmp_path):
     with pytest.raises(
         UsageError, match=r"At most 1% .* 2 of 22 unreadable.*bad0.jpg \(the f"
     ):
-        decoding.drop_bad(manifest)
-    assert len(decoding.drop_bad(manifest, limit=0.1)) == 20
+        verification.drop_bad(manifest)
+    assert len(verification.drop_bad(manifest, limit=0.1)) == 20

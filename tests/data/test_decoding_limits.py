@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from keras_dml.data import decoding
+from keras_dml.data import decoding, verification
 from keras_dml.data.manifest import Manifest
 
 SIDE = 20_000
@@ -72,9 +72,9 @@ def test_a_bomb_is_refused_by_its_header(kind, tmp_path):
     path.write_bytes(BOMBS[kind]())
     manifest = Manifest("bombs", [0], ["a"], ["bomb.jpg"], [path])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    verification = decoding.verify(manifest)
+    found = verification.verify(manifest)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert verification.bad == ((str(path), REASON),)
+    assert found.bad == ((str(path), REASON),)
     # As 8-bit RGB it would be 1.2 GB.
     assert grown < 200 * 1024
 
@@ -95,7 +95,7 @@ def test_the_limit_is_on_the_number_of_pixels(kind):
     with pytest.raises(tf.errors.OpError, match=r"too many pixels\D+600"):
         decoding.decode(contents, max_pixels=599)
     expected = "it has 600 pixels, more than the limit of 599"
-    assert decoding.why_refused(contents, max_pixels=599) == expected
+    assert verification.why_refused(contents, max_pixels=599) == expected
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF"])
@@ -115,4 +115,4 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch):
 
     # The administrator, as which tests may run, is refused nothing.
     monkeypatch.setattr("builtins.open", refuse)
-    assert "Permission denied" in decoding.reason_refused(path)
+    assert "Permission denied" in verification.reason_refused(path)

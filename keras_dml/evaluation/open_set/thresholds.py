@@ -36,6 +36,8 @@ from keras_dml.evaluation.open_set.pair_quantiles import (
 )
 
 DECISIONS = ("pairs", "nearest")
+# Impostors, genuine decisions, and for each rate a score, its FMR and FNMR.
+Calibrated = tuple[int, int, list[tuple[float, float, float]]]
 # Doddington's rule of 30: with 30 errors a rate is known to within 30 %, with
 # 90 % confidence, were the trials independent.
 MIN_FALSE_MATCHES = 30
@@ -141,31 +143,19 @@ def calibrate_thresholds(
     relevance = Relevance.of(labels, len(rows), labels, len(rows))
     metric = "cosine" if normalize else "euclidean"
     calibrate = _of_pairs if decision == "pairs" else _of_nearest
-    return calibrate(rows, relevance, rates, metric)
-
-
-def _of_pairs(
-    rows: np.ndarray, relevance: Relevance, rates: list[float], metric: str
-) -> list[Threshold]:
-    def pairs():
-        return pair_scores(rows, relevance, metric)
-
-    own = np.arange(len(rows))
-    num_genuine = int(relevance.counts(own).sum()) // 2
-    num_impostors = len(rows) * (len(rows) - 1) // 2 - num_genuine
-    _check_numbers(num_impostors, num_genuine, rates, "pairs of two classes")
-    allowed = [_allowed(rate, num_impostors) for rate in rates]
-    found = select_thresholds(pairs, count_pairs(pairs), allowed)
+    num_impostors, num_genuine, found = calibrate(
+        rows, relevance, rates, metric
+    )
     return [
         Threshold(
             score=score,
             target_fmr=rate,
-            fmr=false_matches / num_impostors,
-            fnmr=missed / num_genuine,
+            fmr=false_matches,
+            fnmr=missed,
             num_impostors=num_impostors,
             num_genuine=num_genuine,
             metric=metric,
-            decision="pairs",
+            decision=decision,
         )
         for rate, (score, false_matches, missed) in zip(
             rates, found, strict=True
@@ -173,9 +163,28 @@ def _of_pairs(
     ]
 
 
+def _of_pairs(
+    rows: np.ndarray, relevance: Relevance, rates: list[float], metric: str
+) -> Calibrated:
+    def pairs():
+        return pair_scores(rows, relevance, metric)
+
+    num_genuine = int(relevance.counts(np.arange(len(rows))).sum()) // 2
+    num_impostors = len(rows) * (len(rows) - 1) // 2 - num_genuine
+    _check_numbers(num_impostors, num_genuine, rates, "pairs of two classes")
+    allowed = [_allowed(rate, num_impostors) for rate in rates]
+    found = [
+        (score, false_matches / num_impostors, missed / num_genuine)
+        for score, false_matches, missed in select_thresholds(
+            pairs, count_pairs(pairs), allowed
+        )
+    ]
+    return num_impostors, num_genuine, found
+
+
 def _of_nearest(
     rows: np.ndarray, relevance: Relevance, rates: list[float], metric: str
-) -> list[Threshold]:
+) -> Calibrated:
     own = np.arange(len(rows))
     genuine, impostor = best_scores(rows, rows, relevance, own, metric)
     unknown = np.sort(impostor[np.isfinite(impostor)])[::-1]
@@ -189,19 +198,10 @@ def _of_nearest(
         next_best = unknown[_allowed(rate, len(unknown))]
         score = np.nextafter(next_best, np.float32(np.inf))
         right = (genuine >= score) & (genuine > impostor)
-        found.append(
-            Threshold(
-                score=float(score),
-                target_fmr=rate,
-                fmr=float(np.mean(unknown >= score)),
-                fnmr=float(np.mean(~right[known])),
-                num_impostors=len(unknown),
-                num_genuine=num_genuine,
-                metric=metric,
-                decision="nearest",
-            )
-        )
-    return found
+        false_matches = float(np.mean(unknown >= score))
+        missed = float(np.mean(~right[known]))
+        found.append((float(score), false_matches, missed))
+    return len(unknown), num_genuine, found
 
 
 def _check_rate(rate: float) -> float:

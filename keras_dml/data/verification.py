@@ -1,0 +1,153 @@
+"""Checks image files before they are used, and says why one is refused."""
+
+import dataclasses
+import logging
+import os
+import re
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from keras_dml.data.decoding import MAX_PIXELS, decode
+from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
+
+logger = logging.getLogger(__name__)
+
+MAX_NAMED = 5
+VERIFY_BATCH = 256
+# As TensorFlow, `decode` and Pillow put it.
+_TOO_LARGE = re.compile(r"(?:too many pixels\D+|Image size \()(\d+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """What a check of all files found.
+
+    Args:
+        rows: int64 array, the rows of the manifest whose file decodes.
+        bad: Tuple of pairs of a path and the reason it was refused.
+    """
+
+    rows: np.ndarray
+    bad: tuple[tuple[str, str], ...]
+
+
+def verify(
+    manifest: Manifest, progress: Callable[[int, int], None] | None = None
+) -> Verification:
+    """Decodes every file once, as training will.
+
+    Args:
+        manifest: `Manifest`. One with `images` instead of files is all good.
+        progress: Function of (files done, files in all), called now and then.
+            Defaults to `None`.
+
+    Returns:
+        `Verification`.
+    """
+    if manifest.paths is None:
+        return Verification(np.arange(len(manifest)), ())
+    total = len(manifest)
+    good = np.zeros(total, dtype=bool)
+    dataset = tf.data.Dataset.from_tensor_slices(
+        (np.arange(total), manifest.paths.tolist())
+    )
+    dataset = dataset.map(
+        lambda row, path: (row, tf.shape(decode(tf.io.read_file(path)))),
+        num_parallel_calls=tf.data.AUTOTUNE,
+    )
+    dataset = dataset.ignore_errors(log_warning=False).batch(VERIFY_BATCH)
+    for rows, _ in dataset.as_numpy_iterator():
+        good[rows] = True
+        if progress is not None:
+            progress(int(rows[-1]) + 1, total)
+    if progress is not None:
+        progress(total, total)
+    bad = manifest.paths[~good].tolist()
+    return Verification(
+        np.flatnonzero(good),
+        tuple((path, reason_refused(path)) for path in bad),
+    )
+
+
+def drop_bad(
+    manifest: Manifest,
+    limit: float = 0.01,
+    progress: Callable[[int, int], None] | None = None,
+) -> Manifest:
+    """Leaves out the files that do not decode, if they are few.
+
+    Args:
+        manifest: `Manifest`.
+        limit: Float in [0, 1], the part of the files that may be bad.
+            Defaults to `0.01`.
+        progress: As for `verify`. Defaults to `None`.
+
+    Returns:
+        `Manifest` of the good files. Each bad one is logged as a warning.
+
+    Raises:
+        UsageError: If a larger part is bad.
+    """
+    verification = verify(manifest, progress)
+    bad = verification.bad
+    if not bad:
+        return manifest
+    if len(bad) > limit * len(manifest):
+        named = "; ".join(f"{path} ({why})" for path, why in bad[:MAX_NAMED])
+        raise UsageError(
+            f"At most {limit:.0%} of the images of `{manifest.name}` may be "
+            f"unreadable. Received: {len(bad)} of {len(manifest)} unreadable, "
+            f"first: {named}. Repair, replace or delete them."
+        )
+    for path, why in bad:
+        logger.warning("Skipped %s: %s", path, why)
+    logger.warning(
+        "Skipped %d unreadable of %d images.", len(bad), len(manifest)
+    )
+    return manifest.select(verification.rows)
+
+
+def reason_refused(path: str | bytes, max_pixels: int = MAX_PIXELS) -> str:
+    """A few words on why a file does not decode.
+
+    Args:
+        path: The file.
+        max_pixels: As for `decode`. Defaults to 89,478,485.
+    """
+    if not os.path.isfile(path):
+        return "no such file"
+    try:
+        with open(path, "rb") as file:
+            return why_refused(file.read(), max_pixels)
+    except OSError as error:
+        return f"it cannot be read ({error.strerror})"
+
+
+def why_refused(contents: bytes, max_pixels: int = MAX_PIXELS) -> str:
+    """A few words on why the bytes of a file do not decode.
+
+    Args:
+        contents: The bytes of the file.
+        max_pixels: As for `decode`. Defaults to 89,478,485.
+    """
+    if not contents:
+        return "the file is empty"
+    try:
+        decode(tf.constant(contents), max_pixels=max_pixels)
+    except Exception as error:
+        message = str(error)
+        if "cannot identify image file" in message:
+            return "it is no image of a known format"
+        too_large = _TOO_LARGE.search(message)
+        if too_large:
+            return (
+                f"it has {int(too_large[1]):,} pixels, more than the limit of "
+                f"{max_pixels:,}"
+            )
+        last = str(getattr(error, "message", error)).split("}} ")[-1]
+        first_line = last.strip().splitlines()[0]
+        return first_line.partition(" [Op:")[0].removesuffix(".")
+    return "it could not be decoded"
