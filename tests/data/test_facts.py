@@ -1,4 +1,3 @@
-import importlib.resources
 
 import pytest
 
@@ -47,10 +46,3 @@ def test_facts_agree_with_each_other(name):
 def test_facts_of_sources(source, recall_k, flip):
     facts = dataset_facts(source)
     assert (facts.recall_k, facts.flip) == (recall_k, flip)
-
-
-def test_every_line_is_commented():
-    folder = importlib.resources.files("keras_dml.configs") / "datasets"
-    for entry in folder.iterdir():
-        for line in entry.read_text(encoding="utf-8").splitlines():
-            assert "# " in line, f"{entry.name}: {line}"
