@@ -14,7 +14,7 @@ from keras_dml.comparison.jobs import Job, make_jobs
 from keras_dml.comparison.page.comparison import write_comparison
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.plans import PlanLike, PlanOptions, make_plan
-from keras_dml.comparison.protocols import budget_in_words, get_protocol
+from keras_dml.comparison.protocols import get_protocol
 from keras_dml.comparison.records import (
     RunRecord,
     by_arm,
@@ -227,19 +227,7 @@ def _finish(
             f"Every run failed, the first with: {records[0].error} Their "
             f"output is in {place.path / 'logs'}."
         )
-    protocol = get_protocol(plan.protocol)
-    if protocol.concatenates:
+    if get_protocol(plan.protocol).concatenates:
         records += concatenated(records, place.path / "runs")
     write_results(records, place.results)
-    return records, write_comparison(
-        plan.title,
-        records,
-        plan.findings,
-        plan.metrics,
-        plan.paper_values,
-        place.path,
-        about=" ".join([plan.about.strip(), plan.paper]).strip(),
-        protocol=protocol.in_words,
-        budget=budget_in_words(plan.budget),
-        searches=found,
-    )
+    return records, write_comparison(plan, records, place.path, found)

@@ -1,4 +1,3 @@
-
 import pytest
 
 from keras_dml.data.facts import dataset_facts, known_datasets

@@ -28,10 +28,11 @@ from keras_dml.comparison.page.tables import (
     results_tables,
     settings_table,
 )
+from keras_dml.comparison.protocols import budget_in_words, get_protocol
 from keras_dml.comparison.ranks import RankTable, rank_records
 from keras_dml.comparison.records import RunRecord, by_arm, trained_runs
 from keras_dml.comparison.summary import metric_of
-from keras_dml.config.plan_sections import FindingConfig, PaperTable
+from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.files import write_text
 from keras_dml.plotting import save_figure
 from keras_dml.tuning.trials import ArmTuning
@@ -53,38 +54,25 @@ _LEAST_ARMS = 3
 
 
 def write_comparison(
-    title: str,
+    plan: PlanConfig,
     records: Iterable[RunRecord],
-    findings: Iterable[FindingConfig],
-    metrics: Sequence[str],
-    paper_values: Iterable[PaperTable],
     folder: str | Path,
-    *,
-    about: str = "",
-    protocol: str = "",
-    budget: str = "",
-    searches: Sequence[ArmTuning] = (),
-    ranked_by: str | None = None,
+    tunings: Sequence[ArmTuning] = (),
 ) -> Path:
     """Writes `tables/`, `figures/` and `report.md` into a folder.
 
-    The same records give the same bytes of every table and of the page.
+    The same records give the same bytes of every table and of the page. Ranks
+    and figures are by MAP@R where it is among the metrics of the plan, else by
+    the first of them.
 
     Args:
-        title: Head of the page.
+        plan: What was compared: title, findings, metrics, paper values,
+            protocol and budget. Without metrics, the page shows the usual
+            ones.
         records: Runs of any state, in the order of the plan.
-        findings: Claims to check.
-        metrics: Names of metrics, one column of a table each. Those that are
-            usual where it is empty.
-        paper_values: Printed numbers to stand beside those measured.
-        folder: Where to write; it is made where it is not there.
-        about: A paragraph on what is compared. Defaults to `""`.
-        protocol: A sentence on how epochs were chosen. Defaults to `""`.
-        budget: A sentence on how long was trained. Defaults to `""`.
-        searches: What searches found before the runs, one an arm, network
-            and data set. Defaults to `()`.
-        ranked_by: The metric of ranks and figures. Defaults to `"map@r"`
-            where it is among the metrics, else the first.
+        folder: Where to write; it is made if it does not exist.
+        tunings: The settings that were found before the runs, one entry for
+            each arm, network and data set. Defaults to `()`.
 
     Returns:
         The page's path.
@@ -92,38 +80,42 @@ def write_comparison(
     Example:
 
     ```python
-    write_comparison("Losses", records, [], ["map@r"], [], "runs/losses")
+    write_comparison(load_plan("grocery"), records, "runs/grocery")
     ```
     """
     records, folder = list(records), Path(folder)
-    metrics = list(metrics) or _usual_metrics(records)
-    if ranked_by is None:
-        ranked_by = "map@r" if "map@r" in metrics else metrics[0]
+    metrics = list(plan.metrics) or _usual_metrics(records)
+    ranked_by = "map@r" if "map@r" in metrics else metrics[0]
+    protocol = get_protocol(plan.protocol).in_words
+    budget = budget_in_words(plan.budget)
     for name in ("tables", "figures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    parts = [f"# {title}", about, _what_was_run(records), "## Results"]
-    if protocol:
-        parts.insert(3, f"Protocol: {protocol.rstrip('.')}.")
-    if budget:
-        parts.insert(-1, f"Budget: {budget.rstrip('.')}.")
+    parts = [
+        f"# {plan.title}",
+        " ".join([plan.about.strip(), plan.paper]).strip(),
+        _what_was_run(records),
+        f"Protocol: {protocol}.",
+        f"Budget: {budget}." if budget else "",
+        "## Results",
+    ]
     absent = _never_measured(records, metrics)
     if absent:
         parts.append(f"No run measured {listed(absent)}.")
     for table in results_tables(
-        records, metrics, paper_values=paper_values, protocol=protocol
+        records, metrics, paper_values=plan.paper_values, protocol=protocol
     ):
         parts += _write_table(table, folder)
     ranks = rank_records(records, ranked_by)
     parts.append("## Ranks")
     parts += _ranks(ranks, ranked_by, folder)
-    results = check_findings(findings, records, ranked_by)
+    results = check_findings(plan.findings, records, ranked_by)
     if results:
         parts.append("## Findings")
         parts.append("\n".join(f"- {result.sentence}" for result in results))
         parts += _write_table(findings_table(results), folder)
-    if searches:
+    if tunings:
         parts.append("## Settings found")
-        parts += _write_table(settings_table(searches), folder)
+        parts += _write_table(settings_table(tunings), folder)
     parts += _figures(records, ranked_by, folder)
     parts += _unfinished(records)
     page = "\n\n".join(part.strip("\n") for part in parts if part)

@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 from keras_dml.comparison.page.comparison import write_comparison
+from keras_dml.config.plan_sections import BudgetConfig, PlanConfig
 from tests.comparison.made_up import record, unfinished, write_queries
 from tests.comparison.page.test_tables import printed
 from tests.comparison.test_findings import claim
@@ -49,18 +50,21 @@ def runs(folder, folds=(None,)):
     return records
 
 
+def plan(**settings):
+    """A plan of the sections that the page reads."""
+    return PlanConfig.model_construct(**{"title": "T", **settings})
+
+
 def write_all(records, folder):
-    return write_comparison(
-        "A tournament",
-        records,
-        FINDINGS,
-        ["recall@1", "map@r", "recall@9"],
-        [printed("proxy_anchor")],
-        folder,
+    tournament = plan(
+        title="A tournament",
         about="Losses against each other.",
-        protocol="the epoch with the best MAP@R on a tenth of the classes",
-        budget="60 epochs of 100 steps",
+        findings=FINDINGS,
+        metrics=["recall@1", "map@r", "recall@9"],
+        paper_values=[printed("proxy_anchor")],
+        budget=BudgetConfig(epochs=60, steps_per_epoch=100),
     )
+    return write_comparison(tournament, records, folder)
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +80,10 @@ def test_the_page_says_what_was_run(written):
     assert "50 runs: 48 done, 1 failed, 1 left. 5 arms on omniglot" in text
     assert "small_cnn and resnet50, embedding size 64 and 128, seeds" in text
     assert "Training took 48 min, 1 min in the median run." in text
-    assert "\n\nProtocol: the epoch with the best MAP@R on a tenth" in text
-    assert "\n\nBudget: 60 epochs of 100 steps.\n" in text
+    assert (
+        "\nProtocol: fixed validation: 10 % of the training classes" in text
+    )
+    assert "\n\nBudget: 60 epochs, 100 steps an epoch for every run.\n" in text
     assert "No run measured `recall@9`." in text
     assert "nan" not in re.sub("NaN", "", text)
 
@@ -163,7 +169,7 @@ def test_the_same_records_give_the_same_bytes(written, tmp_path):
 
 def test_nothing_done_is_still_a_page(tmp_path):
     records = [unfinished("a", 0, "failed"), unfinished("b", 0, "left")]
-    page = write_comparison("T", records, FINDINGS, [], [], tmp_path)
+    page = write_comparison(plan(findings=FINDINGS), records, tmp_path)
     text = page.read_text(encoding="utf-8")
     assert "2 runs: 0 done, 1 failed, 1 left." in text
     assert "Not ranked: no two arms finished the same experiment." in text
@@ -174,12 +180,12 @@ def test_nothing_done_is_still_a_page(tmp_path):
 
 def test_usual_metrics_stand_where_none_are_named(tmp_path):
     records = [record(arm, after={"recall@1": 0.5, "nmi": 0.4}) for arm in "ab"]
-    page = write_comparison("T", records, [], [], [], tmp_path)
+    page = write_comparison(plan(), records, tmp_path)
     text = page.read_text(encoding="utf-8")
     assert "| arm | R@1 | runs |" in text
     assert "Ranks by R@1 in 1 seed" in text
     records = [record(arm, after={"nmi": 0.4}) for arm in "ab"]
-    page = write_comparison("T", records, [], [], [], tmp_path)
+    page = write_comparison(plan(), records, tmp_path)
     assert "| arm | NMI | runs |" in page.read_text(encoding="utf-8")
 
 
@@ -195,7 +201,7 @@ def test_swept_settings_and_folds_have_their_figures(tmp_path):
         for scale in (1, 9, 30)
         for fold in range(3)
     ]
-    page = write_comparison("T", records, [], ["map@r"], [], tmp_path)
+    page = write_comparison(plan(metrics=["map@r"]), records, tmp_path)
     text = page.read_text(encoding="utf-8")
     assert "figures/map-r-by-loss-scale.svg" in text
     assert "of-each-arm" not in text
@@ -206,7 +212,7 @@ def test_swept_settings_and_folds_have_their_figures(tmp_path):
 
 def test_a_full_disk_leaves_the_earlier_page(tmp_path, monkeypatch):
     records = [record("a"), record("b")]
-    page = write_comparison("T", records, [], ["map@r"], [], tmp_path)
+    page = write_comparison(plan(metrics=["map@r"]), records, tmp_path)
     before = page.read_bytes()
 
     def full(*args):
@@ -214,6 +220,6 @@ def test_a_full_disk_leaves_the_earlier_page(tmp_path, monkeypatch):
 
     monkeypatch.setattr("keras_dml.files.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        write_comparison("T", records[:1], [], ["map@r"], [], tmp_path)
+        write_comparison(plan(metrics=["map@r"]), records[:1], tmp_path)
     assert page.read_bytes() == before
     assert not list(tmp_path.rglob("*partial*"))
