@@ -1,6 +1,6 @@
 """The callbacks of a phase, from its section of the configuration."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
@@ -24,8 +24,6 @@ def phase_callbacks(
     *,
     batches: Callable[[int], Iterable[np.ndarray]],
     epochs: int,
-    drops: Sequence[int],
-    drops_one_epoch_late: bool,
 ) -> list[Any]:
     """Builds the callbacks of a phase, in the order in which they run.
 
@@ -36,8 +34,6 @@ def phase_callbacks(
         models: The embedder and the trainer.
         batches: Function of an epoch that returns the rows of its batches.
         epochs: Length of the phase.
-        drops: Epochs of an earlier stage that lowered the rates.
-        drops_one_epoch_late: Whether they are repeated one epoch later.
     """
     monitor = f"val_{config.evaluation.monitor}"
     head = loss_head(config.loss)
@@ -74,12 +70,6 @@ def phase_callbacks(
         listed.append(
             callbacks.ReduceLROnPlateau(
                 monitor=monitor, mode="max", **phase.plateau.model_dump()
-            )
-        )
-    if drops:
-        listed.append(
-            callbacks.LearningRateDrops(
-                drops, author_off_by_one=drops_one_epoch_late
             )
         )
     if phase.stop_patience is not None:

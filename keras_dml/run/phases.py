@@ -1,13 +1,13 @@
 """Trains the stages and phases of a run, from its start or a checkpoint."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from keras_dml import distribute
+from keras_dml import callbacks, distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
@@ -43,11 +43,18 @@ def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
 
     Raises:
         UsageError: If batches cannot be drawn or shared, a phase follows a
-            validation metric without validation classes, or a replayed stage
-            is none.
+            validation metric without validation classes or lowers rates that
+            follow a schedule, or a replayed stage is none.
     """
     build_loss(config.loss)
-    loss_head(config.loss)
+    groups = ["backbone", "head"]
+    groups += ["proxies"] if loss_head(config.loss).has_variables else []
+    scheduled = [
+        f"`optimizer.{name}`"
+        for name in groups
+        if (group := getattr(config.optimizer, name)).schedule != "constant"
+        or group.warmup_steps
+    ]
     build_memory(config.loss)
     earlier: list[str] = []
     for stage in config.stages:
@@ -66,12 +73,44 @@ def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
                 "Remove `plateau` and `stop_patience`, or use at least 20 "
                 "training classes."
             )
+        if scheduled and any(phase.plateau for phase in stage.phases):
+            raise UsageError(
+                "`plateau` lowers learning rates, which a schedule would "
+                f"overrule. Received: a schedule of {', '.join(scheduled)}. "
+                "Set their `schedule` to `constant` and `warmup_steps` to 0, "
+                f"or remove `plateau` from stage `{stage.name}`."
+            )
         if stage.replay is not None and stage.replay not in earlier:
             raise UsageError(
                 f"Stage `{stage.name}` replays `{stage.replay}`, which is no "
                 f"earlier stage. Earlier stages: {earlier or 'none'}."
             )
         earlier.append(stage.name)
+
+
+def replayed_drops(
+    record: Mapping[str, Any], phase: int, one_epoch_late: bool
+) -> list[keras.callbacks.Callback]:
+    """Repeats the drops of the rates that an earlier stage recorded.
+
+    Args:
+        record: What the earlier stage recorded; empty without a replay.
+        phase: Index of the phase that is about to train. Only the phase that
+            the drops were found in repeats them.
+        one_epoch_late: Whether each drop comes one epoch later.
+
+    Returns:
+        A list of one callback, or of none.
+    """
+    if not record.get("drops") or record.get("drop_phase", phase) != phase:
+        return []
+    return [
+        callbacks.LearningRateDrops(
+            record["drops"],
+            record.get("drop_factor", 0.1),
+            author_off_by_one=one_epoch_late,
+        )
+    ]
 
 
 class StageTrainer:
@@ -208,8 +247,11 @@ class StageTrainer:
         record["best_epoch"] = self.state.best_epoch
         record["best_phase"] = self.state.best_phase
         plateau = self.state.callbacks.get("ReduceLROnPlateau")
-        if plateau is not None:
+        settings = self.stage.phases[self.state.phase].plateau
+        if plateau is not None and settings is not None:
             record["drops"] = plateau["drops"]
+            record["drop_factor"] = settings.factor
+            record["drop_phase"] = self.state.phase
         self.state.next_phase()
 
     def _callbacks(self, phase: PhaseConfig, epochs: int) -> list[Any]:
@@ -222,8 +264,11 @@ class StageTrainer:
                 self.models,
                 batches=lambda epoch: self.sampler(before + epoch),
                 epochs=epochs,
-                drops=self._replayed.get("drops", []),
-                drops_one_epoch_late=self.stage.drops_one_epoch_late,
+            ),
+            *replayed_drops(
+                self._replayed,
+                self.state.phase,
+                self.stage.drops_one_epoch_late,
             ),
             *self._tensorboard(),
         ]

@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 
 from keras_dml.config import resolve
+from keras_dml.data.manifest import Manifest
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export import exporter
 from keras_dml.run import fit as train
 from keras_dml.run.checkpoint import load_checkpoint
+from keras_dml.run.data import RunData
 from keras_dml.run.fit import warn_about_section
+from keras_dml.run.phases import check_stages, replayed_drops
 
 CONSTANT_RATES = [
     f"optimizer.{group}.{key}"
@@ -194,6 +197,15 @@ def test_two_stages_replay_the_search(tmp_path):
     )
 
 
+def test_drops_are_replayed_in_their_phase_with_their_factor():
+    record = {"drops": [2, 3], "drop_factor": 0.5, "drop_phase": 1}
+    assert replayed_drops(record, 0, one_epoch_late=False) == []
+    (drops,) = replayed_drops(record, 1, one_epoch_late=True)
+    assert (drops.epochs, drops.factor) == ([2, 3], 0.5)
+    assert drops.author_off_by_one
+    assert replayed_drops({}, 0, one_epoch_late=False) == []
+
+
 def test_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
     """The rates rise without bound after the first epoch."""
     folder = tmp_path / "run"
@@ -249,6 +261,25 @@ def test_a_phase_that_follows_validation_needs_it(tmp_path):
     with pytest.raises(UsageError, match="no validation classes"):
         train.fit(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_plateau_needs_rates_that_can_fall(tmp_path):
+    config = settings(
+        "stages=[{phases: [{plateau: {patience: 1}}]}]",
+        "optimizer.backbone.schedule=cosine",
+        source="omniglot",
+        data={"data_dir": "nowhere"},
+    )
+    train_images = Manifest(
+        "made up",
+        np.arange(80) // 2,
+        [str(label) for label in range(40)],
+        np.arange(80),
+        images=np.zeros((80, 8, 8, 1), np.uint8),
+    )
+    data = RunData(train_images, train_images, False, False, 0)
+    with pytest.raises(UsageError, match="schedule of `optimizer.backbone`"):
+        check_stages(config, data)
 
 
 def test_a_memory_in_a_recipe_and_a_batch_without_positives(tmp_path):

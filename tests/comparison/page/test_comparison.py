@@ -80,9 +80,7 @@ def test_the_page_says_what_was_run(written):
     assert "50 runs: 48 done, 1 failed, 1 left. 5 arms on omniglot" in text
     assert "small_cnn and resnet50, embedding size 64 and 128, seeds" in text
     assert "Training took 48 min, 1 min in the median run." in text
-    assert (
-        "\nProtocol: fixed validation: 10 % of the training classes" in text
-    )
+    assert "\nProtocol: fixed validation: 10 % of the training classes" in text
     assert "\n\nBudget: 60 epochs, 100 steps an epoch for every run.\n" in text
     assert "No run measured `recall@9`." in text
     assert "nan" not in re.sub("NaN", "", text)
