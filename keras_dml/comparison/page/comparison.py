@@ -1,4 +1,4 @@
-"""Tables, figures and the page of a comparison."""
+"""Writes the tables, the figures and the page of a comparison."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -45,10 +45,10 @@ from keras_dml.wording import (
 )
 
 FILE = "report.md"
-# Shown where a plan names none.
+# Shown if a plan names no metrics.
 METRICS = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r")
 _WRITERS = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
-# Fewer arms than these need no diagram.
+# Fewer arms than this need no diagram.
 _LEAST_ARMS = 3
 
 
@@ -71,20 +71,21 @@ def write_comparison(
     The same records give the same bytes of every table and of the page.
 
     Args:
-        title: Head of the page.
+        title: Title of the page.
         records: Runs of any state, in the order of the plan.
         findings: Claims to check.
-        metrics: Names of metrics, one column of a table each. Those that are
-            usual where it is empty.
-        paper_values: Printed numbers to stand beside those measured.
-        folder: Where to write; it is made where it is not there.
-        about: A paragraph on what is compared. Defaults to `""`.
+        metrics: Names of metrics, one table column each. If it is empty, the
+            usual metrics are shown.
+        paper_values: Numbers printed in papers, shown next to the measured
+            ones.
+        folder: The folder to write to; created if it is missing.
+        about: A paragraph that says what is compared. Defaults to `""`.
         protocol: A sentence on how epochs were chosen. Defaults to `""`.
-        budget: A sentence on how long was trained. Defaults to `""`.
-        searches: What searches found before the runs, one an arm, network
-            and data set. Defaults to `()`.
-        ranked_by: The metric of ranks and figures. Defaults to `"map@r"`
-            where it is among the metrics, else the first.
+        budget: A sentence on the length of training. Defaults to `""`.
+        searches: The results of the tunings before the runs, one for each
+            arm, network and data set. Defaults to `()`.
+        ranked_by: The metric of ranks and figures. Defaults to `"map@r"` if
+            it is among the metrics, else to the first metric.
 
     Returns:
         The page's path.
@@ -153,7 +154,7 @@ def _never_measured(
 
 
 def _what_was_run(records: list[RunRecord]) -> str:
-    """Counts of runs, what they differ in, and how long they took."""
+    """Describes the runs: counts, arms, data, networks, training time."""
     records = trained_runs(records)
     states = [run.status for run in records]
     done = [run for run in records if run.status == "done"]
@@ -232,7 +233,7 @@ def _unfinished(records: list[RunRecord]) -> list[str]:
 
 
 def _write_table(table: Table, folder: Path) -> list[str]:
-    """Writes the table in three formats; what the page says of it."""
+    """Writes the table in three formats; returns its part of the page."""
     for kind, write in _WRITERS.items():
         path = folder / "tables" / f"{table.name}.{kind}"
         write_text(path, write(table))

@@ -43,14 +43,14 @@ def results_tables(
     paper_values: Iterable[PaperTable] = (),
     protocol: str = "",
 ) -> list[Table]:
-    """One table for each data set, network and weights.
+    """Makes one table for each data set, network and weights.
 
     Args:
         records: Runs of any state.
-        metrics: Names of metrics, one column each. A table leaves out those
+        metrics: Names of metrics, one column each. A table leaves out metrics
             that only runs of other tables measured.
-        paper_values: Printed numbers, in columns of their own. Defaults to
-            `()`.
+        paper_values: Numbers printed in papers, in separate columns. Defaults
+            to `()`.
         protocol: A sentence on how epochs were chosen. Defaults to `""`.
     """
     networks, printed = grouped(records, network_of), list(paper_values)
@@ -78,7 +78,7 @@ def results_tables(
 
 
 def ranks_table(ranks: RankTable, metric: str) -> Table:
-    """Total rank, average rank and its deviation, the best arm first."""
+    """Makes the table of ranks: total, average and deviation, best first."""
     rows = tuple(
         (
             Cell(arm),
@@ -101,7 +101,7 @@ def ranks_table(ranks: RankTable, metric: str) -> Table:
 
 
 def findings_table(results: Sequence[FindingResult]) -> Table:
-    """Claims with their differences, intervals and verdicts."""
+    """Makes the table of claims: differences, intervals and verdicts."""
     rows = []
     for result in results:
         measured = not math.isnan(result.difference)
@@ -133,7 +133,7 @@ def findings_table(results: Sequence[FindingResult]) -> Table:
 
 
 def settings_table(searches: Sequence[ArmTuning]) -> Table:
-    """The best settings of each search, and what they reached."""
+    """Makes the table of the best settings of each tuning."""
     rows = []
     for search in searches:
         result = search.result
@@ -244,7 +244,7 @@ def _pretrained_rows(
     several: bool,
     paper: Sequence[PaperColumn],
 ) -> Iterable[tuple[Cell, ...]]:
-    """What the network's features are worth before any training."""
+    """Yields the row with the metrics of the features before training."""
     found = [run.pretrained for run in runs if run.pretrained]
     if not found:
         return
