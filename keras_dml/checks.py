@@ -1,4 +1,4 @@
-"""Refuses arguments that cannot be meant, each with the same words."""
+"""Checks arguments and raises errors with uniform wording."""
 
 import math
 from collections.abc import Iterable
@@ -55,7 +55,7 @@ def one_of(name: str, value, known: Iterable[str]):
     """Returns `value`, if it is one of the `known` names.
 
     Raises:
-        UsageError: If it is not; it names the nearest.
+        UsageError: If it is not. The error names the nearest one.
     """
     known = tuple(known)
     if value not in known:

@@ -1,4 +1,4 @@
-"""What a person sees: progress bars and log lines on standard error."""
+"""Shows progress bars and log lines on standard error."""
 
 import contextlib
 import logging
@@ -25,7 +25,7 @@ logger = logging.getLogger("keras_dml")
 
 
 def progress_bar() -> Progress:
-    """A progress display that is silent when the output is no terminal."""
+    """Returns a progress bar that is silent without a terminal."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -69,7 +69,7 @@ def without_native_output() -> Iterator[None]:
 
 
 def format_table(rows: Sequence[Sequence[Any]]) -> str:
-    """Rows of cells as lines of text, the columns aligned.
+    """Formats rows of cells as lines of text with aligned columns.
 
     Example:
 
@@ -85,7 +85,7 @@ def format_table(rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _terminal_handler() -> logging.Handler:
-    """Rich log lines on a terminal; plain, unwrapped ones elsewhere."""
+    """Returns a handler: rich lines on a terminal, plain ones elsewhere."""
     if console.is_terminal:
         return RichHandler(
             console=console,
@@ -103,7 +103,7 @@ def logging_to(path: Path | None = None) -> Iterator[None]:
     """Shows the library's log lines, and appends them to a file as well.
 
     Args:
-        path: The log file; `None` only shows them.
+        path: The log file. Defaults to `None`: only shows the lines.
     """
     handlers: list[logging.Handler] = [_terminal_handler()]
     if path is not None:
@@ -114,7 +114,7 @@ def logging_to(path: Path | None = None) -> Iterator[None]:
         handlers.append(file)
     level, propagate = logger.level, logger.propagate
     logger.setLevel(logging.INFO)
-    # TensorFlow gives the root logger a handler, which would say it all twice.
+    # TensorFlow gives the root logger a handler, which would print all twice.
     logger.propagate = False
     for handler in handlers:
         logger.addHandler(handler)

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and folders that one work has claimed."""
+"""Writes files in one step, and claims folders for one piece of work."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ except ImportError:  # Windows, where nothing is locked.
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yields a temporary path beside `path` and renames it at the end.
+    """Yields a temporary path and renames it to `path` at the end.
 
     A kill or a full disk in the middle leaves an earlier file untouched.
 
@@ -41,7 +41,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def partial_name(path: Path) -> str:
-    """Name of the temporary file that becomes `path`."""
+    """Returns the name of the temporary file that becomes `path`."""
     return f".{path.stem}.partial{path.suffix}"
 
 
@@ -57,7 +57,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file; `None` if it is missing or damaged."""
+    """Reads a JSON file; returns `None` if it is missing or damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -65,10 +65,10 @@ def read_json(path: Path) -> Any:
 
 
 def lock(path: Path) -> IO[str] | None:
-    """Locks a file for as long as the process lives, or the file is open.
+    """Locks a file until it is closed or the process ends.
 
     Args:
-        path: The file; it is made, and its content is lost.
+        path: The file. It is created if missing; its content is lost.
 
     Returns:
         The open file, or `None` if another process has locked it.
@@ -84,7 +84,7 @@ def lock(path: Path) -> IO[str] | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock of a file; a missing one has none."""
+    """Returns whether a process has locked a file; `False` if missing."""
     if not path.exists():
         return False
     file = lock(path)
@@ -97,21 +97,22 @@ class ClaimedFolder:
     """A folder that belongs to one piece of work.
 
     One file, the record, marks the folder and holds the settings of the work.
-    A folder with other files and no record is foreign, and never written to.
+    A folder with other files and no record is foreign and never written to.
 
     Subclasses set these attributes:
 
     Attributes:
         kind: What the folder is, with its article: `"a run folder"`.
         record_name: Name of the record.
-        maker: The value of `made_by` in a JSON record that more than one
-            kind of folder may have. `None`: the name is enough.
-        lock_name: The file that is locked, below the folder.
-        passing: Names of entries that may be there before the record.
+        maker: The value of `made_by` in the JSON record, if folders of
+            another kind have a record of the same name. `None`: the name is
+            enough.
+        lock_name: The file in the folder that is locked.
+        passing: Names of entries that may exist before the record.
 
     Args:
-        path: The folder. Nothing is made until `lock` or until the record is
-            written.
+        path: The folder. Nothing is created until `lock` or until the record
+            is written.
 
     Example:
 
@@ -153,7 +154,7 @@ class ClaimedFolder:
 
     @property
     def foreign(self) -> bool:
-        """Whether something else is in the place of the folder."""
+        """Whether the path is a file, or a folder with other files."""
         if self.exists or not self.path.exists():
             return False
         expected = {self.lock_name, partial_name(self.record), *self.passing}
@@ -164,10 +165,10 @@ class ClaimedFolder:
         return strange and not self.exists
 
     def check_free(self) -> None:
-        """Refuses a folder that holds something else.
+        """Raises if the folder holds something else.
 
         Raises:
-            UsageError: If it does, or a file has its name.
+            UsageError: If the folder is foreign, or the path is a file.
         """
         if self.foreign:
             raise UsageError(
@@ -178,11 +179,11 @@ class ClaimedFolder:
     def check_same(
         self, stored: Mapping[str, Any], given: Mapping[str, Any]
     ) -> None:
-        """Refuses settings that differ from those of the work begun here.
+        """Raises if settings differ from those of the work begun here.
 
         Args:
             stored: The settings in the record; sections may be nested.
-            given: The settings of the work that wants to go on.
+            given: The settings of the work that continues.
 
         Raises:
             UsageError: If they differ, naming the first four differences.
@@ -197,7 +198,7 @@ class ClaimedFolder:
             )
 
     def lock(self) -> None:
-        """Keeps other processes out until `close`, or this process ends.
+        """Locks the folder until `close`, or until this process ends.
 
         Raises:
             UsageError: If another process has locked the folder.
@@ -214,7 +215,7 @@ class ClaimedFolder:
             )
 
     def close(self) -> None:
-        """Lets other processes write here."""
+        """Unlocks the folder for other processes."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None

@@ -1,4 +1,4 @@
-"""Names of version 0.1, which old files still hold, and what they are now."""
+"""Maps names of version 0.1, which old files still hold, to new names."""
 
 # The `name` of a loss in a `config.yaml`.
 LOSSES = {
@@ -40,7 +40,7 @@ def renamed(config: dict) -> dict:
 
 
 def formerly(*names: str):
-    """Lets Keras load a class by the names that it was once registered under.
+    """Lets Keras load a class by its former registered names.
 
     Args:
         *names: Class names of version 0.1, without the package.

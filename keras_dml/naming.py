@@ -1,4 +1,4 @@
-"""Names of settings: the dotted form, and what a misspelled name meant."""
+"""Dotted names of settings, and suggestions for misspelled names."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The known names closest to `name`, quoted and joined; at least one.
+    """Returns the known names closest to `name`, quoted; at least one.
 
     Example:
 
@@ -21,7 +21,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The leaves of nested sections by dotted key; lists are leaves.
+    """Returns the leaves of nested sections by dotted key; lists are leaves.
 
     Example:
 
@@ -40,7 +40,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def differences(
     stored: Mapping[str, Any], given: Mapping[str, Any]
 ) -> list[str]:
-    """The settings that differ, each as a part of a sentence.
+    """Returns the settings that differ, each as a part of a sentence.
 
     Example:
 

@@ -19,7 +19,7 @@ COLORS = (
     "#56b4e9",
     "#000000",
 )
-# The counts share no factor with that of the colors: pairs repeat late.
+# 5 markers and 7 colors share no factor, so that pairs repeat late.
 MARKERS = ("o", "s", "^", "D", "v")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1, 2)))
 GRAY = "#57606a"
@@ -68,7 +68,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
     Args:
         figure: The figure.
-        path: Path of the files without an ending.
+        path: Path of the files without a suffix.
     """
     png = path.with_name(f"{path.name}.png")
     with styled(), replacing(png) as temporary:

@@ -16,7 +16,7 @@ _AT_K = {"recall": "R", "precision": "P", "map": "MAP"}
 
 
 def metric_title(metric: str) -> str:
-    """A metric's name as papers print it.
+    """Returns a metric's name as papers print it.
 
     >>> metric_title("recall@1")
     'R@1'
@@ -28,7 +28,7 @@ def metric_title(metric: str) -> str:
 
 
 def counted(count: int, singular: str) -> str:
-    """A number with its noun, in the plural where it needs one.
+    """Returns a number with its noun, in the plural if needed.
 
     >>> counted(2, "seed")
     '2 seeds'
@@ -37,7 +37,7 @@ def counted(count: int, singular: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in words, in its two largest units.
+    """Returns a length of time in words, in its two largest units.
 
     Example:
 
@@ -56,7 +56,7 @@ def duration(seconds: float) -> str:
 
 
 def listed(names: Iterable[object]) -> str:
-    """Names with commas and an `and`.
+    """Joins names with commas and an `and`.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'
@@ -68,7 +68,7 @@ def listed(names: Iterable[object]) -> str:
 
 
 def spanned(numbers: Sequence[int]) -> str:
-    """The least and the most of several counts.
+    """Returns the range of several counts in words.
 
     >>> spanned([3, 2, 3])
     '2 to 3'
@@ -78,9 +78,9 @@ def spanned(numbers: Sequence[int]) -> str:
 
 
 def source_title(source: str) -> str:
-    """The name of data, without the folders above them.
+    """Returns the name of data, without the folders above them.
 
-    Names that any data could have are preceded by their folder's.
+    A name that any data could have keeps the name of its folder.
 
     >>> source_title("/data/shoes"), source_title("/data/shoes/images")
     ('shoes', 'shoes/images')
@@ -92,7 +92,7 @@ def source_title(source: str) -> str:
 
 
 def slug(*parts: object) -> str:
-    """A file name of lower-case letters, digits and hyphens.
+    """Returns a file name of lower-case letters, digits and hyphens.
 
     >>> slug("recall@1", "model.scale")
     'recall-1-model-scale'

@@ -1,4 +1,4 @@
-"""Joins the commands in one application, and sets its exit codes."""
+"""Joins the commands into one application and sets its exit codes."""
 
 import errno
 import logging
@@ -53,10 +53,12 @@ for command in (
 
 
 def main() -> None:
-    """Runs the command line: 0 done, 2 the caller's mistake, 1 the rest.
+    """Runs the command line and sets its exit code.
 
-    75 and 143 ask to start `fit` again with `--resume`. Errors and log lines
-    name options where the library names arguments.
+    The exit code is 0 after success, 2 after a mistake of the caller and 1
+    after any other error. 75 and 143 ask to start `fit` again with
+    `--resume`. Errors and log lines name options where the library names
+    arguments.
     """
     wording = _OptionNames()
     logger.addFilter(wording)
@@ -80,8 +82,8 @@ def main() -> None:
 class _OptionNames(logging.Filter):
     """Turns the arguments that the library names into options.
 
-    `resume=True` becomes `--resume`, and `output`, `--output`. It is the only
-    place that knows of both, and reads them from the commands themselves.
+    `resume=True` becomes `--resume`, and `output` becomes `--output`. Only
+    this class knows both names; it reads them from the commands.
     """
 
     def __init__(self) -> None:
@@ -97,7 +99,7 @@ class _OptionNames(logging.Filter):
         arguments = [
             one for one in parameters if isinstance(one, TyperArgument)
         ]
-        # `embeddings` is also an array of the files that hold them.
+        # `embeddings` also names an array in files of embeddings.
         for name in ("embeddings", *(str(one.name) for one in arguments)):
             self._options.pop(name, None)
 
@@ -106,7 +108,7 @@ class _OptionNames(logging.Filter):
         return re.sub(r"`(\w+)(?:=([^`]*))?`", self._option, text)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Translates a log line; passes all of them."""
+        """Translates a log line; keeps every line."""
         record.msg, record.args = self.translate(record.getMessage()), None
         return True
 
@@ -125,7 +127,7 @@ class _OptionNames(logging.Filter):
 def _fail(message: str, code: int) -> NoReturn:
     print(f"Error: {message}", file=sys.stderr, flush=True)
     if code > 2:
-        # At once: TensorFlow may wait for workers that are gone.
+        # Exit at once: TensorFlow may wait for workers that are gone.
         sys.stdout.flush()
         logging.shutdown()
         os._exit(code)

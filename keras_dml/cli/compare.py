@@ -114,13 +114,13 @@ def compare(
     if as_json:
         print(json.dumps(_summary(result)))
     elif dry_run:
-        print_rows(f"{len(result.records)} runs", _listed(result))
+        print_rows(f"{len(result.runs)} runs", _listed(result))
     else:
         say(f"Report: {result.report}")
     if result.failed:
         names = ", ".join(result.failed)
         raise RunError(
-            f"{len(result.failed)} of {len(result.records)} runs failed: "
+            f"{len(result.failed)} of {len(result.runs)} runs failed: "
             f"{names}. The rest is in the report; start the same command "
             "again to try them anew."
         )

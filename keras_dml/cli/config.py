@@ -87,7 +87,7 @@ def config(
 
 
 def _print_forecast(follows: dict[str, Any]) -> None:
-    """What each stage trains on, and what the embedder is measured on."""
+    """Prints the data of each stage and of the measurement."""
     print_rows(
         "What follows from the data",
         [

@@ -66,7 +66,7 @@ def embed(
     """Embed all images of a folder, with their ids, into files."""
     from keras_dml.api import Run
 
-    # Its default lies beside the decoders, which import TensorFlow.
+    # The module that defines its default imports TensorFlow.
     more = {} if max_pixels is None else {"max_pixels": max_pixels}
 
     with logging_to():

@@ -37,7 +37,7 @@ def export(
         typer.Option(
             "--with-references",
             "--with-gallery",
-            help="Test references beside LiteRT, to search on the device.",
+            help="Write test references next to the LiteRT file, for search on the device.",
         ),
     ] = False,
     with_index: Annotated[

@@ -136,7 +136,7 @@ def _inline(values: dict[str, Any]) -> str:
 
 
 def _say_all(lines: dict[str, str]) -> None:
-    """Says each line that has a text, after its name."""
+    """Prints each line with its name; skips empty lines."""
     for name, text in lines.items():
         if text:
             say(textwrap.fill(f"{name}: {text}", 80, subsequent_indent="  "))

@@ -46,7 +46,7 @@ def parse_ranks(text: str) -> list[int]:
     """Reads the integers of `--k`.
 
     Raises:
-        UsageError: If they are no positive integers joined by commas.
+        UsageError: If they are not positive integers joined by commas.
     """
     ranks = [part.strip() for part in text.split(",")]
     if not all(part.isdigit() and int(part) > 0 for part in ranks):

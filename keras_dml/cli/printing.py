@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 output = Console()
 
-# Column of the note beside a setting.
+# The column at which the note on a setting starts.
 NOTE = 52
 
 
@@ -53,7 +53,7 @@ def print_gain(metrics: dict[str, Any]) -> None:
 
 
 def print_evaluation(measured: "Measured") -> None:
-    """Prints the metrics of embeddings, and more if it was asked for."""
+    """Prints the metrics of embeddings, and the optional results."""
     exact = measured.exact
     lone = f", {exact.num_lone:,} without a positive" if exact.num_lone else ""
     print_rows(f"{exact.num_queries:,} queries{lone}", measured.rows())
@@ -71,7 +71,7 @@ def print_evaluation(measured: "Measured") -> None:
 
 
 def print_answers(result: "SearchResult") -> None:
-    """Prints what a search found for each image, and how sure that is."""
+    """Prints the neighbors of each image, and how reliable matches are."""
     limit = result.threshold
     for answer in result.answers:
         if limit is not None and answer.match is False:
@@ -102,10 +102,10 @@ def print_answers(result: "SearchResult") -> None:
 
 
 def print_artefacts(rows: Sequence[dict[str, Any]]) -> None:
-    """Prints how exports compare, a column for each.
+    """Prints a comparison of exports, one column for each.
 
     Args:
-        rows: Dicts of the same keys, the first of which is `"artefact"`.
+        rows: Dicts with the same keys, the first of which is `"artefact"`.
     """
     table = Table(title="Exported")
     table.add_column("measure", no_wrap=True)
@@ -123,7 +123,7 @@ def _cell(value: Any) -> str:
 
 
 def print_settings(settings: Iterable[tuple[str, Any, str]]) -> None:
-    """Prints settings as `--set` takes them, and what is said of each.
+    """Prints settings as `--set` takes them, each with its note.
 
     Args:
         settings: Tuples of key, value and note.
@@ -137,10 +137,10 @@ def print_settings(settings: Iterable[tuple[str, Any, str]]) -> None:
 
 
 def print_rows(title: str, rows: list[dict[str, Any]]) -> None:
-    """Prints dicts of the same keys as a table."""
+    """Prints dicts with the same keys as a table."""
     table = Table(title=escape(title))
     for column in rows[0]:
-        # Folded, not cut: what is copied from a narrow window must be whole.
+        # Fold long text, do not cut it: users copy it from narrow windows.
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))

@@ -1,4 +1,4 @@
-"""Refuses a plan that cannot be run, before its first run."""
+"""Checks all runs of a plan before the first one starts."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -24,20 +24,21 @@ from keras_dml.run.phases import check_stages
 
 
 def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
-    """Refuses jobs whose data, network, classes or batches cannot be.
+    """Checks the data, network, classes and batches of each job.
 
-    Data are listed, not decoded.
+    Lists the data but decodes no image.
 
     Args:
         jobs: The runs of a plan.
         protocol: Its protocol.
 
     Returns:
-        The jobs, with their numbers of steps, and with the weights that
-        `auto` stands for in their records.
+        The jobs with their numbers of steps. Their records name the weights
+        that `auto` stands for.
 
     Raises:
-        UsageError: Naming every mistake once, and how many runs it spoils.
+        UsageError: If a job is not valid. Names every mistake once, with the
+            number of runs that have it.
     """
     manifests: dict[str, Manifest | UsageError] = {}
     spoilt: dict[str, int] = {}

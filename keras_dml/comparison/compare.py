@@ -1,4 +1,4 @@
-"""`compare`: a plan, from its first run to its page."""
+"""Trains the runs of a plan and writes the page about them."""
 
 import dataclasses
 import time
@@ -44,10 +44,10 @@ class Comparison(Brief):
         folder: The plan's folder.
         records: The records of its runs.
         report: The page, or `None` after a dry run.
-        seconds: How long what is left will take, one training after the
-            other. Defaults to `None`: not measured.
-        trials_left: Trials of tunings that come before the runs. Defaults to
-            `0`.
+        seconds: Estimated seconds of all remaining trainings, one after the
+            other. Defaults to `None`: not estimated.
+        trials_left: Number of tuning trials that remain before the runs.
+            Defaults to `0`.
         metric: The metric that ranks the arms when the object is printed.
             Defaults to `"map@r"`.
     """
@@ -64,8 +64,13 @@ class Comparison(Brief):
         return len({r.run for r in self.records if r.status == status})
 
     @property
+    def runs(self) -> set[str]:
+        """The names of the runs of the plan."""
+        return {record.run for record in trained_runs(self.records)}
+
+    @property
     def failed(self) -> dict[str, str]:
-        """The reasons of the runs that failed, by name."""
+        """Maps the name of each failed run to the reason."""
         return {r.run: r.error for r in self.records if r.status == "failed"}
 
     def _brief_title(self) -> str:
@@ -76,7 +81,7 @@ class Comparison(Brief):
         return f"Comparison in {self.folder}: {counts}"
 
     def _brief_rows(self) -> list[dict[str, Any]]:
-        """The mean of each arm over data, networks and seeds, best first."""
+        """Averages each arm over data, networks and seeds, best first."""
         done = [r for r in trained_runs(self.records) if r.status == "done"]
         values = {
             arm: [r.after[self.metric] for r in runs if self.metric in r.after]
@@ -101,8 +106,8 @@ def compare(
 ) -> Comparison:
     """Trains and measures all runs of a plan, and writes tables about them.
 
-    The same call on a folder that was left unfinished goes on: finished runs
-    are kept, an interrupted one is resumed, a failed one is tried again.
+    Call it again on an unfinished folder to continue: it keeps finished runs,
+    resumes interrupted ones and repeats failed ones.
 
     Args:
         plan: The name of a plan, a path that ends in `.yaml`, or a
@@ -113,8 +118,8 @@ def compare(
         processes: How many runs train at once. Defaults to `1`.
         dry_run: Whether to stop before the first run and write nothing.
             Defaults to `False`.
-        estimate: Whether to measure first, on a few steps, how long it will
-            take. Defaults to `True`.
+        estimate: Whether to estimate the duration first, from a few training
+            steps. Defaults to `True`.
         **options: Changes of the plan: `recipes`, `arms`, `seeds`,
             `backbones`, `dims`, `weights`, `protocol`, `epochs`,
             `steps_per_epoch`, `source`, `data_dir`, `set`; see `PlanOptions`.
@@ -123,7 +128,8 @@ def compare(
         `Comparison`. It prints the mean of each arm.
 
     Raises:
-        UsageError: If the plan has mistakes, or the folder holds another.
+        UsageError: If the plan has mistakes, or the folder holds another
+            plan.
         RunError: If the disk is full, or every run fails.
 
     Example:
@@ -164,7 +170,7 @@ def compare(
 def _checked(
     plan: PlanConfig, place: PlanFolder
 ) -> tuple[list[Job], list[PlannedTuning]]:
-    """Makes the runs and the tunings; names every mistake at once."""
+    """Makes the runs and the tunings; one error names all mistakes."""
     mistakes: dict[str, None] = {}
     made: list[list] = []
     for make in (
@@ -184,7 +190,7 @@ def _checked(
 def _run(
     jobs: Sequence[Job], place: PlanFolder, processes: int
 ) -> dict[str, str]:
-    """Trains the jobs with a progress bar; `results.csv` grows with each."""
+    """Trains the jobs and rewrites `results.csv` after each of them."""
     started = time.perf_counter()
     total = len({job.run for job in jobs})
     trained = done = 0

@@ -1,4 +1,4 @@
-"""The embeddings of all folds side by side, measured as one."""
+"""Measures the concatenated embeddings of all folds."""
 
 import dataclasses
 import json
@@ -16,16 +16,17 @@ from keras_dml.run.trained_run import TrainedRun
 def concatenated(records: Sequence[RunRecord], folder: Path) -> list[RunRecord]:
     """Measures the folds of each arm and seed as one embedder.
 
-    `f(x) = [f_1(x) / |f_1(x)|, ..., f_K(x) / |f_K(x)|]`, of length 1 again
-    when it is compared.
+    Concatenates the embeddings of the folds, each of length 1:
+    `f(x) = [f_1(x) / |f_1(x)|, ..., f_K(x) / |f_K(x)|]`. The comparison
+    normalizes the whole to length 1 again.
 
     Args:
-        records: The runs of a plan under cross-validation; arms and seeds
-            whose folds are not all done are left out.
-        folder: Where results are kept, one folder each.
+        records: The runs of a plan under cross-validation. Arms and seeds
+            with an unfinished fold are left out.
+        folder: The folder that holds one subfolder for each result.
 
     Returns:
-        One record for each arm and seed, `dim` that of the whole.
+        One record for each arm and seed; its `dim` is the sum over the folds.
 
     Reference:
         Musgrave et al., "A Metric Learning Reality Check", 2020, section 3.2.

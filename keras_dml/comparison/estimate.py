@@ -1,4 +1,4 @@
-"""What a plan is about to do, and how long it will take."""
+"""Announces the runs of a plan and estimates how long they take."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ STEPS = 5
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """How fast one kind of run is.
+    """The speed of one kind of run.
 
     Args:
         fixed: Seconds before and after training: start, tracing, measuring.
@@ -39,23 +39,23 @@ class Pace:
     validation: float
 
     def seconds(self, steps: int, validations: int) -> float:
-        """Of a run of so many steps."""
+        """Returns the seconds of a run from its steps and validations."""
         training = steps * self.step
         return self.fixed + training + validations * self.validation
 
 
 def estimate_seconds(jobs: Sequence[Job], cache: Path | None = None) -> float:
-    """Seconds that jobs take one after the other.
+    """Returns the seconds that jobs take one after the other.
 
-    Of all jobs with the same data, network and batch the first is tried, for
-    a few steps, in a folder that is thrown away.
+    Trains the first of all jobs with the same data, network and batch for a
+    few steps, in a temporary folder.
 
     Args:
         jobs: Runs that are not finished.
-        cache: File that keeps what was measured. Defaults to `None`.
+        cache: File that keeps the measurements. Defaults to `None`.
 
     Raises:
-        RunError: If a trial fails: the plan would fail likewise.
+        RunError: If such a trial fails: the plan would fail in the same way.
     """
     paces = _load(cache)
     total = 0.0
@@ -69,7 +69,7 @@ def estimate_seconds(jobs: Sequence[Job], cache: Path | None = None) -> float:
 
 
 def measure_pace(config: RunConfig) -> Pace:
-    """Trains a few steps and measures everything once, as the run would."""
+    """Measures the pace of a run: trains a few steps and evaluates once."""
     stage = config.stages[0]
     short = within_budget(
         config.model_copy(
@@ -106,7 +106,7 @@ def measure_pace(config: RunConfig) -> Pace:
 
 
 def _kind(config: RunConfig) -> str:
-    """What runs of the same pace have in common."""
+    """Returns the key that runs of the same pace share."""
     parts: Mapping[str, object] = {
         "source": config.data.source,
         "image_size": config.data.image_size,
@@ -140,19 +140,20 @@ def announce(
     estimate: bool,
     cache: Path | None = None,
 ) -> float | None:
-    """Logs how many trainings there are and about how long they will take.
+    """Logs the number of trainings and about how long they will take.
 
     Args:
         jobs: The runs of a plan.
         tunings: Its tunings.
         folder: Its folder.
-        processes: How many train at once.
-        estimate: Whether to measure the time, on a few steps.
-        cache: File that keeps what was measured. Defaults to `None`.
+        processes: How many runs train at once.
+        estimate: Whether to estimate the time from a few training steps.
+        cache: File that keeps the measurements. Defaults to `None`.
 
     Returns:
-        Seconds, one training after the other, if they were measured. Trials
-        of a tuning count in full, although some are stopped early.
+        The estimated seconds, one training after the other; `None` without an
+        estimate. Each trial of a tuning counts in full, although some are
+        stopped early.
     """
     runs = {job.run: job for job in jobs}
     left = [

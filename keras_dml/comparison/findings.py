@@ -1,4 +1,4 @@
-"""Whether what papers say holds among the runs of a plan."""
+"""Checks the claims of papers on the runs of a plan."""
 
 import dataclasses
 import math
@@ -45,23 +45,24 @@ class FindingResult:
 
     Args:
         claim: The claim.
-        experiment: `Experiment`, or `None` where nothing was run.
+        experiment: `Experiment`, or `None` if no run has any of the arms.
         metric: Name of the metric.
-        better: Tuple of arms.
-        than: Tuple of arms.
-        difference: Float, how far the first exceed the second; NaN where it
-            was not measured. With pairs, that of the pair least in favour.
+        better: Tuple of the arms that the claim calls better.
+        than: Tuple of the arms that they are compared with.
+        difference: Float, the mean of `better` minus the mean of `than`; NaN
+            if it was not measured. With pairs, the difference of the pair
+            that supports the claim least.
         seeds: `Summary` of the differences under the same seeds, or `None`
             with one repetition.
-        queries: `Difference` over test classes drawn anew, or `None` without
-            values of single queries.
+        queries: `Difference` with the bootstrap interval over test classes,
+            or `None` without comparable values of single queries.
         verdict: `"confirmed"` where both intervals lie above zero,
             `"contradicted"` where both lie below, `"not measured"` where arms
             are missing, else `"open"`. Where one interval is `None`, the other
             decides alone, and `notes` says so.
         notes: Tuple of remarks.
-        pairs: Tuple of `FindingResult`, one a pair of arms, where each must
-            hold. Defaults to `()`.
+        pairs: Tuple of `FindingResult`, one for each pair of arms, if the
+            claim must hold for every pair. Defaults to `()`.
     """
 
     claim: str
@@ -95,7 +96,7 @@ class FindingResult:
 
 
 def bounds(interval: Summary | Difference) -> str:
-    """An interval of differences, with signs."""
+    """Formats an interval of differences, with signs."""
     return f"[{interval.low:+.3f}, {interval.high:+.3f}]"
 
 
@@ -134,12 +135,14 @@ def check_finding(
 ) -> FindingResult:
     """Checks a claim in one experiment.
 
-    The differences of arms are taken under the same seeds (and folds, which
-    are averaged first), with Student's t interval; and on the same queries,
-    averaged over runs, with a bootstrap that draws test classes.
+    Compares the arms twice. Over seeds: Student's t interval of the
+    differences under the same seeds; folds of a seed are averaged first. Over
+    classes: an interval of the differences on the same queries, averaged over
+    runs, by a bootstrap that draws test classes.
 
-    With `each`, one pair that contradicts the claim contradicts it, and all
-    pairs must confirm it. Intervals of pairs are not widened for their number.
+    With `each`, the claim is contradicted if one pair contradicts it, and
+    confirmed if all pairs confirm it. The intervals of pairs are not widened
+    for the number of pairs.
 
     Args:
         finding: The claim.
@@ -196,7 +199,7 @@ def _every_pair(
     if measured:
         notes.append(
             f"the figures are of `{worst.better[0]}` against "
-            f"`{worst.than[0]}`, the pair least in favour"
+            f"`{worst.than[0]}`, the pair least in favor"
         )
     notes += dict.fromkeys(note for pair in pairs for note in pair.notes)
     return dataclasses.replace(
@@ -237,7 +240,7 @@ def _compared(
     second = [names.index(arm) for arm in than]
     apart = found.values[:, first].mean(axis=1)
     apart = apart - found.values[:, second].mean(axis=1)
-    # Rounding errors of equal arms are no difference.
+    # Remove rounding errors, so that equal arms do not differ.
     apart = np.round(apart, DIGITS)
     seeds = summarize(apart, unit=found.unit, folds=found.folds)
     queries = _queries(found, arms, better, than, metric)
@@ -276,7 +279,7 @@ def _queries(
     than: tuple[str, ...],
     metric: str,
 ) -> Difference | str:
-    """Interval over test classes, or why there is none."""
+    """Returns the interval over test classes, or why it is missing."""
     sides = []
     for names in (better, than):
         used = [
@@ -299,7 +302,7 @@ def _queries(
 
 
 def _missing(arms: dict[str, list[RunRecord]], metric: str) -> tuple[str, ...]:
-    """Why no seed was finished by all arms."""
+    """Returns the reasons why no seed was finished by all arms."""
     notes = []
     for arm, runs in arms.items():
         if any(metric_of(run, metric) is not None for run in runs):
@@ -320,7 +323,7 @@ def _missing(arms: dict[str, list[RunRecord]], metric: str) -> tuple[str, ...]:
 def _left_out(
     found: Repetitions, arms: dict[str, list[RunRecord]]
 ) -> list[str]:
-    """Which seeds and folds not all arms finished."""
+    """Notes how many seeds or folds were not finished by all arms."""
     planned = {(run.seed, run.fold) for runs in arms.values() for run in runs}
     missed = len(planned) - len(found.pairs)
     if not missed:

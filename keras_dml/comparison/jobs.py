@@ -1,4 +1,4 @@
-"""From a plan to its runs, and what these are called."""
+"""Makes the runs of a plan and names them."""
 
 import dataclasses
 import hashlib
@@ -19,7 +19,7 @@ from keras_dml.config.plan_sections import (
 from keras_dml.errors import UsageError
 from keras_dml.wording import source_title
 
-# What is tuned: the source, the backbone and the arm.
+# The key of a tuning: source, backbone and arm.
 Tuned = tuple[str, str | None, str]
 
 
@@ -30,8 +30,8 @@ class Job:
     Args:
         config: The configuration. Equal configurations share a run.
         record: The record of the run, without an outcome.
-        steps: Training steps in all, known when the data are.
-        validations: How often it measures its validation classes.
+        steps: Total number of training steps; set once the data are listed.
+        validations: How often the run measures its validation classes.
     """
 
     config: RunConfig
@@ -49,9 +49,9 @@ def make_jobs(
     plan: PlanConfig,
     changes: Mapping[Tuned, Mapping[str, Any]] | None = None,
 ) -> list[Job]:
-    """All runs of a plan, in the order in which they are trained.
+    """Returns all runs of a plan, in the order in which they are trained.
 
-    Seeds come last: every arm is measured once before any is repeated.
+    Every arm is trained with the first seed before any arm is repeated.
 
     Args:
         plan: The plan.
@@ -59,7 +59,7 @@ def make_jobs(
             arm. Defaults to `None`.
 
     Raises:
-        UsageError: Naming every mistake in the plan.
+        UsageError: If the plan has mistakes; names all of them.
 
     Example:
 
@@ -105,10 +105,10 @@ def with_changes(
     settings: Mapping[str, Any],
     backbone: str | None = None,
 ) -> RunConfig:
-    """The run of an arm with more settings, for a trial.
+    """Returns the run of a trial: an arm with additional settings.
 
-    It has the plan's first embedding size and seed, and the first value of
-    each setting in its grid.
+    It takes the plan's first embedding size and seed, and the first value of
+    each setting in the plan's grid.
 
     Raises:
         UsageError: If a key or a value is wrong.
@@ -127,7 +127,7 @@ def _configs(
     seed: int,
     found: Mapping[Tuned, Mapping[str, Any]],
 ) -> Iterator[tuple[RunConfig, dict[str, Any]] | str]:
-    """Each configuration of an arm with its factors, or what is wrong."""
+    """Yields each configuration of an arm with its factors, or a mistake."""
     dims: list[int | None] = [*plan.dims] or [None]
     for backbone, dim, values in itertools.product(
         backbones(plan, source),
@@ -191,7 +191,7 @@ def make_job(
     factors: Mapping[str, Any],
     fold: int | None,
 ) -> Job:
-    """Makes one run, named after what differs between the runs of a plan."""
+    """Makes one run, named after the settings that vary in a plan."""
     label = label_of(arm.name, factors, alone=len(arms(plan)) == 1)
     return Job(
         get_protocol(plan.protocol).applied(config, fold),
@@ -232,8 +232,9 @@ def _unknown_arms(plan: PlanConfig, jobs: list[Job]) -> list[str]:
 
 
 def label_of(arm: str, factors: Mapping[str, Any], *, alone: bool) -> str:
-    """A line of a table: the arm and its settings, or these if it is alone.
+    """Returns the name of a table row: the arm and its settings.
 
+    The settings suffice if the arm is `alone`, the only one of the plan.
     >>> label_of("ln", {"model.scale": 4}, alone=False)
     'ln, scale 4'
     """
@@ -242,7 +243,7 @@ def label_of(arm: str, factors: Mapping[str, Any], *, alone: bool) -> str:
 
 
 def run_name(config: RunConfig, label: str, fold: int | None) -> str:
-    """The folder of a run; other configurations may have the same."""
+    """Returns the folder name of a run; it may not be unique."""
     parts = [
         source_title(config.data.source).removesuffix(".csv"),
         config.model.backbone,
@@ -255,12 +256,12 @@ def run_name(config: RunConfig, label: str, fold: int | None) -> str:
 
 
 def own_name(name: str, config: RunConfig, runs: dict[str, str]) -> str:
-    """The run of an equal configuration, or a name that no other has.
+    """Returns a unique run name, the same for equal configurations.
 
     Args:
-        name: What it would be called.
-        config: Its configuration.
-        runs: Dict of configurations to names, to which it is added.
+        name: The preferred name.
+        config: The configuration of the run.
+        runs: Dict from configurations to names. The function adds this run.
     """
     key = config.model_dump_json()
     if key not in runs:
@@ -271,7 +272,7 @@ def own_name(name: str, config: RunConfig, runs: dict[str, str]) -> str:
 
 
 def short_name(key: str) -> str:
-    """What a dotted key is called in a table: `model.scale` is `scale`.
+    """Shortens a dotted key for a table: `model.scale` becomes `scale`.
 
     Example:
 
@@ -289,5 +290,5 @@ def short_name(key: str) -> str:
 
 
 def _slug(text: str) -> str:
-    """A part of a folder's name."""
+    """Turns text into a part of a folder name."""
     return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")

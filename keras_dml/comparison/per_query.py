@@ -1,4 +1,4 @@
-"""Values of single queries, averaged over runs."""
+"""Averages the values of single queries over runs."""
 
 import zipfile
 from collections.abc import Iterable
@@ -9,12 +9,12 @@ import numpy as np
 from keras_dml.comparison.records import RunRecord
 
 FILE = "per_query.npz"
-# Means are rounded to so many decimals, and keep no rounding errors.
+# Means are rounded to this many decimals, which removes rounding errors.
 DIGITS = 12
 
 
 class QueryValues(NamedTuple):
-    """A metric's values of queries.
+    """The values of a metric, one for each query.
 
     Args:
         ids: 1D array `(num_queries,)`, sorted.
@@ -37,7 +37,7 @@ def mean_over_runs(
         metric: Name of a metric.
 
     Returns:
-        `QueryValues`, or why there are none.
+        `QueryValues`, or a string that says why they are missing.
     """
     total: QueryValues | None = None
     count = 0
@@ -58,7 +58,7 @@ def mean_over_runs(
 
 
 def same_queries(first: QueryValues, second: QueryValues) -> bool:
-    """Whether two results are of the same queries."""
+    """Returns whether two results are of the same queries."""
     return np.array_equal(first.ids, second.ids) and np.array_equal(
         first.labels, second.labels
     )

@@ -22,7 +22,7 @@ OnDone = Callable[[Job, float, Mapping[str, str]], None]
 
 
 class PlanFolder(ClaimedFolder):
-    """The folder of a plan: one plan, one process at a time."""
+    """The folder of one plan, which one process at a time writes to."""
 
     kind = "the folder of a plan"
     record_name = "plan.yaml"
@@ -33,10 +33,10 @@ class PlanFolder(ClaimedFolder):
         self.results = self.path / "results.csv"
 
     def check(self, plan: PlanConfig) -> None:
-        """Refuses a folder that holds something else than this plan.
+        """Raises if the folder holds anything other than this plan.
 
         Raises:
-            UsageError: If it does.
+            UsageError: If the folder holds another plan or foreign files.
         """
         self.check_free()
         if self.exists:
@@ -46,11 +46,11 @@ class PlanFolder(ClaimedFolder):
             )
 
     def open(self, plan: PlanConfig) -> None:
-        """Makes the folder, and keeps other processes out of it.
+        """Creates the folder, locks it and writes the plan.
 
         Raises:
-            UsageError: If it holds something else, or another process is
-                writing to it.
+            UsageError: If the folder holds something else, or another process
+                is writing to it.
         """
         self.check(plan)
         self.lock()
@@ -69,22 +69,23 @@ class PlanFolder(ClaimedFolder):
         *,
         start: Start = start_training,
     ) -> dict[str, str]:
-        """Trains what is left of the jobs; a failed one stops no other.
+        """Trains the unfinished jobs; continues after a failed one.
 
         Args:
-            jobs: The runs of a plan. Equal ones are trained once.
-            processes: How many train at once; they share the cores. Defaults
-                to `1`.
-            on_done: Called after each, one at a time, with the job, its
-                seconds (0 for a run that had been finished before) and the
-                reasons of the runs that failed so far. Defaults to nothing.
+            jobs: The runs of a plan. Equal runs are trained once.
+            processes: How many runs train at once; they share the cores.
+                Defaults to `1`.
+            on_done: Called after each job, one call at a time, with the job,
+                its seconds (0 if the run was finished before) and the reasons
+                of the runs that failed so far. Defaults to a function that
+                does nothing.
             start: Starts a training. Defaults to `start_training`.
 
         Returns:
-            Dict of the runs that failed to the reason.
+            Dict from each failed run to the reason.
 
         Raises:
-            RunError: If the disk is full. Finished runs are whole.
+            RunError: If the disk is full. Finished runs stay complete.
             PreemptedError: On SIGTERM, with all trainings saved.
             KeyboardInterrupt: On Ctrl-C, with all trainings saved.
         """

@@ -1,4 +1,4 @@
-"""Which plan the arguments of `compare` mean."""
+"""Makes the plan that the arguments of `compare` ask for."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,14 +14,14 @@ PlanLike = str | Path | PlanConfig | Sequence[str]
 
 
 class PlanOptions(TypedDict, total=False):
-    """What `compare` changes in a plan; `None` leaves it as it is.
+    """The options of `compare` that change a plan; `None` changes nothing.
 
     Attributes:
         recipes: Compares these recipes, `"NAME"` or `"NAME:PRESET"`. The
             first argument of `compare` is then the data.
-        arms: Only these arms of the plan.
-        seeds: Trains each arm with these seeds; an integer is so many, from
-            0.
+        arms: Keeps only these arms of the plan.
+        seeds: Trains each arm with these seeds; an integer `n` stands for the
+            seeds 0 to `n - 1`.
         backbones: Names of networks.
         dims: Lengths of an embedding.
         weights: `"imagenet"`, `"none"` or a file, for all networks.
@@ -52,7 +52,7 @@ class PlanOptions(TypedDict, total=False):
 def make_plan(
     plan: PlanLike, options: PlanOptions | None = None
 ) -> tuple[PlanConfig, str]:
-    """Makes the plan that a caller means, and a name for its folder.
+    """Makes the plan that a caller asks for, and a name for its folder.
 
     Args:
         plan: The name of a plan, a path that ends in `.yaml`, a plan, or,
@@ -61,7 +61,7 @@ def make_plan(
 
     Raises:
         UsageError: If a name is unknown or a value is not valid.
-        TypeError: If there is no such option.
+        TypeError: If an option is unknown.
 
     Example:
 
@@ -89,7 +89,8 @@ def make_plan(
 def arms(plan: PlanConfig) -> list[ArmConfig]:
     """Returns the arms of a plan: its recipes unchanged, then its `arms`.
 
-    The only recipe of a plan with arms is what these start from.
+    If a plan has `arms` and a single recipe, the arms start from this recipe,
+    and the recipe itself is not an arm.
     """
     only = plan.recipes[0] if len(plan.recipes) == 1 else None
     unchanged = [] if only and plan.arms else plan.recipes
@@ -103,7 +104,7 @@ def arms(plan: PlanConfig) -> list[ArmConfig]:
 
 
 def backbones(plan: PlanConfig, source: str) -> list[str | None]:
-    """Returns the networks of a plan on some data; `None` is the recipe's."""
+    """Returns a plan's networks for a source; `None` is the recipe's."""
     skipped = [case for case in plan.cases if case.skip]
     named: list[str | None] = [*plan.backbones] or [None]
     return [
@@ -142,7 +143,7 @@ def _base(
 
 
 def _only(plan: PlanConfig, names: list[str]) -> PlanConfig:
-    """The plan with some of its arms, and the findings about them."""
+    """Returns the plan with only these arms and the findings about them."""
     all_arms = {arm.name: arm for arm in arms(plan)}
     unknown = [name for name in names if name not in all_arms] or [""]
     if unknown != [""] or not names:
@@ -168,7 +169,7 @@ def _only(plan: PlanConfig, names: list[str]) -> PlanConfig:
 
 
 def _changed(plan: PlanConfig, given: Mapping[str, Any]) -> PlanConfig:
-    """The plan with other values; most options are keys of a plan."""
+    """Returns the plan with the options; most options are keys of a plan."""
     values = plan.model_dump(mode="json")
     for key, value in given.items():
         if key in ("epochs", "steps_per_epoch"):

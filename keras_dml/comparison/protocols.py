@@ -1,4 +1,4 @@
-"""What a protocol and a budget make of a recipe, one object a protocol."""
+"""Protocols and budgets, and how they change the run of a recipe."""
 
 import dataclasses
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ class Protocol:
         section: The `protocol` section of a plan.
 
     Attributes:
-        holds_out: Whether classes held out of the training classes choose.
+        holds_out: Whether held-out training classes choose the epoch.
     """
 
     section: ProtocolConfig
@@ -28,27 +28,27 @@ class Protocol:
 
     @property
     def concatenates(self) -> bool:
-        """Whether the embeddings of all folds are measured side by side."""
+        """Whether the concatenated embeddings of all folds are measured."""
         return False
 
     @property
     def in_words(self) -> str:
-        """What chooses the epoch that is measured, as a sentence."""
+        """A sentence that says what chooses the measured epoch."""
         raise NotImplementedError
 
     def data(self, fold: int | None) -> dict[str, Any]:
-        """Returns what changes in the `data` section of a run."""
+        """Returns the changes to the `data` section of a run."""
         raise NotImplementedError
 
     def applied(self, config: RunConfig, fold: int | None = None) -> RunConfig:
         """Returns the run of a recipe under the protocol.
 
         Only the first stage of the recipe is trained, on the training classes
-        that do not validate: of a recipe in two stages it is the one that
-        follows the validation.
+        that do not validate. In a recipe with two stages, the first is the
+        one whose schedule depends on the validation.
 
         Args:
-            config: The recipe's own run.
+            config: The run as the recipe defines it.
             fold: Number of the fold. Defaults to `None`.
         """
         stage = _stage(config.stages[0], "main", "fit", None)
@@ -182,9 +182,10 @@ def _stage(
 
 
 def within_budget(config: RunConfig, budget: BudgetConfig) -> RunConfig:
-    """The run with another length; each phase keeps its share, at least one.
+    """Returns the run with another length.
 
-    A warm-up keeps its share of the steps too.
+    Each phase keeps its share of the epochs, and has at least one. A warm-up
+    keeps its share of the steps, but never grows.
 
     Args:
         config: The run.
@@ -214,7 +215,7 @@ def within_budget(config: RunConfig, budget: BudgetConfig) -> RunConfig:
 
 
 def budget_in_words(budget: BudgetConfig) -> str:
-    """How long every run trains; empty where each recipe says it."""
+    """Says how long every run trains; empty if each recipe decides."""
     parts = []
     if budget.epochs is not None:
         parts.append(f"{budget.epochs} epochs")
@@ -228,7 +229,7 @@ def _epochs(stage: StageConfig) -> int:
 
 
 def _of_epochs(stage: StageConfig, epochs: int) -> StageConfig:
-    """The stage with phases of the same shares; the longest takes the rest."""
+    """Scales the phases of a stage; the longest takes the rounding error."""
     total = _epochs(stage)
     lengths = [
         max(1, round(phase.epochs * epochs / total)) for phase in stage.phases

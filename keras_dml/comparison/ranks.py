@@ -34,13 +34,15 @@ class RankTable:
         std: Float array `(arms,)`, sample standard deviation of the ranks
             (`ddof=1`); NaN with one block.
         num_blocks: Integer, how often the arms were ranked.
-        unit: What they were ranked in, `"experiments"`, `"seeds"` or
-            `"folds"`.
+        unit: What the blocks are, `"experiments"`, `"seeds"` or `"folds"`.
         friedman_statistic: Float, corrected for ties.
-        friedman_p: Float, that equal arms differ so much; NaN with one block.
-        critical_difference: Float, Nemenyi's; NaN with one block.
-        level: Float, of the critical difference.
-        blocks_left_out: Integer, experiments (or seeds) that an arm missed.
+        friedman_p: Float, the probability that equal arms differ this much;
+            NaN with one block.
+        critical_difference: Float, the critical difference of Nemenyi's test;
+            NaN with one block.
+        level: Float, the level of the critical difference.
+        blocks_left_out: Integer, the number of experiments, seeds or folds
+            that some arm did not finish.
         arms_left_out: Tuple of arms without any finished run.
     """
 
@@ -59,9 +61,10 @@ class RankTable:
 
     @property
     def groups(self) -> list[tuple[int, int]]:
-        """First and last position of arms that do not differ significantly.
+        """The groups of arms that do not differ significantly.
 
-        If the Friedman test finds no difference at all, they are one group.
+        Each group is the first and the last position of its arms. If the
+        Friedman test finds no difference at all, all arms are one group.
         """
         count = len(self.arms)
         if math.isnan(self.critical_difference):
@@ -87,8 +90,9 @@ def rank_arms(
 
     Equal scores share the average of their ranks. The Friedman test asks
     whether the arms differ at all; two arms differ where their average ranks
-    are at least `q * sqrt(k (k + 1) / (6 N))` apart. Both take the blocks as
-    independent, which experiments on the same data are only in part.
+    are at least `q * sqrt(k (k + 1) / (6 N))` apart. Both tests assume that
+    the blocks are independent; experiments on the same data are so only in
+    part.
 
     Args:
         scores: Float array `(blocks, arms)`, higher is better.
@@ -152,7 +156,7 @@ def rank_arms(
 def critical_difference(
     num_arms: int, num_blocks: int, level: float = LEVEL
 ) -> float:
-    """The least significant difference of average ranks, by Nemenyi's test.
+    """Returns the critical difference of average ranks by Nemenyi's test.
 
     `q * sqrt(k (k + 1) / (6 N))`, with `q` the quantile of the studentized
     range of `k` arms divided by `sqrt(2)`.
@@ -172,14 +176,14 @@ def rank_records(records: Iterable[RunRecord], metric: str) -> RankTable | None:
 
     With a single experiment its seeds are the blocks (or its folds, where
     there is one seed); the table's `unit` says which. Concatenated embeddings
-    of folds are not ranked, being of the same trainings.
+    of folds are not ranked, because they come from the same trainings.
 
     Args:
         records: Runs of any state.
         metric: Name of a metric, higher is better.
 
     Returns:
-        `RankTable`, or `None` where no two arms finished the same.
+        `RankTable`, or `None` if no two arms finished the same experiment.
     """
     records = trained_runs(records)
     finished = [run for run in records if metric_of(run, metric) is not None]
@@ -216,12 +220,12 @@ def _num_repetitions(records: Iterable[RunRecord], unit: str) -> int:
 
 
 def _friedman(scores: np.ndarray) -> tuple[float, float]:
-    """Friedman's statistic, corrected for ties, and its p-value."""
+    """Returns Friedman's statistic, corrected for ties, and its p-value."""
     if (scores == scores[:, :1]).all():
         # Without any difference SciPy divides by zero.
         return 0.0, 1.0
     if scores.shape[1] == 2:
-        # SciPy wants three arms; with two it is the sign test.
+        # SciPy requires three arms; with two the test is the sign test.
         signs = np.sign(scores[:, 0] - scores[:, 1])
         statistic = float(signs.sum() ** 2 / np.abs(signs).sum())
         return statistic, float(stats.chi2.sf(statistic, 1))

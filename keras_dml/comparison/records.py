@@ -14,8 +14,8 @@ from keras_dml.wording import source_title
 
 Key = TypeVar("Key")
 
-# Fields of a record that are columns of `results.csv`; the swept settings
-# follow those that say what the run is.
+# Fields of a record that are columns of `results.csv`. The columns of swept
+# settings come after `_WHAT`.
 _WHAT = ("run", "source", "backbone", "weights", "dim", "arm", "recipe", "seed")
 _OUTCOME = ("fold", "status", "oracle", "train_seconds")
 _METRICS = ("pretrained", "before", "after", "validation")
@@ -74,7 +74,7 @@ class RunRecord:
 
 
 class Network(NamedTuple):
-    """Data and network: results of different ones never share a column.
+    """Data, network and weights; each combination has its own results table.
 
     Args:
         source: Name or path of the data.
@@ -98,7 +98,7 @@ class Network(NamedTuple):
 
 
 class Experiment(NamedTuple):
-    """Everything that arms must share before one can be called better.
+    """The settings that arms must share before they can be compared.
 
     Args:
         source: Name or path of the data.
@@ -164,12 +164,12 @@ def collect(
     folder: Path,
     failed: Mapping[str, str] | None = None,
 ) -> list[RunRecord]:
-    """Adds to each record what its run has measured so far.
+    """Adds to each record the results that its run has so far.
 
     Args:
         records: Records of the runs.
         folder: The plan's folder.
-        failed: Mapping of the runs that failed to the reason. Defaults to
+        failed: Mapping from each failed run to the reason. Defaults to
             `None`.
     """
     return [_collected(record, folder, failed or {}) for record in records]

@@ -1,4 +1,4 @@
-"""Means over repetitions, and how far they could be from the truth."""
+"""Means over repetitions, with standard deviations and intervals."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ from keras_dml.comparison.records import (
 )
 
 LEVEL = 0.95
-# Said wherever a standard deviation is shown.
+# Explains every standard deviation that is shown.
 STD_IN_WORDS = "the sample standard deviation (n - 1 in the divisor, ddof 1)"
 INTERVAL_IN_WORDS = "the 95 % interval of the mean by Student's t"
 
@@ -35,8 +35,8 @@ class Summary:
         count: Integer, the number of repetitions.
         unit: What was repeated, `"seeds"` or `"folds"`. Defaults to
             `"seeds"`.
-        folds: Integer, over how many folds each seed's value was averaged at
-            most; `0` without folds, or where the folds are the repetitions.
+        folds: Integer, the largest number of folds that the value of a seed
+            averages; `0` without folds, or if the folds are the repetitions.
             Defaults to `0`.
     """
 
@@ -57,9 +57,9 @@ class Repetitions:
         unit: `"seeds"` or `"folds"`.
         keys: Tuple of seeds or folds that all arms finished, sorted.
         values: Float array `(len(keys), arms)`.
-        folds: Integer, the most folds of a seed that were averaged; `0`
-            without folds, or where the folds are the repetitions.
-        pairs: Tuple of seeds with their folds that all arms finished.
+        folds: Integer, the largest number of folds that the value of a seed
+            averages; `0` without folds, or if the folds are the repetitions.
+        pairs: Tuple of the pairs of seed and fold that all arms finished.
     """
 
     unit: str
@@ -72,17 +72,17 @@ class Repetitions:
 def summarize(
     values: Any, level: float = LEVEL, unit: str = "seeds", folds: int = 0
 ) -> Summary:
-    """Mean, sample standard deviation and Student's t interval.
+    """Computes the mean, sample standard deviation and Student's t interval.
 
     `mean ± t * std / sqrt(n)`, with `t` the quantile of `n - 1` degrees of
     freedom.
 
     Args:
-        values: Float array `(n,)`, one value a repetition.
+        values: Float array `(n,)`, one value per repetition.
         level: Float in (0, 1). Defaults to `0.95`.
         unit: What was repeated. Defaults to `"seeds"`.
-        folds: Integer, over how many folds each value is a mean. Defaults to
-            `0`.
+        folds: Integer, the number of folds that each value averages. Defaults
+            to `0`.
 
     Raises:
         ValueError: If there are no values or `level` is out of range.
@@ -114,7 +114,7 @@ def summarize(
 
 
 def metric_of(record: RunRecord, metric: str) -> float | None:
-    """A run's value after training, or `None` where there is none."""
+    """Returns a run's value after training, or `None` if it has none."""
     value = record.after.get(metric) if record.status == "done" else None
     return None if value is None or not math.isfinite(value) else float(value)
 
@@ -122,10 +122,11 @@ def metric_of(record: RunRecord, metric: str) -> float | None:
 def paired_repetitions(
     arms: Mapping[str, Iterable[RunRecord]], metric: str
 ) -> Repetitions:
-    """Values of arms by the seeds that all of them finished.
+    """Returns the values of arms for the seeds that all arms finished.
 
-    Seeds are the repetitions: folds of a seed that all arms finished are
-    averaged first. With one seed and several folds, the folds are.
+    The repetitions are the seeds: folds of a seed that all arms finished are
+    averaged first. With one seed and several folds, the repetitions are the
+    folds.
 
     Args:
         arms: Dict of arms to their runs in one experiment.
@@ -155,7 +156,7 @@ def paired_repetitions(
 
 
 def summarize_runs(records: Iterable[RunRecord], metric: str) -> Summary | None:
-    """The summary of one arm's runs, or `None` where none is finished.
+    """Summarizes one arm's runs; returns `None` if none is finished.
 
     Args:
         records: Runs of one arm in one experiment.
@@ -170,7 +171,7 @@ def summarize_runs(records: Iterable[RunRecord], metric: str) -> Summary | None:
 def summarize_arms(
     records: Iterable[RunRecord], metric: str
 ) -> dict[Experiment, dict[str, Summary]]:
-    """Every arm's summary in every experiment; arms without a run are absent.
+    """Summarizes every arm with a finished run in every experiment.
 
     Args:
         records: Runs of any state.

@@ -38,11 +38,11 @@ class PlannedTuning:
 
     Args:
         source: The data.
-        backbone: The network; `None` is the recipe's own.
+        backbone: The network; `None` is the recipe's network.
         arm: Name of the arm.
-        section: What is tried.
-        make_config: The run of some settings, see `tune`.
-        job: A run with the first settings: the trials are as long.
+        section: The `tuning` section with the settings to try.
+        make_config: Makes the run of given settings, see `tune`.
+        job: A run with the first settings; every trial is as long.
         folds: How many folds a trial is trained on.
         folder: The folder of the tuning.
     """
@@ -58,7 +58,7 @@ class PlannedTuning:
 
     @property
     def left(self) -> int:
-        """How many trials have not ended."""
+        """The number of trials that have not ended."""
         trials = TuningFolder(self.folder).trials
         if not trials.is_file():
             return self.section.budget
@@ -69,15 +69,15 @@ class PlannedTuning:
 
 
 def plan_tunings(plan: PlanConfig, folder: str | Path) -> list[PlannedTuning]:
-    """The tunings of a plan, with settings that their runs take.
+    """Returns the tunings of a plan, after it has checked their settings.
 
     Args:
         plan: A plan, with `tuning` or without.
         folder: The plan's folder; nothing is written.
 
     Raises:
-        UsageError: Naming all mistakes of all tunings, or if Optuna is not
-            installed.
+        UsageError: If tunings have mistakes (names all of them), or if Optuna
+            is not installed.
     """
     if plan.tuning is None:
         return []
@@ -103,13 +103,13 @@ def plan_tunings(plan: PlanConfig, folder: str | Path) -> list[PlannedTuning]:
 def check_tunings(
     tunings: Sequence[PlannedTuning], plan: PlanConfig
 ) -> list[PlannedTuning]:
-    """Refuses tunings whose data, network, classes or batches cannot be.
+    """Checks the data, network, classes and batches of each tuning.
 
     Returns:
         The tunings, with the numbers of steps of their trials.
 
     Raises:
-        UsageError: Naming every mistake once.
+        UsageError: If a tuning is not valid. Names every mistake once.
     """
     jobs = check_jobs(
         [planned.job for planned in tunings],
@@ -124,7 +124,7 @@ def check_tunings(
 def run_tunings(
     tunings: Sequence[PlannedTuning], processes: int = 1
 ) -> list[ArmTuning]:
-    """Runs what is left of the tunings.
+    """Runs the remaining trials of the tunings.
 
     Args:
         tunings: The tunings of a plan.
@@ -146,7 +146,7 @@ def run_tunings(
             planned.folder,
             processes=processes,
             folds=planned.folds,
-            # Once it has ended, runs have the settings that it found.
+            # No retry after the end: runs already use the settings found.
             retry=not TuningFolder(planned.folder).best.is_file(),
         )
         found.append(
@@ -190,7 +190,7 @@ def _planned(
 
 
 def _folders(tunings: Sequence[PlannedTuning], parent: Path) -> list[Path]:
-    """A folder for each, numbered where names are alike."""
+    """Returns a folder for each tuning; adds a number to repeated names."""
     folders, taken = [], Counter[str]()
     for planned in tunings:
         parts = [source_title(planned.source), planned.backbone, planned.arm]

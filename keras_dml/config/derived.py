@@ -1,4 +1,4 @@
-"""What follows from other settings of a configuration."""
+"""Derives settings from other settings of a configuration."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,14 +11,14 @@ ADAMW_DECAY = 0.004
 
 
 def complete(merged: Merged) -> Merged:
-    """Adds the layers that follow from what is merged.
+    """Adds the layers that follow from the merged settings.
 
-    `optimizer.head` and `optimizer.proxies` take over from
-    `optimizer.backbone` what they do not set, or set to `null`. With
+    `optimizer.head` and `optimizer.proxies` copy from `optimizer.backbone`
+    the values that they do not set, or set to `null`. With
     `model.proxies.sample`, the sample holds at least as many classes as a
     batch may have, the terms of the loss are `sampled`, and `adam` or `adamw`
     of the proxies becomes `row_lazy_adam`. Other optimizers stay: plain `sgd`
-    leaves the proxies outside of the sample alone too.
+    does not change the proxies outside the sample either.
     """
     for derive in (_class_sample, _groups):
         for layer in derive(merged.values):
@@ -27,7 +27,7 @@ def complete(merged: Merged) -> Merged:
 
 
 def _groups(values: Mapping[str, Any]) -> Iterator[Layer]:
-    """What head and proxies take over: all but `layer_decay`."""
+    """Yields what head and proxies copy: all values but `layer_decay`."""
     backbone = _section(values, "optimizer", "backbone")
     for group in ("head", "proxies"):
         own = _section(values, "optimizer", group)
@@ -72,7 +72,7 @@ def _class_sample(values: Mapping[str, Any]) -> Iterator[Layer]:
 
 
 def _classes_of_batch(sampling: Mapping[str, Any]) -> Any:
-    """The most that a batch may have; `None` where a number is no number."""
+    """Returns the most classes of a batch; `None` if a number is invalid."""
     rows, classes, images = (
         sampling.get(key) for key in ("batch_size", "classes", "images")
     )
@@ -97,7 +97,7 @@ def _row_lazy(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _section(values: Any, *keys: str) -> Mapping[str, Any]:
-    """The section at a path of keys; empty where there is none."""
+    """Returns the section at a path of keys; empty if it is missing."""
     for key in keys:
         values = values.get(key) if isinstance(values, Mapping) else None
     return values if isinstance(values, Mapping) else {}

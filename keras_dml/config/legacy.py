@@ -7,11 +7,12 @@ from keras_dml import former
 
 
 def current(values: Any, path: tuple[str, ...] = ()) -> Any:
-    """The values of a partial configuration in their present spelling.
+    """Returns a partial configuration with keys and values of today.
 
     Args:
         values: The section at `path`, or a value.
-        path: Its keys. Defaults to `()`: the whole configuration.
+        path: The keys that lead to `values`. Defaults to `()`: the whole
+            configuration.
     """
     key = ".".join(path)
     if isinstance(values, Mapping):

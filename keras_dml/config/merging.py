@@ -34,7 +34,7 @@ class Layer:
     """A partial configuration and its origin, such as "proxy_anchor: common".
 
     Attributes:
-        origin: Where the values stand.
+        origin: Where the values were set.
         values: The partial configuration.
     """
 
@@ -61,8 +61,8 @@ class _ByName(dict):
     """Changes of the items of a list, by name or position.
 
     Attributes:
-        unnamed: The name of an item that has none.
-        known: Other names that would have been right, for the error.
+        unnamed: The name of items that have no name.
+        known: Other valid names, for the error message.
     """
 
     def __init__(self, items, unnamed="", known=()):
@@ -100,8 +100,8 @@ class Merged:
         """Merges one more layer over the others.
 
         Raises:
-            UsageError: If it names an item that a list does not have, or a
-                section where there is a value.
+            UsageError: If it names an item that a list does not have, or
+                treats a value as a section.
         """
         marked = _marked(current(layer.values))
         self._tree = _merge(self._tree, marked, layer.origin, ())
@@ -125,7 +125,7 @@ def parse_override(override: str) -> dict[str, Any]:
     """Reads `key=value`, a dotted key and a YAML value, as a partial mapping.
 
     Raises:
-        UsageError: If it is no such text.
+        UsageError: If the text is not `key=value`.
     """
     key, equals, text = override.partition("=")
     if not equals or not key:
@@ -145,7 +145,7 @@ def parse_override(override: str) -> dict[str, Any]:
 
 
 def flatten(values: Any) -> dict[str, Any]:
-    """The values by dotted key, in the spelling that an override takes.
+    """Returns the values by dotted key, in the spelling of overrides.
 
     Example:
 
@@ -170,7 +170,7 @@ def _marked(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _term(term: Any) -> Any:
-    """A term of the loss, with unknown keys as arguments of the loss."""
+    """Returns a term of the loss; unknown keys become its arguments."""
     if not isinstance(term, Mapping):
         return term
     arguments = {key: term[key] for key in term if key not in _TERM}
@@ -181,7 +181,7 @@ def _term(term: Any) -> Any:
 
 
 def _stage(stage: Any) -> Any:
-    """A stage, with unknown keys as names of its phases."""
+    """Returns a stage; unknown keys become names of its phases."""
     if not isinstance(stage, Mapping):
         return stage
     phases = {key: stage[key] for key in stage if key not in _STAGE}
@@ -231,7 +231,7 @@ def _merge_items(
 def _place(
     items: Sequence[Any], name: str, above: _ByName, path: tuple[str, ...]
 ) -> int:
-    """The position of the item of that name, or at that position."""
+    """Returns the position of the item with this name or number."""
     names = [_name_of(item) or above.unnamed for item in items]
     if names.count(name) == 1:
         return names.index(name)

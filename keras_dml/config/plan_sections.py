@@ -1,4 +1,4 @@
-"""The sections of a plan: what is compared, on what, and how it is chosen."""
+"""The sections of a plan: what to compare, on which data, and how."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,14 +9,14 @@ from keras_dml.config.tuning_section import Space, TuningConfig
 
 
 class ProtocolConfig(Section):
-    """How data are split and what chooses the epoch that is measured.
+    """How classes are split and what chooses the epoch that is measured.
 
-    `recipe` leaves that to each recipe. `oracle` chooses on the test classes,
-    as most papers do, and is labelled so. `fixed_validation` holds out
-    `fraction` of the training classes. `cross_validation` trains once for
-    each of `folds`; `concatenated` also measures the embeddings of all folds
-    side by side. `two_stage` finds the schedule on half of the training
-    classes and trains on all of them.
+    `recipe` leaves both to each recipe. `oracle` chooses on the test classes,
+    as most papers do, and marks the results as oracle. `fixed_validation`
+    holds out `fraction` of the training classes. `cross_validation` trains
+    once for each of `folds`; `concatenated` also measures the concatenated
+    embeddings of all folds. `two_stage` finds the schedule on half of the
+    training classes and trains on all of them.
     """
 
     kind: Literal[
@@ -29,10 +29,10 @@ class ProtocolConfig(Section):
 
 
 class BudgetConfig(Section):
-    """The same length of training for all: epochs of so many steps each.
+    """The length of every training: epochs, and steps of an epoch.
 
-    The phases of a recipe keep their shares of it. `None` leaves what the
-    recipe says.
+    The phases of a recipe keep their shares of the epochs. `None` keeps the
+    length that each recipe sets.
     """
 
     epochs: Count | None = None
@@ -40,7 +40,7 @@ class BudgetConfig(Section):
 
 
 class ArmConfig(Section):
-    """One line of a table: a recipe, and what is changed in it.
+    """One line of a table: a recipe and the changes to it.
 
     The plan's `tuning` tries `space` for this arm, in addition to the space
     that it tries for all arms.
@@ -53,23 +53,23 @@ class ArmConfig(Section):
 
 
 class ScopeConfig(Section):
-    """The data and networks that something is about; empty lists mean all."""
+    """The data and networks that are covered; an empty list covers all."""
 
     sources: list[str] = []
     backbones: list[str] = []
 
     def covers(self, source: str, backbone: str | None) -> bool:
-        """Whether these data and this network belong to the scope."""
+        """Returns whether the scope covers these data and this network."""
         return (not self.sources or source in self.sources) and (
             not self.backbones or backbone in self.backbones
         )
 
 
 class CaseConfig(ScopeConfig):
-    """What is set for some networks or data, before an arm's own settings.
+    """Settings for some networks or data; an arm's own settings win.
 
-    Of several cases that cover a run the later ones win. With `skip` the
-    combination is left out of the plan.
+    If several cases cover a run, the later ones win. With `skip` the plan
+    leaves the combination out.
     """
 
     weights: str | None = None
@@ -81,7 +81,7 @@ class FindingConfig(ScopeConfig):
     """A claim: the arms of `better` exceed those of `than`.
 
     The claim compares the means of both sides; with `each`, every arm of
-    `better` with every arm of `than`. Without `metric` it is about the metric
+    `better` with every arm of `than`. Without `metric` it uses the metric
     that ranks the arms.
     """
 
@@ -93,10 +93,11 @@ class FindingConfig(ScopeConfig):
 
 
 class PaperTable(Section):
-    """Numbers that a paper prints, shown next to what is measured.
+    """Numbers that a paper prints, shown next to the measured ones.
 
-    `values` maps arms to metrics to numbers on the data `source`. Without
-    `backbone` or `dim` the numbers stand next to all networks or sizes.
+    `values` maps each arm to its metrics and their values on the data
+    `source`. Without `backbone` or `dim`, the numbers are shown next to all
+    networks or sizes.
     """
 
     where: str

@@ -1,4 +1,4 @@
-"""Plans by name or from a file."""
+"""Loads plans by name or from a file."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from keras_dml.config.yaml_files import (
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 
-# The start of the names of plans that others hold since version 0.2.
+# Version 0.2 merged plans: the new name, and how the old names start.
 _MERGED = {
     "deck_tournament": ("deck_cub_", "deck_cars_"),
     "deck_own_losses": ("deck_own_losses_",),
@@ -33,7 +33,7 @@ _MERGED = {
 
 
 def plan_names() -> list[str]:
-    """Names of the plans that come with the package, sorted."""
+    """Returns the sorted names of the plans that come with the package."""
     return packaged_names("plans")
 
 
@@ -45,8 +45,8 @@ def load_plan(name: str) -> PlanConfig:
             ends in `.yaml`.
 
     Raises:
-        UsageError: If there is no such plan, or its file has mistakes, all of
-            which are named.
+        UsageError: If there is no such plan, or its file has mistakes; names
+            all of them.
 
     Example:
 
@@ -78,16 +78,16 @@ def parse_plan(values: dict[str, Any]) -> PlanConfig:
     """Validates the content of a plan.
 
     Raises:
-        UsageError: Naming all mistakes.
+        UsageError: If the content has mistakes; names all of them.
     """
     return validated(PlanConfig, values)
 
 
 def narrowed(values: dict[str, Any]) -> dict[str, Any]:
-    """The content of a plan without cases and findings of absent data.
+    """Returns a plan's content without cases and findings of absent data.
 
-    A plan whose `sources` or `backbones` were replaced keeps the cases and
-    findings that are about what is left.
+    After `sources` or `backbones` were replaced, the plan keeps only the
+    cases and findings that cover the present ones.
     """
     kept: dict[str, list[dict[str, Any]]] = {}
     for part in ("cases", "findings"):
@@ -103,5 +103,5 @@ def narrowed(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def dump_plan(plan: PlanConfig) -> str:
-    """The plan as YAML; `parse_plan` reads it back."""
+    """Returns the plan as YAML; `parse_plan` reads its content."""
     return dump_yaml(plan.model_dump(mode="json"))

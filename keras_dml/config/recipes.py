@@ -4,16 +4,16 @@ A recipe is a YAML file. `about`, `paper` and `expected` say what it is, where
 it comes from and what was reported there; `backbone` is the network of the
 paper. Each other part is a partial configuration:
 
-- `common`: what all sections share.
+- `common`: settings that all sections share.
 - `default`: settings for data and backbones that no paper used;
-  `pretrained`: what changes there if the backbone starts from weights.
-- `sources`: one section for each data set of the paper; `published`: what
-  these share.
+  `pretrained`: changes to them if the backbone starts from weights.
+- `sources`: one section for each data set of the paper; `published`:
+  settings that these share.
 - `presets`: named changes, such as `authors` or `no_max`.
 
-A recipe with `base: NAME`, or a list of names, says only what differs from
-these, the later of which win. A recipe whose name starts with `_` is there to
-be built on, and not listed.
+A recipe with `base: NAME`, or a list of names, sets only what differs from
+these bases; later bases win. A recipe whose name starts with `_` serves only
+as a base and is not listed.
 """
 
 import functools
@@ -72,7 +72,7 @@ class Recipe:
     _files: tuple[tuple[str, Mapping[str, Any]], ...]
 
     def layers(self, part: str, key: str = "") -> list[Layer]:
-        """The partial configurations of a part, those of bases first.
+        """Returns the partial configurations of a part, bases first.
 
         Args:
             part: `"common"`, `"default"`, `"pretrained"`, `"published"`,
@@ -94,7 +94,7 @@ class Recipe:
         return found
 
     def own(self, part: str, key: str = "") -> list[tuple[str, str, Any]]:
-        """What the recipe's own file sets in a part, without its bases.
+        """Returns the settings of a part of this file, without its bases.
 
         Args:
             part: As for `layers`.
@@ -110,7 +110,7 @@ class Recipe:
             if layer.origin == f"{self.name}: {name}"
         ]
         values = flatten(Merged(layers).values)
-        # The name of an item is said by the keys of its other settings.
+        # The keys of an item's other settings already contain its name.
         prefixes = [setting.rpartition(".")[0] for setting in values]
         return [
             (name, setting, value)
@@ -121,7 +121,7 @@ class Recipe:
 
 
 def recipe_names() -> list[str]:
-    """Names of the recipes that come with the package, sorted."""
+    """Returns the sorted names of the recipes that come with the package."""
     return [
         name for name in packaged_names("recipes") if not name.startswith("_")
     ]
@@ -161,11 +161,11 @@ def load_recipe(name: str) -> Recipe:
 def _chain(
     name: str, folder: Path, below: tuple[str, ...]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """The files of a recipe: those it builds on first, each of them once.
+    """Returns the files of a recipe: its bases first, each file once.
 
     Args:
         name: Name or path of the recipe.
-        folder: Where its path starts.
+        folder: The folder that a relative path starts from.
         below: Names of the recipes that build on it.
     """
     if name in below:

@@ -1,4 +1,4 @@
-"""From a recipe, a source of data and overrides to one full configuration."""
+"""Resolves a recipe, a source and overrides to one full configuration."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class Setting:
         value: The value.
         origin: Where it was set: a data set's facts, a part of a recipe such
             as `"proxy_anchor: presets.deck"`, `"flag"`, `"override"`, the
-            section that it follows from, `"data"`, or `"built in"`.
+            section that it is derived from, `"data"`, or `"built in"`.
     """
 
     key: str
@@ -68,7 +68,7 @@ class Explanation:
         ]
 
     def changed(self, config: RunConfig, origin: str) -> "Explanation":
-        """The explanation of a later configuration.
+        """Returns the explanation of a changed configuration.
 
         Args:
             config: The same configuration with some values changed.
@@ -91,12 +91,12 @@ def explain(
 
     Args:
         recipe: As for `resolve`.
-        source: As for `resolve`. Defaults to `""`: images of your own.
+        source: As for `resolve`. Defaults to `""`: the user's own images.
         flags: As for `resolve`. Defaults to none.
         overrides: As for `resolve`. Defaults to none.
 
     Raises:
-        UsageError: As `resolve`.
+        UsageError: As for `resolve`.
 
     Example:
 
@@ -163,7 +163,7 @@ def resolve(
         data are read.
 
     Raises:
-        UsageError: If a name, a key or a value is not known or not valid.
+        UsageError: If a name or a key is unknown, or a value is not valid.
 
     Example:
 
@@ -177,7 +177,7 @@ def validate(values: Mapping[str, Any]) -> RunConfig:
     """Completes and validates plain values.
 
     Raises:
-        UsageError: Naming every mistake in a sentence each.
+        UsageError: If values are not valid; one sentence names each mistake.
     """
     return validated(RunConfig, complete(Merged([Layer("", values)])).values)
 
@@ -194,7 +194,7 @@ def again(
     flags: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
 ) -> RunConfig:
-    """The configuration of an earlier run, to train it again.
+    """Returns the configuration of an earlier run, to train it again.
 
     Args:
         path: The `config.yaml` of the run.
@@ -222,17 +222,17 @@ def load_any(
     flags: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
 ) -> RunConfig:
-    """The configuration of a run folder, a `config.yaml` or a recipe.
+    """Returns the configuration of a run folder, a file or a recipe.
 
     Args:
         name: A run folder, its `config.yaml`, or a recipe as for `resolve`.
-        source: Source of data for a recipe. Defaults to `""`: images of your
-            own.
+        source: Source of data for a recipe. Defaults to `""`: the user's own
+            images.
         flags: As for `resolve`, for a recipe. Defaults to none.
         overrides: As for `resolve`, for a recipe. Defaults to none.
 
     Raises:
-        UsageError: If there is nothing of that name, or it is not valid.
+        UsageError: If the name is unknown, or the configuration is not valid.
     """
     path = Path(name)
     if path.is_dir():
@@ -241,19 +241,19 @@ def load_any(
             raise UsageError(
                 f"{name} is no run folder: it has no `config.yaml`."
             )
-    # What a run has settled has no parts, as a recipe has.
+    # The file of a run has `stages` at the top; a recipe has parts.
     if path.is_file() and "stages" in read_yaml(path):
         return load_run_config(path)
     return resolve(name, source, flags=flags, overrides=overrides)
 
 
 def dump_run_config(config: RunConfig) -> str:
-    """The configuration as YAML; `load_run_config` reads it back."""
+    """Returns the configuration as YAML; `load_run_config` reads it back."""
     return dump_yaml(config.model_dump(mode="json"))
 
 
 def differences(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """The values of two configurations where they differ, by key.
+    """Returns the values in which two configurations differ, by key.
 
     A value that one of them does not have is `None`.
 
@@ -275,7 +275,7 @@ def differences(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
 
 
 def _facts(source: str) -> Iterator[Layer]:
-    """What is known of the data: channels, mirroring, K, and a network."""
+    """Yields the facts of a data set: channels, flips, K and a network."""
     facts = dataset_facts(source)
     yield Layer(
         f"data set {facts.name}",

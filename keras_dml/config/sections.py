@@ -1,7 +1,7 @@
 """The sections of a run's configuration, validated strictly.
 
-Every key is documented in the recipes under `configs/`. An unknown key is an
-error; so is a value of another type or outside its range.
+`keras-dml config` shows every key with its value and its origin. An unknown key
+is an error; so is a value of another type or outside its range.
 """
 
 from typing import Annotated, Any, Literal
@@ -22,7 +22,7 @@ Range = Annotated[tuple[float, float], Strict(False)]
 
 
 class Section(BaseModel):
-    """Base of all sections: unknown keys are refused, values are fixed."""
+    """Base of all sections: rejects unknown keys; values cannot change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -30,10 +30,10 @@ class Section(BaseModel):
 class DataConfig(Section):
     """Which images, of which size, and which classes train and validate.
 
-    `max_classes` keeps so many classes, spread evenly over those of training
-    and of test. `validation: test` chooses the epoch on the test classes
-    themselves: such results are labelled `oracle`. With `folds` the classes
-    of number `fold` validate instead of a `validation_fraction`.
+    `max_classes` keeps this many classes, spread evenly over the training and
+    the test classes. `validation: test` chooses the epoch on the test classes
+    themselves; such results are labeled `oracle`. With `folds`, the classes
+    of the fold number `fold` validate instead of a `validation_fraction`.
     """
 
     source: str = ""
@@ -64,15 +64,16 @@ class DataConfig(Section):
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """Height, width and channels, once the data have settled them."""
+        """Height, width and channels; known once the data are read."""
         assert self.image_size is not None and self.channels is not None
         return (self.image_size, self.image_size, self.channels)
 
 
 class SamplingConfig(Section):
-    """How a batch is drawn: some images each of some classes, or at random.
+    """How a batch is drawn: `images` images of each class, or at random.
 
-    `classes` may be left open: as many as `batch_size` holds and there are.
+    If `classes` is `None`, it is the number of classes that fit into a batch,
+    at most all classes.
     """
 
     kind: Literal["balanced", "random"] = "balanced"
@@ -84,7 +85,7 @@ class SamplingConfig(Section):
 
 
 class AugmentationConfig(Section):
-    """Random changes of training images, and the fixed crop of the others."""
+    """Random changes of training images, and the fixed crop of all others."""
 
     crop: Literal["random_resized", "random", "center"] = "random_resized"
     area: Range = (0.08, 1.0)
@@ -105,9 +106,9 @@ class AugmentationConfig(Section):
 class ProxiesConfig(Section):
     """The learned class representatives and their similarity.
 
-    `sample` is the share of the classes that a step compares with; `null` is
-    all of them, without the means for fewer. `sample_at_least` follows from
-    `sampling`: the classes of a batch are always in the sample.
+    `sample` is the share of the classes that a step compares with; `null`
+    compares with all classes and draws no sample. `sample_at_least` is
+    derived from `sampling`: the sample always holds the classes of a batch.
     """
 
     metric: Literal["cosine", "dot", "neg_squared_euclidean"] = "cosine"
@@ -149,7 +150,7 @@ class ModelConfig(Section):
 
 
 class MemoryConfig(Section):
-    """Embeddings of past batches, with which a batch is compared too."""
+    """Embeddings of past batches that each new batch is also compared with."""
 
     size: Count
     weight: Positive = 1.0
@@ -160,7 +161,7 @@ class LossConfig(Section):
     """One term of the training loss.
 
     `takes` is for a loss of another package, given by its path. `sampled`
-    follows from `model.proxies.sample`.
+    is derived from `model.proxies.sample`.
     """
 
     name: str
@@ -201,8 +202,8 @@ class OptimizerConfig(Section):
     """One optimizer for each of backbone, head and proxies.
 
     `resolve` and `validate` fill `head` and `proxies` with the values of
-    `backbone` that they do not set, or set to `null`. `layer_decay` stays 1:
-    head and proxies are no blocks of a network.
+    `backbone` that they do not set, or set to `null`. Their `layer_decay`
+    stays 1, because head and proxies are not blocks of a network.
     """
 
     backbone: GroupConfig = GroupConfig()
@@ -220,7 +221,7 @@ class OptimizerConfig(Section):
 
 
 class HeatConfig(Section):
-    """Raises the temperature: scale down, learning rate down."""
+    """Raises the temperature: lowers the scale and the learning rate."""
 
     epoch: Annotated[int, Field(ge=0)] | None = None
     scale: Positive | None = None
@@ -261,7 +262,7 @@ class PhaseConfig(Section):
 
 
 class StageConfig(Section):
-    """A training from fresh weights; a later one may replay an earlier."""
+    """A training from fresh weights; it may replay an earlier stage."""
 
     name: str = "main"
     classes: Literal["fit", "first_half", "all"] = "fit"
@@ -285,7 +286,7 @@ class EvaluationConfig(Section):
 
 
 class RunConfig(Section):
-    """All that defines one run; saved as `config.yaml`, and re-runs it."""
+    """Everything that defines one run; saved as `config.yaml` to repeat it."""
 
     recipe: str = "custom"
     section: str = "default"

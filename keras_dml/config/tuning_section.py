@@ -40,7 +40,7 @@ class RangeConfig(Section):
 
     @property
     def size(self) -> int | None:
-        """How many values there are; `None` of a continuous range."""
+        """The number of values; `None` for a continuous range."""
         if self.step is None and not self.whole:
             return None
         return round((self.high - self.low) / (self.step or 1)) + 1
@@ -75,7 +75,7 @@ class RangeConfig(Section):
 
 
 def _read_space(space: Any) -> Any:
-    """Settings with their values, all mistakes named at once."""
+    """Reads settings with their values; one error names all mistakes."""
     if not isinstance(space, Mapping):
         raise ValueError(
             "`space` must map settings, such as `model.scale`, to a list "
@@ -100,8 +100,8 @@ Space = Annotated[
 class PruneConfig(Section):
     """When a training that is worse than half of the others is stopped.
 
-    `trials` trainings come to their end before the first is stopped, and each
-    has `epochs` epochs first.
+    No training is stopped before `trials` trainings are complete, or within
+    its first `epochs` epochs.
     """
 
     trials: Count = 5
@@ -111,7 +111,7 @@ class PruneConfig(Section):
 class TuningConfig(Section):
     """Which settings are tried, and which validation metric decides.
 
-    In a plan, `space` is what all arms try; arms may add to it.
+    In a plan, all arms try the settings of `space`; an arm may add more.
     """
 
     kind: Literal["tpe", "grid", "random"] = "tpe"
@@ -123,7 +123,7 @@ class TuningConfig(Section):
 
     @property
     def size(self) -> int | None:
-        """How many points there are; `None` if continuous or not known yet."""
+        """The number of points; `None` if continuous or not known yet."""
         sizes = [
             len(values) if isinstance(values, list) else values.size
             for values in self.space.values()
@@ -134,7 +134,7 @@ class TuningConfig(Section):
 
     @property
     def budget(self) -> int:
-        """How many settings are tried, no more than there are."""
+        """The number of trials, at most the number of points."""
         trials = self.trials or DEFAULT_TRIALS
         if self.size is None:
             return trials
@@ -146,7 +146,7 @@ class TuningConfig(Section):
     def pruning(self) -> PruneConfig | None:
         """When trainings are stopped early; `None` if they are not.
 
-        Unless said otherwise a grid is not pruned: its table would be partial.
+        By default a grid is not pruned, because its table would be partial.
         """
         if isinstance(self.prune, PruneConfig):
             return self.prune
@@ -154,7 +154,7 @@ class TuningConfig(Section):
         return PruneConfig() if prunes else None
 
     def with_space(self, space: Mapping[str, Any]) -> "TuningConfig":
-        """Returns the section with more settings, which win over its own.
+        """Returns the section with more settings, which override its own.
 
         Raises:
             ValueError: If it is a grid and a setting has a range.
@@ -185,7 +185,7 @@ class TuningConfig(Section):
 
 
 def _read_values(values: Any) -> RangeConfig | list[Any]:
-    """A list of different values, or a range."""
+    """Reads a list of different values, or a range."""
     if isinstance(values, RangeConfig):
         return values
     if isinstance(values, Mapping):
@@ -206,7 +206,7 @@ def _read_values(values: Any) -> RangeConfig | list[Any]:
 
 
 def _sentence(error: ValueError) -> str:
-    """The reasons of an error, without pydantic's own words around them."""
+    """Returns the reasons of an error, without pydantic's wording."""
     if not isinstance(error, ValidationError):
         return str(error)
     reasons = []

@@ -1,4 +1,4 @@
-"""Validates plain values against sections; mistakes become sentences."""
+"""Validates plain values against sections; errors name every mistake."""
 
 from collections.abc import Mapping, Sequence
 from types import UnionType
@@ -15,14 +15,14 @@ SectionType = TypeVar("SectionType", bound=BaseModel)
 def validated(
     section: type[SectionType], values: Mapping[str, Any]
 ) -> SectionType:
-    """Makes a section of plain values.
+    """Makes a section from plain values.
 
     Args:
         section: The class, such as `RunConfig`.
         values: Its values, with plain values in place of inner sections.
 
     Raises:
-        UsageError: Naming every mistake in a sentence each.
+        UsageError: If values are not valid; one sentence names each mistake.
     """
     try:
         return section.model_validate(values)
@@ -32,7 +32,7 @@ def validated(
 
 
 def _sentence(item: Any, root: type[BaseModel]) -> str:
-    """One mistake that pydantic found, and what would be right."""
+    """Returns a sentence on one mistake, with the nearest valid key."""
     location = item["loc"]
     key = ".".join(str(part) for part in location)
     if item["type"] == "extra_forbidden":
@@ -50,7 +50,7 @@ def _sentence(item: Any, root: type[BaseModel]) -> str:
 def _fields_at(
     location: Sequence[int | str], section: type[BaseModel]
 ) -> list[str]:
-    """Names of the fields of the section at `location`."""
+    """Returns the names of the fields of the section at `location`."""
     for part in location:
         if isinstance(part, str) and part in section.model_fields:
             inner = _section_of(section.model_fields[part].annotation)
@@ -59,7 +59,7 @@ def _fields_at(
 
 
 def _section_of(annotation: Any) -> type[BaseModel] | None:
-    """The section class inside `X`, `list[X]` or `X | None`."""
+    """Returns the section class inside `X`, `list[X]` or `X | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in (list, Union, UnionType):

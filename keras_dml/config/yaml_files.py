@@ -1,4 +1,4 @@
-"""YAML in and out, with floats such as `1e-3` read as numbers."""
+"""Reads and writes YAML; floats such as `1e-3` are read as numbers."""
 
 import re
 from importlib import resources
@@ -11,7 +11,7 @@ from keras_dml.errors import UsageError
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 reads `1e-3` as text; a learning rate must be a number."""
+    """Reads `1e-3` as a number; YAML 1.1 reads it as text."""
 
 
 _Loader.add_implicit_resolver(
@@ -45,12 +45,12 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def dump_yaml(value: dict[str, Any]) -> str:
-    """Writes a mapping as YAML, keys in their own order."""
+    """Returns a mapping as YAML, with the keys in their order."""
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
 
 
 def packaged_names(kind: str) -> list[str]:
-    """Names of the files of one kind that come with the package, sorted.
+    """Returns the sorted names of the packaged files of one kind.
 
     Args:
         kind: `"recipes"` or `"plans"`.
@@ -64,7 +64,7 @@ def packaged_names(kind: str) -> list[str]:
 
 
 def read_packaged(kind: str, name: str) -> dict[str, Any]:
-    """The content of one of these files."""
+    """Reads one of the packaged files, see `packaged_names`."""
     folder = resources.files("keras_dml.configs") / kind
     with resources.as_file(folder / f"{name}.yaml") as path:
         return read_yaml(path)

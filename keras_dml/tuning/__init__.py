@@ -1,1 +1,1 @@
-"""Hyper-parameters: many short trainings, judged on validation classes."""
+"""Tunes hyperparameters: many short trainings, judged on validation classes."""

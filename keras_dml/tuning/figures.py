@@ -1,4 +1,4 @@
-"""Pictures of a tuning: its course, what matters, each setting's values."""
+"""Draws a tuning: its history, its settings and their importances."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ def draw_tuning(
     Args:
         result: The result.
         section: The `tuning` section.
-        folder: Where the pictures go, as PNG and as SVG.
+        folder: The folder of the figures, each as PNG and as SVG.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with styled():
@@ -36,8 +36,9 @@ def draw_tuning(
 
 
 def best_so_far(trials: Sequence[Trial]) -> np.ndarray:
-    """The best value of the complete trials up to each; NaN before any.
+    """Returns for each trial the best value of complete trials up to it.
 
+    The values before the first complete trial are NaN.
     Args:
         trials: The trials by number.
 
@@ -148,7 +149,7 @@ def _slice(
         )
         axes.set_xlim(-0.5, len(values) - 0.5)
         return
-    # All of the range: the best value at an end asks for a wider one.
+    # Show the whole range: a best value at one end calls for a wider range.
     if values.log:
         axes.set_xscale("log")
         margin = (values.high / values.low) ** 0.05
@@ -175,7 +176,7 @@ def _importances(result: TuningResult) -> Figure:
 
 
 def _legend(figure: Figure, axes: Any) -> None:
-    """Above all axes, where no point can be hidden."""
+    """Draws the legend above all axes, where it hides no point."""
     marks, names = axes.get_legend_handles_labels()
     figure.legend(
         marks,
@@ -191,7 +192,7 @@ def _with_value(trials: Sequence[Trial], state: str) -> list[Trial]:
 
 
 def _position(value: Any, values: RangeConfig | list[Any]) -> Any:
-    """A list's values stand side by side, a range's on their scale."""
+    """Returns the place on the axis: the index in a list, or the value."""
     return values.index(value) if isinstance(values, list) else value
 
 

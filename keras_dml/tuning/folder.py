@@ -17,11 +17,11 @@ _PAUSE = 0.02
 
 
 class TuningFolder(ClaimedFolder):
-    """Paths of one tuning.
+    """The folder of one tuning.
 
     Args:
-        path: The folder. Nothing is made until `claim`.
-        folds: Integer, the trainings of a trial. Defaults to `1`.
+        path: The folder. Nothing is created until `claim`.
+        folds: Integer, the number of trainings of a trial. Defaults to `1`.
     """
 
     kind = "the folder of a tuning"
@@ -75,11 +75,11 @@ class TuningFolder(ClaimedFolder):
 
 
 class Worker:
-    """This process among those that work on one tuning.
+    """Represents this process among those that work on one tuning.
 
-    It holds a locked file for as long as it lives. The system unlocks it at
-    any end, a kill too, so that others see at once which trials lost their
-    process. No clock is involved, unlike with a heartbeat.
+    It keeps a file locked while the process runs. The system unlocks the file
+    when the process ends, even by a kill, so other processes see at once which
+    trials have lost their process. Unlike a heartbeat, this needs no clock.
 
     Args:
         folder: The folder of the locks.
@@ -92,15 +92,15 @@ class Worker:
         self._lock = lock(self._path(self.name))
 
     def lives(self, name: str) -> bool:
-        """Whether the process of that name still runs."""
+        """Returns whether the process of that name still runs."""
         return name == self.name or is_locked(self._path(name))
 
     def alone(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps the other processes of the tuning waiting."""
+        """Makes the other processes of the tuning wait."""
         return exclusive(self._folder)
 
     def close(self) -> None:
-        """Gives up its trials."""
+        """Unlocks the file, so that other processes take over the trials."""
         self._path(self.name).unlink(missing_ok=True)
         if self._lock is not None:
             self._lock.close()
@@ -111,7 +111,7 @@ class Worker:
 
 @contextlib.contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Waits for its turn with the files of a tuning."""
+    """Waits for exclusive access to the files of a tuning."""
     folder.mkdir(parents=True, exist_ok=True)
     while (file := lock(folder / "all.lock")) is None:
         time.sleep(_PAUSE)

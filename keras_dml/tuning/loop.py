@@ -45,10 +45,10 @@ def tune(
 ) -> TuningResult:
     """Tries settings and finds those with the best validation value.
 
-    Each trial is a training in its own process and run folder. Killed and
-    started again, the tuning goes on: trainings that were running continue
-    from their checkpoints and none is repeated. Several calls, also in
-    several processes, may share a folder of one machine.
+    Each trial trains in its own process and run folder. A tuning that was
+    killed continues when it is started again: interrupted trainings resume
+    from their checkpoints, and no training is repeated. Several calls, also
+    from several processes, may share a folder on one machine.
 
     Args:
         section: The `tuning` section of a plan.
@@ -57,23 +57,23 @@ def tune(
             must return the same configuration.
         folder: The folder of the tuning, made if it does not exist.
         processes: Integer, trainings at once. Defaults to `1`.
-        folds: Integer, on how many folds of the training classes a trial is
-            trained in turn; the mean of its best values counts. The
-            configurations must have that many `data.folds`. Defaults to `1`,
-            as the configurations say.
+        folds: Integer, the number of folds of the training classes that a
+            trial trains on, one after the other; the mean of the best values
+            counts. The configurations must have the same `data.folds`.
+            Defaults to `1`: the fold that the configurations name, if any.
         retry: Boolean, whether trials that failed are tried once more.
             Defaults to `True`.
         start: Starts a training. Defaults to `start_training`.
-        progress: Called with every `Trial` that ends and the number of trials
-            there will be. Defaults to a line in the log.
-        poll: Float, seconds between two looks at the trainings. Defaults to
+        progress: Called with every `Trial` that ends and the total number of
+            trials. Defaults to a line in the log.
+        poll: Float, seconds between two checks of the trainings. Defaults to
             `0.5`.
-        grace: Float, seconds that a training has to save itself before it is
-            killed. Defaults to `60.0`.
+        grace: Float, seconds that a stopped training has to save itself
+            before it is killed. Defaults to `60.0`.
 
     Returns:
-        The trials and the best one. `trials.csv`, `best.yaml` and `figures/`
-        in the folder hold the same.
+        The trials and the best one. The folder holds them too, in
+        `trials.csv`, `best.yaml` and `figures/`.
 
     Raises:
         UsageError: If a setting is unknown or not valid, the runs have no
@@ -134,7 +134,7 @@ def tune(
 
 
 class _Loop:
-    """What one process does with a study that others may share.
+    """Runs trials of a study that other processes may share.
 
     Args:
         study: The study.
@@ -163,7 +163,7 @@ class _Loop:
         self.column = f"val_{section.monitor}"
 
     def take(self) -> TrialTraining | None:
-        """Returns the next trial to train, if there is one."""
+        """Returns the next trial to train, or `None` if none is left."""
         while (trial := self.study.take()) is not None:
             changes = self.study.changes(trial)
             position = self.study.position(trial.number)
@@ -177,7 +177,7 @@ class _Loop:
         return None
 
     def ended(self, training: TrialTraining) -> None:
-        """Notes how a trial ended."""
+        """Records how a trial ended."""
         trial, best = training.trial, training.progress.best
         if training.pruned:
             self._end(trial, "PRUNED")
@@ -260,7 +260,7 @@ class _Loop:
 
 
 def _say(trial: Trial, trials: int) -> None:
-    """The default progress: a line in the log."""
+    """Logs a line for each trial that ends; the default `progress`."""
     settings = ", ".join(f"{key}={x}" for key, x in trial.parameters.items())
     value = "no value" if trial.value is None else f"{trial.value:.4f}"
     outcome = {

@@ -1,4 +1,4 @@
-"""The points of a tuning: from a section to Optuna's terms and back."""
+"""Translates the settings of a tuning to Optuna's terms and back."""
 
 import hashlib
 import itertools
@@ -15,12 +15,12 @@ from keras_dml.errors import UsageError
 Changes = dict[str, Any]
 MakeConfig = Callable[[Changes, int], RunConfig]
 
-DIGITS = 4  # of a value from a continuous range
+DIGITS = 4  # significant digits of a value from a continuous range
 _SCALARS = (type(None), bool, int, float, str)
 
 
 class TuningSpace:
-    """Which values each setting takes.
+    """The values that each setting may take.
 
     Args:
         section: The `tuning` section of a plan.
@@ -44,9 +44,10 @@ class TuningSpace:
             draw(key, low, high, step=step, log=values.log)
 
     def changes(self, parameters: Mapping[str, Any]) -> Changes:
-        """The settings of a trial, from what Optuna stores of it.
+        """Returns the settings of a trial from the values Optuna stores.
 
-        Continuous values are rounded to four digits: a person copies them.
+        Continuous values are rounded to four digits, so that people can copy
+        them.
         """
         return {
             key: self._decode(values, parameters[key])
@@ -54,9 +55,10 @@ class TuningSpace:
         }
 
     def grid(self) -> list[dict[str, Any]]:
-        """The points of a grid in Optuna's terms, the last setting fastest.
+        """Returns the points of a grid in Optuna's terms.
 
-        With fewer `trials` than points, so many drawn without repetition.
+        The last setting varies fastest. If `trials` is smaller than the
+        number of points, that many points are drawn without repetition.
         """
         choices = [
             [_choice(value) for value in values]
@@ -75,16 +77,16 @@ class TuningSpace:
         return points
 
     def reference(self) -> Changes:
-        """The first value of every list, the lower end of every range."""
+        """Returns the first value of lists and the lower end of ranges."""
         return {
             key: values[0] if isinstance(values, list) else values.low
             for key, values in self._values.items()
         }
 
     def check(self, make_config: MakeConfig) -> RunConfig:
-        """Refuses settings that a run does not take, before any training.
+        """Raises if a run does not accept a setting, before any training.
 
-        Every value of a list and both ends of a range are tried, the other
+        Tries every value of a list and both ends of a range, with the other
         settings at their reference.
 
         Args:
@@ -94,8 +96,8 @@ class TuningSpace:
             The configuration of the reference.
 
         Raises:
-            UsageError: Naming all mistakes, or if the runs have no validation
-                classes.
+            UsageError: If settings are not valid (names all mistakes), or if
+                the runs have no validation classes.
         """
         if not self._values:
             raise UsageError(
@@ -134,7 +136,7 @@ class TuningSpace:
 
 
 def run_name(changes: Mapping[str, Any]) -> str:
-    """The run folder of some settings: the same ones find it again.
+    """Returns the name of a run folder; equal settings have the same name.
 
     >>> run_name({"model.scale": 4.0, "model.dim": 64})
     '1ae5f1b5a1f8'
@@ -144,7 +146,7 @@ def run_name(changes: Mapping[str, Any]) -> str:
 
 
 def _choice(value: Any) -> Any:
-    """Optuna stores plain values only: others go in as JSON."""
+    """Converts a value for Optuna: lists and dicts become JSON."""
     return value if isinstance(value, _SCALARS) else json.dumps(value)
 
 

@@ -14,8 +14,9 @@ from keras_dml.tuning.folder import TuningFolder, Worker
 from keras_dml.tuning.space import Changes, TuningSpace, run_name
 
 STUDY = "tuning"
-# What was drawn before does not count. After some of it TPE has settled on one
-# point of a finite space; after much of it there is hardly another.
+# Settings that were drawn before are drawn again. After 10 duplicates TPE has
+# settled on one point of a finite space, so that the draw becomes random; after
+# 200 there is hardly a new point left, and the tuning ends.
 DUPLICATES_OF_SAMPLER = 10
 DUPLICATES = 200
 LOCK_SECONDS = 120.0
@@ -40,8 +41,8 @@ def import_optuna() -> Any:
 class TuningStudy:
     """The trials of a tuning, shared by all processes that work on it.
 
-    Settings are drawn with a seed made of the section's and of the number of
-    the trial: an interrupted tuning draws what it would have drawn.
+    Each draw has a seed made of the section's seed and the trial's number, so
+    that an interrupted tuning draws the same settings when it continues.
 
     Args:
         folder: The folder of the tuning.
@@ -67,9 +68,9 @@ class TuningStudy:
             undo.pop_all()
 
     def take(self) -> Any:
-        """The next trial to train; `None` if all are done or taken.
+        """Returns the next trial to train; `None` if all are done or taken.
 
-        A trial whose process is gone comes first: it goes on.
+        A trial whose process is gone comes first and continues.
         """
         with self._worker.alone(), _readable_errors():
             trials = self._trials()
@@ -85,7 +86,7 @@ class TuningStudy:
             return self._ask_for_new(trials)
 
     def counted(self, trials: list[Any] | None = None) -> list[Any]:
-        """The trials in their order, each settings' last attempt only."""
+        """Returns the trials in order, with the last attempt of each only."""
         trials = self._trials() if trials is None else trials
         retried = {trial.user_attrs.get("retries") for trial in trials}
         return sorted(
@@ -99,23 +100,23 @@ class TuningStudy:
         )
 
     def position(self, number: int) -> int:
-        """Which of the counted trials a trial is, from 0."""
+        """Returns the position of a trial among the counted ones, from 0."""
         return [trial.number for trial in self.counted()].index(number)
 
     def changes(self, trial: Any) -> Changes:
-        """The settings of a trial."""
+        """Returns the settings of a trial."""
         return self.space.changes(_parameters(trial))
 
     def unfinished(self) -> bool:
-        """Whether some trial is not done, be it another process's."""
+        """Returns whether any trial, of any process, is not done."""
         return any(not trial.state.is_finished() for trial in self._trials())
 
     def reported(self, trial: Any) -> list[int]:
-        """Epochs of a trial whose values were noted before."""
+        """Returns the epochs of a trial whose values are already stored."""
         return list(self._trials()[trial.number].intermediate_values)
 
     def importances(self) -> dict[str, float]:
-        """Share of each setting in the variance of the values (fANOVA).
+        """Returns each setting's share of the values' variance (fANOVA).
 
         Reference:
             Hutter, Hoos, Leyton-Brown 2014, An Efficient Approach for
@@ -135,7 +136,7 @@ class TuningStudy:
         return {key: float(share) for key, share in shares.items()}
 
     def report(self, trial: Any, epoch: int, value: float) -> bool:
-        """Notes a validation value; whether the training should stop."""
+        """Stores a validation value; returns whether to stop the training."""
         with _readable_errors():
             trial.report(value, epoch)
             return trial.should_prune()
@@ -143,7 +144,7 @@ class TuningStudy:
     def tell(
         self, trial: Any, state: str, value: float | None = None, **notes: Any
     ) -> None:
-        """Ends a trial, with what else is to be remembered of it."""
+        """Ends a trial and stores notes about it."""
         with _readable_errors():
             for key, note in notes.items():
                 trial.set_user_attr(key, note)
@@ -151,11 +152,11 @@ class TuningStudy:
             self.study.tell(trial, value, state=states[state])
 
     def alone(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps the other processes of the tuning waiting."""
+        """Makes the other processes of the tuning wait."""
         return self._worker.alone()
 
     def close(self) -> None:
-        """Leaves the study; its running trials are for others to go on."""
+        """Leaves the study; others may continue its running trials."""
         self._worker.close()
         self._storage.remove_session()
         self._storage.engine.dispose()
@@ -166,7 +167,7 @@ class TuningStudy:
                 path, timeout=LOCK_SECONDS, check_same_thread=False
             )
 
-        # An address would not take every folder's name.
+        # A database URL cannot hold every folder name; `connect` can.
         self._storage = self._optuna.storages.RDBStorage(
             f"sqlite:///{path.name}", engine_kwargs={"creator": connect}
         )
@@ -181,7 +182,7 @@ class TuningStudy:
     def _enqueue_grid(self) -> None:
         if self._section.kind != "grid":
             return
-        # A process may have been killed while it did this.
+        # A process may have been killed before it had added all points.
         points = self.space.grid()
         for point in points[len(self._trials()) :]:
             self.study.enqueue_trial(point)
@@ -198,8 +199,8 @@ class TuningStudy:
         return self._settle(taken)
 
     def _ask(self) -> Any:
-        # Trials are numbered in the order they are made; a waiting one has
-        # its settings, so that its number does not matter.
+        # The number of a new trial, whose settings are drawn. A waiting trial
+        # has its settings already, so that its number does not matter.
         self.study.sampler = self._sampler(len(self._trials()))
         return self._settle(self.study.ask())
 
@@ -216,13 +217,13 @@ class TuningStudy:
         return None
 
     def _settle(self, trial: Any) -> Any:
-        """Draws what is not drawn yet, and makes the trial this process's."""
+        """Assigns the trial to this process and draws missing settings."""
         trial.set_user_attr("worker", self._worker.name)
         self.space.suggest(trial)
         return trial
 
     def _retry_failed(self) -> None:
-        """Failed trials get another attempt: the disk may have been full."""
+        """Enqueues failed trials again: the disk may have been full."""
         for trial in self.counted():
             if trial.state.name == "FAIL":
                 notes = {"retries": trial.number, "place": _place(trial)}
@@ -258,7 +259,7 @@ def quiet_optuna() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _readable_errors() -> Iterator[None]:
-    """SQLite's trouble in one sentence."""
+    """Turns database errors into a `RunError` that users understand."""
     from sqlalchemy.exc import SQLAlchemyError
 
     optuna = import_optuna()
@@ -274,7 +275,7 @@ def _readable_errors() -> Iterator[None]:
 
 
 def _parameters(trial: Any) -> dict[str, Any]:
-    """What was drawn, or is to be drawn of a waiting trial."""
+    """Returns the drawn values, or the fixed ones of a waiting trial."""
     return trial.params or trial.system_attrs["fixed_params"]
 
 

@@ -19,19 +19,19 @@ Report = Callable[[int, float], bool]
 
 @dataclass(frozen=True)
 class Trial:
-    """Settings that were tried.
+    """One trial: its settings and its outcome.
 
     Args:
         number: Integer, counted from 0.
         parameters: Dict of dotted keys to values.
         state: `"complete"`, `"pruned"` (stopped early), `"failed"`,
             `"running"` or `"waiting"`.
-        value: The best validation value; of a pruned trial, until it was
-            stopped. `None` if there is none.
-        epochs: Integer, the epochs that were trained.
-        seconds: Float, how long these took.
+        value: The best validation value; for a pruned trial, the best until
+            it was stopped. `None` if there is none.
+        epochs: Integer, the number of trained epochs.
+        seconds: Float, how long these epochs took.
         run: Name of the run folder.
-        reason: Why it failed.
+        reason: Why the trial failed.
     """
 
     number: int
@@ -51,8 +51,8 @@ class TuningResult:
     Args:
         metric: Name of the validation metric.
         trials: The trials by number.
-        importances: Dict of settings to their share of the values' variance,
-            largest first; empty if there are too few trials.
+        importances: Dict from settings to their share of the values'
+            variance, largest first; empty if there are too few trials.
     """
 
     metric: str
@@ -61,7 +61,7 @@ class TuningResult:
 
     @property
     def best(self) -> Trial:
-        """The best of the trials that came to their end; the first of equals.
+        """The best complete trial; the first one among equals.
 
         The best of many validation values is too high by chance. The test
         classes decide what the settings are worth.
@@ -70,7 +70,7 @@ class TuningResult:
         return max(complete, key=lambda trial: trial.value or 0.0)
 
     def count(self, state: str) -> int:
-        """How many trials are in a state."""
+        """Counts the trials in a state."""
         return sum(trial.state == state for trial in self.trials)
 
 
@@ -80,7 +80,7 @@ class ArmTuning:
 
     Args:
         source: The data.
-        backbone: The network; `None` is the recipe's own.
+        backbone: The network; `None` is the recipe's network.
         arm: Name of the arm.
         result: Its trials.
     """
@@ -95,13 +95,13 @@ class Progress(NamedTuple):
     """The validation values of a trial so far.
 
     Args:
-        values: Mapping of the numbers of validated epochs to their values; of
-            a trial on several folds, of finished folds to the mean of the
-            best values up to them.
+        values: Mapping from the numbers of validated epochs to their values.
+            For a trial on several folds, mapping from each finished fold to
+            the mean of the best values up to this fold.
         best: The best value of the last stage that validates, or the mean of
-            those of all folds. Defaults to `None`.
-        epochs: Integer, the finished epochs. Defaults to `0`.
-        seconds: Float, how long they took. Defaults to `0.0`.
+            these values over the folds. Defaults to `None`.
+        epochs: Integer, the number of finished epochs. Defaults to `0`.
+        seconds: Float, how long these epochs took. Defaults to `0.0`.
     """
 
     values: Mapping[int, float] = {}
@@ -142,13 +142,14 @@ def read_progress(runs: Sequence[Path], column: str) -> Progress:
 class TrialTraining:
     """The trainings of one trial, one fold after the other, see `supervise`.
 
-    Every new value is reported, and the report decides whether to stop: a
-    single training in the middle, one on several folds between two of them,
-    because folds differ too much to judge a trial by a part of one.
+    Every new value is reported, and the report decides whether to stop. A
+    single training may stop after any epoch. A trial on several folds stops
+    only between two folds, because folds differ too much to judge a trial by
+    a part of one.
 
     Args:
         trial: The trial, as the study knows it.
-        trainings: One for each fold, not begun.
+        trainings: One training for each fold, not started.
         column: Column of `history.csv` that decides.
         report: Takes the number and the value of an epoch or of a fold, each
             once; returns whether the trial should stop there.
@@ -178,16 +179,16 @@ class TrialTraining:
 
     @property
     def name(self) -> str:
-        """Name of the run that trains."""
+        """Name of the run that is training."""
         return self._left[0].name
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of the last training that was begun."""
+        """The exit code of the training that started last."""
         return self._left[0].exit_code
 
     def poll(self) -> bool:
-        """Looks after the trainings; returns whether the trial has ended."""
+        """Checks the trainings; returns whether the trial has ended."""
         ended = self._left[0].poll()
         last = len(self._left) == 1
         self.progress = read_progress(self._runs, self._column)
@@ -250,7 +251,7 @@ def write_best(path: Path, trial: Trial) -> None:
 
 
 def _cell(value: Any) -> Any:
-    """Lists and mappings as JSON, which YAML reads too."""
+    """Returns lists and mappings as JSON, which is valid YAML too."""
     if value is None or isinstance(value, (bool, list, dict)):
         return json.dumps(value)
     return value

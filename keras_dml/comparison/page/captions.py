@@ -1,4 +1,4 @@
-"""What must be known to read a table, in sentences."""
+"""Writes the captions that explain the tables."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,14 +31,14 @@ def results_caption(
     paper: Sequence[PaperColumn],
     protocol: str,
 ) -> str:
-    """What must be known to read a table of results.
+    """Writes the caption of a table of results.
 
     Args:
         network: Data, network and weights of the table.
         runs: Its runs.
         metrics: Its metrics.
-        summaries: Dict of the metrics to what `summarize_arms` says of them.
-        paper: Its columns of printed numbers.
+        summaries: Dict from each metric to the result of `summarize_arms`.
+        paper: The columns of numbers printed in papers.
         protocol: A sentence on how epochs were chosen, or `""`.
     """
     dims = sorted({run.dim for run in runs})
@@ -68,7 +68,7 @@ def results_caption(
     sentences.append(f"Bold: the best mean{each}.")
     if any(run.pretrained for run in runs):
         sentences.append(
-            "The first row is what nearest neighbours find without training."
+            "The first row is what nearest neighbors find without training."
         )
     if paper:
         sentences.append(places_in_words(paper))
@@ -76,7 +76,11 @@ def results_caption(
 
 
 def ranks_caption(ranks: RankTable, metric: str) -> str:
-    """What was ranked in what, and which differences are told apart."""
+    """Writes the caption of a table of ranks.
+
+    It says which metric ranked the arms, and which differences are
+    significant.
+    """
     count = counted(ranks.num_blocks, ranks.unit.removesuffix("s"))
     sentences = [
         f"Ranks by {metric_title(metric)} in {count}, 1 is the best; equal "
@@ -122,7 +126,7 @@ def ranks_caption(ranks: RankTable, metric: str) -> str:
 
 
 def findings_caption() -> str:
-    """How intervals and verdicts of claims came about."""
+    """Explains the intervals and verdicts of claims."""
     return (
         "Differences are paired. Over seeds: the 95 % interval by Student's t "
         "of the differences under the same seeds; folds of a seed are averaged "

@@ -1,4 +1,4 @@
-"""Tables, figures and the page of a comparison."""
+"""Writes the tables, the figures and the page of a comparison."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -46,10 +46,10 @@ from keras_dml.wording import (
 )
 
 FILE = "report.md"
-# Shown where a plan names none.
+# Shown if a plan names no metrics.
 METRICS = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r")
 _WRITERS = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
-# Fewer arms than these need no diagram.
+# Fewer arms than this need no diagram.
 _LEAST_ARMS = 3
 
 
@@ -145,7 +145,7 @@ def _never_measured(
 
 
 def _what_was_run(records: list[RunRecord]) -> str:
-    """Counts of runs, what they differ in, and how long they took."""
+    """Describes the runs: counts, arms, data, networks, training time."""
     records = trained_runs(records)
     states = [run.status for run in records]
     done = [run for run in records if run.status == "done"]
@@ -224,7 +224,7 @@ def _unfinished(records: list[RunRecord]) -> list[str]:
 
 
 def _write_table(table: Table, folder: Path) -> list[str]:
-    """Writes the table in three formats; what the page says of it."""
+    """Writes the table in three formats; returns its part of the page."""
     for kind, write in _WRITERS.items():
         path = folder / "tables" / f"{table.name}.{kind}"
         write_text(path, write(table))

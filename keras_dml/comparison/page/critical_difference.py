@@ -22,7 +22,7 @@ def critical_difference_diagram(ranks: RankTable, metric: str) -> Figure:
     joins all arms.
 
     Args:
-        ranks: What `rank_arms` or `rank_records` returned.
+        ranks: The result of `rank_arms` or `rank_records`.
         metric: Name of the metric that was ranked.
 
     Reference:
@@ -100,7 +100,7 @@ def _title(ranks: RankTable, metric: str) -> str:
 
 
 def _bar_rows(ranks: RankTable) -> list[int]:
-    """For each group the first row whose bars end before it begins."""
+    """Returns for each group the first row with room for its bar."""
     ends: list[float] = []
     rows = []
     for first, last in ranks.groups:
@@ -118,7 +118,7 @@ def _bar_rows(ranks: RankTable) -> list[int]:
 def _draw_axis(axes: Axes, count: int) -> None:
     black: dict = {"color": "black", "linewidth": 1, "clip_on": False}
     axes.plot((1, count), (0, 0), **black)
-    # There is room for 18 numbers.
+    # The axis has room for 18 numbers.
     step = math.ceil(count / 18)
     for rank in range(1, count + 1):
         named = (rank - 1) % step == 0

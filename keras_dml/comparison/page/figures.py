@@ -1,4 +1,4 @@
-"""Figures of quality: against embedding size, settings, and arm by arm."""
+"""Draws quality by embedding size, by setting and by arm."""
 
 import math
 import textwrap
@@ -34,7 +34,8 @@ class Panel(NamedTuple):
 
     Args:
         title: The text above the panel.
-        lines: Dict of lines to dicts of places on the axis to `Summary`.
+        lines: Dict from the name of a line to its points, a dict from places
+            on the axis to `Summary`.
     """
 
     title: str
@@ -51,7 +52,7 @@ class Panel(NamedTuple):
 
 
 def quality_by_size(records: Iterable[RunRecord], metric: str) -> Figure | None:
-    """Draws a metric against the embedding size, one line an arm.
+    """Draws a metric against the embedding size, one line per arm.
 
     Error bars are the 95 % intervals of the means. Each data set, network and
     weights has its own panel.
@@ -73,7 +74,7 @@ def quality_by_size(records: Iterable[RunRecord], metric: str) -> Figure | None:
 
 
 def swept_factors(records: Iterable[RunRecord]) -> list[str]:
-    """Settings that have several values among the runs, in order."""
+    """Returns the settings that have several values among the runs."""
     values: dict[str, set[str]] = {}
     for record in records:
         for factor, value in record.factors.items():
@@ -86,9 +87,9 @@ def quality_by_factor(
 ) -> Figure | None:
     """Draws a metric against a swept setting.
 
-    Numbers are an axis, which is logarithmic if they are positive and span
-    more than a factor of 20; other values are bars. Runs that also differ in
-    embedding size or other settings are different lines.
+    Numbers are drawn on an axis, which is logarithmic if they are positive
+    and span more than a factor of 20; other values are drawn as bars. Runs
+    that also differ in embedding size or other settings form different lines.
 
     Args:
         records: Runs of any state.
@@ -151,7 +152,7 @@ def _panels(
     namer: Callable[[list[RunRecord]], Namer],
     place: Callable[[RunRecord], Any],
 ) -> list[Panel]:
-    """The panels of networks that have two places or more."""
+    """Returns the panels of networks with at least two places on the axis."""
     panels = []
     for network, runs in grouped(records, network_of).items():
         lines = {}
@@ -236,7 +237,7 @@ def _draw_curves(
     drawn = {}
     for number, (name, points) in enumerate(panel.lines.items()):
         own = np.asarray(sorted(points))
-        # Moved a little, so that error bars do not hide each other.
+        # Shifted a little, so that error bars do not hide each other.
         share = (number - (count - 1) / 2) * min(0.006, 0.04 / count)
         drawn[name] = axes.errorbar(
             own + share * (high - low)
@@ -260,7 +261,7 @@ def _draw_curves(
 
 
 def _limits(panel: Panel) -> tuple[float, float]:
-    """Room for all means, and for intervals that are not much wider."""
+    """Returns limits with room for all means; wide intervals are cut."""
     points = [point for line in panel.lines.values() for point in line.values()]
     means = [point.mean for point in points]
     span = max(max(means) - min(means), 0.02)
@@ -288,7 +289,7 @@ def _draw_bars(panels: Sequence[Panel], metric: str) -> Figure:
 
 
 def _group_size(panel: Panel) -> float:
-    """The height of the bars of one place and the gap below, in bars."""
+    """Returns the height of a place's bars and the gap below, in bars."""
     return len(panel.lines) + (0.6 if len(panel.lines) > 1 else 0.0)
 
 
@@ -327,7 +328,7 @@ def _draw_groups(axes: Axes, panel: Panel, names: list[str]) -> None:
 def _grid(
     panels: Sequence[Panel], heights: Sequence[float], names: Sequence[str]
 ) -> tuple[Figure, list[Axes]]:
-    """Axes one below the other, with titles and a note on error bars."""
+    """Makes axes below each other, with titles and a note on error bars."""
     titles = [textwrap.fill(panel.title, 70) for panel in panels]
     rows = sum(5 + title.count("\n") for title in titles) + 2
     figure = Figure(
@@ -351,5 +352,5 @@ def _grid(
 
 
 def _reach(point: Summary) -> float:
-    """Half of an interval; zero if there is none."""
+    """Returns half the length of the interval; zero without an interval."""
     return 0.0 if math.isnan(point.high) else point.high - point.mean

@@ -1,4 +1,4 @@
-"""Numbers that papers print, to stand beside what is measured."""
+"""Columns of numbers printed in papers, next to the measured ones."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from keras_dml.wording import metric_title
 
 
 class PaperColumn(NamedTuple):
-    """Values of one metric from one place.
+    """The values of one metric that one place of a paper prints.
 
     Args:
-        title: Head of the column.
+        title: Title of the column.
         metric: Name of the metric.
-        place: Where the values are printed, and of what data.
-        values: Dict of arms and embedding sizes, `None` for any, to what is
-            printed.
+        place: Where the values are printed, and for which data.
+        values: Dict from pairs of an arm and an embedding size (`None` for
+            any size) to the printed value.
     """
 
     title: str
@@ -25,7 +25,7 @@ class PaperColumn(NamedTuple):
     values: dict[tuple[str, int | None], str]
 
     def of(self, arm: str, dim: int) -> str | None:
-        """What is printed for an arm of that size, if anything is."""
+        """Returns the printed value of an arm of that size, or `None`."""
         return self.values.get((arm, dim), self.values.get((arm, None)))
 
 
@@ -34,14 +34,14 @@ def paper_columns(
     runs: Sequence[RunRecord],
     metrics: Sequence[str],
 ) -> list[PaperColumn]:
-    """Columns of printed numbers for the arms and metrics of a table.
+    """Makes the columns of printed numbers for the arms of a table.
 
-    Numbers of other data are left out if any are of the table's own data; a
-    plan that is run on the user's own data shows them all.
+    If some numbers are for the data of the table, only these are shown.
+    Otherwise, as on the user's own data, the numbers for all data are shown.
 
     Args:
         tables: Printed numbers.
-        runs: Runs of the table, of one network on the same data.
+        runs: Runs of the table: one network, one data set.
         metrics: Metrics of the table.
     """
     arms = {arm: {arm, own[0].line} for arm, own in by_arm(runs).items()}
@@ -67,7 +67,7 @@ def paper_columns(
 
 
 def places_in_words(columns: Sequence[PaperColumn]) -> str:
-    """Where the columns stand, as a sentence."""
+    """Says in a sentence where the numbers of the columns are printed."""
     places = list(dict.fromkeys(column.place for column in columns))
     if len(places) == 1:
         named = f"Paper: {places[0]}"

@@ -26,13 +26,13 @@ _LATEX_NAMES = {
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What stands in one place of a table.
+    """One cell of a table.
 
     Args:
-        text: What is read.
-        numbers: Tuple of strings, what stands in the file of values; as many
-            as the column has parts. Defaults to `()`, the text.
-        bold: Defaults to `False`.
+        text: The text in Markdown and LaTeX.
+        numbers: Tuple of strings for the CSV file, one for each part of the
+            column. Defaults to `()`: the text.
+        bold: Whether the text is bold. Defaults to `False`.
     """
 
     text: str
@@ -42,12 +42,12 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """Head of a column.
+    """The header of a column.
 
     Args:
-        title: What is read.
-        parts: Tuple of names of the columns that it is in the file of values.
-            Defaults to `()`, one column of the title.
+        title: The text in Markdown and LaTeX.
+        parts: Tuple of the names of its columns in the CSV file. Defaults to
+            `()`: one column with the title.
         numeric: Whether it is aligned to the right. Defaults to `True`.
     """
 
@@ -58,10 +58,10 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows under one head, with what must be known to read them.
+    """Rows under one header, with a caption that explains them.
 
     Args:
-        name: Short name, from which the files are named.
+        name: Short name; the names of the files contain it.
         caption: Full sentences.
         columns: Tuple of `Column`.
         rows: Tuple of rows, each a tuple of `Cell`.
@@ -74,7 +74,7 @@ class Table:
 
 
 def to_markdown(table: Table) -> str:
-    """The table with its caption above it.
+    """Formats the table as Markdown, with its caption above it.
 
     Example:
 
@@ -104,7 +104,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """The values with all their digits, without the caption."""
+    """Formats the numbers of the table as CSV, without the caption."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(
@@ -120,7 +120,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A `table` with a plain `tabular`, needing no package."""
+    """Formats the table as a LaTeX `table` that needs no package."""
     layout = "".join("r" if column.numeric else "l" for column in table.columns)
     lines = [
         r"\begin{table}",
@@ -146,7 +146,7 @@ def to_latex(table: Table) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it is; code spans as typewriter.
+    """Escapes text for LaTeX; code spans become typewriter text.
 
     >>> escape_latex("50 % of `a_b`")
     '50 \\\\% of \\\\texttt{a\\\\_b}'
@@ -171,6 +171,6 @@ def _latex_row(cells) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Text of a cell: on one line, and no mark-up beside code spans."""
+    """Escapes the text of a cell: one line, no markup except code spans."""
     text = re.sub(r"\s+", " ", text)
     return re.sub(r"([|*<\[\]\\])", r"\\\1", text)

@@ -1,6 +1,7 @@
 """Tables of results, ranks and findings."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from keras_dml.comparison.findings import FindingResult, bounds
@@ -43,14 +44,14 @@ def results_tables(
     paper_values: Iterable[PaperTable] = (),
     protocol: str = "",
 ) -> list[Table]:
-    """One table for each data set, network and weights.
+    """Makes one table for each data set, network and weights.
 
     Args:
         records: Runs of any state.
-        metrics: Names of metrics, one column each. A table leaves out those
+        metrics: Names of metrics, one column each. A table leaves out metrics
             that only runs of other tables measured.
-        paper_values: Printed numbers, in columns of their own. Defaults to
-            `()`.
+        paper_values: Numbers printed in papers, in separate columns. Defaults
+            to `()`.
         protocol: A sentence on how epochs were chosen. Defaults to `""`.
     """
     networks, printed = grouped(records, network_of), list(paper_values)
@@ -78,7 +79,7 @@ def results_tables(
 
 
 def ranks_table(ranks: RankTable, metric: str) -> Table:
-    """Total rank, average rank and its deviation, the best arm first."""
+    """Makes the table of ranks: total, average and deviation, best first."""
     rows = tuple(
         (
             Cell(arm),
@@ -101,7 +102,7 @@ def ranks_table(ranks: RankTable, metric: str) -> Table:
 
 
 def findings_table(results: Sequence[FindingResult]) -> Table:
-    """Claims with their differences, intervals and verdicts."""
+    """Makes the table of claims: differences, intervals and verdicts."""
     rows = []
     for result in results:
         measured = not math.isnan(result.difference)
@@ -132,27 +133,28 @@ def findings_table(results: Sequence[FindingResult]) -> Table:
     return Table("findings", findings_caption(), columns, tuple(rows))
 
 
-def settings_table(searches: Sequence[ArmTuning]) -> Table:
-    """The best settings of each search, and what they reached."""
+def settings_table(tunings: Sequence[ArmTuning]) -> Table:
+    """Makes the table of the best settings of each tuning."""
     rows = []
-    for search in searches:
-        result = search.result
-        network = f", {search.backbone}" if search.backbone else ""
+    for tuning in tunings:
+        result = tuning.result
+        network = f", {tuning.backbone}" if tuning.backbone else ""
         settings = ", ".join(
             f"{key} {value}" for key, value in result.best.parameters.items()
         )
-        value = result.best.value or math.nan
+        best = result.best.value
+        value = math.nan if best is None else best
         rows.append(
             (
-                Cell(search.arm),
-                Cell(f"{source_title(search.source)}{network}"),
+                Cell(tuning.arm),
+                Cell(f"{source_title(tuning.source)}{network}"),
                 Cell(settings),
                 Cell(f"{value:.3f}", (_exact(value),)),
                 Cell(str(len(result.trials))),
                 Cell(str(result.count("pruned"))),
             )
         )
-    metric = metric_title(searches[0].result.metric)
+    metric = metric_title(tunings[0].result.metric)
     return Table(
         "settings",
         "Chosen on validation classes: the best of several values there is "
@@ -244,7 +246,7 @@ def _pretrained_rows(
     several: bool,
     paper: Sequence[PaperColumn],
 ) -> Iterable[tuple[Cell, ...]]:
-    """What the network's features are worth before any training."""
+    """Yields the row with the metrics of the features before training."""
     found = [run.pretrained for run in runs if run.pretrained]
     if not found:
         return
@@ -285,11 +287,13 @@ def _oracle_mark(own: list[RunRecord], runs: list[RunRecord]) -> str:
 
 def _unique_names(networks: Iterable[Network]) -> dict[Network, str]:
     names: dict[Network, str] = {}
+    taken = Counter[str]()
     for network in networks:
         source = source_title(network.source)
         name = slug("results", source, network.backbone, network.weights)
-        taken = sum(other.startswith(name) for other in names.values())
-        names[network] = f"{name}-{taken + 1}" if taken else name
+        taken[name] += 1
+        number = f"-{taken[name]}" if taken[name] > 1 else ""
+        names[network] = f"{name}{number}"
     return names
 
 

@@ -73,7 +73,7 @@ def find_root(
     if data_dir is None:
         raise UsageError(
             f"`{name}` is read from a folder. Received: no data folder. Give "
-            f"the folder that holds {facts.layout[0]} as `data_dir`; "
+            f"the folder that holds {' or '.join(markers)} as `data_dir`; "
             f"`keras-dml prepare {name}` says where it is published."
         )
     above = Path(data_dir)
