@@ -37,7 +37,8 @@ def export(
         typer.Option(
             "--with-references",
             "--with-gallery",
-            help="Write test references next to the LiteRT file, for search on the device.",
+            help="Write test references next to the LiteRT file, for "
+            "search on the device.",
         ),
     ] = False,
     with_index: Annotated[

@@ -15,7 +15,7 @@ SECTIONS = dict(
     re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", PAGE, re.DOTALL | re.MULTILINE)
 )
 BLOCK = re.compile(
-    r"^```\w+\n# (use|[\w/]+\.\w+)(?: \((.+?)\))?\n(.*?)^```",
+    r"^(`{3,})\w+\n# (use|[\w/]+\.\w+)(?: \((.+?)\))?\n(.*?)^\1$",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -51,7 +51,7 @@ def change(package, name, how, code):
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_a_change_needs_no_more_than_the_page_shows(package, section):
-    blocks = BLOCK.findall(SECTIONS[section])
+    blocks = [found[1:] for found in BLOCK.findall(SECTIONS[section])]
     changes = [block for block in blocks if block[0] != "use"]
     (use,) = (code for name, _, code in blocks if name == "use")
     assert 1 <= len(changes) <= 2
