@@ -1,4 +1,4 @@
-"""The callbacks of a phase, from its section of the configuration."""
+"""Builds the callbacks of a phase from its section of the configuration."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -36,8 +36,8 @@ def phase_callbacks(
         models: The embedder and the trainer.
         batches: Function of an epoch that returns the rows of its batches.
         epochs: Length of the phase.
-        drops: Epochs of an earlier stage that lowered the rates.
-        drops_one_epoch_late: Whether they are repeated one epoch later.
+        drops: Epochs at which an earlier stage lowered the learning rates.
+        drops_one_epoch_late: Whether to repeat these drops one epoch later.
     """
     monitor = f"val_{config.evaluation.monitor}"
     head = loss_head(config.loss)
@@ -66,7 +66,8 @@ def phase_callbacks(
         )
         listed += [retrieval, health]
         if distribute.num_workers() > 1:
-            # The next callbacks decide by the logs, and must decide alike.
+            # The next callbacks read the logs, and must decide the same on
+            # all workers.
             listed.append(
                 keras.callbacks.LambdaCallback(on_epoch_end=_logs_of_chief)
             )
@@ -92,7 +93,7 @@ def phase_callbacks(
 
 
 def _parts(validation: Manifest, config: RunConfig) -> dict[str, Any]:
-    """Batches of this worker's queries, and of the gallery if there is one."""
+    """Returns batches of this worker's queries, and of a gallery if any."""
 
     def batches(images: Manifest) -> Any:
         own = images.select(distribute.own_rows(len(images)))
