@@ -15,7 +15,7 @@ Array = Any
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Manifest:
-    """The images of a data set: where they are, their labels and their split.
+    """Lists the images of a data set with their labels and their split.
 
     Row `i` of every array describes image `i`. The pixels are either files
     (`paths`) or one array in memory (`images`), never both.

@@ -22,8 +22,8 @@ def balanced_batches(
     """Draws batches of `classes` classes with `images` images of each.
 
     Classes come in a random order without repetition until fewer than
-    `classes` are left; then the order is drawn anew. The images of a class
-    come from a shuffled pass over them, which is drawn anew when fewer than
+    `classes` are left; then a new order is drawn. The images of a class come
+    from a shuffled pass over them; a new pass is drawn when fewer than
     `images` are left. A class with fewer than `images` images gives all of
     them, and repeats some to reach `images`.
 

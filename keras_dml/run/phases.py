@@ -178,8 +178,8 @@ class StageTrainer:
             while not state.phase_done:
                 progress.first_step = state.step
                 self._fit(
-                    # An interrupted epoch has fewer steps left, so it is
-                    # trained by a call of its own.
+                    # An interrupted epoch has fewer steps left, so it needs
+                    # a separate call.
                     epochs=state.epoch + 1 if state.step else epochs,
                     callbacks=[*listed, progress, recorder],
                 )

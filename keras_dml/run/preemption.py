@@ -39,7 +39,7 @@ class Preemption:
 
     @contextlib.contextmanager
     def waits(self) -> Iterator[None]:
-        """Only records a signal, while the context is open."""
+        """Records signals without raising while the context is open."""
         self.patient = True
         try:
             yield

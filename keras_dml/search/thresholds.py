@@ -50,8 +50,8 @@ def threshold_of(
         run: The run.
         max_false_match_rate: Float in (0, 1).
         decision: `"pairs"` if the rate is a share of the pairs of different
-            classes, or `"nearest"` if it is a share of the queries. Defaults
-            to `"pairs"`.
+            classes, or `"nearest"` if it is a share of the images to search
+            for. Defaults to `"pairs"`.
 
     Returns:
         `RunThreshold`.

@@ -47,7 +47,7 @@ def read(source, data_dir=None, allow_partial: bool = False) -> Manifest:
             one sub-folder per class, or a CSV file `path,label[,split]`.
         data_dir: Path of the folder that holds a named data set. Defaults
             to `None`.
-        allow_partial: Boolean, whether to go on when images are missing.
+        allow_partial: Boolean, whether to continue if images are missing.
             Defaults to `False`.
 
     Returns:

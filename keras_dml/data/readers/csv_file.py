@@ -21,7 +21,7 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
 
     Args:
         path: Path of the file.
-        allow_partial: Boolean, whether to go on when images are missing.
+        allow_partial: Boolean, whether to continue if images are missing.
             Defaults to `False`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Omniglot: the characters of 30 alphabets train, those of 20 others test."""
+"""Omniglot: characters of 30 alphabets train, those of 20 other ones test."""
 
 import os
 from pathlib import Path

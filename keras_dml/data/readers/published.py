@@ -124,7 +124,7 @@ def complete(
         manifest: `Manifest` of all images that the set's list names.
         facts: `DatasetFacts` with the counts.
         where: The place of the images, for the message.
-        allow_partial: Boolean, whether to go on without the missing ones.
+        allow_partial: Boolean, whether to continue without missing images.
 
     Returns:
         `Manifest` of the images found; `partial` if some are missing.
@@ -150,8 +150,8 @@ def keep_found(
     Args:
         manifest: `Manifest`.
         where: The place of the images, for the message.
-        allow_partial: Boolean, whether to go on without the missing ones.
-        advice: What to do about missing images.
+        allow_partial: Boolean, whether to continue without missing images.
+        advice: String that says what to do about missing images.
         problems: Sentences on other gaps in the set. Defaults to none.
 
     Raises:

@@ -36,7 +36,7 @@ def read_tfds(
         name: String, the builder, with its configuration if it has one.
         data_dir: Path for tensorflow-datasets. Defaults to the default of
             tensorflow-datasets.
-        allow_partial: Boolean, whether to go on if counts differ from the
+        allow_partial: Boolean, whether to continue if counts differ from the
             published ones. Defaults to `False`.
         download: Boolean, whether to download missing records. Defaults to
             `True`.
