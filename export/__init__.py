@@ -1,4 +1,4 @@
-"""Files to ship, checked against the embedder they were made of."""
+"""Exports an embedder to files, and compares them with the embedder."""
 
 import importlib
 import os
@@ -20,7 +20,7 @@ from keras_dml.export.parity import index_parity, parity
 from keras_dml.export.runs import DEFAULT_FORMATS, export_run, exporter
 from keras_dml.export.saved_model import export_saved_model
 
-# Every module with a `Format` is a format.
+# Importing a module registers its `Format` in `FORMATS`.
 for _module in pkgutil.iter_modules([os.path.dirname(__file__)]):
     importlib.import_module(f"keras_dml.export.{_module.name}")
 

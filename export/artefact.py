@@ -1,4 +1,7 @@
-"""The folder of an exported model: whole or absent, and known as ours."""
+"""Writes the folder of an exported model completely or not at all.
+
+The manifest in the folder marks it as an export of keras-dml.
+"""
 
 import contextlib
 import os
@@ -36,11 +39,11 @@ class ExportFolder(ClaimedFolder):
     maker = MAKER
 
     def check_free(self) -> None:
-        """Refuses a folder that holds something that we did not export.
+        """Raises if the folder holds files that are no export of keras-dml.
 
         Raises:
-            UsageError: It is a file, or a folder with files and no manifest
-                of ours.
+            UsageError: If the path is a file, or a folder with files but
+                without a manifest of keras-dml.
         """
         if self.foreign:
             raise UsageError(
@@ -50,24 +53,25 @@ class ExportFolder(ClaimedFolder):
             )
 
     def remove(self) -> None:
-        """Removes an export of ours; anything else is left alone."""
+        """Removes the folder if it is an export of keras-dml."""
         if self.exists:
             shutil.rmtree(self.path)
 
 
 @contextlib.contextmanager
 def replacing_folder(path: Path, force: bool = False) -> Iterator[Path]:
-    """Yields a temporary folder beside `path` and renames it at the end.
+    """Yields a temporary folder next to `path`, and renames it at the end.
 
-    An error, a kill or a full disk while it is written leaves an earlier
-    export at `path` untouched.
+    If an error, a kill or a full disk stops the writing, an earlier export at
+    `path` stays unchanged.
 
     Args:
-        path: The folder to write, or to replace if it is an export of ours.
+        path: The folder to write, or to replace if it is an export of
+            keras-dml.
         force: Whether to replace any other folder too. Defaults to `False`.
 
     Raises:
-        UsageError: `path` holds something else and `force` is not set.
+        UsageError: If `path` holds something else and `force` is not set.
     """
     _check_place(path, force)
     with temporary_folder(_partial(path)) as partial:
@@ -77,7 +81,7 @@ def replacing_folder(path: Path, force: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
-    """Makes an empty folder; at the end it is gone, and parents made for it."""
+    """Makes an empty folder, and removes it and its new parents at the end."""
     made = [one for one in folder.parents if not one.exists()]
     _remove(folder)
     folder.mkdir(parents=True)
@@ -92,16 +96,16 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
 
 
 def put_in_place(folder: Path, path: Path, force: bool = False) -> None:
-    """Renames a finished folder to `path`, over an earlier export there.
+    """Renames a finished folder to `path`, and replaces an earlier export.
 
     Args:
         folder: The finished folder, on the same disk.
-        path: Its place.
-        force: Whether to replace what is no export of ours. Defaults to
-            `False`.
+        path: Its new path.
+        force: Whether to replace a folder or file that is no export of
+            keras-dml. Defaults to `False`.
 
     Raises:
-        UsageError: `path` holds something else and `force` is not set.
+        UsageError: If `path` holds something else and `force` is not set.
     """
     _check_place(path, force)
     former = _former(path)
@@ -109,16 +113,16 @@ def put_in_place(folder: Path, path: Path, force: bool = False) -> None:
     if path.exists():
         os.replace(path, former)
     os.replace(folder, path)
-    # What a kill left of an earlier export goes as well.
+    # Also removes the folders that a killed earlier export left.
     for passing in (former, _partial(path)):
         _remove(passing)
 
 
 def check_output(path: Path) -> None:
-    """Refuses a folder that holds anything but our exports.
+    """Raises if a folder holds anything except exports of keras-dml.
 
     Raises:
-        UsageError: It does, or it is a file.
+        UsageError: If it does, or if `path` is a file.
     """
     entries = sorted(path.iterdir()) if path.is_dir() else [path]
     for entry in entries:
@@ -132,10 +136,10 @@ def check_output(path: Path) -> None:
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """The manifest of an artefact.
+    """Reads the manifest of an artefact.
 
     Raises:
-        RunError: The folder is not an artefact of ours.
+        RunError: If the folder is not an artefact of keras-dml.
     """
     folder = ExportFolder(path)
     if not folder.exists:
@@ -149,12 +153,12 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
 def make_manifest(
     embedder: keras.Model, options: ExportOptions, **facts: Any
 ) -> dict[str, Any]:
-    """What a client must know about an exported embedder.
+    """Returns everything a client must know about an exported embedder.
 
     Args:
         embedder: The exported model.
-        options: `ExportOptions`, of which `resize`, `squash` and `metadata`
-            are noted.
+        options: `ExportOptions`; the manifest holds its `resize`, `squash`
+            and `metadata`.
         **facts: JSON-able facts about the artefact.
     """
     height, width, channels = embedder.input_shape[1:]
@@ -183,7 +187,7 @@ def make_manifest(
 
 
 def has_unit_rows(embedder: keras.Model) -> bool:
-    """Whether an embedder's rows have length 1."""
+    """Returns whether an embedder's rows have length 1."""
     return embedder.layers[-1].name == "unit"
 
 
@@ -201,7 +205,7 @@ _NORMALIZATIONS: dict[str, dict[str, Any]] = {
 
 
 def _normalization(embedder: keras.Model) -> dict[str, Any]:
-    """What the model itself does to its pixels: `(x - mean) / deviation`."""
+    """Describes the model's own normalization: `(x - mean) / deviation`."""
     for layer in embedder.layers:
         if isinstance(layer, ImagePreprocessing):
             return {"inside_model": True, **_NORMALIZATIONS[layer.mode]}
@@ -209,7 +213,11 @@ def _normalization(embedder: keras.Model) -> dict[str, Any]:
 
 
 def _check_place(path: Path, force: bool) -> None:
-    """Undoes a kill between the two renamings, and refuses what is not ours."""
+    """Repairs a killed replacement, and raises if `path` must not be replaced.
+
+    A kill between the two renamings leaves only the former export, which is
+    renamed back.
+    """
     if _former(path).is_dir() and not path.exists():
         os.replace(_former(path), path)
     if not force:

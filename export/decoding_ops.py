@@ -1,8 +1,8 @@
-"""Image files to embeddings by TensorFlow ops alone, for a SavedModel.
+"""Embeds image files with TensorFlow ops only, for a SavedModel.
 
-There is no Python callback: the process that loads the model has neither
-Pillow nor keras_dml. A file of a few kilobytes may hold more pixels than fit
-into memory, so its header is read before it is decoded.
+The ops use no Python callback, because the process that loads the model has
+neither Pillow nor keras_dml. A file of a few kilobytes may hold more pixels
+than fit into memory, so its header is read before it is decoded.
 """
 
 from collections.abc import Callable
@@ -14,21 +14,21 @@ from keras_dml.data.image_fit import ImageFit, decode_readable
 
 
 def decode_image(contents, max_pixels: int = decoding.MAX_PIXELS) -> tf.Tensor:
-    """Decodes JPEG, PNG, GIF, BMP and WebP; of an animation the first frame.
+    """Decodes JPEG, PNG, GIF, BMP and WebP, or an animation's first frame.
 
-    Transparent pixels of PNG and WebP lie on white, as in training.
+    Transparent pixels of PNG and WebP are blended with white, as in training.
 
     Args:
         contents: Scalar string tensor, the bytes of the file.
-        max_pixels: Integer, refuses larger images by their header, before
-            they take memory. All frames of an animated WebP count. Defaults
-            to 89,478,485, as in training.
+        max_pixels: Integer. Larger images raise an error when their header is
+            read, before they take memory. All frames of an animated WebP
+            count. Defaults to 89,478,485, as in training.
 
     Returns:
         uint8 tensor `(height, width, 3)`.
 
     Raises:
-        tf.errors.InvalidArgumentError: The image is damaged or too large.
+        tf.errors.InvalidArgumentError: If the image is damaged or too large.
     """
     is_gif = tf.strings.substr(contents, 0, 4) == b"GIF8"
     contents = tf.cond(
@@ -39,7 +39,7 @@ def decode_image(contents, max_pixels: int = decoding.MAX_PIXELS) -> tf.Tensor:
         pixels <= max_pixels,
         ["The image has too many pixels:", pixels, "of at most", max_pixels],
     )
-    # Decoders know nothing of the assertion unless they wait for it.
+    # The dependency makes the decoders run after the assertion.
     with tf.control_dependencies([small_enough]):
         contents = tf.identity(contents)
     image = tf.cond(
@@ -67,21 +67,21 @@ def embed_image_bytes(
             embeddings.
         contents: String tensor `(batch,)`, the bytes of image files of any
             size.
-        fit: `ImageFit`, how they are resized and cropped.
+        fit: `ImageFit` that resizes and crops them.
         max_pixels: Integer; larger images are not decoded. Defaults to
             89,478,485, as in training.
 
     Returns:
         Dict of "embedding", float32 `(batch, dim)`, and "ok", bool
-        `(batch,)`: whether the image could be decoded. The embedding of one
-        that could not is zero.
+        `(batch,)`: whether the image could be decoded. If not, its embedding
+        is zero.
     """
     count = tf.size(contents)
     rows, images = decode_readable(
         contents, lambda one: fit.fit(decode_image(one, max_pixels)), fit.shape
     )
-    # An empty batch fails in a convolution: the spare image is embedded when
-    # all others are bad, and its row is cut off.
+    # A convolution fails on an empty batch. So if all images are bad, the
+    # spare image is embedded, and its row is cut off.
     good = tf.maximum(tf.size(rows) - 1, 1)
     rows, images = rows[:good, None], images[:good]
     embeddings = embed(images)
@@ -96,8 +96,8 @@ def embed_image_bytes(
 def _decode_png(contents):
     image = tf.io.decode_png(contents, channels=4)
     alpha = image[..., 3:]
-    # TensorFlow gives opaque pixels of fewer than 8 bits the largest alpha of
-    # that depth, such as 1.
+    # For depths below 8 bits, TensorFlow gives opaque pixels the largest alpha
+    # of that depth, such as 1.
     depth = tf.io.decode_raw(tf.strings.substr(contents, 24, 1), tf.uint8)[0]
     opaque = tf.cast(2 ** tf.minimum(tf.cast(depth, tf.int32), 8) - 1, tf.uint8)
 
@@ -105,14 +105,14 @@ def _decode_png(contents):
         whole = tf.where(alpha == opaque, tf.constant(255, tf.uint8), alpha)
         return _on_white(tf.concat([image[..., :3], whole], axis=-1))
 
-    # Most are opaque, and blending takes several times the memory.
+    # Most images are opaque, and blending takes several times the memory.
     return tf.cond(
         tf.reduce_all(alpha == opaque), lambda: image[..., :3], blend
     )
 
 
 def _on_white(image):
-    # The products of two values of 8 bits fit into 16.
+    # The product of two values of 8 bits fits into 16 bits.
     return decoding.on_white(tf.cast(image, tf.uint16))
 
 
@@ -136,19 +136,19 @@ def _decode_webp(contents):
 
 
 def count_pixels(contents) -> tf.Tensor:
-    """Pixels that decoding a file will make, all frames together.
+    """Counts the pixels of all frames that decoding a file gives.
 
     Args:
         contents: Scalar string tensor, the bytes of a JPEG, PNG, GIF or WebP
-            file. Of a GIF only the first frame must be left, see
+            file. A GIF must hold only its first frame, see
             `first_gif_frame`.
 
     Returns:
-        int64 scalar; 0 for a file of another kind. Of these TensorFlow
-        decodes BMP, which is not compressed: a small file makes a small image.
+        int64 scalar; 0 for other formats. TensorFlow decodes only one of
+        them, BMP, which is not compressed: a small file is a small image.
 
     Raises:
-        tf.errors.OpError: The file ends before it says how large it is.
+        tf.errors.OpError: If the file ends within its header.
     """
     start = tf.strings.substr(contents, 0, 4)
     return tf.case(
@@ -164,9 +164,10 @@ def count_pixels(contents) -> tf.Tensor:
 
 
 def first_gif_frame(contents) -> tf.Tensor:
-    """Cuts a GIF off behind its first frame.
+    """Cuts off a GIF after its first frame.
 
-    TensorFlow keeps all frames of an animation in memory to return the first.
+    TensorFlow would hold all frames of an animation in memory to return the
+    first.
 
     Args:
         contents: Scalar string tensor, the bytes of a GIF file.
@@ -175,11 +176,12 @@ def first_gif_frame(contents) -> tf.Tensor:
         Scalar string tensor, a GIF of one frame.
 
     Raises:
-        tf.errors.OpError: There is no whole frame.
+        tf.errors.OpError: If the file has no complete frame.
     """
     octets = _octets(contents)
     frame = _first_frame(octets)
-    # A descriptor of 10 bytes, a palette, the size of the codes, the codes.
+    # A frame is a descriptor of 10 bytes, a palette, one byte for the size of
+    # the codes, and the codes.
     codes = frame + 10 + _palette_length(octets[frame + 9]) + 1
     stop = _skip_blocks(octets, codes)
     return tf.strings.join([tf.strings.substr(contents, 0, stop), b";"])
@@ -198,7 +200,7 @@ def _png_pixels(contents):
 
 
 def _gif_pixels(contents):
-    """Of the canvas and of the frame: both are held in memory."""
+    """Counts canvas and frame, because both are held in memory."""
     octets = _octets(contents)
     frame = _first_frame(octets)
     canvas = _product(_number(octets, 6, 2), _number(octets, 8, 2))
@@ -207,9 +209,9 @@ def _gif_pixels(contents):
 
 
 def _webp_pixels(contents):
-    """By the kind of its first chunk: lossy, lossless or extended."""
+    """Reads the size from the first chunk: lossy, lossless or extended."""
     octets = _octets(tf.strings.substr(contents, 0, 30))
-    # A chunk of an animation's frame; in an image it is not found.
+    # "ANMF" starts each frame of an animation; a still image has none.
     pieces = tf.strings.split(contents, "ANMF")
     frames = tf.maximum(tf.size(pieces, out_type=tf.int64) - 1, 1)
 
@@ -240,9 +242,9 @@ def _webp_pixels(contents):
 
 
 def _first_frame(octets):
-    """Where the first image descriptor of a GIF is."""
+    """Returns the place of the first image descriptor of a GIF."""
     start = 13 + _palette_length(octets[10])
-    # Extensions, such as the delay of a frame, come before it.
+    # Extensions, such as the delay of a frame, precede the descriptor.
     (frame,) = tf.while_loop(
         lambda at: octets[at] == 0x21,
         lambda at: (_skip_blocks(octets, at + 2),),
@@ -255,7 +257,7 @@ def _first_frame(octets):
 
 
 def _skip_blocks(octets, start):
-    """Behind a sequence of blocks, each with its length in front."""
+    """Returns the place after a sequence of length-prefixed blocks."""
     (stop,) = tf.while_loop(
         lambda at: octets[at] != 0,
         lambda at: (at + 1 + octets[at],),
@@ -274,10 +276,10 @@ def _octets(contents):
 
 
 def _number(octets, start, count):
-    """A number of `count` bytes, the last of which is the highest."""
+    """Reads a little-endian number of `count` bytes."""
     scale = tf.constant([256**place for place in range(count)], tf.int64)
     part = tf.cast(octets[start : start + count], tf.int64)
-    # A slice that is cut short by the end of the file fails here.
+    # Fails if the end of the file cuts the slice short.
     return tf.reduce_sum(tf.ensure_shape(part, [count]) * scale)
 
 

@@ -1,4 +1,4 @@
-"""Exports an embedder in any number of formats, each checked against it."""
+"""Exports an embedder in several formats and compares each one with it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -32,14 +32,13 @@ Row = dict[str, Any]
 
 
 class ExportResult(Sequence[Row]):
-    """How the artefacts of an export compare with their embedder.
+    """The comparison of exported artefacts with their embedder.
 
-    It is the sequence of the rows of `parity`: the embedder's own, then one
-    per artefact.
+    It is a sequence of the rows of `parity`: first that of the embedder, then
+    one per artefact.
 
     Args:
-        rows: List of dicts of the same keys, the first of which is
-            "artefact".
+        rows: List of dicts with the same keys; the first key is "artefact".
         folder: The folder of the artefacts.
     """
 
@@ -76,9 +75,9 @@ def export_embedder(
 ) -> ExportResult:
     """Exports an embedder and compares each artefact with it.
 
-    Every artefact is a folder `output/<name>`; its comparison is in it, in
-    `parity.json`. Artefacts come into their places when all of them are whole
-    and compared; earlier ones are replaced then.
+    Every artefact is a folder `output/<name>`, which holds its comparison as
+    `parity.json`. Artefacts are moved to their places, and replace earlier
+    ones, only after all of them are written and compared.
 
     Args:
         embedder: Model of square images with values in 0..255.
@@ -87,24 +86,24 @@ def export_embedder(
         images: Array `(n, height, width, channels)` of real images to compare
             on, with values in 0..255, resized as in the evaluation.
         labels: Integer array `(n,)`, to compare retrieval. Defaults to `None`.
-        options: `ExportOptions`. Defaults to those.
-        check: Called before anything is put in place; its error leaves all as
-            it was. Defaults to `None`.
-        **changes: Arguments of `ExportOptions` that differ.
+        options: `ExportOptions`. Defaults to `ExportOptions()`.
+        check: Function called before any artefact is moved to its place. If
+            it raises, `output` stays unchanged. Defaults to `None`.
+        **changes: Arguments of `ExportOptions` that override `options`.
 
     Returns:
-        `ExportResult`, the rows of `parity`. With an index they also have
-        "ann_recall@10" (or of fewer) and "index_recall@1", see
-        `index_parity`; `None` where there is no index. An artefact whose
-        retrieval drops by more than `max_drop` is kept as
-        `output/<name>.rejected`.
+        `ExportResult`, the rows of `parity`. If an artefact has an index, the
+        rows also have "ann_recall@10" (or a smaller number) and
+        "index_recall@1", see `index_parity`; both are `None` for artefacts
+        without an index.
 
     Raises:
-        UsageError: A format or option is unknown, a package is missing,
+        UsageError: If a format or option is unknown, a package is missing,
             `max_drop` is given without labels, an option belongs to a format
-            that is not written, or `output` holds other things.
-        RunError: A format cannot express the model, or an artefact was
-            rejected.
+            that is not written, or `output` holds other files.
+        RunError: If a format cannot express the model, or the retrieval of an
+            artefact drops by more than `max_drop`. Such an artefact is kept as
+            `output/<name>.rejected`.
 
     Example:
 
@@ -152,7 +151,12 @@ def _compare(
     labels: np.ndarray | None,
     options: ExportOptions,
 ) -> tuple[list[Row], dict[str, str]]:
-    """Rows of all artefacts, written into them, and what drops too much."""
+    """Compares all artefacts, and writes the reports into their folders.
+
+    Returns:
+        Tuple of the rows of all artefacts, and a dict of the names of those
+        that drop too much to a description of the drop.
+    """
     rows = parity(embedder, folders, images, labels)
     max_drop = np.inf if options.max_drop is None else options.max_drop
     drops = retrieval_drops(rows, max_drop)

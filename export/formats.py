@@ -1,7 +1,7 @@
-"""What all export formats share, and the list of them.
+"""The base class of all export formats, and their registry.
 
-A format is a subclass of `Format` in a module of this package. Nothing else
-lists it: the package finds it, and everyone else asks the object.
+To add a format, write a module of this package with a subclass of `Format`.
+The package imports it, and the subclass adds itself to `FORMATS`.
 """
 
 import abc
@@ -29,14 +29,16 @@ FORMATS: dict[str, "Format"] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Runner:
-    """How to embed images with an artefact.
+    """Functions that embed images, and search, with an artefact.
 
     Attributes:
         prepare: Function of float32 images `(n, height, width, channels)`
-            with values in 0..255; returns what `embed` takes, such as uint8.
-        embed: Function of a batch of these; returns float32 embeddings.
+            with values in 0..255 that converts them to the input of `embed`,
+            such as uint8.
+        embed: Function of a batch of prepared images that returns float32
+            embeddings.
         search: Function of embeddings `(n, dim)` and `k` that returns ids and
-            scores `(n, k)`; `None` where there is no index.
+            scores `(n, k)`; `None` if the artefact has no index.
     """
 
     prepare: Callable[[np.ndarray], np.ndarray]
@@ -47,13 +49,14 @@ class Runner:
 
 
 class Format(abc.ABC):
-    """One kind of artefact: its options, how it is written and opened.
+    """One kind of artefact: defines its options, and writes and opens it.
 
     Attributes:
-        name: What `formats` calls it, and the name of its folder.
-        title: What messages call it.
-        options: The fields of `ExportOptions` that it alone understands.
-        notes: Our files next to the model, which clients may leave out.
+        name: Its name in the argument `formats`, and the name of its folder.
+        title: Its name in messages.
+        options: The fields of `ExportOptions` that only this format uses.
+        notes: Files that keras-dml writes next to the model, and that clients
+            may leave out.
     """
 
     name: ClassVar[str]
@@ -65,15 +68,15 @@ class Format(abc.ABC):
         FORMATS[cls.name] = cls()
 
     def check(self, options: ExportOptions) -> None:  # noqa: B027
-        """Refuses what cannot be written, before any work.
+        """Raises, before any work, if the options cannot be exported.
 
         Raises:
-            UsageError: The options do not go together, or a package is
+            UsageError: If the options contradict each other, or a package is
                 missing.
         """
 
     def artefacts(self, options: ExportOptions) -> dict[str, ExportOptions]:
-        """The artefacts to write: dict of name to the options of each."""
+        """Returns a dict of the names of the artefacts to their options."""
         return {self.name: options}
 
     @abc.abstractmethod
@@ -91,7 +94,7 @@ class Format(abc.ABC):
             The manifest, see `make_manifest`.
 
         Raises:
-            RunError: The format cannot express the model.
+            RunError: If the format cannot express the model.
         """
 
     @abc.abstractmethod
@@ -103,7 +106,7 @@ class Format(abc.ABC):
         Args:
             folder: The artefact.
             manifest: Its manifest.
-            threads: How many threads to use, where it can be chosen.
+            threads: Number of threads to use, if the runtime allows a choice.
         """
 
     def make(
@@ -122,7 +125,20 @@ class Format(abc.ABC):
         options: ExportOptions | None,
         changes: Mapping[str, Any],
     ) -> Path:
-        """Writes one artefact, whole or not at all, without comparing it."""
+        """Writes one artefact, completely or not at all, without comparing it.
+
+        Args:
+            embedder: Model of square images with values in 0..255.
+            path: The folder to write.
+            options: `ExportOptions`, or `None` for the defaults.
+            changes: Arguments of `ExportOptions` that override `options`.
+
+        Returns:
+            The folder.
+
+        Raises:
+            UsageError: If the options ask for several artefacts.
+        """
         options = ExportOptions.of(options, changes)
         choose_formats(self.name, options)
         self.check(options)
@@ -140,15 +156,15 @@ class Format(abc.ABC):
 def choose_formats(
     names: str | Sequence[str], options: ExportOptions
 ) -> list[Format]:
-    """The formats of these names.
+    """Returns the formats with these names.
 
     Args:
         names: One name or several.
-        options: `ExportOptions` that they are written with.
+        options: `ExportOptions` to write them with.
 
     Raises:
-        UsageError: A name is unknown, or an option belongs to a format that
-            is not among them.
+        UsageError: If a name is unknown, or an option belongs to a format
+            that is not among them.
     """
     names = [names] if isinstance(names, str) else [*dict.fromkeys(names)]
     for name in names:
@@ -169,12 +185,12 @@ def open_artefact(folder: str | Path, threads: int | None = None) -> Runner:
 
     Args:
         folder: An exported folder.
-        threads: How many threads LiteRT and ONNX Runtime use. TensorFlow has
-            one setting for the whole process. Defaults to `None`, as many as
-            the machine has processors.
+        threads: Number of threads that LiteRT and ONNX Runtime use.
+            TensorFlow has one setting for the whole process. Defaults to
+            `None`, the number of processors of the machine.
 
     Raises:
-        RunError: The folder is not an artefact of ours.
+        RunError: If the folder is not an artefact of keras-dml.
 
     Example:
 
@@ -190,5 +206,5 @@ def open_artefact(folder: str | Path, threads: int | None = None) -> Runner:
 
 
 def as_float32(images: np.ndarray) -> np.ndarray:
-    """Images as most artefacts take them; for `Runner.prepare`."""
+    """Converts images to float32; the `Runner.prepare` of most artefacts."""
     return np.asarray(images, dtype="float32")

@@ -1,4 +1,4 @@
-"""The format LiteRT (`.tflite`), for phones and other small devices."""
+"""Exports to LiteRT (`.tflite`), for phones and other small devices."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ NOTES_FILE = "references.json"
 
 
 class LiteRT(Format):
-    """`embedder.tflite`, one artefact for each quantization."""
+    """Writes `embedder.tflite`, one artefact for each quantization."""
 
     name = "litert"
     title = "LiteRT"
     options = ("quantize", "dynamic_batch", "references")
-    # The last two are their names in version 0.1.
+    # Version 0.1 named these files `gallery.bin` and `gallery.json`.
     notes = (ROWS_FILE, NOTES_FILE, "gallery.bin", "gallery.json")
 
     def check(self, options: ExportOptions) -> None:
-        """Refuses references that are no images."""
+        """Raises if `references` holds no images."""
         if options.references is True:
             raise UsageError(
                 "`references` must be `References` where no run gives them. "
@@ -41,7 +41,7 @@ class LiteRT(Format):
             )
 
     def artefacts(self, options: ExportOptions) -> dict[str, ExportOptions]:
-        """One artefact for each quantization."""
+        """Returns one artefact for each quantization."""
         last = ["dynamic_batch"] if options.dynamic_batch else []
         return {
             "-".join(
@@ -89,8 +89,8 @@ class LiteRT(Format):
         shape = (image["height"], image["width"], image["channels"])
 
         def embed(batch):
-            # The interpreter takes whatever has as many axes as it likes, and
-            # returns rows that mean nothing.
+            # The interpreter accepts wrong shapes and types, and then returns
+            # meaningless rows.
             _check_pixels(batch, shape)
             if manifest["dynamic_batch"]:
                 return run(image=batch)["embedding"]
@@ -107,44 +107,45 @@ def export_litert(
     options: ExportOptions | None = None,
     **changes: Any,
 ) -> Path:
-    """Writes `embedder.tflite`, of the ops built into LiteRT.
+    """Writes `embedder.tflite` with the ops that are built into LiteRT.
 
-    One image, uint8 `(1, height, width, channels)`, RGB or gray, in; a
-    float32 embedding `(1, dim)` out, whatever is quantized between them. The
-    signature is "serve", its input "image", its output "embedding". Cast,
-    normalization of the values and, if the embedder has it, of the embedding
-    are inside; the client resizes and crops, for antialiased resizing is no
-    built-in op.
+    The input is one image, uint8 `(1, height, width, channels)`, RGB or gray,
+    and the output a float32 embedding `(1, dim)`, with every quantization.
+    The signature is "serve", its input "image", its output "embedding". The
+    model casts the image, normalizes its values, and normalizes the embedding
+    if the embedder does. The client resizes and crops, because LiteRT has no
+    built-in op for antialiased resizing.
 
     Quantizations:
 
-    - `"none"`: float32, whatever the policy of the embedder was.
+    - `"none"`: float32, for any dtype policy of the embedder.
     - `"float16"`: weights in float16, half the size; computes in float32.
-    - `"dynamic_range"`: weights in int8; activations are quantized one by
-      one while the model runs.
+    - `"dynamic_range"`: weights in int8; activations are quantized while the
+      model runs.
     - `"int8"`: weights and activations in int8, with ranges measured on
       `calibration`. The division by the length stays in float32, so
       embeddings have length 1.
 
-    The folder has a `manifest.json` with version, preprocessing and metadata;
-    the same is inside the file, see `read_metadata`.
+    The folder has a `manifest.json` with version, preprocessing and metadata.
+    The `.tflite` file contains the same manifest, see `read_metadata`.
 
     Args:
         embedder: Model of images of a fixed size with values in 0..255.
         path: The folder to write; an earlier export there is replaced.
-        options: `ExportOptions`. Defaults to those.
-        **changes: Arguments of `ExportOptions` that differ: `quantize`, one
-            of the quantizations, `dynamic_batch`, `calibration`,
-            `references`, `resize`, `squash`, `metadata` or `force`.
+        options: `ExportOptions`. Defaults to `ExportOptions()`.
+        **changes: Arguments of `ExportOptions` that override `options`:
+            `quantize`, one of the quantizations, `dynamic_batch`,
+            `calibration`, `references`, `resize`, `squash`, `metadata` or
+            `force`.
 
     Returns:
         The folder.
 
     Raises:
-        RunError: The model has an op that is not built into LiteRT.
-        UsageError: The quantization is unknown, `calibration` is empty or
-            holds no such images, or `path` holds something that is not an
-            export.
+        RunError: If the model has an op that is not built into LiteRT.
+        UsageError: If the quantization is unknown, `calibration` is empty or
+            holds images of another shape or type, or `path` holds something
+            that is not an export.
 
     Example:
 
@@ -165,12 +166,12 @@ def write_references(
     runner: Runner,
     references: References,
 ) -> None:
-    """Embeds references with the artefact itself, as int8 rows next to it.
+    """Embeds references with the artefact, and writes them as int8 rows.
 
-    Queries on the device meet rows of the same quantization.
-    `references.bin` holds the rows, one after the other, `references.json`
-    their number, "dim", "scale", "labels" and "ids". The cosine to a query
-    `q` of length 1 is `scale * (rows @ q)`.
+    The same quantized model embeds the queries on the device.
+    `references.bin` holds the rows, one after the other. `references.json`
+    holds their number as "rows", and "dim", "scale", "labels" and "ids". The
+    cosine to a query `q` of length 1 is `scale * (rows @ q)`.
 
     Args:
         folder: The artefact.
@@ -179,8 +180,8 @@ def write_references(
         references: `References`.
 
     Raises:
-        UsageError: The embeddings are not of length 1, there is no reference,
-            or there is not one label and one id per image.
+        UsageError: If the embeddings are not of length 1, there is no
+            reference, or there is not one label and one id per image.
     """
     if not manifest["embedding"]["unit_length"]:
         raise UsageError(

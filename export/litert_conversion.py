@@ -1,4 +1,4 @@
-"""Conversion of a Keras model to the bytes of a LiteRT file."""
+"""Converts a Keras model to the bytes of a LiteRT file."""
 
 import collections
 import re
@@ -15,11 +15,11 @@ from keras_dml.console import without_native_output
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export.saved_model import save_functions
 
-# Of `keras.ops.normalize`: shorter vectors are divided by this.
+# `keras.ops.normalize` divides shorter vectors by this.
 _SMALLEST_LENGTH = 1e-12
-# Their weights are most of the file and of the time.
+# These ops take most of the file and most of the time.
 _MATRIX_OPS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-# The first convolutions of at most this share of all weights stay float32.
+# The first convolutions stay float32 up to this share of all weights.
 _FLOAT_SHARE = 0.01
 
 
@@ -31,29 +31,30 @@ def convert(
 ) -> bytes:
     """Converts a float32 model to LiteRT, with built-in ops only.
 
-    With `"int8"` the weights are int8, one scale per output channel, and so
-    are the activations from there to the last feature map and around the
-    matrices behind it. What is cheap, or small, stays float32:
+    With `"int8"` the weights are int8, with one scale per output channel. The
+    activations of the feature maps and of the matrix products behind them are
+    int8, too. Cheap or small parts stay float32:
 
-    - the preprocessing, for int8 would merge gray levels;
-    - the first convolutions, as far as they hold 1 % of the weights, for
-      what they lose all others build upon;
-    - vectors, one per image, such as layer normalization and the division by
-      the length: in int8 the embeddings are no longer of length 1.
+    - the preprocessing, because int8 would merge gray levels;
+    - the first convolutions, up to 1 % of the weights, because all other
+      layers would inherit their errors;
+    - ops on one vector per image, such as layer normalization and the
+      division by the length: in int8 the embeddings would not have length 1.
 
     Args:
         model: Model of images of a fixed size, in float32.
         quantize: One of `options.QUANTIZATIONS`.
-        dynamic_batch: Whether a batch may have any number of images, not
-            one.
+        dynamic_batch: Whether a batch may have any number of images instead
+            of one.
         calibration: For `"int8"`, uint8 images `(height, width, channels)`.
 
     Returns:
-        The content of the file: uint8 "image" in, float32 "embedding" out.
+        The content of the file. The input is uint8 "image", the output
+        float32 "embedding".
 
     Raises:
-        UsageError: The images are missing, or not such images.
-        RunError: An op is not built into LiteRT.
+        UsageError: If the images are missing, or have another shape or type.
+        RunError: If an op is not built into LiteRT.
     """
     images = None
     if quantize == "int8":
@@ -89,10 +90,11 @@ def convert(
 
 
 def _unit_rows(rows):
-    """As `keras.layers.UnitNormalization`, but bounded inside the root.
+    """Normalizes like `keras.layers.UnitNormalization`, without 1 / sqrt(0).
 
-    The layer counts on 1 / sqrt(0) being infinite. Where LiteRT hands the op
-    to XNNPACK, on nearly every processor, it is NaN.
+    The layer relies on 1 / sqrt(0) being infinite. XNNPACK, which LiteRT uses
+    on nearly every processor, returns NaN. So this bounds the argument of the
+    root.
     """
     squared = tf.reduce_sum(tf.square(rows), axis=-1, keepdims=True)
     return rows * tf.math.rsqrt(tf.maximum(squared, _SMALLEST_LENGTH**2))
@@ -114,14 +116,14 @@ def _calibration_images(calibration, image_shape):
                 f"Received: an image with dtype={image.dtype}, "
                 f"shape={image.shape}"
             )
-    # Black and white are always in range, whatever the images hold.
+    # Black and white are always in range, also if no image contains them.
     extremes = np.array(images[0])
     extremes[0, 0], extremes[0, -1] = 0, 255
     return np.stack([*images, extremes])
 
 
 def _convert_int8(converter, images):
-    """Quantizes all but the ops of `_float_tensors`."""
+    """Quantizes all ops except those of `_float_tensors`."""
 
     def representative() -> Iterator[dict[str, np.ndarray]]:
         for image in images:
@@ -129,8 +131,8 @@ def _convert_int8(converter, images):
 
     converter.representative_dataset = representative
     with warnings.catch_warnings():
-        # The debugger is the public way to leave ops in float32. It makes an
-        # interpreter of TensorFlow's own, which warns that LiteRT has it now.
+        # The debugger is the public way to leave ops in float32. It uses
+        # TensorFlow's interpreter, which warns that it has moved to LiteRT.
         warnings.filterwarnings("ignore", message=r"\s*Warning: tf.lite.Int")
         debugger = tf.lite.experimental.QuantizationDebugger(
             converter=converter, debug_dataset=representative
@@ -142,7 +144,7 @@ def _convert_int8(converter, images):
 
 
 def _float_tensors(content: bytes) -> list[str]:
-    """Names of the outputs of the ops that stay in float32."""
+    """Returns the names of the outputs of the ops that stay in float32."""
     model = flatbuffer_utils.convert_bytearray_to_object(content)
     graph = model.subgraphs[0]
     weights = [
@@ -166,7 +168,7 @@ def _float_tensors(content: bytes) -> list[str]:
 
 
 def _explain(message: str) -> str:
-    """Names the ops, and where they are, in the message of the converter."""
+    """Extracts the ops, and their places, from the converter's message."""
     ops = sorted(set(re.findall(r"'tf\.(\w+)' op", message)))
     if not ops:
         return f"The conversion to LiteRT failed: {message}"
@@ -181,7 +183,7 @@ def _explain(message: str) -> str:
 
 
 def count_ops(content: bytes) -> dict[str, int]:
-    """How often each op occurs in a LiteRT file.
+    """Counts how often each op occurs in a LiteRT file.
 
     Args:
         content: The content of the file.

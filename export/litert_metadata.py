@@ -1,8 +1,8 @@
-"""Metadata inside a LiteRT file, in the two forms that clients read.
+"""Writes metadata into a LiteRT file, in the two forms that clients read.
 
 The standard `TFLITE_METADATA` table is for tools such as Android Studio and
-Netron. The manifest itself lies in a zip archive behind the model, where the
-standard puts associated files: `zipfile` and `unzip` open the `.tflite`.
+Netron. The manifest is in a zip archive after the model, where the standard
+puts associated files: `zipfile` and `unzip` open the `.tflite`.
 """
 
 import io
@@ -24,7 +24,7 @@ LABELS = "labels.txt"
 
 _TABLE_NAME = "TFLITE_METADATA"
 _TABLE_IDENTIFIER = b"M001"
-# Numbers of the standard schema, `metadata_schema.fbs`.
+# Constants of the standard schema, `metadata_schema.fbs`.
 _NORMALIZATION_OPTIONS = np.uint8(1)
 _FEATURE_PROPERTIES = np.uint8(1)
 _IMAGE_PROPERTIES = np.uint8(2)
@@ -35,9 +35,9 @@ def add_metadata(content: bytes, manifest: Mapping[str, Any]) -> bytes:
     """Adds a manifest to a LiteRT file.
 
     Args:
-        content: The file as it was converted.
+        content: The content of the converted file.
         manifest: JSON-able dict of `make_manifest`. A list "labels" becomes
-            the file `labels.txt`, one label a line.
+            the file `labels.txt`, with one label per line.
 
     Returns:
         The content of the file with metadata.
@@ -52,7 +52,8 @@ def add_metadata(content: bytes, manifest: Mapping[str, Any]) -> bytes:
     buffer.write(flatbuffer_utils.convert_object_to_bytearray(model))
     with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
-            # A fixed date, so that the same model is the same file.
+            # `ZipInfo` has a fixed date, so that the same model gives the
+            # same file.
             entry = zipfile.ZipInfo(name)
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, text)
@@ -60,13 +61,13 @@ def add_metadata(content: bytes, manifest: Mapping[str, Any]) -> bytes:
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """Reads the manifest inside a LiteRT file, with Python alone.
+    """Reads the manifest inside a LiteRT file with Python's `zipfile`.
 
     Args:
         path: A `.tflite` file.
 
     Raises:
-        RunError: The file has none.
+        RunError: If the file has no manifest.
 
     Example:
 
@@ -96,9 +97,9 @@ def _add_table(model, name, content):
 
 
 def _table(manifest: Mapping[str, Any], files: Sequence[str]) -> bytes:
-    """The standard table: what goes in, what comes out, which files.
+    """Returns the standard table, which describes input, output and files.
 
-    A dict is a table by the numbers of its fields.
+    A dict stands for a table; its keys are the numbers of the fields.
     """
     image = manifest["image"]
     size = {0: np.uint32(image["width"]), 1: np.uint32(image["height"])}
@@ -110,7 +111,7 @@ def _table(manifest: Mapping[str, Any], files: Sequence[str]) -> bytes:
             0: _IMAGE_PROPERTIES,
             1: {0: _COLOR_SPACES[image["channels"]], 1: size},
         },
-        # The client normalizes nothing: that happens inside.
+        # The model normalizes, so the client must not.
         4: [{0: _NORMALIZATION_OPTIONS, 1: {0: [0.0], 1: [1.0]}}],
     }
     length = "of length 1" if manifest["embedding"]["unit_length"] else "raw"
@@ -135,7 +136,7 @@ def _table(manifest: Mapping[str, Any], files: Sequence[str]) -> bytes:
 
 
 def _write(builder: flatbuffers.Builder, value: Any) -> int:
-    """Writes a text, a list or a table; returns its place."""
+    """Writes a text, a list or a table, and returns its offset."""
     if isinstance(value, str):
         return builder.CreateString(value)
     if isinstance(value, list):
@@ -147,7 +148,7 @@ def _write(builder: flatbuffers.Builder, value: Any) -> int:
         for item in reversed(value):
             prepend(item)
         return builder.EndVector()
-    # Numbers lie in the table itself; all else is written before it.
+    # The table itself holds numbers; everything else is written before it.
     fields = {
         slot: field if isinstance(field, np.generic) else _write(builder, field)
         for slot, field in value.items()

@@ -1,4 +1,4 @@
-"""The format ONNX, for ONNX Runtime and whatever else reads it."""
+"""Exports to ONNX, for ONNX Runtime and other runtimes."""
 
 import importlib
 import json
@@ -19,18 +19,18 @@ from keras_dml.models import float32_clone
 FILE = "embedder.onnx"
 
 _PACKAGES = ("onnx", "onnxruntime", "tf2onnx")
-# Old enough for the runtimes of phones and browsers.
+# The runtimes of phones and browsers support this opset.
 _OPSET = 15
 
 
 class Onnx(Format):
-    """`embedder.onnx`, of the standard ops."""
+    """Writes `embedder.onnx` with standard ops."""
 
     name = "onnx"
     title = "ONNX"
 
     def check(self, options: ExportOptions) -> None:
-        """Refuses to go on without the packages that ONNX needs."""
+        """Raises if a package that ONNX needs is missing."""
         for name in _PACKAGES:
             try:
                 importlib.import_module(name)
@@ -44,7 +44,7 @@ class Onnx(Format):
     def write(
         self, embedder: keras.Model, folder: Path, options: ExportOptions
     ) -> dict[str, Any]:
-        """Writes `embedder.onnx`, with the manifest in its metadata too."""
+        """Writes `embedder.onnx`, with the manifest in its metadata."""
         model = _convert(float32_clone(embedder))
         manifest = make_manifest(
             embedder, options, format=self.name, file=FILE, opset=_OPSET
@@ -77,33 +77,33 @@ def export_onnx(
     options: ExportOptions | None = None,
     **changes: Any,
 ) -> Path:
-    """Writes `embedder.onnx`, of the standard ops.
+    """Writes `embedder.onnx` with standard ops.
 
-    Any number of images, float32 "image" `(batch, height, width, channels)`
-    with values in 0..255, in; float32 "embedding" `(batch, dim)` out.
-    Normalization of the values and, if the embedder has it, of the embedding
-    are inside; the client resizes and crops. The model computes in float32
-    whatever its policy was. The folder has a `manifest.json` with version,
-    preprocessing and metadata; the same is in the file's own metadata, under
-    "keras-dml".
+    The input is any number of images, float32 "image" `(batch, height, width,
+    channels)` with values in 0..255, and the output float32 "embedding"
+    `(batch, dim)`. The model normalizes the values, and the embedding if the
+    embedder does; the client resizes and crops. The model computes in float32
+    for any dtype policy of the embedder. The folder has a `manifest.json` with
+    version, preprocessing and metadata. The metadata of the `.onnx` file
+    contain the same manifest under the key "keras-dml".
 
-    It is converted by tf2onnx, without `keras.Model.export`: that refuses a
-    model fresh from a file, and calls its output "Identity:0".
+    The conversion calls tf2onnx directly. `keras.Model.export` fails on a
+    model that was just loaded from a file, and names the output "Identity:0".
 
     Args:
         embedder: Model of images of a fixed size with values in 0..255.
         path: The folder to write; an earlier export there is replaced.
-        options: `ExportOptions`. Defaults to those.
-        **changes: Arguments of `ExportOptions` that differ: `resize`,
-            `squash`, `metadata` or `force`.
+        options: `ExportOptions`. Defaults to `ExportOptions()`.
+        **changes: Arguments of `ExportOptions` that override `options`:
+            `resize`, `squash`, `metadata` or `force`.
 
     Returns:
         The folder.
 
     Raises:
-        RunError: The model has an op that ONNX has not.
-        UsageError: The packages for ONNX are not installed, or `path` holds
-            something that is not an export.
+        RunError: If the model has an op that ONNX does not have.
+        UsageError: If the packages for ONNX are not installed, or `path`
+            holds something that is not an export.
 
     Example:
 
@@ -140,7 +140,7 @@ def _convert(model: keras.Model) -> Any:
 
 
 def _check_ops(model: Any) -> None:
-    """Names the ops that ONNX has not: tf2onnx puts them in all the same."""
+    """Raises if tf2onnx wrote ops that ONNX does not have."""
     import onnx
 
     unknown = sorted(

@@ -1,4 +1,4 @@
-"""How to export an embedder: every choice of a caller in one object."""
+"""Defines all options of an export in one object."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +16,15 @@ INDEXES = ("auto", "exact", "scann")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class References:
-    """The images that a phone searches, to be written next to a LiteRT file.
+    """The images that a device searches, written next to a LiteRT file.
 
     Args:
         batches: Arrays `(n, height, width, channels)` with values in 0..255,
-            resized as in the evaluation; something that can be iterated once
-            per artefact, such as a list.
-        labels: What to tell the user, one text per image.
-        ids: Which image it was, one text per image.
+            resized as in the evaluation. The iterable is read once per
+            artefact, so give a list or another iterable that can be read
+            again.
+        labels: The texts to show to the user, one per image.
+        ids: The ids of the images, one text per image.
     """
 
     batches: Iterable[np.ndarray]
@@ -33,49 +34,51 @@ class References:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class ExportOptions:
-    """How to export an embedder.
+    """Defines how to export an embedder.
 
     Args:
-        quantize: Of LiteRT: any of `"none"`, `"float16"`, `"dynamic_range"`
+        quantize: For LiteRT: any of `"none"`, `"float16"`, `"dynamic_range"`
             and `"int8"`, one artefact each. Defaults to `("none",)`.
-        dynamic_batch: Of LiteRT: whether it takes any number of images at
-            once. Some accelerators of phones need a fixed one. Defaults to
-            `False`, one image.
+        dynamic_batch: For LiteRT: whether the model takes any number of
+            images at once. Some accelerators of phones need a fixed number.
+            Defaults to `False`, one image.
         calibration: For `"int8"`: uint8 images `(height, width, channels)` of
-            the training set, resized as in the evaluation; 200 are plenty.
-            Defaults to `None`; a run gives its own.
-        references: Of LiteRT: `References` whose embeddings are written
+            the training set, resized as in the evaluation; 200 images are
+            enough. Defaults to `None`; for a run, some of its training
+            images.
+        references: For LiteRT: `References` whose embeddings are written
             next to the model, to search on the device; `True` for the test
             references of a run. Defaults to `False`.
-        with_index: Of the SavedModel: whether it searches a gallery by
-            itself. Defaults to `False`.
-        index: How it searches: `"exact"`, in plain TensorFlow; `"scann"`,
-            approximate, which needs ScaNN wherever the model is loaded; or
-            `"auto"`, exact below 20,000 references and ScaNN from there on.
+        with_index: For the SavedModel: whether the model can search a
+            gallery. Defaults to `False`.
+        index: The method of the search: `"exact"`, in plain TensorFlow;
+            `"scann"`, approximate, which needs ScaNN to load the model; or
+            `"auto"`, exact below 20,000 references and ScaNN otherwise.
             Defaults to `"auto"`.
-        gallery: What it searches: an `EmbeddingSet` made by the embedder. For
-            a run also a source, all images of which are embedded, or a file
-            or folder of embeddings made by this run's weights. Defaults to
-            `None`, the test references of a run.
-        max_k: Integer, the most neighbors that a request may ask for.
-            Defaults to `100`.
-        max_pixels: Integer, the largest image file that the SavedModel
-            decodes. Defaults to 89,478,485, as in training.
-        max_drop: Float, the largest drop of R@1 or MAP@R that is allowed,
-            such as `0.01`; of R@1 through an index, against exact search,
-            too. Defaults to `None`: any is allowed.
+        gallery: The references to search: an `EmbeddingSet` made by the
+            embedder. For a run also a source, all images of which are
+            embedded, or a file or folder of embeddings made by this run's
+            weights. Defaults to `None`, the test references of a run.
+        max_k: Integer, the largest number of neighbors that a request may ask
+            for. Defaults to `100`.
+        max_pixels: Integer, the number of pixels of the largest image file
+            that the SavedModel decodes. Defaults to 89,478,485, as in
+            training.
+        max_drop: Float, the largest allowed drop of R@1 or MAP@R, such as
+            `0.01`. With an index, it also limits the drop of R@1 against
+            exact search. Defaults to `None`, no limit.
         resize: Integer, the shorter side in pixels to which the evaluation
             resizes before it crops. Defaults to the size of the embedder's
             images.
-        squash: Whether the evaluation resizes both sides to it. Defaults to
-            `False`.
+        squash: Whether the evaluation resizes both sides to `resize`.
+            Defaults to `False`.
         metadata: JSON-able facts for the manifests, such as recipe, metrics
             and labels. Defaults to none.
-        force: Whether to write next to other things, and to replace a folder
-            that is not an export. Defaults to `False`.
+        force: Whether to write into a folder that holds other files, and to
+            replace a folder that is not an export. Defaults to `False`.
 
     Raises:
-        UsageError: An option is out of its range, or a gallery is given
+        UsageError: If an option is out of its range, or a gallery is given
             without an index.
 
     Example:
@@ -102,7 +105,7 @@ class ExportOptions:
     def __post_init__(self) -> None:
         one = isinstance(self.quantize, str)
         quantize = (self.quantize,) if one else tuple(self.quantize)
-        # A frozen dataclass can only set its own fields this way.
+        # The only way to set a field of a frozen dataclass.
         object.__setattr__(self, "quantize", quantize)
         for name in quantize:
             one_of("quantize", name, QUANTIZATIONS)
@@ -122,7 +125,7 @@ class ExportOptions:
     def of(
         cls, options: "ExportOptions | None", changes: Mapping[str, Any]
     ) -> "ExportOptions":
-        """The options with some of them changed.
+        """Returns a copy of the options with some of them changed.
 
         Args:
             options: `ExportOptions`, or `None` for the defaults.

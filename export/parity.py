@@ -1,4 +1,4 @@
-"""Does an artefact retrieve as well as the model that it was made of?"""
+"""Compares the embeddings and retrieval of artefacts with the model's."""
 
 import functools
 import time
@@ -23,7 +23,7 @@ FEWEST_ROUNDS = 3
 MOST_ROUNDS = 100
 QUERIES = 1000
 MOST_NEIGHBORS = 10
-# Scores of float32 that agree so far are of neighbors equally near.
+# float32 scores that differ by less than this count as ties.
 _TIE = 1e-6
 
 
@@ -46,24 +46,24 @@ def parity(
             as a client would give them.
         labels: Integer array `(n,)`. Defaults to `None`: no retrieval
             metrics.
-        batch_size: Images in a batch where an artefact takes more than one.
-            Defaults to `32`.
-        seconds: About how long to time each artefact, per size of a batch.
+        batch_size: Number of images in a batch, for artefacts that take more
+            than one. Defaults to `32`.
+        seconds: Approximate time to measure each artefact, per batch size.
             Defaults to `1.0`.
-        threads: How many threads LiteRT and ONNX Runtime use. Defaults to
-            `None`, as many as the machine has processors.
+        threads: Number of threads that LiteRT and ONNX Runtime use. Defaults
+            to `None`, the number of processors of the machine.
 
     Returns:
-        List of dicts, the embedder's own first: "artefact", "images",
-        "megabytes", "mean_cosine" and "worst_cosine" to the embedder, with
-        labels "recall@1" and "map@r", and the median milliseconds of a batch
-        of one and of 32 images on this machine, "batch_1_ms" and
-        "batch_32_ms", all artefacts in turns.
+        List of dicts, that of the embedder first: "artefact", "images",
+        "megabytes", "mean_cosine" and "worst_cosine" to the embedder; with
+        labels also "recall@1" and "map@r"; and "batch_1_ms" and
+        "batch_32_ms", the median milliseconds of a batch of one and of 32
+        images on this machine, measured for all artefacts in turns.
 
     Raises:
-        UsageError: There are no images.
-        RunError: A folder is not an artefact of ours, or its embeddings are
-            not finite.
+        UsageError: If there are no images.
+        RunError: If a folder is not an artefact of keras-dml, or its
+            embeddings are not finite.
 
     Example:
 
@@ -102,14 +102,14 @@ def parity(
 def retrieval_drops(
     rows: Sequence[Mapping[str, Any]], max_drop: float
 ) -> dict[str, str]:
-    """Artefacts that retrieve worse than the embedder by more than allowed.
+    """Finds artefacts whose retrieval drops by more than allowed.
 
     Args:
         rows: Result of `parity`; without labels nothing drops.
-        max_drop: The largest drop of R@1 or MAP@R that is allowed.
+        max_drop: The largest allowed drop of R@1 or MAP@R.
 
     Returns:
-        Dict of name to what dropped, in words.
+        Dict of the name of an artefact to a description of its drop.
     """
     drops: dict[str, str] = {}
     for row in rows[1:]:
@@ -126,25 +126,31 @@ def retrieval_drops(
 def index_parity(
     folder: str | Path, gallery: EmbeddingSet, seconds: float = 1.0
 ) -> dict[str, Any]:
-    """Searches references for each other, without finding themselves.
+    """Compares the index of a SavedModel with exact search.
+
+    The queries are references of the index, drawn at random; a query never
+    finds itself.
 
     Args:
         folder: A SavedModel with an index.
-        gallery: The `EmbeddingSet` that was put into it.
-        seconds: About how long to time each size of a batch. Defaults to
+        gallery: The `EmbeddingSet` that the index was made of.
+        seconds: Approximate time to measure each batch size. Defaults to
             `1.0`.
 
     Returns:
-        Dict of "queries", how many references were searched for, drawn at
-        random; "k", 10 or fewer where there are fewer; "ann_recall@1" and,
-        with another `k`, "ann_recall@k", the share of the exact nearest that
-        were found; "recall@1" and "recall@1_exact", how often the nearest is
-        of the same label, by the index and by exact search, `None` without
-        labels; "batch_1_ms" and
-        "batch_32_ms", median milliseconds of a search.
+        Dict of
+
+        - "queries": the number of queries;
+        - "k": 10, or fewer if the index has or returns fewer neighbors;
+        - "ann_recall@1" and, for another `k`, "ann_recall@k": the share of
+          the exact nearest neighbors that the index finds;
+        - "recall@1" and "recall@1_exact": how often the nearest neighbor has
+          the label of the query, by the index and by exact search; `None`
+          without labels;
+        - "batch_1_ms" and "batch_32_ms": median milliseconds of a search.
 
     Raises:
-        RunError: The folder has no index.
+        RunError: If the folder has no index.
 
     Example:
 
@@ -166,7 +172,7 @@ def index_parity(
     wanted = min(MOST_NEIGHBORS + 1, facts["max_k"], len(gallery))
     found, _ = search(queries, wanted)
     exact = ExactIndex(facts["metric"]).build(gallery.embeddings, gallery.ids)
-    # A single neighbor is the query itself.
+    # If only one neighbor can be found, it is the query itself.
     excluded = own if wanted > 1 else None
     k = max(1, wanted - 1)
     if excluded is not None:
@@ -186,11 +192,11 @@ def index_parity(
 
 
 def index_drop(index: Mapping[str, Any], max_drop: float) -> str | None:
-    """What an index loses, in words, if it is more than allowed.
+    """Describes the drop of R@1 by an index, or returns None if allowed.
 
     Args:
         index: Result of `index_parity`.
-        max_drop: The largest drop of R@1 that is allowed.
+        max_drop: The largest allowed drop of R@1.
     """
     found, exact = index["recall@1"], index["recall@1_exact"]
     if found is None or exact - found <= max_drop + 1e-9:
@@ -201,15 +207,15 @@ def index_drop(index: Mapping[str, Any], max_drop: float) -> str | None:
 def latencies(
     calls: Mapping[str, Callable[[], object]], seconds: float = 1.0
 ) -> dict[str, float]:
-    """Median time of each call, the calls taken in turns.
+    """Measures the median time of each call, in turns.
 
-    So whatever else the machine does falls on all of them alike. Each is
-    called once before, to warm up.
+    The turns spread the other load of the machine evenly over all calls. Each
+    function is called once before, to warm up.
 
     Args:
         calls: Dict of name to function.
-        seconds: About how long to measure, per call. At least 3 rounds and at
-            most 100 are measured. Defaults to `1.0`.
+        seconds: Approximate time to measure, per call. At least 3 and at most
+            100 rounds are measured. Defaults to `1.0`.
 
     Returns:
         Dict of name to milliseconds.
@@ -252,7 +258,7 @@ def _check_finite(results):
 
 
 def _add_times(rows, runners, images, seconds):
-    """Adds the times of a batch of each size, all artefacts in turns."""
+    """Measures all artefacts in turns, and adds the times per batch size."""
     for size in TIMED_BATCHES:
         batch = np.resize(images, (size, *images.shape[1:]))
         timed = latencies(
@@ -285,7 +291,7 @@ def _unit(rows):
 
 
 def _bytes(folder):
-    """Size of the model's files, without our own notes."""
+    """Returns the size of the model's files, without manifest and notes."""
     format_notes = FORMATS[read_manifest(folder)["format"]].notes
     notes = (MANIFEST, REPORT, *format_notes)
     return sum(
@@ -296,7 +302,7 @@ def _bytes(folder):
 
 
 def _hits(gallery, nearest, own):
-    """How often the nearest has the label of the query."""
+    """Returns how often the nearest reference has the label of the query."""
     texts = label_texts(gallery)
     if texts is None:
         return None
@@ -308,14 +314,14 @@ def _hits(gallery, nearest, own):
 
 
 def _without(found, own):
-    """Lists without the query itself, or without their last place."""
+    """Removes the query from its list, or the last place if it is missing."""
     kept = found != own[:, None]
     kept[kept.all(axis=1), -1] = False
     return found[kept].reshape(len(found), -1)
 
 
 def _share(found, true, scores, k):
-    """Share of the `k` nearest that was found; ties are as good."""
+    """Returns the share of the `k` nearest that was found; ties count."""
     near = scores >= scores[:, k - 1 : k] - _TIE
     hits = [
         len(np.intersect1d(row[:k], nearest[close]))

@@ -1,4 +1,4 @@
-"""Exports the embedder of a run, compared on some of its test images."""
+"""Exports the embedder of a run, and compares on some of its test images."""
 
 import dataclasses
 import hashlib
@@ -45,21 +45,24 @@ def export_run(
         run: The run folder, or `TrainedRun`.
         formats: One or more of `"saved_model"`, `"litert"` and `"onnx"`.
             Defaults to the first two.
-        options: `ExportOptions`. Defaults to those.
+        options: `ExportOptions`. Defaults to `ExportOptions()`.
         output: Folder of the artefacts. Defaults to `None`, `RUN/export`.
-        data_dir: Where the data are. Defaults to `None`, where they were.
-        **changes: Arguments of `ExportOptions` that differ. The run itself
-            gives `calibration`, `resize`, `squash` and `metadata`.
+        data_dir: Folder of the data. Defaults to `None`, the folder that the
+            run used.
+        **changes: Arguments of `ExportOptions` that override `options`. The
+            run gives `calibration`, unless it is set, and `resize`, `squash`
+            and `metadata`.
 
     Returns:
-        `ExportResult`: for each artefact sizes, cosines, retrieval and times,
-        after the embedder's own.
+        `ExportResult`: size, cosines, retrieval and times of the embedder
+        and of each artefact.
 
     Raises:
-        UsageError: There is no finished run, or the options do not go
-            together.
-        RunError: The run's files do not belong together or change meanwhile,
-            a format cannot express the model, or an artefact was rejected.
+        UsageError: If there is no finished run, or the options contradict
+            each other.
+        RunError: If the run's files do not belong together or change
+            meanwhile, a format cannot express the model, or an artefact was
+            rejected.
 
     Example:
 
@@ -94,12 +97,13 @@ def exporter(
     options: ExportOptions | None = None,
     **changes: Any,
 ) -> Callable[..., ExportResult]:
-    """Returns what exports a run at the end of its training.
+    """Returns a function that exports a run at the end of its training.
 
     Args:
-        formats: What to export. Defaults to `("saved_model", "litert")`.
-        options: `ExportOptions`. Defaults to those.
-        **changes: Arguments of `ExportOptions` that differ.
+        formats: The formats to export. Defaults to `("saved_model",
+            "litert")`.
+        options: `ExportOptions`. Defaults to `ExportOptions()`.
+        **changes: Arguments of `ExportOptions` that override `options`.
 
     Returns:
         Function for the argument `export` of `keras_dml.run.fit.fit`.
@@ -132,7 +136,7 @@ def _export(
     compared: int = COMPARED_IMAGES,
     check: Callable[[], None] | None = None,
 ) -> ExportResult:
-    """Exports with what the run knows, and logs how the artefacts compare."""
+    """Completes the options from the run, exports, and logs the comparison."""
     keys = ("dataset", "recipe", "backbone", "seed", "after")
     facts = {key: metrics[key] for key in keys}
     references = options.references
@@ -163,16 +167,16 @@ def _export(
 def check_embedder(
     embedder: keras.Model, config: RunConfig, metrics: Mapping[str, Any]
 ) -> None:
-    """Refuses an embedder that is not the one the run has made.
+    """Raises if an embedder is not the one that the run made.
 
     Args:
-        embedder: What `embedder.keras` holds.
+        embedder: The model in `embedder.keras`.
         config: The run's configuration.
-        metrics: The run's results; the hash of the weights is compared where
-            they have one.
+        metrics: The run's results; if they have a hash of the weights, it is
+            compared.
 
     Raises:
-        RunError: Shapes or weights differ.
+        RunError: If shapes or weights differ.
     """
     expected = (tuple(config.data.image_shape), config.model.dim)
     found = (tuple(embedder.input_shape[1:]), embedder.output_shape[-1])
@@ -193,13 +197,13 @@ def check_embedder(
 
 
 def unchanged_files(folder: RunFolder) -> Callable[[], None]:
-    """Notes a run's files now; the function returned refuses if they differ.
+    """Hashes a run's files, and returns a function that compares them later.
 
     Args:
         folder: The run.
 
     Returns:
-        Function that raises a `RunError` when a file has changed.
+        Function that raises a `RunError` if a file has changed.
     """
     files = (folder.record, folder.metrics, folder.embedder)
     before = {file: _digest(file) for file in files}
@@ -229,21 +233,21 @@ def read_gallery(
     gallery: Any = None,
     data_dir: str | Path | None = None,
 ) -> EmbeddingSet:
-    """Embeddings of a gallery by a run's weights, and by no others.
+    """Reads or computes the embeddings of a gallery by a run's weights.
 
     Args:
         run: `TrainedRun`.
-        gallery: A source, all images of which are taken; or embeddings: an
+        gallery: A source, all images of which are embedded; or embeddings: an
             `EmbeddingSet`, an `.npz` or Parquet file, or a folder that
             `keras-dml embed` wrote. Defaults to `None`, the run's test
             references.
-        data_dir: Where a source's files are. Defaults to `None`.
+        data_dir: Folder of a source's files. Defaults to `None`.
 
     Returns:
-        `EmbeddingSet` of the references alone.
+        `EmbeddingSet` of the references only.
 
     Raises:
-        UsageError: The gallery cannot be read, or other weights made it.
+        UsageError: If the gallery cannot be read, or other weights made it.
     """
     if gallery is None:
         part = run.part("test")
@@ -263,7 +267,7 @@ def _holds_embeddings(gallery: Any) -> bool:
 
 
 def _check_weights(gallery: Any, weights_hash: str) -> EmbeddingSet:
-    """The references of embeddings that a run's weights have made."""
+    """Returns the references, and raises if other weights made them."""
     if not isinstance(gallery, EmbeddingSet):
         gallery = load_embeddings(gallery)
     if gallery.weights_hash != weights_hash:
@@ -277,13 +281,13 @@ def _check_weights(gallery: Any, weights_hash: str) -> EmbeddingSet:
 
 
 def _images(manifest: Manifest, config: RunConfig) -> tf.data.Dataset:
-    """Batches of images alone, which can be iterated again."""
+    """Returns batches of images without labels, for repeated iteration."""
     batches = evaluation_batches(manifest, config)
     return batches.map(lambda inputs, _: inputs["image"])
 
 
 def _calibration(train: Manifest, config: RunConfig) -> Iterator[np.ndarray]:
-    """Some training images, in uint8 as a client gives them."""
+    """Yields some training images, in uint8 as a client gives them."""
     generator = np.random.default_rng(config.seed)
     rows = generator.permutation(len(train))[:CALIBRATION_IMAGES]
     for batch in _images(train.select(rows), config):
@@ -291,7 +295,7 @@ def _calibration(train: Manifest, config: RunConfig) -> Iterator[np.ndarray]:
 
 
 def _references(test: Manifest, config: RunConfig) -> References:
-    """The test images that queries are answered with."""
+    """Returns the test images that are not queries."""
     rows = test.select(test.role != "query")
     if not len(rows):
         raise UsageError("The test set has no references.")
@@ -303,7 +307,7 @@ def _references(test: Manifest, config: RunConfig) -> References:
 
 
 def _first_classes(manifest: Manifest, count: int) -> Manifest:
-    """Whole classes, so that images keep their positives."""
+    """Selects whole classes, so that images keep their positives."""
     counts = np.cumsum(np.bincount(manifest.labels))
     last = min(np.searchsorted(counts, count), len(counts) - 1)
     return manifest.select(manifest.labels <= last)

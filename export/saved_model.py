@@ -1,4 +1,4 @@
-"""The format SavedModel, which needs TensorFlow alone to answer."""
+"""Exports to a SavedModel, which runs with TensorFlow only."""
 
 import csv
 import tempfile
@@ -25,14 +25,14 @@ LABELS = "references.csv"
 
 
 class SavedModel(Format):
-    """A SavedModel with an endpoint for each kind of request."""
+    """Writes a SavedModel with an endpoint for each kind of request."""
 
     name = "saved_model"
     title = "a SavedModel"
     options = ("with_index", "index", "gallery", "max_k", "max_pixels")
 
     def check(self, options: ExportOptions) -> None:
-        """Refuses an index without a gallery of embeddings."""
+        """Raises if an index is requested without a gallery of embeddings."""
         if options.with_index and not isinstance(options.gallery, EmbeddingSet):
             raise UsageError(
                 "`gallery` must be an `EmbeddingSet` made by this embedder. "
@@ -42,7 +42,7 @@ class SavedModel(Format):
     def write(
         self, embedder: keras.Model, folder: Path, options: ExportOptions
     ) -> dict[str, Any]:
-        """Writes the model, its index, and requests to warm a server up."""
+        """Writes the model, its index, and requests that warm up a server."""
         index = _index_of(embedder, options) if options.with_index else None
         endpoints = make_endpoints(embedder, options, index)
         facts: dict[str, Any] = {"max_pixels": options.max_pixels}
@@ -96,51 +96,53 @@ def export_saved_model(
     options: ExportOptions | None = None,
     **changes: Any,
 ) -> Path:
-    """Writes a SavedModel that needs TensorFlow alone to answer.
+    """Writes a SavedModel that runs with TensorFlow only.
 
-    Endpoints, all with dict results:
+    All endpoints return dicts:
 
-    - `serve` (also `serving_default`): float32 images `(batch, height, width,
-      channels)` with values in 0..255 to `{"embedding"}`.
-    - `serve_uint8`: the same for uint8 images; one signature cannot take both
-      types.
-    - `serve_image_bytes`: `(batch,)` bytes of JPEG, PNG, GIF, BMP or WebP
-      files of any size, gray and transparent ones included, to
-      `{"embedding", "ok"}`. They are resized and cropped as in the
-      evaluation. A file that cannot be decoded, or has more than
-      `max_pixels`, gets zeros and `ok = False`.
-    - `similarity`: float32 images "first" `(m, ...)` and "second" `(n, ...)`
-      to `{"similarity", "pairs"}`: all cosines `(m, n)` and their number.
+    - `serve` (also `serving_default`) maps float32 images `(batch, height,
+      width, channels)` with values in 0..255 to `{"embedding"}`.
+    - `serve_uint8` does the same for uint8 images, because one signature
+      cannot take both types.
+    - `serve_image_bytes` maps the bytes `(batch,)` of JPEG, PNG, GIF, BMP or
+      WebP files of any size, including gray and transparent ones, to
+      `{"embedding", "ok"}`. It resizes and crops as the evaluation does. A
+      file that cannot be decoded, or has more than `max_pixels`, gets zeros
+      and `ok = False`.
+    - `similarity` maps float32 images "first" `(m, ...)` and "second"
+      `(n, ...)` to `{"similarity", "pairs"}`: all cosines `(m, n)` and their
+      number.
 
-    With an index:
+    With an index there are two more:
 
-    - `neighbors`: bytes of image files and int32 "k", one number or one for
-      each file, to `{"ids", "scores", "ok"}`, see `ServedIndex.search`.
-    - `neighbors_of_embedding`: the same for "embedding" `(batch, dim)`.
+    - `neighbors` maps bytes of image files and int32 "k", one number or one
+      for each file, to `{"ids", "scores", "ok"}`, see `ServedIndex.search`.
+    - `neighbors_of_embedding` does the same for "embedding" `(batch, dim)`.
 
-    Embeddings are those of `embedder`, under its dtype policy. The folder has
-    a `manifest.json` with version, preprocessing and metadata, requests to
-    warm TensorFlow Serving up, and with an index `assets/references.csv` with
-    the label of each id. Where the index is ScaNN's, its ops must be
-    registered before the model is loaded, by importing
+    The model computes the embeddings under the dtype policy of `embedder`.
+    The folder has a `manifest.json` with version, preprocessing and metadata,
+    and requests that warm up TensorFlow Serving. With an index it also has
+    `assets/references.csv` with the label of each id. To load a model with an
+    index of ScaNN, first register ScaNN's ops: import
     `scann.scann_ops.py.scann_ops`.
 
     Args:
         embedder: Model of square images with values in 0..255.
         path: The folder to write; an earlier export there is replaced.
-        options: `ExportOptions`. Defaults to those.
-        **changes: Arguments of `ExportOptions` that differ: `with_index` and
-            `gallery`, compared by cosine where the embedder's rows have
-            length 1, else by squared Euclidean distance; `index`, `max_k`,
-            `max_pixels`, `resize`, `squash`, `metadata` or `force`.
+        options: `ExportOptions`. Defaults to `ExportOptions()`.
+        **changes: Arguments of `ExportOptions` that override `options`:
+            `with_index`, `gallery`, `index`, `max_k`, `max_pixels`, `resize`,
+            `squash`, `metadata` or `force`. The index compares by cosine if
+            the embedder's rows have length 1, else by squared Euclidean
+            distance.
 
     Returns:
         The folder.
 
     Raises:
-        UsageError: `path` holds something that is not an export, the gallery
-            has another dimension than the embedder, or ScaNN is asked for and
-            cannot be loaded.
+        UsageError: If `path` holds something that is not an export, the
+            gallery has another dimension than the embedder, or ScaNN is
+            requested and cannot be loaded.
 
     Example:
 
@@ -158,13 +160,13 @@ def make_endpoints(
     options: ExportOptions,
     index: ServedIndex | None = None,
 ) -> dict[str, Callable]:
-    """Functions of named tensors that return dicts of tensors.
+    """Makes functions of named tensors that return dicts of tensors.
 
     Args:
         embedder: Model of square images with values in 0..255.
         options: `ExportOptions`.
-        index: `ServedIndex` to search. Defaults to `None`: no endpoint for
-            it.
+        index: `ServedIndex` to search. Defaults to `None`, no endpoint that
+            searches.
 
     Returns:
         Dict of name to `tf.function` with an input signature.
@@ -173,10 +175,10 @@ def make_endpoints(
     fit = ImageFit(height, channels, options.resize, options.squash)
     shape = (None, *fit.shape)
 
-    # One function for all endpoints, so that its graph is stored once.
+    # All endpoints share this function, so that its graph is stored once.
     @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
     def embed(images):
-        # TensorFlow Serving does not check shapes, and a convolution takes
+        # TensorFlow Serving does not check shapes, and a convolution accepts
         # images of any size.
         images = tf.ensure_shape(images, shape)
         return embedder(images, training=False)
@@ -195,9 +197,9 @@ def make_endpoints(
     def similarity(first, second):
         first, second = (_unit(embed(images)) for images in (first, second))
         cosines = tf.matmul(first, second, transpose_b=True)
-        # The number of pairs is a scalar on purpose: a server that joins
-        # requests to batches refuses scalars, and so cannot hand out one
-        # request's columns to another.
+        # The number of pairs is a scalar on purpose: a server that merges
+        # requests into batches rejects scalar outputs, and so cannot return
+        # the columns of one request to another.
         return {"similarity": cosines, "pairs": tf.size(cosines)}
 
     images = tf.TensorSpec(shape, tf.float32, name="image")
@@ -224,7 +226,7 @@ def make_endpoints(
 def _search_endpoints(embed_bytes, contents, index):
     rows = (None, index.dim)
 
-    # One function for both, so that one searcher is held in memory.
+    # Both endpoints share this function, so that memory holds one searcher.
     @tf.function(
         input_signature=[
             tf.TensorSpec(rows, tf.float32),
@@ -244,8 +246,8 @@ def _search_endpoints(embed_bytes, contents, index):
         usable = tf.ones([tf.shape(embedding)[0]], tf.bool)
         return search(embedding, k, usable)
 
-    # Of any rank: one number, or one for each row, as servers that join
-    # requests to batches need it.
+    # `k` is one number, or one for each row, which servers that merge requests
+    # into batches need.
     k = tf.TensorSpec(None, tf.int32, name="k")
     return {
         "neighbors": tf.function(neighbors, [contents, k]),
@@ -270,15 +272,17 @@ def save_functions(
 ) -> None:
     """Saves functions that use a model, without the model itself.
 
-    Unlike `keras.export.ExportArchive`, which stores every weight twice.
+    `keras.export.ExportArchive` would store every weight twice.
 
     Args:
         folder: The SavedModel to write.
-        model: The owner of the variables.
+        model: The model whose variables the functions use.
         functions: Dict of name to `tf.function` with an input signature. The
             first is also the default signature.
-        parts: Further owners of variables. Defaults to none.
-        assets: Files that are copied into its `assets`. Defaults to none.
+        parts: Other modules whose variables the functions use. Defaults to
+            none.
+        assets: Files to copy into the `assets` of the SavedModel. Defaults to
+            none.
     """
     module = tf.Module()
     module.weights = [variable.value for variable in model.variables]
@@ -300,7 +304,7 @@ def save_functions(
 
 
 def write_labels(folder: Path, gallery: EmbeddingSet) -> Path:
-    """Writes which label each reference has, as a table of id and label."""
+    """Writes the id and label of each reference as a CSV file."""
     path = folder / LABELS
     labels = label_texts(gallery) or [""] * len(gallery)
     with open(path, "w", newline="", encoding="utf-8") as file:
@@ -311,7 +315,7 @@ def write_labels(folder: Path, gallery: EmbeddingSet) -> Path:
 
 
 def _index_of(embedder: keras.Model, options: ExportOptions) -> ServedIndex:
-    """The index of the gallery, compared as the embedder is evaluated."""
+    """Makes the index of the gallery, with the metric of the evaluation."""
     dim = embedder.output_shape[-1]
     received = options.gallery.embeddings.shape[1]
     if received != dim:

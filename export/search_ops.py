@@ -1,4 +1,4 @@
-"""Search as TensorFlow ops, which a SavedModel can hold: exact, or ScaNN's."""
+"""Searches with TensorFlow ops that a SavedModel can hold: exact or ScaNN."""
 
 import types
 from typing import final
@@ -17,7 +17,7 @@ from keras_dml.evaluation.index.scann_searcher import (
 
 # 256 MiB of float32.
 SCORES_PER_BLOCK = 2**26
-# ScaNN's ops are not TensorFlow's own, and saving must be told so.
+# ScaNN's ops are not part of TensorFlow, so saving must allow this namespace.
 SCANN_NAMESPACE = "Scann"
 
 
@@ -42,15 +42,16 @@ class ExactOps(tf.Module):
         self._most_queries = max(1, SCORES_PER_BLOCK // len(rows))
 
     def __call__(self, queries, k) -> tuple[tf.Tensor, tf.Tensor]:
-        """Numbers of the nearest rows, and their scores.
+        """Returns the indices of the nearest rows, and their scores.
 
         Args:
             queries: Float32 tensor `(batch, dim)`.
             k: int32 scalar, at most the number of rows.
 
         Returns:
-            Tuple of an int32 and a float32 tensor `(batch, k)`, the largest
-            score first; of equal scores the first row.
+            Tuple of an int32 and a float32 tensor `(batch, k)`, with the
+            largest score first. For equal scores, the smaller index comes
+            first.
         """
         count = tf.shape(queries)[0]
         size = tf.clip_by_value(count, 1, self._most_queries)
@@ -82,10 +83,10 @@ class ExactOps(tf.Module):
 
 
 def import_scann_ops() -> types.ModuleType:
-    """ScaNN's TensorFlow interface; importing it registers its ops.
+    """Imports ScaNN's TensorFlow interface, which registers its ops.
 
     Raises:
-        UsageError: ScaNN cannot be loaded.
+        UsageError: If ScaNN cannot be loaded.
     """
     import_scann()
     try:
@@ -102,17 +103,19 @@ def import_scann_ops() -> types.ModuleType:
 
 @final
 class ScannOps(tf.Module):
-    """Searches rows; what ScaNN trained is kept in variables.
+    """Searches rows with ScaNN, and keeps ScaNN's trained state in variables.
 
-    The searcher is made of them by the first search after loading, and kept.
+    The first search after loading makes a searcher from these variables and
+    keeps it.
 
     Args:
         rows: Float32 array `(num_references, dim)`.
         distance: `"dot_product"` or `"squared_l2"`.
-        shape: `ScannShape`. Defaults to `None`, by the number of rows.
+        shape: `ScannShape`. Defaults to `None`, chosen by the number of rows.
 
     Raises:
-        UsageError: ScaNN cannot be loaded, or cannot be trained on the rows.
+        UsageError: If ScaNN cannot be loaded, or cannot be trained on the
+            rows.
     """
 
     def __init__(
@@ -137,7 +140,7 @@ class ScannOps(tf.Module):
         self._state = searcher.serialize_to_module()
 
     def __call__(self, queries, k) -> tuple[tf.Tensor, tf.Tensor]:
-        """Numbers of rows and ScaNN's distances.
+        """Returns the indices of the nearest rows, and ScaNN's distances.
 
         Args:
             queries: Float32 tensor `(batch, dim)`, finite.
@@ -172,7 +175,7 @@ class ScannOps(tf.Module):
         rows, distances = searcher.search_batched_parallel(
             queries, k, tf.minimum(reorder, self._size), leaves
         )
-        # Lists of a batch that are all short come without the missing places.
+        # If all lists of a batch are short, ScaNN returns fewer columns.
         missing = [[0, 0], [0, k - tf.shape(rows)[1]]]
         return (
             tf.pad(rows, missing),

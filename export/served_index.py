@@ -1,4 +1,4 @@
-"""An index inside a SavedModel, with its table of ids."""
+"""Searches an index inside a SavedModel, with its table of ids."""
 
 from typing import Any, final
 
@@ -10,27 +10,27 @@ from keras_dml.evaluation.index.scann_searcher import HASHING_FROM
 from keras_dml.evaluation.index.spaces import Space
 from keras_dml.export.search_ops import ExactOps, ScannOps
 
-# What fills places without a neighbor. JSON has no infinity.
+# These values fill places without a neighbor. JSON has no infinity.
 NO_ID = {"integer": -1, "string": ""}
 NO_SCORE = float(np.finfo(np.float32).min)
 
 
 @final
 class ServedIndex(tf.Module):
-    """Finds references by TensorFlow ops alone; ScaNN's where it is ScaNN.
+    """Finds references with ops of TensorFlow, or of ScaNN.
 
     Args:
-        gallery: `EmbeddingSet`, made by the embedder that is exported. All of
-            its rows are found; roles do not matter.
-        metric: `"cosine"` or `"euclidean"`, with negative squared distances
-            as scores.
+        gallery: `EmbeddingSet`, made by the embedder that is exported. The
+            search ignores roles and finds all rows.
+        metric: `"cosine"`, or `"euclidean"`, whose scores are negative
+            squared distances.
         index: `"exact"`, `"scann"`, or `"auto"`, which is exact below 20,000
-            references as ScaNN's own rule is. Defaults to `"auto"`.
-        max_k: Integer, the most neighbors that a request may ask for.
-            Defaults to `100`.
+            references, as in ScaNN's own rule. Defaults to `"auto"`.
+        max_k: Integer, the largest number of neighbors that a request may ask
+            for. Defaults to `100`.
 
     Raises:
-        UsageError: ScaNN is asked for and cannot be loaded.
+        UsageError: If ScaNN is requested and cannot be loaded.
 
     Example:
 
@@ -51,7 +51,7 @@ class ServedIndex(tf.Module):
         self._size = len(gallery)
         self._weights_hash = gallery.weights_hash
         self._max_k = max_k
-        # Of equal scores the smaller id comes first.
+        # Sorts by id, because for equal scores the smaller id comes first.
         order = np.argsort(gallery.ids, kind="stable")
         ids = gallery.ids[order]
         self._space = Space.fit(gallery.embeddings, metric)
@@ -76,12 +76,12 @@ class ServedIndex(tf.Module):
 
     @property
     def dim(self) -> int:
-        """Of the embeddings."""
+        """The dimension of the embeddings."""
         return len(self._space.offset)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a client must know, for the manifest."""
+        """The facts about the index that the manifest tells a client."""
         shape = {}
         if isinstance(self._search, ScannOps):
             shape = {"shape": self._search.shape.name}
@@ -98,24 +98,25 @@ class ServedIndex(tf.Module):
         }
 
     def search(self, queries, k, usable=None) -> dict[str, tf.Tensor]:
-        """The nearest references of each query.
+        """Finds the nearest references of each query.
 
         Args:
             queries: Float32 tensor `(batch, dim)`.
-            k: int32 tensor, how many: one number, or one for each query.
-            usable: Bool tensor `(batch,)`, which queries to answer. Defaults
-                to `None`: all.
+            k: int32 tensor, the number of neighbors: one number, or one for
+                each query.
+            usable: Bool tensor `(batch,)` that marks the queries to answer.
+                Defaults to `None`, all queries.
 
         Returns:
             Dict of "ids", int64 or string `(batch, max(k))`; "scores",
             float32 of the same shape, nearest first; and "ok", bool
             `(batch,)`, whether the query was usable and finite. Places
-            without a neighbor have `NO_ID` and `NO_SCORE`: all of a query
-            that is not ok, those beyond its own `k`, and those beyond the
-            number of references.
+            without a neighbor hold `NO_ID` and `NO_SCORE`: all places of a
+            query that is not ok, places beyond the query's `k`, and places
+            beyond the number of references.
 
         Raises:
-            tf.errors.InvalidArgumentError: `k` is out of range.
+            tf.errors.InvalidArgumentError: If `k` is out of range.
         """
         count = tf.shape(queries)[0]
         k = self._checked_counts(k, count)
@@ -143,7 +144,7 @@ class ServedIndex(tf.Module):
         }
 
     def _checked_counts(self, k, count):
-        """All of `k`: one number, or one for each query."""
+        """Returns `k` as a vector of one number, or one for each query."""
         max_k = self._max_k
         k = tf.reshape(k, [-1])
         checks = [
@@ -160,9 +161,10 @@ class ServedIndex(tf.Module):
             return tf.identity(k)
 
     def _transform(self, queries):
-        """As `Space.transform`."""
+        """Transforms queries as `Space.transform` does."""
         if self._space.metric == "cosine":
-            # The largest value first, so that no square overflows.
+            # Dividing by the largest value first keeps squares from
+            # overflowing.
             largest = tf.reduce_max(tf.abs(queries), axis=1, keepdims=True)
             queries = tf.math.divide_no_nan(queries, largest)
             lengths = tf.norm(queries, axis=1, keepdims=True)
@@ -179,7 +181,7 @@ class ServedIndex(tf.Module):
 
 
 def _sorted(rows, scores):
-    """By score, then by row; NaN last."""
+    """Sorts by descending score, then by row; NaN comes last."""
     order = tf.argsort(rows, stable=True)
     rows, scores = (
         tf.gather(one, order, batch_dims=1) for one in (rows, scores)
@@ -190,7 +192,7 @@ def _sorted(rows, scores):
 
 
 def label_texts(gallery: EmbeddingSet) -> list[str] | None:
-    """The label of each row in words, `None` where none is known."""
+    """Returns the label of each row as text, or `None` without labels."""
     if gallery.labels is None or gallery.labels.ndim == 1:
         return None if gallery.labels is None else gallery.names.tolist()
     return [" ".join(map(str, np.flatnonzero(row))) for row in gallery.labels]

@@ -1,8 +1,9 @@
-"""Requests that TensorFlow Serving replays before it serves a new model.
+"""Writes requests that TensorFlow Serving replays before it serves a model.
 
-The first call of an endpoint takes longer: graphs are optimized, and ScaNN's
-searcher is made. The file is a TFRecord of `PredictionLog` messages; they are
-written by hand, for the package that defines them is as large as a server.
+The first call of an endpoint takes longer, because TensorFlow optimizes the
+graph and makes ScaNN's searcher. The file is a TFRecord of `PredictionLog`
+messages. This module serializes them itself, because the package that defines
+them is as large as a server.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,10 +34,11 @@ def write_warm_up(
 
     Args:
         folder: The SavedModel.
-        requests: Dict of the name of an endpoint to a dict of its inputs.
+        requests: Dict that maps the name of an endpoint to a dict of its
+            inputs.
 
     Returns:
-        The file.
+        The path of the file.
     """
     path = Path(folder) / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +49,7 @@ def write_warm_up(
 
 
 def prediction_log(signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:
-    """A serialized `PredictionLog` of one request.
+    """Returns the serialized `PredictionLog` of one request.
 
     Args:
         signature: Name of the endpoint.
@@ -67,15 +69,15 @@ def prediction_log(signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:
 def example_requests(
     image_shape: tuple[int, int, int], dim: int | None = None
 ) -> dict[str, dict[str, np.ndarray]]:
-    """A request for each endpoint that a server may batch.
+    """Returns a request for each endpoint that a server may batch.
 
-    `similarity` is not among them: it relates all rows of a request, and a
-    server that joins requests would not start.
+    `similarity` has no request: it relates all rows of a request, so a server
+    that merges requests into batches would not start.
 
     Args:
         image_shape: Height, width and channels.
-        dim: Integer, dimensions of an embedding, where there is an index to
-            search. Defaults to `None`, no index.
+        dim: Integer, the dimension of the embeddings in an index. Defaults to
+            `None`, no index.
     """
     height, width, _ = image_shape
     ramp = np.linspace(0, 255, height * width).reshape(1, height, width, 1)
@@ -96,7 +98,7 @@ def example_requests(
 
 
 def _field(number: int, payload: bytes) -> bytes:
-    """A length-delimited field of a protocol buffer."""
+    """Returns a length-delimited field of a protocol buffer."""
     tag = number << 3 | _LENGTH_DELIMITED
     return bytes([tag, *_varint(len(payload))]) + payload
 

@@ -1,12 +1,13 @@
 """keras-dml: deep metric learning for TensorFlow and Keras 3.
 
-The verbs stand at the top: `fit` trains an embedder, `Run` opens a finished
-run, `compare` compares recipes, `evaluate` measures anyone's embeddings, and
-`ImageEmbedder` turns images into embeddings. Below them are the packages.
+The main names are at the top level: `fit` trains an embedder, `Run` opens a
+finished run, `compare` compares recipes, `evaluate` measures embeddings from
+any source, and `ImageEmbedder` maps images to embeddings. Everything else is
+in the packages.
 
 Everything loads on first use. Keras knows the layers, losses and optimizers of
-this package once `keras_dml.layers`, `keras_dml.losses` and
-`keras_dml.optimizers` have been used; `models.load_embedder` sees to it.
+this package after `keras_dml.layers`, `keras_dml.losses` and
+`keras_dml.optimizers` have been used; `models.load_embedder` loads them.
 
 Example:
 

@@ -1,4 +1,4 @@
-"""The front door: `fit` trains an embedder, and `Run` uses a trained one."""
+"""The main interface: `fit` trains an embedder, and `Run` uses it."""
 
 import functools
 import html
@@ -32,7 +32,7 @@ PathLike = str | os.PathLike[str]
 
 
 class FitOptions(TypedDict, total=False):
-    """What `fit` does besides training, and where it trains.
+    """Options of `fit` for its outputs, its data and its devices.
 
     Attributes:
         report: Whether to write `report.html`. Defaults to `True`.
@@ -40,8 +40,9 @@ class FitOptions(TypedDict, total=False):
             Defaults to `True`.
         data_dir: Folder of a named data set.
         strategy: `"auto"`, `"none"`, `"mirrored"` or `"multi_worker"`.
-        devices: Kind and number, such as `"cpu:2"`, to try a strategy.
-        peer_timeout: Seconds to wait for a silent worker.
+        devices: Kind and number of devices, such as `"cpu:2"`, to try a
+            strategy.
+        peer_timeout: Seconds to wait for a worker that does not answer.
     """
 
     report: bool
@@ -53,23 +54,23 @@ class FitOptions(TypedDict, total=False):
 
 
 class Run(TrainedRun):
-    """A finished run: what it measured, and what its embedder can do.
+    """A finished run: holds its results and uses its embedder.
 
     Args:
         path: The run folder.
         data_dir: The folder of the run's data set, if it was moved. Defaults
-            to `None`, where it was.
+            to `None`, the folder that the run used.
 
     Attributes:
         folder: Paths of the run's files.
-        config: The configuration, with nothing left open.
+        config: The configuration, without open settings.
         metrics: The content of `metrics.json`: values in [0, 1] before
             (`"pretrained"`, `"before"`) and after training (`"after"`).
-        history: The epochs, as `history.csv` holds them.
-        embedder: The trained `keras.Model`, from images to embeddings.
+        history: The epochs in `history.csv`.
+        embedder: The trained `keras.Model` that maps images to embeddings.
 
     Raises:
-        UsageError: If there is no run, or it is not finished.
+        UsageError: If the folder holds no run, or the run is not finished.
 
     Example:
 
@@ -92,7 +93,7 @@ class Run(TrainedRun):
     def search(
         self, images: PathLike | Sequence[PathLike], **options: Any
     ) -> SearchResult:
-        """Finds the images nearest to `images`; options as `search_run`."""
+        """Finds the images nearest to `images`; see `search_run`."""
         if isinstance(images, str | os.PathLike):
             images = [images]
         return search_run(self, images, **options)
@@ -100,11 +101,11 @@ class Run(TrainedRun):
     def embed(
         self, source: PathLike, output: PathLike, **options: Any
     ) -> Embedded:
-        """Embeds all images of `source`; options as `embed_source`."""
+        """Embeds all images of `source`; see `embed_source`."""
         return embed_source(self, os.fspath(source), output, **options)
 
     def export(self, *formats: str, **options: Any) -> ExportResult:
-        """Exports the embedder; options as `export_run`.
+        """Exports the embedder; see `export_run`.
 
         Args:
             *formats: Any of `"saved_model"`, `"litert"` and `"onnx"`.
@@ -165,19 +166,21 @@ def fit(
         source: A data set's name, a folder with one sub-folder per class, a
             CSV file (path,label[,split]), or `"tfds:NAME"`. Defaults to
             `None`, which needs `config`.
-        recipe: `"NAME"` or `"FILE.yaml"`, with `":PRESET"` if wanted.
+        recipe: `"NAME"` or `"FILE.yaml"`, optionally with `":PRESET"`.
             Defaults to `None`, the default recipe.
-        backbone: Name of a backbone. Defaults to `None`, the recipe's.
+        backbone: Name of a backbone. Defaults to `None`, the backbone of the
+            recipe.
         weights: `"imagenet"`, `"preset"`, `"none"` or a file. Defaults to
-            `None`, the backbone's own.
-        config: A run folder or its `config.yaml`: the run is trained again,
-            from `source` if its images were moved. Defaults to `None`.
+            `None`, the published weights of the backbone, if it has any.
+        config: A run folder or its `config.yaml`, to train this run again. If
+            its images were moved, give their new `source`. Defaults to
+            `None`.
         settings: Any other settings: a mapping of dotted keys to values, or
             `"key=value"` strings. Defaults to none.
-        seed: Integer. Defaults to `None`: 0, or that of `config`.
+        seed: Integer. Defaults to `None`, which is 0, or the seed of `config`.
         output: The run folder. Defaults to `None`,
             `runs/SOURCE-RECIPE-SEED`.
-        resume: Whether to go on with an interrupted run. Defaults to `False`.
+        resume: Whether to continue an interrupted run. Defaults to `False`.
         **options: `report`, `export`, `data_dir`, `strategy`, `devices` and
             `peer_timeout`, see `FitOptions`.
 
@@ -185,8 +188,8 @@ def fit(
         `Run`.
 
     Raises:
-        UsageError: If the arguments, the data and the folder do not go
-            together.
+        UsageError: If the arguments, the data or the folder do not fit each
+            other.
         RunError: If the training fails.
 
     Example:
@@ -217,7 +220,7 @@ def fit(
         export=exporter() if options.get("export", True) else None,
     )
     run = Run.just_trained(folder, resolved, metrics)
-    # A report embeds images, which all workers would have to do.
+    # A report embeds images, which only works if all workers take part.
     wanted = options.get("report", True) and distribute.num_workers() == 1
     if wanted and not (folder / FILE).is_file():
         with logging_to():
@@ -232,7 +235,7 @@ def _resolve(
     flags: Mapping[str, Any],
     settings: Mapping[str, Any] | Sequence[str],
 ) -> RunConfig:
-    """The configuration of a training: of a recipe, or of an earlier run."""
+    """Returns the configuration of a recipe, or of an earlier run."""
     if isinstance(settings, Mapping):
         settings = [f"{key}={json.dumps(settings[key])}" for key in settings]
     name = None if source is None else os.fspath(source)
@@ -260,7 +263,7 @@ def _resolve(
 
 
 def _given(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that were set; the others are left to the recipe."""
+    """Returns the flags that were set; the recipe defines the others."""
     sections = {
         key: _given(value) if isinstance(value, Mapping) else value
         for key, value in flags.items()
@@ -269,7 +272,7 @@ def _given(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _default_output(config: RunConfig) -> Path:
-    """`runs/SOURCE-RECIPE-SEED`, with names that a path may hold."""
+    """Returns `runs/SOURCE-RECIPE-SEED`, with characters valid in a path."""
     place = Path(config.data.source)
     name = place.stem if place.exists() else config.data.source
     label = Path(config.recipe.removesuffix(".yaml")).name

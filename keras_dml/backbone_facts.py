@@ -1,4 +1,4 @@
-"""What is known about each backbone, from `configs/backbones.yaml`."""
+"""Reads the facts of each backbone from `configs/backbones.yaml`."""
 
 import dataclasses
 import functools
@@ -11,13 +11,13 @@ import yaml
 
 @dataclasses.dataclass(frozen=True)
 class BackboneFacts:
-    """A network without its classifier, before anything of it is built.
+    """The facts of a network without its classifier, before it is built.
 
     Attributes:
         name: Its name.
         builder: The function that builds it, as `module:function`.
         preprocessing: Mode of `ImagePreprocessing` that it expects.
-        paper: Where it was published.
+        paper: The publication that introduced it.
         image_size: Side in pixels of the images it was designed for. Defaults
             to `224`.
         min_image_size: Smallest side in pixels that it accepts. Defaults to
@@ -45,7 +45,7 @@ class BackboneFacts:
 
 @functools.cache
 def known_backbones() -> dict[str, BackboneFacts]:
-    """The facts of all backbones by name.
+    """Returns the facts of all backbones by name.
 
     Example:
 
@@ -61,13 +61,13 @@ def known_backbones() -> dict[str, BackboneFacts]:
 
 
 def starts_from_weights(backbone: str, weights: str = "auto") -> bool:
-    """Whether a backbone starts from weights or from random numbers.
+    """Returns whether a backbone starts from weights, not random numbers.
 
     Args:
-        backbone: Its name. One that is not in the table, such as
-            `"hub:PRESET"`, has published weights.
-        weights: `"none"`, `"auto"` for the published ones if there are some,
-            or the name or file of others. Defaults to `"auto"`.
+        backbone: Its name. A backbone that is not in `configs/backbones.yaml`,
+            such as `"hub:PRESET"`, has published weights.
+        weights: `"none"`, `"auto"` for published weights if they exist, or
+            the name or file of other weights. Defaults to `"auto"`.
 
     Example:
 

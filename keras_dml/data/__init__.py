@@ -1,8 +1,8 @@
 """Data sets, splits, samplers and input pipelines.
 
-The modules that need TensorFlow (`augmentation`, `decoding`, `image_fit`,
-`index_batches`, `pipeline`, `random_crop`, `resizing` and `verification`) are
-imported by their own names.
+This package does not import the modules that need TensorFlow
+(`augmentation`, `decoding`, `image_fit`, `index_batches`, `pipeline`,
+`random_crop`, `resizing` and `verification`). Import each of them directly.
 """
 
 from keras_dml.data.class_folds import fold_classes

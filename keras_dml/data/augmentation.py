@@ -1,9 +1,9 @@
-"""Random changes of training images, as functions of given random numbers.
+"""Changes training images at random, as functions of given random numbers.
 
-`draws` makes the random numbers from (seed, epoch, step) in numpy; every
-other function here is TensorFlow without any random state. So a batch is the
-same whether or not the run was interrupted before it, and however many
-threads work on it.
+`draws` computes the random numbers from (seed, epoch, step) in numpy; every
+other function here uses TensorFlow without any random state. So a batch is
+the same whether or not the run was interrupted before it, and for any number
+of threads.
 """
 
 import dataclasses
@@ -28,42 +28,46 @@ NUM_DRAWS = 31
 
 @dataclasses.dataclass(frozen=True)
 class Augmentation:
-    """How training images are changed at random.
+    """Defines how training images are changed at random.
 
     Args:
         crop: `"random_resized"` (a box of random area and aspect ratio),
             `"random"` (a box of the final size, at a random place of the
             resized image) or `"center"` (no randomness). Defaults to
             `"random_resized"`.
-        area: Pair of floats in (0, 1], the part of the image that a
-            `"random_resized"` box covers. Defaults to `(0.08, 1.0)`.
-        aspect: Pair of positive floats, width / height of a
-            `"random_resized"` box, log-uniform. Defaults to `(3/4, 4/3)`.
+        area: Pair of floats in (0, 1], the range of the part of the image
+            that a `"random_resized"` box covers. Defaults to `(0.08, 1.0)`.
+        aspect: Pair of positive floats, the range of width / height of a
+            `"random_resized"` box, drawn log-uniformly. Defaults to
+            `(3/4, 4/3)`.
         resize: Integer, the shorter side before a `"random"` or `"center"`
             crop. Defaults to the final size.
         squash: Boolean, whether this resizing makes the image square instead
             of keeping its proportions. Defaults to `False`.
-        antialias: Boolean, whether a `"random_resized"` box that shrinks is
-            averaged, as torchvision does, or pixels are left out, which is
-            faster. Either way JPEG decoding itself shrinks a box that is
-            at least twice as large as the result. Defaults to `True`.
-        flip: Boolean, whether every second image is mirrored. Defaults to
-            `False`.
-        rotation: Float, the largest angle in degrees, to either side.
+        antialias: Boolean, whether shrinking a `"random_resized"` box
+            averages pixels, as torchvision does. `False` leaves pixels out,
+            which is faster. In both cases JPEG decoding itself shrinks a box
+            that is at least twice as large as the result. Defaults to
+            `True`.
+        flip: Boolean, whether each image is mirrored with probability 0.5.
+            Defaults to `False`.
+        rotation: Float, the largest angle in degrees, in both directions.
             Defaults to `0.0`.
-        translation: Float in [0, 1), the largest shift to either side, as a
-            part of the side. Defaults to `0.0`.
+        translation: Float in [0, 1), the largest shift in each direction, as
+            a part of the side. Defaults to `0.0`.
         scale: Pair of positive floats, the range of the magnification.
             Defaults to `(1.0, 1.0)`.
-        shear: Float, the largest angle in degrees, to either side. Defaults
-            to `0.0`.
-        fill: Float in 0..255 that fills what rotation, translation, scale
-            and shear uncover, or `"edge"` for the nearest pixel of the image.
+        shear: Float, the largest angle in degrees, in both directions.
             Defaults to `0.0`.
-        brightness: Float in [0, 1], factors are drawn from 1 +- this.
-            Defaults to `0.0`.
-        contrast: Float in [0, 1], likewise. Defaults to `0.0`.
-        saturation: Float in [0, 1], likewise. Defaults to `0.0`.
+        fill: Float in 0..255 that fills the pixels that rotation,
+            translation, scale and shear uncover, or `"edge"` for the nearest
+            pixel of the image. Defaults to `0.0`.
+        brightness: Float in [0, 1], the largest difference of the brightness
+            factor from 1. Defaults to `0.0`.
+        contrast: Float in [0, 1], the largest difference of the contrast
+            factor from 1. Defaults to `0.0`.
+        saturation: Float in [0, 1], the largest difference of the saturation
+            factor from 1. Defaults to `0.0`.
 
     Raises:
         UsageError: If a value is out of its range.
@@ -126,13 +130,13 @@ class Augmentation:
 
 
 def draws(seed: int, epoch: int, step: int, count: int) -> np.ndarray:
-    """Uniform numbers in [0, 1) for every image of a batch.
+    """Draws uniform numbers in [0, 1) for every image of a batch.
 
     Args:
         seed: Non-negative integer.
         epoch: Non-negative integer.
         step: Non-negative integer, the batch's number within the epoch.
-        count: Integer, how many images the batch holds.
+        count: Integer, the number of images in the batch.
 
     Returns:
         float32 array `(count, NUM_DRAWS)`.
@@ -142,16 +146,19 @@ def draws(seed: int, epoch: int, step: int, count: int) -> np.ndarray:
 
 
 def places(draw) -> tf.Tensor:
-    """float32 tensor `(..., 2)` in [0, 1): where a `"random"` crop lies.
+    """Returns the places of `"random"` crops.
 
     Args:
         draw: float32 tensor `(..., NUM_DRAWS)`.
+
+    Returns:
+        float32 tensor `(..., 2)` in [0, 1).
     """
     return draw[..., PLACE_DRAWS]
 
 
 def flips(draw) -> tf.Tensor:
-    """Boolean tensor: which images are mirrored.
+    """Returns a Boolean tensor that marks the images to mirror.
 
     Args:
         draw: float32 tensor `(..., NUM_DRAWS)`.
@@ -192,7 +199,7 @@ def random_affine(images, draw, augmentation: Augmentation) -> tf.Tensor:
 
 
 def affine_transforms(shape, angle, shift, scale, shear) -> tf.Tensor:
-    """Matrices that take a place in the result to its place in the source.
+    """Returns matrices that map a place in the result to one in the source.
 
     `source = inverse(scale * R(angle) @ H(shear)) @ (result - c - shift) + c`
     with `c` the center of the image.
@@ -205,7 +212,7 @@ def affine_transforms(shape, angle, shift, scale, shear) -> tf.Tensor:
         shear: float32 tensor `(batch,)`, in radians, along the width.
 
     Returns:
-        float32 tensor `(batch, 8)`, as `ImageProjectiveTransformV3` takes.
+        float32 tensor `(batch, 8)` for `ImageProjectiveTransformV3`.
     """
     cos, sin, tan = tf.cos(angle), tf.sin(angle), tf.tan(shear)
     xx, xy = (cos + tan * sin) / scale, (sin - tan * cos) / scale

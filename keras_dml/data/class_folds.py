@@ -1,4 +1,4 @@
-"""Cross-validation over training classes: which of them validate."""
+"""Chooses the validation classes of each fold of a cross-validation."""
 
 import numpy as np
 
@@ -15,24 +15,25 @@ def fold_classes(
 
     With `split="random"` the classes are shuffled and cut into `folds` parts
     whose sizes differ by one at most; every class validates once. With
-    `split="contiguous"` fold `p` trains on the `C - floor(C / folds)` classes
-    from `floor(p C / folds)` on, round the end of the list, and the classes
-    after them validate; where `folds` does not divide `C`, some never do.
+    `split="contiguous"` fold `p` trains on `C - floor(C / folds)` classes,
+    which start at `floor(p C / folds)` and wrap around the end of the list.
+    The classes after them validate. If `folds` does not divide `C`, some
+    classes never validate.
 
     Args:
         labels: Integer array `(n,)`, the training images' labels.
         folds: Integer, at least 2.
         fold: Integer, from 0 to `folds - 1`.
         split: `"random"` or `"contiguous"`. Defaults to `"random"`.
-        seed: Non-negative integer, of the shuffling; the folds of one seed
-            belong together. Defaults to `0`.
+        seed: Non-negative integer that seeds the shuffling. Use the same
+            seed for all folds of a cross-validation. Defaults to `0`.
 
     Returns:
         Sorted array of the labels that validate.
 
     Raises:
-        UsageError: If there is no such fold or split, or a fold would have
-            fewer than two classes.
+        UsageError: If `folds`, `fold` or `split` is out of range, or a fold
+            would have fewer than two classes.
 
     Example:
 

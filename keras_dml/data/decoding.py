@@ -1,15 +1,15 @@
-"""From the bytes of an image file to pixels.
+"""Decodes the bytes of an image file to pixels.
 
-TensorFlow decodes JPEG (gray and CMYK included) and PNG of 8 or 16 bits, as
-Pillow does to the last bit; Pillow decodes everything else, such as GIF, BMP,
-WebP and TIFF. Of an animation the first
-frame is taken, transparent pixels lie on white, and 16-bit values keep their
-upper 8 bits. A truncated file is an error, never a half-gray image. An EXIF
-orientation is not applied, here or in an exported model.
+TensorFlow decodes JPEG (including gray and CMYK) and PNG of 8 or 16 bits,
+with exactly the pixels that Pillow gives. Pillow decodes everything else,
+such as GIF, BMP, WebP and TIFF. An animation gives its first frame,
+transparent pixels are blended with white, and 16-bit values keep their upper
+8 bits. A truncated file raises an error; it never gives a half-gray image.
+The EXIF orientation is not applied, neither here nor in an exported model.
 
 The size is read from the header first, and an image of more than `MAX_PIXELS`
-pixels is an error: a file of a few kilobytes may hold more pixels than fit
-into memory.
+pixels raises an error: a file of a few kilobytes may hold more pixels than
+fit into memory.
 """
 
 import io
@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-# 256 MiB of RGB, from which on Pillow warns of a decompression bomb.
+# 256 MiB of RGB; above this limit Pillow warns of a decompression bomb.
 MAX_PIXELS = 2**28 // 3
 _RATIOS = (1, 2, 4, 8)
 
@@ -31,9 +31,10 @@ def decode(
     Args:
         contents: Scalar string tensor, the bytes of the file.
         channels: 3 for RGB or 1 for luma. Defaults to `3`.
-        max_pixels: Integer, refuses larger images before they are decoded.
-            Defaults to 89,478,485, which is 256 MiB of RGB. Of the formats
-            that Pillow decodes no more than twice that is decoded.
+        max_pixels: Integer. Larger images raise an error before they are
+            decoded. Defaults to 89,478,485, which is 256 MiB of RGB. The
+            formats that Pillow decodes are limited to twice that default,
+            even if `max_pixels` is larger.
 
     Returns:
         uint8 tensor `(height, width, channels)`.
@@ -57,16 +58,16 @@ def decode(
 
 
 def decode_jpeg(contents) -> tf.Tensor:
-    """Decodes a JPEG to uint8 RGB, exactly and in the same way everywhere."""
+    """Decodes a JPEG to uint8 RGB, with the same pixels on every machine."""
     return tf.io.decode_jpeg(
         contents, channels=3, dct_method="INTEGER_ACCURATE"
     )
 
 
 def on_white(image) -> tf.Tensor:
-    """An int32 RGBA image on a white ground, as uint8 RGB."""
+    """Blends an int32 RGBA image with white and returns it as uint8 RGB."""
     color, alpha = image[..., :3], image[..., 3:]
-    # Adding 127 rounds to the nearest, as Pillow does.
+    # Adding 127 rounds to the nearest integer, as Pillow does.
     blended = (color * alpha + 255 * (255 - alpha) + 127) // 255
     return tf.cast(blended, tf.uint8)
 
@@ -81,9 +82,10 @@ def decode_and_crop(
         box_of: Function of an int32 tensor (height, width) that returns an
             int32 tensor (top, left, height, width).
         channels: 3 for RGB or 1 for luma. Defaults to `3`.
-        least_side: Integer. A JPEG whose box is at least 2, 4 or 8 times as
-            large is shrunk by as much while it is decoded, which is faster
-            and averages pixels. Defaults to `None`, never.
+        least_side: Integer. If the box of a JPEG is at least 2, 4 or 8 times
+            as large as this, decoding shrinks it by that factor, which is
+            faster and averages pixels. Defaults to `None`, which never
+            shrinks.
 
     Returns:
         uint8 tensor `(height, width, channels)`.
@@ -114,7 +116,7 @@ def decode_and_crop(
 
 
 def crop_box(image, box) -> tf.Tensor:
-    """The part of an image that a box covers.
+    """Returns the part of an image that a box covers.
 
     Args:
         image: Tensor `(height, width, channels)`.
@@ -149,10 +151,10 @@ def _crop_jpeg(contents, box, ratio):
 
 
 def _check_size(shape, max_pixels):
-    """An op that fails where height times width is above the limit."""
-    # As int64, for the product of two sides overflows int32.
+    """Returns an op that fails if height times width exceeds the limit."""
+    # int64, because the product of two sides overflows int32.
     pixels = tf.reduce_prod(tf.cast(shape, tf.int64))
-    # Not `tf.debugging.Assert`, whose condition costs more than the check.
+    # `tf.debugging.Assert` adds a condition that costs more than the check.
     return tf.raw_ops.Assert(
         condition=pixels <= max_pixels, data=["too many pixels", pixels]
     )
@@ -174,9 +176,10 @@ def _decode_other(contents, max_pixels):
 
 
 def _is_deep_png(contents):
-    """Whether it is a PNG of 8 or 16 bits.
+    """Returns whether the file is a PNG of 8 or 16 bits.
 
-    TensorFlow decodes white of a PNG of 1, 2 or 4 bits to 1, 3 or 15.
+    TensorFlow decodes white in a PNG of 1, 2 or 4 bits to 1, 3 or 15, so
+    Pillow decodes those.
     """
     return tf.cond(
         (tf.strings.substr(contents, 0, 4) == b"\x89PNG")
@@ -195,7 +198,7 @@ def _decode_png(contents, max_pixels):
     )
     with tf.control_dependencies([_check_size(width_and_height, max_pixels)]):
         image = tf.io.decode_png(contents, channels=4)
-    # Most are opaque, and blending takes several times the memory.
+    # Most images are opaque, and blending takes several times the memory.
     return tf.cond(
         tf.reduce_all(image[..., 3] == 255),
         lambda: image[..., :3],

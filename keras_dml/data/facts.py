@@ -1,4 +1,4 @@
-"""What is known about each data set, from `configs/datasets/<name>.yaml`."""
+"""Reads the facts of each data set from `configs/datasets/<name>.yaml`."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ class SourceFile:
     Args:
         name: String, the file's name.
         url: String, the page or address that publishes it.
-        size: Integer, its bytes. Defaults to `None`, not known.
+        size: Integer, its size in bytes. Defaults to `None`, unknown.
         md5: String, its MD5 in hexadecimal. Defaults to `None`.
         sha256: String, its SHA-256 in hexadecimal. Defaults to `None`.
     """
@@ -32,30 +32,31 @@ class SourceFile:
 
 @dataclasses.dataclass(frozen=True)
 class DatasetFacts:
-    """Counts, files and customs of a data set.
+    """Counts, files and usual settings of a data set.
 
     Args:
         name: String.
         title: String, its name in papers.
         homepage: String.
-        paper: String, who published it.
-        folders: Tuple of names its folder goes by.
-        layout: Tuple of files and folders it holds.
+        paper: String, the publication that introduced it.
+        folders: Tuple of the usual names of its folder.
+        layout: Tuple of the files and folders that its folder holds.
         counts: Mapping of what is counted ("images", "train_images",
             "train_classes", "test_images", "test_classes", ...) to integers;
             empty when nothing is known.
-        recall_k: Tuple of integers, the K that papers report.
-        image_size: Integer, the side that suits it.
+        recall_k: Tuple of integers, the values of K that papers report.
+        image_size: Integer, the default side of its square images.
         channels: 1 or 3.
         flip: Boolean, whether a mirrored image keeps its class.
-        backbone: String, the network where neither recipe nor caller names
-            one.
+        backbone: String, the network to use if neither recipe nor caller
+            names one.
         tfds_name: String, its tensorflow-datasets builder, or `None`.
         tfds_downloads: Boolean, whether that builder's download works.
-        tfds_unused: Tuple of its splits that repeat images of others.
+        tfds_unused: Tuple of that builder's splits that repeat images of
+            other splits.
         files: Tuple of `SourceFile`.
         tfds_inverted: Boolean, whether that builder's images must be inverted
-            to look as those of the reader. Defaults to `False`.
+            to match those of the reader. Defaults to `False`.
     """
 
     name: str
@@ -78,7 +79,7 @@ class DatasetFacts:
 
 
 def known_datasets() -> list[str]:
-    """Names of all data sets with their own facts, sorted."""
+    """Returns the sorted names of all data sets that have a YAML file."""
     names = [
         entry.name.removesuffix(".yaml")
         for entry in _folder().iterdir()
@@ -89,7 +90,7 @@ def known_datasets() -> list[str]:
 
 @functools.cache
 def dataset_facts(name: str) -> DatasetFacts:
-    """The facts of a data set; those of `default` where it has none.
+    """Returns the facts of a data set, or those of `default` if unknown.
 
     Args:
         name: String, a data set's name, a folder, a CSV file or `tfds:NAME`.
@@ -115,7 +116,7 @@ def _folder():
 
 
 def _named_by_tfds(source):
-    """The known data set that `tfds:NAME` stands for, if any."""
+    """Returns the known data set that `tfds:NAME` stands for, or `None`."""
     builder = source.removeprefix("tfds:").partition("/")[0].partition(":")[0]
     if not source.startswith("tfds:"):
         return None

@@ -1,6 +1,6 @@
-"""How an image becomes the input of a network: one path for everyone.
+"""Turns an image into the input of a network.
 
-Training crops at random, everything else goes through `ImageFit`: evaluation,
+Training may crop at random; everything else uses `ImageFit`: evaluation,
 embedding, search, thumbnails, and the exported SavedModel.
 """
 
@@ -18,8 +18,8 @@ class ImageFit:
     """Resizes images, crops their center and sets their channels.
 
     The shorter side becomes `resize`, with antialiasing; then a square of
-    `size` is cropped at the center. An image that has the size already is not
-    resized.
+    `size` is cropped at the center. An image that already has the right size
+    is not resized.
 
     Args:
         size: Integer, the side of the square.
@@ -67,7 +67,7 @@ class ImageFit:
 
         Args:
             contents: Scalar string tensor, the bytes of the file.
-            max_pixels: Integer, refuses larger images. Defaults to
+            max_pixels: Integer. Larger images raise an error. Defaults to
                 89,478,485.
 
         Returns:
@@ -80,8 +80,8 @@ class ImageFit:
 
         Args:
             pixels: Tensor `(..., height, width, 1 or 3)`.
-            place: float32 tensor `(2,)` in [0, 1), where the square is
-                cropped vertically and horizontally. Defaults to the center.
+            place: float32 tensor `(2,)` in [0, 1), the vertical and
+                horizontal place of the crop. Defaults to the center.
 
         Returns:
             float32 tensor `(..., size, size, channels)`.
@@ -102,8 +102,8 @@ class ImageFit:
 
         if self.resize not in (None, self.size):
             return resized()
-        # Resizing to the same size changes no pixel and takes as long as
-        # decoding.
+        # Resizing to the same size would change no pixel, but take as long
+        # as decoding.
         sides = pixels.shape[-3:-1]
         if sides.is_fully_defined():
             return unchanged() if set(sides) == {self.size} else resized()
@@ -114,9 +114,9 @@ class ImageFit:
 def decode_readable(
     contents, decode: Callable, image_shape: tuple[int, int, int]
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Decodes the files of a batch that can be decoded, inside a graph.
+    """Decodes the readable files of a batch, inside a graph.
 
-    A black image follows the last one, for a batch cannot be empty.
+    A black image follows the last one, because a batch cannot be empty.
 
     Args:
         contents: String tensor `(batch,)`, the bytes of image files.
@@ -125,8 +125,9 @@ def decode_readable(
         image_shape: Height, width and channels.
 
     Returns:
-        Tuple of an int32 tensor `(found + 1,)`, the rows in ascending order
-        and then `batch`, and a float32 tensor `(found + 1, *image_shape)`.
+        Tuple of an int32 tensor `(found + 1,)`, the rows of the decoded files
+        in ascending order followed by `batch`, and a float32 tensor
+        `(found + 1, *image_shape)`.
     """
     count = tf.size(contents)
     files = tf.data.Dataset.from_tensor_slices((tf.range(count), contents))

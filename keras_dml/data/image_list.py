@@ -1,4 +1,4 @@
-"""The images to embed, in a fixed order, whether they have classes or not."""
+"""Lists the images to embed in a fixed order, with or without classes."""
 
 import dataclasses
 import hashlib
@@ -21,9 +21,9 @@ class ImageList:
     """Images in a fixed order, as files below a folder or as pixels.
 
     Args:
-        ids: Strings, unique.
-        files: Paths below `root`, one per id. Defaults to `None`: the pixels
-            are in `pixels`.
+        ids: Unique strings.
+        files: Paths below `root`, one per id. Defaults to `None`, if the
+            pixels are in `pixels`.
         root: The folder of the files.
         labels: Names of the classes, one per id. Defaults to `None`.
         pixels: `Manifest` of images in memory. Defaults to `None`.
@@ -39,14 +39,15 @@ class ImageList:
         return len(self.ids)
 
     def path(self, row: int) -> str:
-        """Where the file of a row is."""
+        """Returns the path of the file of a row."""
         assert self.files is not None
         return os.path.join(self.root, self.files[row])
 
     def digest(self, start: int, stop: int) -> str:
-        """SHA-256 of some rows: ids, labels, and size and time of each file.
+        """Returns the SHA-256 of the rows from `start` to `stop`.
 
-        Pixels in memory are hashed themselves.
+        It covers ids, labels, and the size and modification time of each
+        file. For images in memory it covers the pixels.
         """
         digest = hashlib.sha256()
         for row in range(start, stop):
@@ -76,11 +77,11 @@ def list_images(
             Defaults to `False`.
 
     Returns:
-        `ImageList`. The images of a folder have labels if each lies in a
-        sub-folder, directly.
+        `ImageList`. The images of a folder have labels if each one lies
+        directly in a sub-folder.
 
     Raises:
-        UsageError: If there is no such source, or it has no image.
+        UsageError: If the source does not exist, or has no image.
     """
     named = readers.is_named(source)
     if not named and os.path.isdir(source):
@@ -98,9 +99,9 @@ def list_images(
 
 
 def _list_folder(root: str) -> ImageList:
-    """All images below a folder, in sorted order."""
+    """Lists all images below a folder, in sorted order."""
     if [entry.name for entry in _entries(root)] == ["images"]:
-        # As the reader of class folders does, so that ids agree.
+        # `read_folder` does the same, so that ids agree.
         root = os.path.join(root, "images")
     files, others = [], 0
     for file in _walk(root, "", set()):
@@ -123,7 +124,7 @@ def _list_folder(root: str) -> ImageList:
     if all(file.count("/") == 1 for file in files):
         names: dict[str, str] = {}
         classes = [readable(file.partition("/")[0]) for file in files]
-        # One object per class: there may be millions of images.
+        # One string object per class saves memory for millions of images.
         labels = [names.setdefault(name, name) for name in classes]
     return ImageList(_ids(files), files, root, labels)
 
@@ -155,7 +156,10 @@ def _list_csv(path: Path) -> ImageList:
 
 
 def _walk(root: str, folder: str, above: set[tuple[int, int]]) -> Iterator[str]:
-    """Files below a folder, as paths below the root; no loop of links."""
+    """Yields files below a folder as paths below the root.
+
+    Skips a link to a folder above itself.
+    """
     status = os.stat(os.path.join(root, folder))
     place = (status.st_dev, status.st_ino)
     if place in above:
@@ -183,7 +187,7 @@ def _entries(folder: str) -> list[os.DirEntry]:
 
 
 def _ids(files: Sequence[str]) -> Sequence[str]:
-    """The names as valid text; the same list where all of them are."""
+    """Returns the names as valid text, and raises if two become equal."""
     ids = [readable(file) for file in files]
     if len(set(ids)) < len(ids):
         raise UsageError(

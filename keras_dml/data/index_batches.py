@@ -1,4 +1,4 @@
-"""The rows and random numbers of all batches, from any epoch on."""
+"""Yields the rows and random numbers of all batches, from any epoch on."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -16,13 +16,14 @@ STEPS_AT_ONCE = 64
 class Replicas:
     """The replicas of one worker, each of which takes a part of a batch.
 
-    A batch is cut into equal pieces in its order, so that groups of rows stay
-    whole where their number divides by that of the replicas.
+    A batch is cut into equal parts and keeps its order. So a group of rows
+    stays whole if the number of groups is a multiple of the number of
+    replicas.
 
     Args:
         first: Index of the first replica of this worker.
-        count: How many it has.
-        total: How many there are on all workers.
+        count: Number of replicas of this worker.
+        total: Number of replicas of all workers.
     """
 
     first: int = 0
@@ -30,7 +31,14 @@ class Replicas:
     total: int = 1
 
     def part(self, values):
-        """`(steps, batch, ...)` to `(steps * count, batch / total, ...)`."""
+        """Returns the parts of every batch that this worker's replicas take.
+
+        Args:
+            values: Array `(steps, batch, ...)`.
+
+        Returns:
+            Array `(steps * count, batch / total, ...)`.
+        """
         steps, size = values.shape[:2]
         values = values.reshape(
             steps, self.total, size // self.total, *values.shape[2:]
@@ -47,24 +55,26 @@ def index_batches(
     first_step: int = 0,
     replicas: Replicas | None = None,
 ) -> tf.data.Dataset:
-    """Endless (rows, draws) of up to `STEPS_AT_ONCE` batches at a time.
+    """Returns an endless dataset of (rows, draws).
 
-    Python is asked for many batches at once, for each answer holds up the
-    training loop.
+    Each element holds up to `STEPS_AT_ONCE` batches, because every call into
+    Python delays the training loop.
 
     Args:
         sampler: Function of the epoch that returns its batches.
-        shape: How many batches every epoch has, and how many rows a batch.
+        shape: The number of batches of every epoch, and the number of rows of
+            a batch.
         seed: Non-negative integer.
         first_epoch: Integer, the epoch to start at.
-        first_step: Integer, the step of it to start at. Defaults to `0`.
+        first_step: Integer, the step of that epoch to start at. Defaults to
+            `0`.
         replicas: `Replicas` that take their parts of each batch. Defaults to
-            `None`, one that takes it all.
+            `None`, one replica that takes the whole batch.
 
     Returns:
         Dataset of int64 `(steps, batch)` rows and float32 `(steps, batch,
-        NUM_DRAWS)` draws. Of several replicas each has its own batch, one
-        after the other.
+        NUM_DRAWS)` draws. With several replicas, the parts of a batch follow
+        each other as batches of one replica each.
     """
     steps, batch_size = shape
     replicas = replicas or Replicas()

@@ -9,13 +9,13 @@ import numpy as np
 
 from keras_dml.errors import UsageError
 
-# Lists are accepted; what is stored is always a numpy array.
+# The fields accept lists and always store a numpy array.
 Array = Any
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Manifest:
-    """The images of a data set: where they are, their labels and their split.
+    """Lists the images of a data set with their labels and their split.
 
     Row `i` of every array describes image `i`. The pixels are either files
     (`paths`) or one array in memory (`images`), never both.
@@ -31,8 +31,7 @@ class Manifest:
         split: String array `(n,)` of `""`, `"train"` or `"test"`. Defaults
             to `""` for all rows.
         role: String array `(n,)` of `""`, `"query"` or `"gallery"`. Defaults
-            to `""` for all rows, which is a test set whose images are query
-            and gallery at once.
+            to `""` for all rows: every test image is both query and gallery.
         group: int64 array `(n,)`, a coarser class. Defaults to `None`.
         box: float array `(n, 4)`, the object's left, top, right and bottom
             in pixels. Defaults to `None`.
@@ -42,7 +41,8 @@ class Manifest:
             Defaults to `False`.
 
     Raises:
-        ValueError: If lengths, types, labels or words do not agree.
+        ValueError: If lengths, types or shapes do not agree, ids repeat, a
+            label has no class name, or a split or role is unknown.
 
     Example:
 
@@ -146,7 +146,7 @@ class Manifest:
 
     @property
     def num_classes(self) -> int:
-        """How many classes have at least one row."""
+        """Number of classes that have at least one row."""
         return len(np.unique(self.labels))
 
     def select(self, rows) -> "Manifest":
@@ -173,7 +173,7 @@ class Manifest:
             split: `"train"` or `"test"`.
 
         Raises:
-            UsageError: If no row belongs to it.
+            UsageError: If no row belongs to the split.
         """
         rows = np.flatnonzero(self.split == split)
         if not len(rows):
@@ -185,13 +185,13 @@ class Manifest:
         return self.select(rows).relabeled()
 
     def relabeled(self) -> "Manifest":
-        """Numbers the classes present 0..C-1, in the order of their labels."""
+        """Renumbers the classes that have rows 0..C-1, in label order."""
         classes, labels = np.unique(self.labels, return_inverse=True)
         names = tuple(self.class_names[label] for label in classes)
         return dataclasses.replace(self, labels=labels, class_names=names)
 
     def checksum(self) -> str:
-        """SHA-256 of ids and labels: equal for equal lists of images."""
+        """Returns the SHA-256 of ids and labels, which identifies the list."""
         digest = hashlib.sha256()
         for identity, label in zip(
             self.ids.tolist(), self.labels.tolist(), strict=True
@@ -201,7 +201,7 @@ class Manifest:
 
 
 def _words(field, value, count, words):
-    """Fills a missing column with "" and refuses words it cannot hold."""
+    """Fills a missing column with "" and raises if a word is unknown."""
     if value is None:
         return np.full(count, "", dtype="<U7")
     value = np.asarray(value, dtype=str)

@@ -29,9 +29,9 @@ def train_batches(
     steps_per_epoch: int | None = None,
     augmentation: Augmentation | None = None,
 ) -> tf.data.Dataset:
-    """Endless batches of augmented images.
+    """Returns an endless dataset of batches of augmented images.
 
-    What an epoch holds depends on `seed` and on its number alone, not on
+    The content of an epoch depends on `seed` and its number only, not on
     where the run started. To see an image in several views, let the sampler
     name its row several times: every place in a batch has its own draws.
 
@@ -39,17 +39,19 @@ def train_batches(
         manifest: `Manifest` of training images, labeled 0..C-1.
         sampler: Function of the epoch that returns its batches: arrays of
             rows of `manifest`, as `balanced_batches` and `random_batches`
-            do. All batches must have one size, all epochs as many batches.
+            do. All batches must have the same size, and all epochs the same
+            number of batches.
         image_size: Integer, the side of the square images.
         channels: 3 for RGB or 1 for luma. Defaults to `3`.
         seed: Non-negative integer. Defaults to `0`.
         first_epoch: Integer, the epoch to start at. Defaults to `0`.
-        first_step: Integer, the step of it to start at. Defaults to `0`.
+        first_step: Integer, the step of that epoch to start at. Defaults to
+            `0`.
         replicas: `Replicas` of this process that train together with others;
             the dataset then holds their parts of every batch, one after the
             other. Defaults to `None`, whole batches.
-        steps_per_epoch: Integer, how many batches an epoch must have; other
-            numbers are refused. Defaults to what the sampler gives.
+        steps_per_epoch: Integer, the number of batches that an epoch must
+            have. Defaults to the number that the sampler gives.
         augmentation: `Augmentation`. Defaults to `Augmentation()`.
 
     Returns:
@@ -58,7 +60,9 @@ def train_batches(
         a static batch size.
 
     Raises:
-        UsageError: If sizes do not fit.
+        UsageError: If the sampler gives another number of batches, batches of
+            different sizes, or a size that the replicas do not divide; or if
+            `channels` or the resizing is invalid.
 
     Example:
 
@@ -99,7 +103,7 @@ def train_batches(
 
 
 def _check_batches(sizes, steps_per_epoch, num_replicas):
-    """Refuses an epoch that is not of whole batches of one size."""
+    """Raises if the batches of an epoch have wrong sizes or a wrong number."""
     if steps_per_epoch not in (None, len(sizes)):
         raise UsageError(
             "`steps_per_epoch` must be the number of batches that `sampler` "
@@ -122,9 +126,9 @@ def evaluation_batches(
     resize: int | None = None,
     squash: bool = False,
 ) -> tf.data.Dataset:
-    """All images once, in the order of the manifest.
+    """Returns a dataset of all images once, in the order of the manifest.
 
-    The shorter side is resized with antialiasing, then the center cropped.
+    Resizes the shorter side with antialiasing, then crops the center.
 
     Args:
         manifest: `Manifest`.
@@ -140,7 +144,8 @@ def evaluation_batches(
         Dataset of the structure that `train_batches` yields.
 
     Raises:
-        UsageError: If sizes do not fit.
+        UsageError: If `channels` is neither 1 nor 3, or `resize` is smaller
+            than `image_size`.
     """
     fit = ImageFit(image_size, channels, resize, squash)
     labels = tf.data.Dataset.from_tensor_slices(
@@ -168,18 +173,18 @@ def evaluation_batches(
 
 
 def _on_cpu(values):
-    """A constant of the host: tf.data does not run on an accelerator."""
+    """Makes a constant on the host, because tf.data runs there."""
     with tf.device("CPU:0"):
         return tf.constant(values)
 
 
 def _batches_of_files(manifest, batches, batch_size, augmentation, fit):
-    """(rows, draws, images) of files, each cropped, flipped and resized."""
+    """Yields (rows, draws, images) of files, cropped, flipped and resized."""
     paths = _on_cpu(manifest.paths.tolist())
     fit = dataclasses.replace(fit, channels=3)
 
     def look_up(rows, draw):
-        # Done for many images at once, for it costs little per call.
+        # Runs on many images at once, which costs less than one by one.
         rows = tf.reshape(rows, [-1])
         draw = tf.reshape(draw, [-1, augment.NUM_DRAWS])
         sides = crop_sides(draw, augmentation.area, augmentation.aspect)
@@ -208,7 +213,10 @@ def _batches_of_files(manifest, batches, batch_size, augmentation, fit):
 
 
 def _batches_of_arrays(manifest, batches, batch_size, augmentation, fit):
-    """The same of images in memory: a whole batch at once where possible."""
+    """Yields (rows, draws, images) of images in memory.
+
+    Works on a whole batch at once if possible.
+    """
     images = _on_cpu(manifest.images)
     fit = dataclasses.replace(fit, channels=images.shape[-1])
 
@@ -249,13 +257,13 @@ def _resize_box(image, augmentation, fit):
 
 
 def _place(draw, augmentation):
-    """Where to crop; `None` for the center."""
+    """Returns the place of the crop, or `None` for the center."""
     return augment.places(draw) if augmentation.crop == "random" else None
 
 
 def _flip(image, draw, augmentation):
     if not augmentation.flip:
         return image
-    # Reversed along no axis an image stays as it is.
+    # `tf.reverse` with an empty list of axes changes nothing.
     times = tf.cast(augment.flips(draw), tf.int32)
     return tf.reverse(image, tf.fill([times], 1))

@@ -1,4 +1,4 @@
-"""Says whether a data set is all there, and what to fetch from where."""
+"""Reports whether a data set is complete, and which files to fetch where."""
 
 import dataclasses
 import hashlib
@@ -14,20 +14,20 @@ from keras_dml.errors import RunError, UsageError
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What `prepare` found.
+    """The result of `prepare`.
 
     Args:
         name: String, the source to train on: the data set, or `tfds:NAME`
             when it was downloaded.
-        data_dir: String, the folder that was looked at.
-        complete: Boolean, whether it can be used as it is.
-        problem: String, what is missing; empty when complete.
-        counts: Dictionary of the images and classes found.
-        archives: Dictionary from the published files that lie in the folder
-            to `"ok"`, `"wrong size"`, `"wrong checksum"` or `"no published
+        data_dir: String, the folder that was searched.
+        complete: Boolean, whether the data set can be used as it is.
+        problem: String that says what is missing; empty if complete.
+        counts: Dictionary of the numbers of images and classes found.
+        archives: Dictionary that maps each published file in the folder to
+            `"ok"`, `"wrong size"`, `"wrong checksum"` or `"no published
             checksum"`.
         missing: Tuple of `SourceFile`, the published files to fetch; empty
-            when complete.
+            if complete.
         advice: Tuple of sentences on what to do.
     """
 
@@ -47,23 +47,23 @@ def prepare(
     download: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
-    """Checks layout, counts and, where archives lie there, checksums.
+    """Checks a data set's layout and counts, and checksums of its archives.
 
     Args:
         name: String, a data set's name or `tfds:NAME`.
         data_dir: Path of the data set's folder or of the one above it.
             Defaults to `None`.
         download: Boolean, whether to download a missing set with
-            tensorflow-datasets where its builder works. Defaults to `False`.
-        progress: Function of a sentence on what is being done. Defaults to
-            `None`.
+            tensorflow-datasets if its builder works. Defaults to `False`.
+        progress: Function that is called with a sentence about each step.
+            Defaults to `None`.
 
     Returns:
         `Report`.
 
     Raises:
-        UsageError: If the name is unknown, or a download is asked for that
-            does not exist.
+        UsageError: If the name is unknown, or `download=True` and the set has
+            no working download.
         RunError: If the download fails.
     """
     say = progress or (lambda sentence: None)
@@ -110,7 +110,7 @@ def _read(name, data_dir, allow_partial):
 
 
 def _read_what_is_there(name, data_dir) -> Manifest | None:
-    """An incomplete set, or None where nothing of it can be read."""
+    """Reads an incomplete set. Returns None if nothing can be read."""
     try:
         return _read(name, data_dir, allow_partial=True)
     except UsageError:
@@ -130,14 +130,14 @@ def _download(name, facts: DatasetFacts, data_dir, say):
 
 
 def _builder_of(name, facts: DatasetFacts):
-    """The builder that downloads a data set, or None."""
+    """Returns the name of the builder that downloads a data set, or None."""
     if name.startswith("tfds:"):
         return name.removeprefix("tfds:")
     return facts.tfds_name if facts.tfds_downloads else None
 
 
 def _check_archives(facts, data_dir, say):
-    """Results for the published files found in the folder."""
+    """Checks the published files that lie in the folder."""
     if data_dir is None or not Path(data_dir).is_dir():
         return {}
     folders = [Path(data_dir), *(Path(data_dir) / f for f in facts.folders)]
@@ -153,7 +153,7 @@ def _check_archives(facts, data_dir, say):
 
 
 def check_file(path, file: SourceFile) -> str:
-    """Compares a file with what was published.
+    """Compares a file with its published size and checksum.
 
     Args:
         path: Path.
@@ -162,6 +162,9 @@ def check_file(path, file: SourceFile) -> str:
     Returns:
         `"ok"`, `"wrong size"`, `"wrong checksum"` or `"no published
         checksum"`.
+
+    Raises:
+        RunError: If the file cannot be read.
     """
     path = Path(path)
     if file.size is not None and path.stat().st_size != file.size:
@@ -179,7 +182,7 @@ def check_file(path, file: SourceFile) -> str:
 
 
 def _advice(facts, is_builder):
-    """What to do about an incomplete set."""
+    """Returns sentences on how to complete a set."""
     advice = []
     if facts.files:
         advice.append(

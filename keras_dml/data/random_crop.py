@@ -1,4 +1,4 @@
-"""The box of a random resized crop, with the distribution of torchvision."""
+"""Draws the box of a random resized crop as torchvision does."""
 
 import math
 
@@ -13,10 +13,11 @@ from keras_dml.data.augmentation import (
 
 
 def crop_sides(draw, area, aspect) -> tf.Tensor:
-    """Ten tries of a box's height and width, relative to the image's size.
+    """Draws ten candidates of a box's height and width.
 
-    They are taken out of `random_resized_crop_box` since they do not depend
-    on the image: for many images at once they cost next to nothing.
+    They do not depend on the image, so they are computed here for many images
+    at once, which costs next to nothing, and not in
+    `random_resized_crop_box`.
 
     Args:
         draw: float32 tensor `(..., NUM_DRAWS)`.
@@ -24,8 +25,8 @@ def crop_sides(draw, area, aspect) -> tf.Tensor:
         aspect: Pair of floats, the range of width / height.
 
     Returns:
-        float32 tensor `(..., 10, 2)`, in units of the square root of the
-        image's area.
+        float32 tensor `(..., 10, 2)` of height and width, in units of the
+        square root of the image's area.
     """
     log_low, log_high = math.log(aspect[0]), math.log(aspect[1])
     part = area[0] + (area[1] - area[0]) * draw[..., AREA_DRAWS]
@@ -37,9 +38,9 @@ def crop_sides(draw, area, aspect) -> tf.Tensor:
 def random_resized_crop_box(shape, sides, draw, aspect) -> tf.Tensor:
     """Draws a box as torchvision's `RandomResizedCrop` does.
 
-    The area is uniform and the aspect ratio log-uniform; the first of ten
-    tries that fits is taken, else the largest centered box whose aspect ratio
-    is in range.
+    The area is uniform and the aspect ratio log-uniform. The box is the first
+    of the ten candidates that fits into the image; if none fits, it is the
+    largest centered box whose aspect ratio is in range.
 
     Args:
         shape: int32 tensor `(2,)`, the image's height and width.

@@ -1,16 +1,16 @@
-"""Resizing with antialiasing and cropping, in one pass over the image."""
+"""Resizes with antialiasing and crops, in one pass over the image."""
 
 import tensorflow as tf
 
 
 def resize(image, size, antialias: bool = True) -> tf.Tensor:
-    """Resizes bilinearly, with antialiasing where the image shrinks.
+    """Resizes bilinearly, with antialiasing if the image shrinks.
 
     Args:
         image: Tensor `(height, width, channels)`.
         size: Pair of integers, the new height and width.
-        antialias: Boolean. Without it shrinking is about four times as fast
-            and leaves pixels out. Defaults to `True`.
+        antialias: Boolean. `False` makes shrinking about four times as fast,
+            but leaves pixels out. Defaults to `True`.
 
     Returns:
         float32 tensor `(*size, channels)`.
@@ -25,7 +25,7 @@ def resize(image, size, antialias: bool = True) -> tf.Tensor:
         return interpolate()
     shape = tf.cast(tf.shape(image)[:2], tf.float32)
     scale = tf.cast(size, tf.float32) / shape
-    # Where nothing shrinks both operations agree, and this one is faster.
+    # If nothing shrinks, both give the same pixels and `interpolate` is faster.
     return tf.cond(
         tf.reduce_all(scale >= 1.0),
         interpolate,
@@ -40,7 +40,7 @@ def resize_and_crop(
     squash: bool = False,
     place=None,
 ) -> tf.Tensor:
-    """Resizes, then crops a square; only the square is computed.
+    """Resizes an image and crops a square, and computes only the square.
 
     The shorter side becomes `shorter_side` and the longer one
     `floor(shorter_side * longer / shorter)`, as in torchvision.
@@ -52,8 +52,8 @@ def resize_and_crop(
             `image_size`.
         squash: Boolean, whether both sides become `shorter_side`. Defaults
             to `False`.
-        place: float32 tensor `(2,)` in [0, 1), where the square lies
-            vertically and horizontally. Defaults to the center.
+        place: float32 tensor `(2,)` in [0, 1), the vertical and horizontal
+            place of the square. Defaults to the center.
 
     Returns:
         float32 tensor `(..., image_size, image_size, channels)`.

@@ -1,8 +1,8 @@
-"""Which images make up each batch of an epoch: pure functions of the seed.
+"""Draws the images of each batch of an epoch, as pure functions of the seed.
 
-All of an epoch's batches are drawn at once, by numpy, from (seed, epoch)
-alone. A run that is resumed at epoch 7 therefore sees the batches that an
-uninterrupted run sees there, without any saved random state.
+numpy draws all batches of an epoch at once, from (seed, epoch) only. So a run
+that is resumed at epoch 7 sees the same batches as an uninterrupted run,
+without any saved random state.
 """
 
 import numpy as np
@@ -22,18 +22,18 @@ def balanced_batches(
     """Draws batches of `classes` classes with `images` images of each.
 
     Classes come in a random order without repetition until fewer than
-    `classes` are left; then the order is drawn anew. The images of a class
-    come from a shuffled pass over them, which is drawn anew when fewer than
-    `images` are left. Every image of a class with fewer than `images` is
-    taken, and some of them again until there are `images`.
+    `classes` are left; then a new order is drawn. The images of a class come
+    from a shuffled pass over them; a new pass is drawn when fewer than
+    `images` are left. A class with fewer than `images` images gives all of
+    them, and repeats some to reach `images`.
 
     Args:
         labels: Integer array `(n,)`, the label of every image.
-        classes: Integer, how many classes a batch holds.
-        images: Integer, how many images of each class a batch holds.
+        classes: Integer, the number of classes in a batch.
+        images: Integer, the number of images of each class in a batch.
         seed: Non-negative integer.
         epoch: Non-negative integer.
-        steps: Integer, how many batches to draw. Defaults to
+        steps: Integer, the number of batches to draw. Defaults to
             `(n - 1) // (classes * images)`, at least 1.
 
     Returns:
@@ -75,24 +75,24 @@ def random_batches(
     drop_remainder: bool = False,
     steps: int | None = None,
 ) -> list[np.ndarray]:
-    """Draws the whole batches of one epoch from shuffled passes over images.
+    """Draws the batches of one epoch from shuffled passes over all images.
 
-    The batches of all epochs are cut from one endless series of passes. What
-    is left of a pass when an epoch ends begins the first batch of the next
-    one, so every batch is full and every image is drawn equally often. No
+    The batches of all epochs are cut from one endless series of passes. The
+    rest of a pass at the end of an epoch starts the first batch of the next
+    epoch, so every batch is full and every image is drawn equally often. No
     batch holds an image twice.
 
     Args:
-        count: Integer, how many images there are.
-        batch_size: Integer, how many images a batch holds. With fewer images
-            than that, every batch holds all of them.
+        count: Integer, the number of images.
+        batch_size: Integer, the number of images in a batch. If `count` is
+            smaller, every batch holds all images.
         seed: Non-negative integer.
         epoch: Non-negative integer.
-        drop_remainder: Boolean, whether to leave out the rest of each pass
-            instead. So do passes shorter than two batches in any case.
+        drop_remainder: Boolean, whether to leave out the rest of each pass.
+            The rest is always left out if a pass is shorter than two batches.
             Defaults to `False`.
-        steps: Integer, how many batches to draw. Defaults to the number of
-            whole batches in one pass.
+        steps: Integer, the number of batches to draw. Defaults to the number
+            of whole batches in one pass.
 
     Returns:
         List of int64 arrays of rows, all of one length.
@@ -133,15 +133,15 @@ def random_batches(
 
 
 def check(labels, classes: int, images: int) -> list[str]:
-    """Says what balanced batches of these labels cannot do.
+    """Warns if these labels do not suit balanced batches.
 
     Args:
         labels: Integer array `(n,)`.
-        classes: Integer, how many classes a batch holds.
-        images: Integer, how many images of each class a batch holds.
+        classes: Integer, the number of classes in a batch.
+        images: Integer, the number of images of each class in a batch.
 
     Returns:
-        List of warnings, full sentences; empty when all is well.
+        List of warnings as full sentences; empty if there is no problem.
 
     Raises:
         UsageError: If `labels` has fewer than `classes` classes.
@@ -178,12 +178,15 @@ def check(labels, classes: int, images: int) -> list[str]:
 
 
 def _one_pass(number, count, length, size, seed):
-    """int64 `(length,)`: a shuffled pass that continues the one before.
+    """Draws a shuffled pass that continues the previous one.
 
-    Its first rows complete the batch that the previous pass began, so they
-    are chosen among the images that this batch does not hold yet. That moves
-    rows within the first batch alone: the end of a pass, which the next one
-    looks at, stays as it was shuffled.
+    Its first rows complete the batch that the previous pass started, so they
+    must be images that this batch does not hold yet. Only the first rows are
+    rearranged for this; the end of a pass, which the next pass reads, keeps
+    its shuffled order.
+
+    Returns:
+        int64 array `(length,)` of rows.
     """
     order = np.random.default_rng((seed, number)).permutation(count)[:length]
     begun = number * length % size
@@ -196,7 +199,11 @@ def _one_pass(number, count, length, size, seed):
 
 
 def _draw_classes(generator, num_classes, classes, steps):
-    """int64 `(steps * classes,)`: shuffled passes without their remainders."""
+    """Draws shuffled passes over the classes, without their remainders.
+
+    Returns:
+        int64 array `(steps * classes,)`.
+    """
     per_pass = num_classes // classes
     passes = -(-steps // per_pass)
     orders = np.tile(np.arange(num_classes), (passes, 1))
@@ -205,11 +212,14 @@ def _draw_classes(generator, num_classes, classes, steps):
 
 
 def _draw_images(generator, chosen, members, starts, counts, images):
-    """int64 `(len(chosen), images)`: rows of every chosen class.
+    """Draws the rows of every chosen class.
 
     Each turn of a class takes the next `images` rows of its shuffled pass.
-    All passes that the epoch needs are laid out behind each other and
-    shuffled by one sort, since a loop over 11,318 classes takes seconds.
+    One sort shuffles all passes that the epoch needs, because a loop over
+    11,318 classes takes seconds.
+
+    Returns:
+        int64 array `(len(chosen), images)`.
     """
     turns_per_pass = np.maximum(counts // images, 1)
     turn = _occurrence(chosen)
@@ -218,7 +228,7 @@ def _draw_images(generator, chosen, members, starts, counts, images):
         chosen * (pass_number.max() + 1) + pass_number, return_inverse=True
     )
     part_class = keys // (pass_number.max() + 1)
-    # A class with too few images needs several whole shuffles for one turn.
+    # A class with too few images needs several whole passes for one turn.
     shuffles = -(-images // counts[part_class])
     shuffles = np.maximum(shuffles, 1)
     block_class = np.repeat(part_class, shuffles)
@@ -235,7 +245,7 @@ def _draw_images(generator, chosen, members, starts, counts, images):
 
 
 def _occurrence(values):
-    """How often each value occurred before, e.g. [5, 3, 5] -> [0, 0, 1]."""
+    """Counts how often each value occurred before: [5, 3, 5] -> [0, 0, 1]."""
     order = np.argsort(values, kind="stable")
     _, starts, counts = np.unique(
         values[order], return_index=True, return_counts=True

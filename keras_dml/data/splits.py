@@ -1,4 +1,4 @@
-"""Which images train, which validate and which test: pure functions."""
+"""Splits images into training, validation and test, as pure functions."""
 
 import math
 from collections.abc import Sequence
@@ -17,27 +17,27 @@ def class_disjoint(
     test_classes: Sequence[str | int] | None = None,
     class_names: Sequence[str] | None = None,
 ) -> np.ndarray:
-    """Gives whole classes to training and to test.
+    """Assigns whole classes to training and to test.
 
-    Without any choice the first `ceil(C / 2)` classes train. Explicit lists
-    win over `fraction`; with one list, all other classes go to the other
-    split; with two, classes in neither are left out (`""`).
+    By default the first `ceil(C / 2)` classes train. Explicit lists override
+    `fraction`. With one list, all other classes go to the other split; with
+    two lists, classes in neither list are left out (`""`).
 
     Args:
         labels: Integer array `(n,)`.
-        fraction: Float in (0, 1), the part of the classes that trains, the
-            first in label order. Defaults to one half.
+        fraction: Float in (0, 1), the part of the classes that trains, taken
+            from the start of the label order. Defaults to one half.
         train_classes: List of class names, or of labels. Defaults to `None`.
         test_classes: List of class names, or of labels. Defaults to `None`.
-        class_names: Sequence of strings, the name of every label; a class
-            without an image is refused. Defaults to `None`.
+        class_names: Sequence of strings, the name of every label. If given,
+            every class must have an image. Defaults to `None`.
 
     Returns:
         String array `(n,)` of `"train"`, `"test"` or `""`.
 
     Raises:
         UsageError: If there are fewer than two classes, a class is empty,
-            named twice or unknown, or a split would have no class.
+            unknown or in both lists, or a split would have no class.
 
     Example:
 
@@ -65,10 +65,11 @@ def class_disjoint(
 def hold_out_classes(
     labels, fraction: float = 0.1, seed: int = 0
 ) -> np.ndarray:
-    """Chooses the classes whose images validate.
+    """Draws the classes whose images validate.
 
-    `max(2, ceil(fraction * C))` classes are drawn; none when there are fewer
-    than 20, since validation on so few classes says little and costs many.
+    Draws `max(2, ceil(fraction * C))` classes. Draws none if there are fewer
+    than 20 classes: validation on so few classes says little, and training
+    would lose a large part of them.
 
     Args:
         labels: Integer array `(n,)`, the training images' labels.
@@ -95,7 +96,8 @@ def hold_out_classes(
 def first_half(labels) -> np.ndarray:
     """Marks the images of the first half of the classes, rounded down.
 
-    They train in the first stage of ProxyNCA++, the others validate.
+    In the first stage of ProxyNCA++ these images train and the others
+    validate.
 
     Args:
         labels: Integer array `(n,)`.
@@ -120,13 +122,13 @@ def first_half(labels) -> np.ndarray:
 def some_classes(labels, split, max_classes: int) -> np.ndarray:
     """Marks the images of some classes, for quick trials.
 
-    Each split keeps its share of `max_classes`, at least two, spread evenly
-    over the order of the labels.
+    Each split keeps its share of `max_classes`, but at least two classes,
+    spread evenly over the order of the labels.
 
     Args:
         labels: Integer array `(n,)`.
         split: String array `(n,)` of `"train"`, `"test"` or `""`.
-        max_classes: Integer, how many to keep in all.
+        max_classes: Integer, the number of classes to keep in total.
 
     Returns:
         Boolean array `(n,)`.
@@ -151,10 +153,10 @@ def some_classes(labels, split, max_classes: int) -> np.ndarray:
 
 
 def within_classes(labels, fraction: float = 0.5, seed: int = 0) -> np.ndarray:
-    """Gives a part of the images of every class to training, the rest to test.
+    """Splits the images of every class into training and test.
 
-    Test classes are then seen in training: this measures no generalization
-    to new classes and is meant for sets with too few classes to divide.
+    Training then sees the test classes: this measures no generalization to
+    new classes and is meant for sets with too few classes to split by class.
 
     Args:
         labels: Integer array `(n,)`.
@@ -181,7 +183,7 @@ def within_classes(labels, fraction: float = 0.5, seed: int = 0) -> np.ndarray:
 
 
 def _ceiling(value):
-    """Ceiling that takes 0.1 * 30 = 3.0000000000000004 for 3."""
+    """Rounds up, but treats 0.1 * 30 = 3.0000000000000004 as 3."""
     return math.ceil(round(value, 9))
 
 
@@ -216,7 +218,7 @@ def _require_classes(present, class_names):
 
 
 def _resolve(argument, chosen, present, class_names):
-    """Labels of an explicit list of names or labels; None stays None."""
+    """Converts a list of names or labels to labels; None stays None."""
     if chosen is None:
         return None
     by_name = {name: label for label, name in enumerate(class_names or ())}

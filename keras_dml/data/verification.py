@@ -1,4 +1,4 @@
-"""Checks image files before they are used, and says why one is refused."""
+"""Checks image files before they are used, and explains why one fails."""
 
 import dataclasses
 import logging
@@ -17,17 +17,17 @@ logger = logging.getLogger(__name__)
 
 MAX_NAMED = 5
 VERIFY_BATCH = 256
-# As TensorFlow, `decode` and Pillow put it.
+# Matches the messages of TensorFlow, `decode` and Pillow.
 _TOO_LARGE = re.compile(r"(?:too many pixels\D+|Image size \()(\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """What a check of all files found.
+    """The result of checking all files.
 
     Args:
         rows: int64 array, the rows of the manifest whose file decodes.
-        bad: Tuple of pairs of a path and the reason it was refused.
+        bad: Tuple of pairs of a path and the reason why it does not decode.
     """
 
     rows: np.ndarray
@@ -40,9 +40,10 @@ def verify(
     """Decodes every file once, as training will.
 
     Args:
-        manifest: `Manifest`. One with `images` instead of files is all good.
-        progress: Function of (files done, files in all), called now and then.
-            Defaults to `None`.
+        manifest: `Manifest`. If it has `images` instead of files, all rows
+            are good.
+        progress: Function of (files done, total files), called after each
+            batch of good files and at the end. Defaults to `None`.
 
     Returns:
         `Verification`.
@@ -79,14 +80,16 @@ def drop_bad(
 ) -> Manifest:
     """Leaves out the files that do not decode, if they are few.
 
+    Logs each of them as a warning.
+
     Args:
         manifest: `Manifest`.
-        limit: Float in [0, 1], the part of the files that may be bad.
-            Defaults to `0.01`.
+        limit: Float in [0, 1], the largest part of the files that may be
+            bad. Defaults to `0.01`.
         progress: As for `verify`. Defaults to `None`.
 
     Returns:
-        `Manifest` of the good files. Each bad one is logged as a warning.
+        `Manifest` of the good files.
 
     Raises:
         UsageError: If a larger part is bad.
@@ -111,7 +114,7 @@ def drop_bad(
 
 
 def reason_refused(path: str | bytes, max_pixels: int = MAX_PIXELS) -> str:
-    """A few words on why a file does not decode.
+    """Says in a few words why a file does not decode.
 
     Args:
         path: The file.
@@ -127,7 +130,7 @@ def reason_refused(path: str | bytes, max_pixels: int = MAX_PIXELS) -> str:
 
 
 def why_refused(contents: bytes, max_pixels: int = MAX_PIXELS) -> str:
-    """A few words on why the bytes of a file do not decode.
+    """Says in a few words why the bytes of a file do not decode.
 
     Args:
         contents: The bytes of the file.

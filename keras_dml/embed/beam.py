@@ -1,6 +1,6 @@
 """Embeds images on many machines, as a transform of Apache Beam.
 
-Needs `pip install 'keras-dml[beam]'`. Nothing else of the library imports it.
+Needs `pip install 'keras-dml[beam]'`. Only `beam_job` imports this module.
 """
 
 import os
@@ -27,14 +27,15 @@ MAX_PIXELS = 2**28 // 3  # as in data.decoding, which loads TensorFlow
 class EmbedderHandler(ModelHandler):
     """Loads an embedder once per process and embeds bytes of image files.
 
-    For `RunInference`. It gives a float32 array `(dim,)` for each image, and
-    a string, the reason, for one that cannot be decoded.
+    Pass it to `RunInference`. It returns a float32 array `(dim,)` for each
+    image, or a string with the reason why the image cannot be decoded.
 
     Args:
         model: A run folder, its `embedder.keras`, or an exported SavedModel:
             a path, or an address that Beam can read, such as gs://.
-        max_batch_size: Integer, images embedded at once. Defaults to `64`.
-        max_pixels: Integer, larger images are refused. Defaults to
+        max_batch_size: Integer, the largest number of images to embed at
+            once. Defaults to `64`.
+        max_pixels: Integer; larger images are not decoded. Defaults to
             89,478,485.
 
     Example:
@@ -59,7 +60,7 @@ class EmbedderHandler(ModelHandler):
 
     def load_model(self) -> Any:
         """Returns an `ImageEmbedder`; called on each worker."""
-        # TensorFlow, which building the pipeline does not need.
+        # Imports TensorFlow, which building the pipeline does not need.
         from keras_dml.embed.embedder import ImageEmbedder
 
         if "://" not in self._model:
@@ -78,7 +79,7 @@ class EmbedderHandler(ModelHandler):
         return model.embed_bytes(batch)
 
     def batch_elements_kwargs(self) -> dict[str, int]:
-        """Returns the number of images that Beam hands over at once."""
+        """Returns the largest number of images in a batch of Beam."""
         return {"max_batch_size": self._max_batch_size}
 
     def get_num_bytes(self, batch: Sequence[bytes]) -> int:
@@ -91,12 +92,13 @@ class EmbedderHandler(ModelHandler):
 
 
 class EmbedImages(beam.PTransform):
-    """Turns (id, bytes of an image file) into (id, embedding).
+    """Maps pairs of an id and the bytes of an image file to embeddings.
 
     Args:
         model: As for `EmbedderHandler`.
-        max_batch_size: Integer, images embedded at once. Defaults to `64`.
-        max_pixels: Integer, larger images are bad ones. Defaults to
+        max_batch_size: Integer, the largest number of images to embed at
+            once. Defaults to `64`.
+        max_pixels: Integer; larger images are bad ones. Defaults to
             89,478,485.
 
     Returns:
@@ -138,9 +140,9 @@ class ReadImages(beam.PTransform):
 
     Args:
         pattern: A path or address with wildcards, such as
-            `gs://shop/photos/**.jpg`; `**` also goes into sub-folders.
-        root: What to cut off the names, such as `gs://shop/photos/`. Defaults
-            to `""`, nothing.
+            `gs://shop/photos/**.jpg`; `**` also matches sub-folders.
+        root: Prefix to remove from the names, such as `gs://shop/photos/`.
+            Defaults to `""`, nothing.
     """
 
     def __init__(self, pattern: str, root: str = "") -> None:
@@ -160,14 +162,14 @@ class ReadImages(beam.PTransform):
 
 
 def copy_folder(address: str, target: str | os.PathLike[str]) -> Path:
-    """Copies a folder from wherever Beam can read to this machine.
+    """Copies a folder that Beam can read to this machine.
 
     Args:
         address: The folder, or an `embedder.keras` in a run folder.
         target: A local folder.
 
     Raises:
-        FileNotFoundError: If there is no file.
+        FileNotFoundError: If the folder holds no file.
     """
     if address.endswith(".keras"):
         address = address.rpartition("/")[0]
@@ -185,7 +187,7 @@ def copy_folder(address: str, target: str | os.PathLike[str]) -> Path:
 
 
 def _read(file, root):
-    # Closed here, for Beam's own `read` leaves that to the collector.
+    # Closes the file; Beam's `read` leaves that to the garbage collector.
     with file.open() as content:
         return file.metadata.path.removeprefix(root), content.read()
 

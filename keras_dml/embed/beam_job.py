@@ -28,8 +28,8 @@ def run(arguments: Sequence[str] | None = None) -> None:
     """Runs the job and waits for its end.
 
     Args:
-        arguments: Strings, those of the command line and of the runner.
-            Defaults to `None`, those of this process.
+        arguments: Strings, the options of the command line and of the runner.
+            Defaults to `None`, the arguments of this process.
     """
     known, others = _parser().parse_known_args(arguments)
     with beam.Pipeline(options=PipelineOptions(others)) as pipeline:

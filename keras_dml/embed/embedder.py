@@ -21,16 +21,16 @@ BATCH_SIZE = 64
 
 
 class ImageEmbedder:
-    """A function from images to embeddings.
+    """Maps images to embeddings.
 
-    Images are decoded, resized and cropped as the evaluation of the run does,
-    whatever the model is loaded from.
+    It decodes, resizes and crops images as the evaluation of the run does.
 
     Args:
         model: A run folder, an `embedder.keras`, or an exported SavedModel.
-            An `embedder.keras` without the `config.yaml` of its run beside it
-            crops the center of the image to the model's input.
-        max_pixels: Integer, larger images are refused. Defaults to
+            If the `config.yaml` of its run is not next to an
+            `embedder.keras`, the shorter side is resized to the model's input
+            and the center is cropped.
+        max_pixels: Integer; larger images are not decoded. Defaults to
             89,478,485.
 
     Raises:
@@ -77,14 +77,14 @@ class ImageEmbedder:
 
         Args:
             images: Sequence of paths, of bytes of image files, or of uint8
-                arrays `(height, width, 1 or 3)`; or one of them.
+                arrays `(height, width, 1 or 3)`; or a single image.
 
         Returns:
             float32 array `(n, dim)`. The rows have length 1, unless the run
             was trained with `evaluation.normalize: false`.
 
         Raises:
-            UsageError: If an image cannot be read, naming it.
+            UsageError: If an image cannot be read; names the image.
         """
         if isinstance(images, str | bytes | os.PathLike) or (
             isinstance(images, np.ndarray) and images.ndim == 3
@@ -103,7 +103,7 @@ class ImageEmbedder:
         return np.stack(rows) if rows else self._none()
 
     def embed_bytes(self, contents: Sequence[bytes]) -> list[np.ndarray | str]:
-        """Returns the embedding of each file, or the reason why it has none.
+        """Returns the embedding of each file, or why it cannot be decoded.
 
         Args:
             contents: The bytes of JPEG, PNG, GIF, BMP, WebP or TIFF files.
@@ -126,7 +126,7 @@ class ImageEmbedder:
         ]
 
     def _embed(self, images: Sequence[Any]) -> list[np.ndarray | str]:
-        """Embeddings or reasons of one batch."""
+        """Returns the embeddings of one batch, or reasons."""
         if not all(isinstance(image, np.ndarray) for image in images):
             return self.embed_bytes([_content(image) for image in images])
         for image in images:
@@ -144,7 +144,7 @@ class ImageEmbedder:
 
     def _load_saved_model(self, path: Path) -> ImageFit:
         image = read_manifest(path)["image"]
-        # Kept, for its functions live no longer than it does.
+        # Keeps the model, because its functions stop working without it.
         self._model = tf.saved_model.load(str(path))
         self._forward = lambda images: self._model.serve(images)["embedding"]
         return ImageFit(
@@ -153,7 +153,7 @@ class ImageEmbedder:
 
 
 def _content(image: Any) -> bytes:
-    """The bytes of an image file."""
+    """Returns the bytes of an image file."""
     if isinstance(image, bytes):
         return image
     try:
@@ -172,9 +172,10 @@ def _shown(image: Any) -> str:
 
 
 def _make_prepare(fit: ImageFit, max_pixels: int) -> Any:
-    """A function of bytes to the rows and images that can be decoded."""
+    """Returns a function that decodes bytes to images and their rows."""
 
-    # Traced once; a dataset made anew for each batch would be built each time.
+    # This function is traced once. Without it, the dataset inside would be
+    # built again for each batch.
     @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
     def prepare(contents):
         rows, images = decode_readable(

@@ -1,4 +1,4 @@
-"""Embeds any number of images with a trained run, into files."""
+"""Embeds any number of images with a trained run, and writes files."""
 
 import dataclasses
 import os
@@ -41,17 +41,17 @@ _SUFFIXES = tuple(f".{kind}" for kind in FORMATS)
 
 @dataclasses.dataclass(frozen=True)
 class Embedded:
-    """Counts what was embedded, and says where it is.
+    """The place and the number of the embeddings that were written.
 
     Args:
         output: The folder of shards, or the file.
-        images: How many images the source has.
-        rows: How many of them were embedded.
-        bad: How many could not be read.
-        bad_list: The file that names those, if there are any.
-        dim: The length of an embedding.
-        seconds: How long this call embedded, 0 where nothing was left to do.
-        images_per_second: Of this call, 0 where nothing was left to do.
+        images: Number of images of the source.
+        rows: Number of embedded images.
+        bad: Number of images that could not be read.
+        bad_list: The file that lists the bad images; `None` without any.
+        dim: The dimension of an embedding.
+        seconds: Time that this call embedded; 0 if nothing was left to do.
+        images_per_second: Speed of this call; 0 if nothing was left to do.
     """
 
     output: str
@@ -76,7 +76,7 @@ def embed_source(
     max_pixels: int = decoding.MAX_PIXELS,
     resume: bool = False,
 ) -> Embedded:
-    """Embeds all images of a source; memory does not grow with their number.
+    """Embeds all images of a source, in memory independent of their number.
 
     Args:
         run: `TrainedRun`, or the folder of a finished run.
@@ -84,16 +84,16 @@ def embed_source(
             a CSV file; a data set's name.
         output: A folder for shards, or one `.npz` or `.parquet` file.
         data_dir: The folder of a named data set. Defaults to `None`.
-        file_format: `"npz"` or `"parquet"`. Defaults to `None`: that of the
-            file's name, else `"npz"`.
-        shard_size: Integer, images of a shard: what a kill can undo. Defaults
-            to `10000`.
-        batch_size: Integer, images embedded at once. Defaults to `None`, the
-            run's `evaluation.batch_size`.
-        max_pixels: Integer, larger images are bad ones. Defaults to
+        file_format: `"npz"` or `"parquet"`. Defaults to `None`, the format of
+            the file name, or `"npz"` for a folder.
+        shard_size: Integer, the number of images of a shard. A kill loses at
+            most the current shard. Defaults to `10000`.
+        batch_size: Integer, the number of images to embed at once. Defaults to
+            `None`, the run's `evaluation.batch_size`.
+        max_pixels: Integer; larger images are bad ones. Defaults to
             89,478,485.
-        resume: Boolean, whether to go on with what is there. Defaults to
-            `False`.
+        resume: Boolean, whether to continue an output that exists. Defaults
+            to `False`.
 
     Returns:
         `Embedded`.
@@ -179,7 +179,7 @@ def _format(output: Path, wanted: str | None) -> str:
 
 
 def _check_free(output: Path, folder: ShardFolder, resume: bool) -> None:
-    """Refuses an output that this call must not write to."""
+    """Raises if this call must not write to the output."""
     folder.check_free()
     begun = folder.exists
     if output.exists() and output != folder.path:
@@ -199,12 +199,12 @@ def _check_free(output: Path, folder: ShardFolder, resume: bool) -> None:
 def make_settings(
     run: TrainedRun, images: ImageList, *, shard_size: int, **choices: Any
 ) -> dict[str, Any]:
-    """Returns all settings of the rows, and a hash of each shard's images.
+    """Returns the settings behind all rows, and a hash per shard of images.
 
     Args:
         run: The run.
         images: `ImageList`, all images.
-        shard_size: Integer, images of a shard.
+        shard_size: Integer, the number of images of a shard.
         **choices: `source`, `format` and `max_pixels`.
     """
     config = run.config
@@ -270,21 +270,22 @@ def embed_missing(
     """Writes the missing shards.
 
     Args:
-        forward: From `make_forward`.
+        forward: Function of `make_forward`.
         images: `ImageList`, all images of the folder.
         folder: `ShardFolder`, created for these images.
         config: The run's configuration.
-        batch_size: Integer, images embedded at once.
+        batch_size: Integer, the number of images to embed at once.
 
     Returns:
-        How many images those shards stand for.
+        The number of images of these shards, including bad ones.
     """
     settings = folder.manifest()
     max_pixels = settings["max_pixels"]
     numbers = folder.missing()
     all_parts = split_rows(len(images), settings["shard_size"])
     parts = [all_parts[number] for number in numbers]
-    # What a kill left of a shard is found again.
+    # A kill may have listed bad images of a shard that is missing. They will
+    # be found again.
     again = {images.ids[row] for part in parts for row in part}
     known = folder.read_bad()
     if any(one[0] in again for one in known):

@@ -1,4 +1,4 @@
-"""Streams images to embeddings in batches, and cuts these into parts."""
+"""Embeds a stream of images in batches, and cuts the batches into parts."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,8 +26,8 @@ def image_batches(
 ) -> Iterator[tuple[np.ndarray, tf.Tensor]]:
     """Yields rows and images, resized and cropped as in the evaluation.
 
-    The rows ascend. Those of images that cannot be decoded are left out.
-    Memory does not grow with the number of images.
+    The rows ascend. Images that cannot be decoded are left out. Memory does
+    not grow with the number of images.
 
     Args:
         images: `ImageList`.
@@ -50,7 +50,7 @@ def image_batches(
             for start in range(part.start, part.stop, ROWS_AT_ONCE):
                 stop = min(start + ROWS_AT_ONCE, part.stop)
                 chunk = range(start, stop)
-                # Bytes, for a name need not be valid UTF-8.
+                # Bytes, because a name need not be valid UTF-8.
                 paths = [
                     images.path(row).encode("utf-8", "surrogateescape")
                     for row in chunk
@@ -69,7 +69,7 @@ def image_batches(
     )
     dataset = dataset.unbatch().map(load, num_parallel_calls=tf.data.AUTOTUNE)
     dataset = dataset.ignore_errors(log_warning=False).batch(batch_size)
-    # Two, for tf.data's own choice may be half of the memory.
+    # A fixed 2, because tf.data's automatic choice may fill half the memory.
     for found, batch in dataset.prefetch(2):
         yield found.numpy(), batch
 
@@ -106,11 +106,11 @@ def embed_batches(
 ) -> Iterator[Batch]:
     """Yields rows with their embeddings.
 
-    An accelerator computes a batch while the one before is fetched.
+    An accelerator computes a batch while the previous one is fetched.
 
     Args:
-        forward: From `make_forward`.
-        batches: Rows and images.
+        forward: Function of `make_forward`.
+        batches: Pairs of rows and images.
     """
     pending = None
     for rows, images in batches:
@@ -125,14 +125,14 @@ def embed_batches(
 def by_part(
     batches: Iterable[Batch], parts: Sequence[range]
 ) -> Iterator[Batch]:
-    """Cuts and joins batches of ascending rows into those of each part.
+    """Regroups batches of ascending rows, so that each part gives one batch.
 
     Args:
-        batches: Rows and what belongs to them.
+        batches: Pairs of rows and their values.
         parts: Ranges of rows, in ascending order.
 
     Yields:
-        Rows and values of each part, perhaps none.
+        Rows and values of each part; a part may have none.
     """
     source = iter(batches)
     held: list[Batch] = []
@@ -160,15 +160,16 @@ def by_part(
 def watch(
     batches: Iterable[Batch], parts: Sequence[range], count: int
 ) -> Iterator[Batch]:
-    """Shows the images done, the speed, and the time left.
+    """Shows the number of finished images, the speed, and the time left.
 
     Args:
-        batches: Rows and what belongs to them.
-        parts: Ranges of rows that are made, in ascending order.
-        count: Integer, how many rows there are, with those made before.
+        batches: Pairs of rows and their values.
+        parts: Ranges of the rows to embed, in ascending order.
+        count: Integer, the number of all rows, including those embedded
+            before.
 
     Yields:
-        What comes in.
+        The batches, unchanged.
     """
     before = count - sum(map(len, parts))
     ends = np.cumsum([len(part) for part in parts])

@@ -1,1 +1,1 @@
-"""Trains one run, and opens it again. `fit.py` tells the story."""
+"""Trains one run, and opens it again. Start reading in `fit.py`."""

@@ -24,12 +24,12 @@ NAMED = 4
 
 
 def check_same_settings(config: RunConfig) -> None:
-    """Refuses workers with other settings or libraries than the chief's.
+    """Raises if a worker's settings or libraries differ from the chief's.
 
-    Where the data lie may differ.
+    The folder of the data may differ.
 
     Raises:
-        UsageError: On every worker, naming the differences.
+        UsageError: On every worker, if they differ; names the differences.
     """
     settings = config.model_dump(mode="json", exclude={"data": {"data_dir"}})
     settings["data"]["source"] = readers.source_name(config.data.source)
@@ -41,12 +41,12 @@ def check_same_settings(config: RunConfig) -> None:
 
 
 def check_same_data(data: RunData) -> None:
-    """Refuses workers with other images than the chief's.
+    """Raises if a worker's images differ from the chief's.
 
-    Names, labels and number of the images are compared.
+    Compares names, labels and number of the images.
 
     Raises:
-        UsageError: On every worker, naming the differences.
+        UsageError: On every worker, if they differ; names the differences.
     """
     record: dict[str, Any] = {}
     for name, part in (("training", data.train), ("test", data.test)):
@@ -85,7 +85,10 @@ def _compare(record: dict[str, Any]) -> None:
 def open_run(
     folder: RunFolder, config: RunConfig, resume: bool
 ) -> dict[str, Any] | None:
-    """Returns the settings of a run that exists; the chief reads them."""
+    """Returns the settings of an existing run on the chief, or `None`.
+
+    Raises if the run must not be written or continued with `config`.
+    """
     if not distribute.is_chief():
         return None
     folder.check_may_write(resume)
@@ -101,14 +104,14 @@ def create_run(folder: RunFolder, config: RunConfig, resume: bool) -> None:
     """Makes the folder of a run, on the chief."""
     if distribute.is_chief():
         if not resume:
-            # Another process may have been faster.
+            # Another process may have made the folder meanwhile.
             folder.check_may_write(resume)
         folder.lock()
         folder.create(config)
 
 
 def logging_on_chief(path: Path | None = None) -> AbstractContextManager[None]:
-    """Shows and stores log lines on the chief; others show warnings only."""
+    """Shows and stores log lines on the chief, and only warnings elsewhere."""
     if distribute.is_chief():
         return logging_to(path)
     return contextlib.nullcontext()
@@ -116,7 +119,7 @@ def logging_on_chief(path: Path | None = None) -> AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def quiet_unless_chief() -> Iterator[None]:
-    """Shows progress on one of several workers."""
+    """Shows progress on the chief only."""
     quiet = console.quiet
     console.quiet = quiet or not distribute.is_chief()
     try:

@@ -25,11 +25,11 @@ _IMAGES_HASH = "images_hash"
 class EmbeddingCache:
     """Stores embeddings with the hashes of their weights and images.
 
-    What other weights made, or what was made of other images, is never
-    returned: the caller makes it anew.
+    It never returns embeddings of other weights or of other images; the
+    caller embeds again instead.
 
     Args:
-        path: The `.npz` file, which may not exist yet.
+        path: The `.npz` file, which need not exist yet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,9 +41,9 @@ class EmbeddingCache:
         """Returns the embeddings, or `None` if weights or images changed.
 
         Args:
-            weights_hash: The hash of the present weights.
-            images_hash: The hash of the present images. Defaults to `None`,
-                which takes what is there.
+            weights_hash: The hash of the current weights.
+            images_hash: The hash of the current images. Defaults to `None`,
+                which skips the comparison of the images.
         """
         if not self.path.is_file():
             return None
@@ -69,7 +69,7 @@ class EmbeddingCache:
 
 
 def weights_hash(model: keras.Model) -> str:
-    """Computes the SHA-256 of all weights; saving and loading keeps it.
+    """Computes the SHA-256 of all weights; saving and loading preserves it.
 
     Args:
         model: A built `keras.Model`.
@@ -85,11 +85,12 @@ def weights_hash(model: keras.Model) -> str:
 def images_hash(images: Manifest, config: RunConfig) -> str:
     """Computes the SHA-256 of the images of a run and of its settings.
 
-    It covers ids, labels and roles, size and time of change of the files or
-    the pixels themselves, and the run's settings; not where the files are.
+    It covers ids, labels and roles, the size and modification time of the
+    files or the pixels in memory, and the run's settings. It does not cover
+    the folder of the files.
 
     Args:
-        images: Everything that the source holds.
+        images: All images of the source.
         config: The run's configuration.
     """
     digest = hashlib.sha256()

@@ -1,8 +1,8 @@
 """Saves the exact state of a run: every variable, and values for JSON.
 
-Keras' own weight files leave out the state of random layers and, with
-`MultiOptimizer` under `tf.train.Checkpoint`, the optimizer slots; a run that
-must go on bit for bit needs them all.
+The weight files of Keras leave out the state of random layers and, with
+`MultiOptimizer` under `tf.train.Checkpoint`, the optimizer slots. A run needs
+all of them to continue bit for bit.
 """
 
 import io
@@ -71,14 +71,14 @@ def save_checkpoint(
 ) -> None:
     """Writes variables and state to one file, in one step.
 
-    Of several workers all must call it, and the chief writes: reading the
-    variable of a metric sums it over the workers.
+    All workers must call it, because reading the variable of a metric sums it
+    over the workers. Only the chief writes.
 
     Args:
         path: The file to write or replace.
         groups: Keras variables by group, such as `model` and `optimizer`, in
-            an order that rebuilding repeats.
-        state: JSON-able dict. Defaults to `None`, an empty one.
+            the order in which rebuilding makes them.
+        state: JSON-able dict. Defaults to `None`, an empty dict.
     """
     document = {
         "paths": {
@@ -102,7 +102,7 @@ def save_checkpoint(
 def load_checkpoint(path: Path) -> Checkpoint:
     """Reads a checkpoint.
 
-    Of several workers all must call it; the chief reads the file for all.
+    All workers must call it; the chief reads the file for all.
 
     Raises:
         RunError: If the file is missing, damaged or not a checkpoint.

@@ -1,4 +1,4 @@
-"""The loss and the optimizer of a run, from its configuration."""
+"""Builds the loss and the optimizer of a run from its configuration."""
 
 import keras
 
@@ -64,7 +64,7 @@ def loss_head(terms: list[LossConfig]) -> Head:
 
 
 def build_memory(terms: list[LossConfig]) -> CrossBatchMemory | None:
-    """Builds the memory that the loss asks for; `None` without one.
+    """Builds the memory that the loss needs, or returns `None`.
 
     Raises:
         UsageError: If the loss has several terms, or cannot use a memory.
@@ -97,7 +97,7 @@ def build_optimizer(
 ) -> PerVariable:
     """Builds one optimizer each for backbone, head and proxies.
 
-    With `layer_decay`, one for each block of the backbone.
+    With `layer_decay`, it builds one for each block of the backbone.
 
     Args:
         config: The settings of the three groups.
@@ -105,7 +105,7 @@ def build_optimizer(
         steps_per_epoch: Number of batches in an epoch.
         head: The head of the loss.
         learning_rate_factor: Multiplies every rate. Defaults to `1.0`.
-        backbone: The backbone as it is trained, frozen variables and all;
+        backbone: The backbone, with its frozen variables already frozen;
             `layer_decay` needs it. Defaults to `None`.
     """
 

@@ -25,11 +25,11 @@ class RunData:
 
     Attributes:
         train: Training images with labels from 0.
-        test: Images of the test classes, or the test images of the same
-            classes where `seen`.
+        test: Images of the test classes; if `seen`, test images of the
+            training classes.
         seen: Whether the test classes are also training classes.
         partial: Whether the data set is incomplete.
-        skipped: How many images were left out, for they do not decode.
+        skipped: Number of images left out because they do not decode.
     """
 
     train: Manifest
@@ -48,7 +48,7 @@ class StageData:
 
 
 def load_run_data(config: RunConfig) -> RunData:
-    """Reads the source, leaves out files that do not decode, and splits it."""
+    """Reads the source, leaves out undecodable files, and splits the rest."""
     manifest = readers.read(
         config.data.source,
         data_dir=config.data.data_dir,
@@ -68,7 +68,7 @@ def load_run_data(config: RunConfig) -> RunData:
 def stage_data(
     data: RunData, stage: StageConfig, config: RunConfig
 ) -> StageData:
-    """Splits the training classes into those of a stage's two parts."""
+    """Splits the images of a stage into training and validation."""
     train = data.train
     if stage.classes == "first_half":
         fits = splits.first_half(train.labels)
@@ -137,9 +137,9 @@ def train_batches(
     steps: int,
     first_step: int = 0,
 ) -> tf.data.Dataset:
-    """Returns augmented batches without end, from a step of `first_epoch`.
+    """Returns endless augmented batches, from a step of `first_epoch` on.
 
-    Of several workers each reads the images of its own replicas alone.
+    With several workers, each reads only the images of its own replicas.
     """
 
     def make(replicas: Replicas | None = None) -> tf.data.Dataset:
@@ -163,8 +163,8 @@ def train_batches(
         total = context.num_replicas_in_sync
         count = total // context.num_input_pipelines
         first = context.input_pipeline_id * count
-        # Unless it is said that they do not end, the workers ask each other
-        # before every step whether anyone has a batch left.
+        # Without a declared infinite cardinality, the workers ask each other
+        # before every step whether any of them has a batch left.
         return make(Replicas(first, count, total)).apply(
             tf.data.experimental.assert_cardinality(
                 tf.data.INFINITE_CARDINALITY
@@ -190,23 +190,23 @@ def evaluation_batches(
 
 
 def image_fit(config: RunConfig) -> ImageFit:
-    """Returns how the run resizes and crops images that it measures."""
+    """Returns the `ImageFit` of the run's evaluation."""
     size, _, channels = config.data.image_shape
     augmentation = config.augmentation
     return ImageFit(size, channels, augmentation.resize, augmentation.squash)
 
 
 def settle(config: RunConfig, data: RunData) -> RunConfig:
-    """Fills in what depends on the data: image size, channels, flip, weights.
+    """Fills in open settings: image size, channels, flip and weights.
 
     Args:
-        config: The configuration, with `None` or `auto` where it is open.
+        config: The configuration, with `None` or `auto` for open settings.
         data: The images.
 
     Returns:
-        A configuration that leaves nothing open and names files by their
-        whole path, so that saving it and running it again, from any working
-        directory, gives the same run.
+        A configuration without open settings and with absolute paths. Saving
+        it and running it again, from any working directory, gives the same
+        run.
     """
     backbone = get_backbone(config.model.backbone)
     weights = config.model.weights
@@ -246,7 +246,7 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
 
 
 def _held_out(labels: np.ndarray, config: RunConfig) -> np.ndarray:
-    """Returns the training classes that validate; none of too few."""
+    """Returns the training classes that validate, or none if too few."""
     settings = config.data
     if settings.folds is None:
         return splits.hold_out_classes(
@@ -269,7 +269,10 @@ def _classes_per_batch(manifest: Manifest, config: RunConfig) -> int:
 
 
 def _natural_size(manifest: Manifest, backbone: Backbone) -> int:
-    """Returns the backbone's image size, or that of smaller images."""
+    """Returns the smaller of the image size of the backbone and of the data.
+
+    It is at least the smallest size that the backbone accepts.
+    """
     if manifest.images is not None:
         shorter = min(manifest.images.shape[1:3])
     else:
@@ -278,7 +281,7 @@ def _natural_size(manifest: Manifest, backbone: Backbone) -> int:
 
 
 def _typical_shorter_side(paths: np.ndarray) -> int:
-    """Returns the median over files that are spread evenly."""
+    """Returns the median shorter side of 50 evenly spread files."""
     rows = np.linspace(0, len(paths) - 1, min(len(paths), 50)).astype(int)
     sides = []
     for path in paths[rows]:

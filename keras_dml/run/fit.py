@@ -62,31 +62,30 @@ def fit(
 ) -> dict[str, Any]:
     """Trains, measures and saves one embedder.
 
-    Of several workers each calls it, with the same arguments; the first one
-    reads and writes the run folder for all.
+    With several workers, each of them calls it with the same arguments; the
+    chief reads and writes the run folder for all.
 
     Args:
         config: The configuration, as `keras_dml.config.resolve` returns it.
-        output: The run folder. It is made once the data have been read.
-        resume: Whether to go on with a run that was interrupted. A run that
-            does not exist is started, a finished one left alone. Defaults to
-            `False`.
-        peer_timeout: Seconds after which a worker that does not answer, or a
-            step that does not end, ends the process with exit code 75.
+        output: The run folder. It is made after the data have been read.
+        resume: Whether to continue an interrupted run. If no run exists, one
+            is started; a finished run stays unchanged. Defaults to `False`.
+        peer_timeout: Seconds to wait for a worker that does not answer, or a
+            step that does not end. Then the process ends with exit code 75.
             Defaults to `120.0`.
-        export: Called by the chief with the embedder, its `RunData`, the
-            configuration, the metrics and the run folder before the run is
-            finished, such as `keras_dml.export.exporter()`. Defaults to
+        export: Function, such as `keras_dml.export.exporter()`. The chief
+            calls it with the embedder, its `RunData`, the configuration, the
+            metrics and the run folder before the run is finished. Defaults to
             `None`.
 
     Returns:
         The content of `metrics.json`.
 
     Raises:
-        UsageError: If configuration, data, folder and workers do not go
-            together.
-        PreemptedError: On SIGTERM, when the run has been saved.
-        PeerLostError: If another worker is gone.
+        UsageError: If configuration, data, folder or workers do not fit each
+            other.
+        PreemptedError: On SIGTERM, after the run has been saved.
+        PeerLostError: If another worker is lost.
         RunError: If the training fails.
 
     Example:
@@ -113,7 +112,7 @@ def fit(
         contextlib.closing(folder),
     ):
         metrics = _fit(config, folder, strategy, resume, preemption, export)
-        # The others wait for the chief, which measures and exports.
+        # The other workers wait here while the chief measures and exports.
         metrics = distribute.broadcast(metrics)
         workers.finish()
     return metrics
@@ -127,7 +126,7 @@ def _fit(
     preemption: Preemption,
     export: Callable[..., object] | None,
 ) -> dict[str, Any] | None:
-    """Trains a run, and returns `None` on all workers but the chief."""
+    """Trains a run. Returns `None` on all workers except the chief."""
     replicas = strategy.num_replicas_in_sync
     check_same_settings(config)
     stored = distribute.together(lambda: open_run(folder, config, resume))
@@ -150,7 +149,7 @@ def _fit(
 
 
 def warn_about_section(config: RunConfig) -> None:
-    """Warns if a paper's settings train another network than the paper's."""
+    """Warns if the settings of a paper train another network than its own."""
     if config.section == "default":
         return
     paper = load_recipe(config.recipe.partition(":")[0]).backbone
@@ -170,8 +169,8 @@ def warn_about_section(config: RunConfig) -> None:
 class Training:
     """Runs the steps of a training, from its start or last checkpoint.
 
-    Making it builds the first models and so refuses weights that are missing
-    or do not fit, before anything is written.
+    The constructor builds the first models, so it raises if weights are
+    missing or do not fit, before anything is written.
     """
 
     def __init__(
@@ -211,9 +210,9 @@ class Training:
         return stage_data(self.data, stage, self.config)
 
     def _build(self, data: StageData) -> Models:
-        # Automatic names must not depend on what was built before: a resumed
-        # run looks its variables up by name. Inside a strategy's scope this
-        # would break the scope.
+        # A resumed run looks up its variables by name, so automatic names must
+        # not depend on earlier models. Inside a strategy's scope,
+        # `clear_session` would break the scope.
         keras.utils.clear_session(free_memory=False)
         with self.strategy.scope():
             return build_models(self.config, data.fit.num_classes)
@@ -239,7 +238,7 @@ class Training:
             ).run()
 
     def _measure_baselines(self) -> None:
-        """Measures what the run must beat: raw features, untrained head."""
+        """Measures the baselines: raw features, and the untrained head."""
         test = self.data.test
         if self.config.model.weights == "none":
             features = evaluate(
@@ -266,13 +265,13 @@ class Training:
             )
 
     def _finish(self) -> dict[str, Any] | None:
-        """Measures, saves and exports; `metrics.json` comes last."""
+        """Saves, measures and exports, and writes `metrics.json` last."""
         embedder = self.models.embedder
         if distribute.is_chief():
             synchronize_batch_norm(embedder, False)
             with replacing(self.folder.embedder) as temporary:
                 embedder.save(temporary)
-            # The file is what users get; it also belongs to no strategy.
+            # Users get the file, so it is measured; it also has no strategy.
             embedder = load_embedder(self.folder.embedder)
         after = measure(embedder, self.data.test, self.config)
         if not distribute.is_chief():

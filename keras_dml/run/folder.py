@@ -1,4 +1,4 @@
-"""Names the files of a run, and protects them."""
+"""Names the files of a run, and protects them from being overwritten."""
 
 import csv
 import io
@@ -20,10 +20,10 @@ PATHS = ("data.source", "data.data_dir", "model.weights")
 class RunFolder(ClaimedFolder):
     """Paths and files of one run.
 
-    A run is finished when its `metrics.json` exists: it is written last.
+    A run is finished when its `metrics.json` exists, which is written last.
 
     Args:
-        path: The folder. Nothing is made until `lock` or `create`.
+        path: The folder. Only `lock` and `create` make it.
     """
 
     kind = "a run folder"
@@ -64,11 +64,11 @@ class RunFolder(ClaimedFolder):
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run is finished."""
         return self.metrics.is_file()
 
     def check_may_write(self, resume: bool) -> None:
-        """Refuses a folder that this run must not write to.
+        """Raises if this run must not write to the folder.
 
         Raises:
             UsageError: If the folder holds a run and `resume` is false, or
@@ -83,14 +83,14 @@ class RunFolder(ClaimedFolder):
             )
 
     def check_config(self, config: RunConfig) -> None:
-        """Refuses to resume with settings other than the run's own.
+        """Raises if a run would be resumed with other settings.
 
         Raises:
-            UsageError: If `config` differs, naming the first differences.
+            UsageError: If `config` differs; names the first differences.
         """
         stored = flatten(self.load_config().model_dump(mode="json"))
         given = flatten(config.model_dump(mode="json"))
-        # Open sizes are settled from the data when the run starts.
+        # The start of the run filled in open settings from the data.
         settled = {k: stored[k] for k in stored if given.get(k, 0) in OPEN}
         for values in (stored, given):
             values |= {key: readers.whole_path(values[key]) for key in PATHS}
@@ -102,7 +102,7 @@ class RunFolder(ClaimedFolder):
         write_text(self.record, dump_run_config(config))
 
     def load_config(self) -> RunConfig:
-        """The configuration that the run was started with."""
+        """Reads the configuration that the run was started with."""
         return load_run_config(self.record)
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
@@ -113,7 +113,7 @@ class RunFolder(ClaimedFolder):
         """Reads `metrics.json`.
 
         Raises:
-            UsageError: If the run has not come to its end.
+            UsageError: If the run is not finished.
         """
         if not self.finished:
             raise UsageError(

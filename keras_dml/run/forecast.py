@@ -1,4 +1,4 @@
-"""What a run will do, from its configuration and its data, without training."""
+"""Predicts the course of a run from its configuration and its data."""
 
 import dataclasses
 
@@ -10,16 +10,17 @@ from keras_dml.run.data import make_sampler, settle, split_data, stage_data
 
 @dataclasses.dataclass(frozen=True)
 class StageForecast:
-    """What one stage of a run trains on, and for how long.
+    """The images and the length of one stage of a run.
 
     Attributes:
         stage: Its name.
-        train_classes, train_images: What it trains on.
-        validation_classes, validation_images: What validates it, 0 if nothing
-            does.
-        epochs: Epochs of all its phases. A stage that replays an earlier one
-            may end before.
-        steps_per_epoch: Batches of an epoch on one device.
+        train_classes, train_images: Numbers of its training classes and
+            images.
+        validation_classes, validation_images: Numbers of its validation
+            classes and images; 0 without validation.
+        epochs: Number of epochs of all its phases. A stage that replays an
+            earlier one may end before.
+        steps_per_epoch: Number of batches of an epoch on one device.
     """
 
     stage: str
@@ -33,13 +34,13 @@ class StageForecast:
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """What follows from a configuration once its data are known.
+    """The settings, stages and test images of a run, known before training.
 
     Attributes:
-        explanation: The configuration with nothing left open; what the data
-            have settled has the origin `"data"`.
+        explanation: The configuration without open settings. Settings that
+            were filled in from the data have the origin `"data"`.
         stages: A `StageForecast` for each stage.
-        test_classes, test_images: What the embedder is measured on.
+        test_classes, test_images: Numbers of test classes and images.
         seen: Whether the test classes are also training classes.
     """
 
@@ -51,7 +52,7 @@ class Forecast:
 
 
 def forecast(explanation: Explanation) -> Forecast:
-    """Says what a run will do. Images are listed, not decoded.
+    """Predicts the course of a run. Images are listed, not decoded.
 
     Args:
         explanation: The configuration, as `keras_dml.config.explain` returns

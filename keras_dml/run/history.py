@@ -1,4 +1,4 @@
-"""The epochs of a run, as `history.csv` holds them."""
+"""Reads the epochs of a run from `history.csv`."""
 
 import csv
 import dataclasses
@@ -11,13 +11,13 @@ _WORDS = ("stage", "phase", "epoch")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class History:
-    """The epochs of all phases in the order of training, one row an epoch.
+    """The epochs of all phases in the order of training, one row per epoch.
 
     Args:
         phases: List of strings, the stage and phase of each epoch, such as
             `"main/train"`. Defaults to an empty list.
-        columns: Dict of names to float arrays `(epochs,)`, NaN in epochs
-            without a number. Defaults to an empty dict.
+        columns: Dict of names to float arrays `(epochs,)`, with NaN for
+            epochs without a number. Defaults to an empty dict.
     """
 
     phases: list[str] = dataclasses.field(default_factory=list)
@@ -28,7 +28,7 @@ class History:
 
     @property
     def starts(self) -> list[tuple[int, str]]:
-        """The first epoch and the name of each phase."""
+        """Pairs of the first epoch and the name of each phase."""
         return [
             (epoch, phase)
             for epoch, phase in enumerate(self.phases)
@@ -37,7 +37,7 @@ class History:
 
     @property
     def seconds(self) -> float:
-        """How long the epochs took."""
+        """Total time of the epochs in seconds."""
         return float(np.nansum(self.columns.get("seconds", 0.0)))
 
     def starting_with(self, *prefixes: str) -> dict[str, np.ndarray]:
@@ -57,8 +57,8 @@ class History:
     def best_epoch(self, column: str) -> int | None:
         """Returns the epoch with the highest number in the last stage.
 
-        The last stage is the last one with a number in the column. Of equal
-        epochs the earliest is the best.
+        The last stage is the last one with a number in the column. If several
+        epochs tie, the earliest one is the best.
 
         Args:
             column: Name of a column, such as `"val_map@r"`.
@@ -78,7 +78,7 @@ class History:
 
 
 def read_history(path: Path) -> History:
-    """Reads `history.csv`, also while the training goes on.
+    """Reads `history.csv`, also during the training.
 
     Args:
         path: The file, which a training replaces after each epoch.

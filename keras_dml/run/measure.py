@@ -30,13 +30,13 @@ def measure(
 ) -> RetrievalResult:
     """Measures the retrieval of images by the outputs of a model.
 
-    Where the manifest has roles, queries search the gallery; otherwise every
-    image is a query and all the others are its references.
+    If the manifest has roles, queries search the gallery; otherwise every
+    image is a query and all other images are its references.
 
     Args:
-        model: From image batches to vectors.
+        model: Model that maps image batches to vectors.
         manifest: The images.
-        config: Says how images are cropped and which metrics are taken.
+        config: Configuration that defines the crop and the metrics.
     """
     return evaluate(embed(model, manifest, config), manifest, config)
 
@@ -46,8 +46,8 @@ def embed(
 ) -> np.ndarray:
     """Computes a model's outputs for all images, in their order.
 
-    Of several workers each embeds its part of the images; all must call it
-    and all receive all of the outputs.
+    All workers must call it. Each embeds its part of the images, and receives
+    the outputs of all images.
     """
     own = manifest.select(distribute.own_rows(len(manifest)))
     batches = evaluation_batches(own, config)
@@ -63,8 +63,8 @@ def embed(
 
 def forward_function(model: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
     """Returns a function of one batch, on one device of this worker."""
-    # TensorFlow warns of too much tracing by the code of a function, which
-    # those of all models of a process would share.
+    # TensorFlow counts retracing per Python function. With a shared function,
+    # several models in one process would trigger its warning.
     return tf.function(
         functools.partial(model, training=False), reduce_retracing=True
     )
@@ -101,7 +101,7 @@ def evaluate(
 
 
 def raw_pixels(manifest: Manifest, config: RunConfig) -> np.ndarray:
-    """Returns images as vectors, at most 32 pixels wide to save memory."""
+    """Returns images as vectors of at most 32 x 32 pixels, to save memory."""
     side = min(config.data.image_size or RAW_PIXELS_SIDE, RAW_PIXELS_SIDE)
     rows = [
         tf.image.resize(inputs["image"], (side, side), antialias=True).numpy()
@@ -114,7 +114,7 @@ def raw_pixels(manifest: Manifest, config: RunConfig) -> np.ndarray:
 def run_metrics(
     config: RunConfig, data: RunData, state: RunState, after: RetrievalResult
 ) -> dict[str, Any]:
-    """Returns the results of a run; values of metrics are in [0, 1].
+    """Returns the results of a run. Values of metrics are in [0, 1].
 
     Args:
         config: The settled configuration.
@@ -167,10 +167,10 @@ def write_per_query(
     """Writes the metrics of every query, to compare runs query by query.
 
     Args:
-        path: The `.npz` file; arrays `ids`, `labels` and one for each metric,
-            NaN for lone queries.
+        path: The `.npz` file. Its arrays are `ids`, `labels` and one for each
+            metric, with NaN for lone queries.
         test: The test images.
-        result: What was measured on them.
+        result: Their metrics.
     """
     queries = test.role != "gallery"
     arrays: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The models of a run, built from its configuration."""
+"""Builds the models of a run from its configuration."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ _REGULARIZERS = {
 
 @dataclass(frozen=True)
 class Models:
-    """The embedder, and the trainer that shares its layers."""
+    """Holds the embedder, and the trainer that shares its layers."""
 
     embedder: keras.Model
     trainer: keras.Model
@@ -38,7 +38,7 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         num_classes: Number of classes in training.
 
     Raises:
-        UsageError: If settings of the model do not go together.
+        UsageError: If settings of the model contradict each other.
     """
     keras.utils.set_random_seed(config.seed)
     model = config.model
@@ -74,11 +74,14 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
 
 
 def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
-    """Translates the settings between embedding and loss.
+    """Converts the settings of the layers between embedding and loss.
 
     Args:
         model: The section `model` of a configuration.
         loss: The section `loss`.
+
+    Raises:
+        UsageError: If a regularizer or a memory cannot be built.
     """
     section = model.proxies
     try:

@@ -1,4 +1,4 @@
-"""The callbacks of a phase, from its section of the configuration."""
+"""Builds the callbacks of a phase from its section of the configuration."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -62,7 +62,8 @@ def phase_callbacks(
         )
         listed += [retrieval, health]
         if distribute.num_workers() > 1:
-            # The next callbacks decide by the logs, and must decide alike.
+            # The next callbacks read the logs, and must decide the same on
+            # all workers.
             listed.append(
                 keras.callbacks.LambdaCallback(on_epoch_end=_logs_of_chief)
             )
@@ -82,7 +83,7 @@ def phase_callbacks(
 
 
 def _parts(validation: Manifest, config: RunConfig) -> dict[str, Any]:
-    """Batches of this worker's queries, and of the gallery if there is one."""
+    """Returns batches of this worker's queries, and of a gallery if any."""
 
     def batches(images: Manifest) -> Any:
         own = images.select(distribute.own_rows(len(images)))

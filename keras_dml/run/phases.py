@@ -39,12 +39,12 @@ from keras_dml.run.replica_checks import check_batches, check_trainer
 
 
 def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
-    """Refuses, before anything is written, stages that cannot be trained.
+    """Raises, before anything is written, if a stage cannot be trained.
 
     Raises:
         UsageError: If batches cannot be drawn or shared, a phase follows a
             validation metric without validation classes or lowers rates that
-            follow a schedule, or a replayed stage is none.
+            follow a schedule, or a stage replays one that is not earlier.
     """
     build_loss(config.loss)
     groups = ["backbone", "head"]
@@ -119,12 +119,12 @@ class StageTrainer:
     Args:
         config: The settled configuration.
         stage: The stage's section of it.
-        data: What the stage trains on and is validated on.
+        data: Training and validation images of the stage.
         models: Freshly built models.
         folder: The run folder.
         state: The state of the run; changed in place.
-        preemption: Whether the run was told to stop. Defaults to `None`:
-            never.
+        preemption: `Preemption` that says whether the run must stop. Defaults
+            to `None`, never.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class StageTrainer:
         self._replayed = state.records[stage.replay] if stage.replay else {}
 
     def run(self) -> None:
-        """Trains what the state says is left, then keeps the best weights."""
+        """Trains the remaining phases, then restores the best weights."""
         if self.state.phase or self.state.epoch or self.state.step:
             last = load_checkpoint(self.folder.last_checkpoint)
             last.restore("model", self.models.trainer.variables)
@@ -217,7 +217,8 @@ class StageTrainer:
             while not state.phase_done:
                 progress.first_step = state.step
                 self._fit(
-                    # An epoch that was stopped in the middle is short.
+                    # An interrupted epoch has fewer steps left, so it needs
+                    # a separate call.
                     epochs=state.epoch + 1 if state.step else epochs,
                     callbacks=[*listed, progress, recorder],
                 )
@@ -241,7 +242,7 @@ class StageTrainer:
         )
 
     def _finish_phase(self) -> None:
-        """Thaws what the phase froze, so that the next one starts afresh."""
+        """Unfreezes the backbone, records the phase, and moves to the next."""
         freezing.unfreeze(self.models.trainer.get_layer("backbone"))
         record = self.state.records.setdefault(self.stage.name, {})
         record["best_epoch"] = self.state.best_epoch
@@ -290,7 +291,10 @@ class StageTrainer:
             freezing.freeze_all(backbone)
 
     def _epochs(self, phase: PhaseConfig) -> int:
-        """Length of a phase; a replayed last phase ends at the best epoch."""
+        """Returns the length of a phase.
+
+        A replayed last phase ends at the best epoch of the earlier stage.
+        """
         if not self._replayed or phase is not self.stage.phases[-1]:
             return phase.epochs
         if self._replayed["best_phase"] != len(self.stage.phases) - 1:
@@ -298,7 +302,7 @@ class StageTrainer:
         return self._replayed["best_epoch"] + 1
 
     def _epochs_before(self) -> int:
-        """Epochs of the earlier phases, which the sampler has been through."""
+        """Counts the epochs of earlier phases, which the sampler has used."""
         earlier = self.stage.phases[: self.state.phase]
         return sum(self._epochs(phase) for phase in earlier)
 
@@ -316,7 +320,10 @@ class StageTrainer:
 
 
 def _whole_batches(images: Manifest, config: RunConfig) -> tf.data.Dataset:
-    """Center crops without end: batch statistics of a rest would be noise."""
+    """Returns endless batches of center crops, all of the same size.
+
+    The statistics of a smaller last batch would be noisy.
+    """
     size = config.evaluation.batch_size
     batches = evaluation_batches(images, config).repeat()
     return batches.rebatch(size, drop_remainder=True)

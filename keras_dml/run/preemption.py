@@ -14,12 +14,12 @@ MESSAGE = (
 
 
 class Preemption:
-    """Tells whether the process was asked to stop.
+    """Records whether the process was asked to stop.
 
     Attributes:
-        requested: Whether SIGTERM came.
-        patient: Whether somebody looks at `requested` soon; otherwise the
-            signal raises at once.
+        requested: Whether SIGTERM has arrived.
+        patient: Whether the running code checks `requested` itself; otherwise
+            the signal raises immediately.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Preemption:
         """Ends the run.
 
         Args:
-            place: What was saved last, such as `"epoch 3"`.
+            place: Name of the last saved state, such as `"epoch 3"`.
 
         Raises:
             PreemptedError: Always.
@@ -39,7 +39,7 @@ class Preemption:
 
     @contextlib.contextmanager
     def waits(self) -> Iterator[None]:
-        """Within it, a signal is only noted."""
+        """Records signals without raising while the context is open."""
         self.patient = True
         try:
             yield
@@ -54,10 +54,10 @@ class Preemption:
 
 @contextlib.contextmanager
 def heeding_sigterm() -> Iterator[Preemption]:
-    """Notes SIGTERM instead of ending the process.
+    """Records SIGTERM instead of ending the process.
 
-    Outside of the main thread, where Python hears no signals, nothing
-    changes.
+    Changes nothing outside of the main thread, where Python receives no
+    signals.
     """
     preemption = Preemption()
     if threading.current_thread() is not threading.main_thread():

@@ -1,6 +1,6 @@
-"""Trainings in processes of their own: start, watch and stop them.
+"""Starts, watches and stops trainings in separate processes.
 
-`python -m keras_dml.run.processes CONFIG.yaml FOLDER` is such a process.
+`python -m keras_dml.run.processes CONFIG.yaml FOLDER` runs one of them.
 """
 
 import errno
@@ -25,7 +25,8 @@ DISK_FULL = 74
 GRACE_SECONDS = 60.0
 POLL_SECONDS = 0.2
 RESTARTS = 3
-# Stopped from outside and saved: it goes on where it stopped.
+# Exit codes of a training that was stopped from outside and saved itself. It
+# is started again, and continues where it stopped.
 _RESTARTED = (PREEMPTED, RESTART, -signal.SIGTERM)
 
 Start = Callable[[RunConfig, Path, Path, int | None], subprocess.Popen]
@@ -52,19 +53,20 @@ def start_training(
 ) -> subprocess.Popen:
     """Starts a training, or continues an interrupted one.
 
-    Each training has its own process, so that its memory, its seeds and its
-    crash leave the others alone. It saves itself and stops when its starter
-    is gone.
+    Each training has its own process, so that its memory, seeds and crashes
+    do not affect the others. It saves itself and stops when the process that
+    started it ends.
 
     Args:
         config: The configuration of the run.
         folder: The run folder.
         log: The file to which all output is appended.
-        threads: How many cores it may use. Defaults to `None`: all.
+        threads: Number of cores it may use. Defaults to `None`, all.
 
     Returns:
-        The process. Exit codes: 0 finished, 143 stopped by SIGTERM and saved,
-        74 the disk is full, 2 a wrong setting, 1 anything else.
+        The process. Its exit code is 0 if the run is finished, 143 if SIGTERM
+        stopped it and it was saved, 74 if the disk is full, 2 for a wrong
+        setting, and 1 for any other error.
     """
     settings = log.with_suffix(".yaml")
     write_text(settings, dump_run_config(config))
@@ -87,31 +89,31 @@ def start_training(
 
 
 def threads_each(processes: int) -> int | None:
-    """Returns the cores of each of several trainings; `None` is all."""
+    """Returns the number of cores per training; `None` means all."""
     if processes == 1:
         return None
     return max(1, (os.cpu_count() or 1) // processes)
 
 
 class TrainingProcess:
-    """One run, trained in a process of its own.
+    """Trains one run in a separate process.
 
-    A process that was stopped from outside is started again, at most three
+    If the process is stopped from outside, it is started again, at most three
     times.
 
     Args:
         config: The configuration of the run.
         folder: The run folder.
         log: The file to which the process writes.
-        threads: How many cores it may use. Defaults to `None`: all.
-        start: Starts the process. Defaults to `start_training`.
-        grace: Seconds from SIGTERM, upon which a training saves itself, to
+        threads: Number of cores it may use. Defaults to `None`, all.
+        start: Function that starts the process. Defaults to `start_training`.
+        grace: Seconds between SIGTERM, at which a training saves itself, and
             SIGKILL. Defaults to `60.0`.
 
     Attributes:
-        exit_code: The exit code, 0 if the run was finished before; `None`
-            until it has ended.
-        seconds: How long the training took; 0 if it was finished before.
+        exit_code: The exit code; `None` until the process has ended, 0 if the
+            run was already finished.
+        seconds: Duration of the training; 0 if the run was already finished.
     """
 
     def __init__(
@@ -141,7 +143,7 @@ class TrainingProcess:
         return self.folder.path.name
 
     def poll(self) -> bool:
-        """Starts the process if need be; returns whether the run has ended."""
+        """Starts the process if needed, and returns whether the run ended."""
         if self._process is None:
             return self._begin()
         self.exit_code = self._process.poll()
@@ -159,7 +161,7 @@ class TrainingProcess:
         return True
 
     def reason(self) -> str:
-        """Returns why the training failed: the last line that it wrote."""
+        """Returns why the training failed: the signal or the last log line."""
         code = self.exit_code or 0
         if code < 0:
             return f"killed by {signal.Signals(-code).name}"
@@ -168,7 +170,11 @@ class TrainingProcess:
         )
 
     def stop(self) -> None:
-        """Asks the process to save itself and end; kills it after a while."""
+        """Asks the process to save itself and end.
+
+        Kills the process if a later call comes more than `grace` seconds
+        after the first one.
+        """
         if self._process is None or self._process.poll() is not None:
             return
         now = time.monotonic()
@@ -192,7 +198,8 @@ class TrainingProcess:
     def _begin(self) -> bool:
         self._process = self.exit_code = None
         if is_locked(self.folder.path / self.folder.lock_name):
-            # The process of a starter that was killed is still saving itself.
+            # The starter of another process was killed, and that process is
+            # still saving the run.
             return False
         if self.folder.finished:
             self.exit_code = 0
@@ -215,17 +222,19 @@ def supervise(
     unfinished: Callable[[], bool] = lambda: False,
     poll: float = POLL_SECONDS,
 ) -> None:
-    """Runs work in other processes until there is no more.
+    """Runs work in other processes until no work is left.
 
-    Whatever ends it early, the running processes save themselves first.
+    If it ends early, it first lets the running processes save themselves.
 
     Args:
-        take: Returns the next work, not begun, or `None`.
-        ended: Called with each work that has ended, one at a time.
-        processes: Integer, how much runs at once. Defaults to `1`.
-        unfinished: Returns whether to wait for more work although `take`
-            has none. Defaults to no.
-        poll: Float, seconds between two looks. Defaults to `0.2`.
+        take: Function that returns the next work, not started yet, or `None`.
+        ended: Function called with each work that has ended, one at a time.
+        processes: Integer, the largest number of works that run at once.
+            Defaults to `1`.
+        unfinished: Function that returns whether to wait for more work when
+            `take` returns `None`. Defaults to a function that returns
+            `False`.
+        poll: Float, seconds between two checks. Defaults to `0.2`.
 
     Raises:
         RunError: If the disk is full, or a file cannot be written.
@@ -270,7 +279,7 @@ def supervise(
 
 
 def last_line(log: Path) -> str:
-    """Returns the last line of a log that is not blank; `""` without any."""
+    """Returns the last line of a log that is not blank, or `""`."""
     try:
         with open(log, "rb") as file:
             file.seek(max(0, file.seek(0, 2) - 4096))
@@ -309,8 +318,11 @@ def _check_disk(work: Supervised) -> None:
 
 
 def _stop_with_starter() -> None:
-    """The starter's end of the pipe closes when it dies, however it dies."""
-    # Not `sys.stdin`, whose lock would be held when the process ends.
+    """Sends SIGTERM to this process when its starter ends.
+
+    The starter's end of the pipe closes when the starter ends for any reason.
+    """
+    # Does not use `sys.stdin`, whose lock would be held at exit.
     while os.read(0, 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Keeps the state of a run, records every epoch, and shows it."""
+"""Keeps the state of a run, records every epoch, and shows progress."""
 
 import dataclasses
 import time
@@ -27,15 +27,15 @@ class RunState:
         stage: Number of the current stage.
         phase: Number of the current phase of the stage.
         epoch: The next epoch of the phase.
-        step: The next step of it; 0 unless it was stopped in the middle.
-        phase_done: Whether the phase has ended, on time or early.
+        step: The next step of the epoch; 0 unless the epoch was interrupted.
+        phase_done: Whether the phase has ended, as planned or early.
         best: The best validation value of the stage so far.
         best_phase: The phase of that value.
         best_epoch: The epoch of that value within its phase.
         best_metrics: All validation metrics of that epoch.
         seconds: Training time so far.
         history: One row per finished epoch.
-        records: Per finished stage, its drops and its best epoch.
+        records: Per finished stage, its learning rate drops and best epoch.
         baselines: Results before training, by name.
         callbacks: State of the callbacks of the phase, by class name.
     """
@@ -56,7 +56,7 @@ class RunState:
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def next_phase(self) -> None:
-        """Moves on to the phase after this one."""
+        """Moves on to the next phase."""
         self.phase += 1
         self.epoch = 0
         self.step = 0
@@ -64,7 +64,7 @@ class RunState:
         self.callbacks = {}
 
     def next_stage(self) -> None:
-        """Moves on to the stage after this one."""
+        """Moves on to the next stage."""
         self.next_phase()
         self.stage += 1
         self.phase = 0
@@ -78,28 +78,30 @@ class RunState:
 
 
 class RunRecorder(keras.callbacks.Callback):
-    """Saves all that resuming needs at the end of every epoch.
+    """Saves everything that resuming needs at the end of every epoch.
 
-    When the run is told to stop it saves in the middle of one, and raises
-    `PreemptedError`. Of several workers all must have one; the chief writes.
+    If the run must stop, it saves in the middle of an epoch and raises
+    `PreemptedError`. Every worker must have this callback; the chief writes.
 
-    It must come last in the list of callbacks, so that their states are those
-    of the finished epoch. Best weights are written before the checkpoint: a
-    kill between the two repeats the epoch and writes the same file again.
+    It must be the last callback, so that it saves the states of the others
+    after the epoch. It writes the best weights before the checkpoint: after a
+    kill between the two, the resumed run repeats the epoch and writes the same
+    file again.
 
     Args:
         folder: The run folder.
         state: The state of the run; changed in place.
-        labels: Columns that open every history row, such as stage and phase.
+        labels: First columns of every history row, such as stage and phase.
         epochs: Number of epochs of the phase.
-        monitor: Key in the logs that chooses the best epoch, larger is
-            better; `None` keeps no best weights.
+        monitor: Key in the logs that chooses the best epoch (larger is
+            better). Defaults to `None`, which keeps no best weights.
         stateful: Callbacks with `get_state` whose state is saved too.
         steps: Number of steps of an epoch.
-        preemption: Whether the run was told to stop. Defaults to `None`:
-            never.
-        stops: Function that says after a step whether to stop, the same on
-            all workers. Defaults to `None`: what `preemption` says.
+        preemption: `Preemption` that says whether the run must stop. Defaults
+            to `None`, never.
+        stops: Function that returns after a step whether to stop, with the
+            same result on all workers. Defaults to `None`, which asks
+            `preemption`.
     """
 
     def __init__(
@@ -134,7 +136,7 @@ class RunRecorder(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         done = self.state.step + batch + 1
-        # The end of an epoch saves anyway.
+        # After the last step, `on_epoch_end` saves.
         if done < self.steps and self.stops():
             self._stop_after(done)
 
@@ -193,10 +195,10 @@ class RunRecorder(keras.callbacks.Callback):
         self.preemption.stop(f"epoch {state.epoch}, step {step}")
 
     def _restore(self):
-        """Puts back the middle of an epoch.
+        """Restores the state in the middle of an epoch.
 
-        Here, because the metrics have just been reset, and because the other
-        callbacks have begun an epoch that had begun before.
+        It must run after Keras has reset the metrics, and after the other
+        callbacks have begun the epoch a second time.
         """
         last = load_checkpoint(self.folder.last_checkpoint)
         groups = {**self._groups(), "metrics": self.model.metrics_variables}
@@ -233,12 +235,12 @@ class TrainingProgress(keras.callbacks.Callback):
     """Shows a progress bar on a terminal, and logs a line per epoch.
 
     Args:
-        title: What is being trained, such as `main/train`.
+        title: Name of the stage and phase, such as `main/train`.
         epochs: Number of epochs of the phase.
         steps: Number of steps of an epoch.
 
     Attributes:
-        first_step: The step that the first epoch goes on from.
+        first_step: The step at which the first epoch continues.
     """
 
     def __init__(self, title: str, epochs: int, steps: int) -> None:
@@ -275,5 +277,5 @@ class TrainingProgress(keras.callbacks.Callback):
         logger.info("%s  %s", place, shown)
 
     def close(self):
-        """Takes the bar away, also after an error in the middle."""
+        """Removes the progress bar, also after an error."""
         self._progress.stop()

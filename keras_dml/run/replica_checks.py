@@ -1,4 +1,4 @@
-"""Refuses, before training, settings that several replicas cannot do."""
+"""Raises, before training, if settings do not work on several replicas."""
 
 import keras
 
@@ -14,7 +14,7 @@ ACCUMULATION = "gradient_accumulation_steps"
 
 
 def check_batches(manifest: Manifest, config: RunConfig, count: int) -> None:
-    """Refuses batches that replicas cannot share equally, in whole groups.
+    """Raises if replicas cannot share batches equally, in whole groups.
 
     Args:
         manifest: The training images.
@@ -22,7 +22,7 @@ def check_batches(manifest: Manifest, config: RunConfig, count: int) -> None:
         count: Number of replicas.
 
     Raises:
-        UsageError: If there are such batches; it says which sizes do.
+        UsageError: If the batch size does not fit; suggests sizes that do.
     """
     if count == 1:
         return
@@ -48,7 +48,7 @@ def check_batches(manifest: Manifest, config: RunConfig, count: int) -> None:
 
 
 def check_settings(config: RunConfig, replicas: int) -> None:
-    """Refuses settings that go wrong silently on several replicas.
+    """Raises if settings would silently fail on several replicas.
 
     Args:
         config: A configuration.
@@ -73,14 +73,14 @@ def check_settings(config: RunConfig, replicas: int) -> None:
 
 
 def check_trainer(trainer: keras.Model) -> None:
-    """Refuses compiled models that cannot train on several replicas.
+    """Raises if a compiled model cannot train on several replicas.
 
     Args:
         trainer: A compiled model.
 
     Raises:
-        UsageError: If it is compiled by XLA, accumulates gradients or scales
-            its loss, and belongs to a strategy of several replicas.
+        UsageError: If the model belongs to a strategy of several replicas,
+            and is compiled by XLA, accumulates gradients or scales its loss.
     """
     if keras.backend.backend() != "tensorflow":
         return

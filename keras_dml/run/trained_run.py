@@ -34,8 +34,8 @@ class EmbeddedImages:
 
     Args:
         embeddings: `EmbeddingSet`.
-        images: `Manifest` of the same rows, or `None` where the images are
-            no longer where they were.
+        images: `Manifest` of the same rows, or `None` if the images cannot be
+            found anymore.
     """
 
     embeddings: EmbeddingSet
@@ -43,14 +43,15 @@ class EmbeddedImages:
 
 
 class TrainedRun:
-    """A finished run: its settings, its embedder, its embedded images.
+    """A finished run, with its settings, its embedder and its embeddings.
 
     Args:
         path: The run folder.
-        data_dir: Where the data are. Defaults to `None`, where they were.
+        data_dir: Folder of the data. Defaults to `None`, the folder that the
+            run used.
 
     Raises:
-        UsageError: If there is no run, or it is not finished.
+        UsageError: If the folder holds no run, or the run is not finished.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class TrainedRun:
     def of(
         cls, run: "TrainedRun | str | Path", data_dir: str | Path | None = None
     ) -> "TrainedRun":
-        """Opens a run folder; returns a run that is open already."""
+        """Opens a run folder, or returns a run that is already open."""
         if isinstance(run, TrainedRun) and data_dir is None:
             return run
         path = run.folder.path if isinstance(run, TrainedRun) else run
@@ -76,12 +77,12 @@ class TrainedRun:
     ) -> Self:
         """Makes the run of a training that has just ended.
 
-        Of several workers only the chief need see its folder.
+        Only the chief needs access to the run folder.
 
         Args:
             path: The run folder.
             config: The configuration of the training.
-            metrics: What the training returned.
+            metrics: The metrics that the training returned.
         """
         run = cls.__new__(cls)
         run.folder = RunFolder(path)
@@ -114,11 +115,12 @@ class TrainedRun:
         Args:
             part: `"test"`, `"validation"` (classes held out to choose the
                 epoch) or `"all"`.
-            source: Other data than the run's own. Defaults to `None`.
-            data_dir: Where those are. Defaults to `None`.
+            source: Other data to use instead of the run's. Defaults to
+                `None`.
+            data_dir: Folder of this source. Defaults to `None`.
 
         Returns:
-            `EmbeddedImages`, or `None` if the part has no image: a run
+            `EmbeddedImages`, or `None` for the validation images of a run
             without validation classes.
 
         Raises:
@@ -159,7 +161,7 @@ class TrainedRun:
     def _without_images(
         self, cache: EmbeddingCache, error: UsageError
     ) -> EmbeddedImages:
-        """Returns the cached embeddings of images that are gone."""
+        """Returns the cached embeddings if the images cannot be read."""
         embeddings = cache.load(self.weights_hash)
         if embeddings is None:
             raise error
@@ -175,7 +177,7 @@ class TrainedRun:
 def with_data(
     config: RunConfig, source: str | None, data_dir: str | Path | None
 ) -> RunConfig:
-    """Returns the configuration with other data, to be split anew."""
+    """Returns the configuration with other data, and without its split."""
     changes: dict[str, Any] = {}
     if source is not None:
         changes = {
@@ -205,25 +207,26 @@ def evaluate_run(
 ) -> Measured:
     """Measures the embedder of a finished run.
 
-    Embeddings are kept in the run folder and taken from there as long as
+    The run folder caches the embeddings, and they are reused as long as
     weights and images stay the same.
 
     Args:
         run: `TrainedRun`, or the run folder.
-        source: Other data than the run's own; their test classes are
-            measured. Defaults to `None`, the run's own.
-        data_dir: Where the data are. Defaults to `None`, where they were.
+        source: Other data, whose test classes are measured. Defaults to
+            `None`, the run's data.
+        data_dir: Folder of the data. Defaults to `None`, the folder that the
+            run used.
         k: Ranks of Recall@K. Defaults to `None`, those of the run.
-        index: `"exact"`, or `"scann"` to measure it beside exact search.
-            Defaults to `"exact"`.
-        clustering: Whether to cluster as well. Defaults to `False`.
+        index: `"exact"`, or `"scann"` to measure ScaNN in addition to exact
+            search. Defaults to `"exact"`.
+        clustering: Whether to measure clustering, too. Defaults to `False`.
         intervals: Whether to add 95 % intervals. Defaults to `False`.
         per_class: Whether to add a table of classes. Defaults to `False`.
         rerank: `"none"`, `"query_expansion"` or `"k_reciprocal"`. Defaults to
             `"none"`.
 
     Returns:
-        `Measured`: the metrics, and what was asked for beside them.
+        `Measured`: the metrics, and the additional results requested.
     """
     check_index(index)
     as_reranking(rerank)
@@ -251,14 +254,14 @@ def evaluate_run(
 def _images_of(
     part: str, everything: Manifest, config: RunConfig
 ) -> Manifest | None:
-    """Returns the images of a part that can be read."""
+    """Returns the readable images of a part."""
     if part == "all":
         return verification.drop_bad(everything)
     data = load_run_data(config)
     if part == "test":
         return data.test
     if config.data.validation == "test":
-        # An oracle's classes must not calibrate anything either.
+        # The run chose its epoch by test classes; they must not calibrate.
         return None
     return stage_data(data, config.stages[-1], config).validation
 
@@ -273,7 +276,7 @@ def _rows(everything: Manifest, embeddings: EmbeddingSet) -> np.ndarray:
 def _file_name(
     part: str, source: str | None, data_dir: str | Path | None
 ) -> str:
-    """Returns a readable file name that no other source has."""
+    """Returns a readable file name that is unique for each source."""
     if source is None:
         return f"{part}.npz"
     whole = source if readers.is_named(source) else os.path.realpath(source)

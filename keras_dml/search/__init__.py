@@ -1,1 +1,1 @@
-"""Finds the images that are like an image."""
+"""Finds images that are similar to an image."""

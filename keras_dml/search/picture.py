@@ -31,8 +31,8 @@ def check_picture(path: Path) -> None:
 def draw_answers(result: SearchResult, path: str | Path) -> None:
     """Draws each query with its neighbors in a row, with their scores.
 
-    Neighbors that reach the threshold have a green frame, the others a
-    dashed red one; without a threshold frames are gray.
+    Neighbors that reach the threshold have a green frame, and the others a
+    dashed red frame. Without a threshold, frames are gray.
 
     Args:
         result: `SearchResult`.
@@ -94,7 +94,7 @@ def _draw(axes, pixels: np.ndarray, title: str, color: str) -> None:
 
 
 def _square(pixels: np.ndarray) -> np.ndarray:
-    """The whole image in the middle of a white square."""
+    """Centers the whole image in a white square."""
     height, width = pixels.shape[:2]
     side = max(height, width)
     square = np.full((side, side, 3), 255, np.uint8)
@@ -110,7 +110,10 @@ def _edge(neighbor: Neighbor) -> str:
 
 
 def _short(text: str) -> str:
-    """Text that fits above a picture; `$` would start a formula."""
+    """Shortens a text to fit above a picture.
+
+    Escapes `$`, which would start a formula.
+    """
     text = text.replace("$", r"\$")
     if len(text) <= MAX_LETTERS:
         return text

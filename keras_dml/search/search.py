@@ -1,4 +1,4 @@
-"""Finds the images of a gallery that are like given images."""
+"""Finds the images of a gallery that are similar to given images."""
 
 import dataclasses
 import os
@@ -24,7 +24,7 @@ class Neighbor:
     Args:
         id: String, its path within the data set, or its number there.
         label: String, its class.
-        score: Float, larger is nearer.
+        score: Float; larger is closer.
         row: Integer, its row in the gallery.
         accepted: Boolean, whether the score reaches the threshold; `None`
             without a threshold.
@@ -39,14 +39,17 @@ class Neighbor:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """Lists what was found for one image, nearest first."""
+    """Lists the neighbors of one image, nearest first."""
 
     path: str
     neighbors: list[Neighbor]
 
     @property
     def match(self) -> bool | None:
-        """Whether the nearest reaches the threshold; `None` without one."""
+        """Whether the nearest neighbor reaches the threshold.
+
+        `None` without a threshold.
+        """
         return self.neighbors[0].accepted
 
 
@@ -58,7 +61,7 @@ class SearchResult:
         answers: One `Answer` for each image.
         queries: `Manifest` of the images, in the order of the answers.
         gallery: `EmbeddedImages`.
-        threshold: `RunThreshold`, or `None` where none could be calibrated.
+        threshold: `RunThreshold`, or `None` if none could be calibrated.
     """
 
     answers: list[Answer]
@@ -68,7 +71,7 @@ class SearchResult:
 
     @property
     def num_references(self) -> int:
-        """How many images were searched."""
+        """Number of images that were searched."""
         return len(self.gallery.embeddings)
 
     def __repr__(self) -> str:
@@ -113,21 +116,23 @@ def search_run(
     max_false_match_rate: float | None = None,
     decision: str = "pairs",
 ) -> SearchResult:
-    """Finds the images nearest to each of some image files.
+    """Finds the nearest images to each of the given image files.
 
     An image that is itself a file of the gallery does not find itself.
 
     Args:
         run: `TrainedRun`, or the folder of a finished run.
         images: Image files.
-        k: Integer, how many neighbors to find. Defaults to `10`.
+        k: Integer, the number of neighbors to find. Defaults to `10`.
         gallery: A source, all images of which are searched. Defaults to
             `None`, the run's test images.
-        data_dir: Where the gallery's files are. Defaults to `None`.
+        data_dir: Folder of the gallery's files. Defaults to `None`.
         index: `"exact"` or `"scann"`. Defaults to `"exact"`.
-        max_false_match_rate: Float in (0, 1), calibrates the threshold below
-            which an image has no match. Defaults to `None`: 0.001, or no
-            threshold where none can be calibrated.
+        max_false_match_rate: Float in (0, 1) that calibrates the threshold
+            below which an image has no match. Defaults to `None`, which is
+            0.001, or no threshold if none can be calibrated.
+        decision: `"pairs"` or `"nearest"`, the meaning of the rate, see
+            `threshold_of`. Defaults to `"pairs"`.
 
     Returns:
         `SearchResult`.
@@ -170,7 +175,7 @@ def search_run(
 
 
 def read_queries(images: Sequence[str | os.PathLike[str]]) -> Manifest:
-    """Returns the image files as a manifest, each once.
+    """Returns the image files as a manifest, without repetitions.
 
     Raises:
         UsageError: If one of them is not a readable image.
@@ -193,7 +198,7 @@ def read_queries(images: Sequence[str | os.PathLike[str]]) -> Manifest:
 def _threshold(
     run: TrainedRun, rate: float | None, decision: str
 ) -> RunThreshold | None:
-    """Returns the threshold; raises only if a rate was asked for."""
+    """Returns the threshold; raises only if a rate was given."""
     try:
         return threshold_of(run, rate or DEFAULT_FALSE_MATCH_RATE, decision)
     except UsageError as error:
@@ -238,7 +243,7 @@ def _own_ids(queries: Manifest, gallery: EmbeddedImages) -> np.ndarray:
 
 
 def _file(path: str) -> tuple[int, int] | None:
-    """Returns what two names of one file share, links included."""
+    """Returns device and inode, which are equal for all names of a file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -272,7 +277,7 @@ def _answers(
             [
                 neighbor(row, score)
                 for row, score in zip(*found_rows, strict=True)
-                # The excluded file comes last, scored minus infinity.
+                # The excluded file comes last, with a score of -infinity.
                 if np.isfinite(score)
             ],
         )

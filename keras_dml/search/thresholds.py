@@ -1,7 +1,7 @@
 """Calibrates the similarity that a match of a run must reach.
 
-They are calibrated on the classes that the run held out of its training to
-choose the epoch, and kept in `RUN/thresholds.json` with the hash of the
+Thresholds are calibrated on the classes that the run held out of its training
+to choose the epoch, and stored in `RUN/thresholds.json` with the hash of the
 weights.
 """
 
@@ -29,10 +29,10 @@ class RunThreshold:
 
     Args:
         threshold: `Threshold` over the scores of an index.
-        wrong_answers: Float, the share of validation images that would be
-            given an image of another class if their own were missing.
-        num_images: Integer, how many images were validated on.
-        num_classes: Integer, how many classes they have.
+        wrong_answers: Float, the share of validation images whose nearest
+            image of another class reaches the threshold.
+        num_images: Integer, the number of validation images.
+        num_classes: Integer, the number of validation classes.
     """
 
     threshold: Threshold
@@ -49,16 +49,16 @@ def threshold_of(
     Args:
         run: The run.
         max_false_match_rate: Float in (0, 1).
-        decision: `"pairs"`, the rate is a share of the pairs of different
-            classes, or `"nearest"`, of the images that are searched. Defaults
-            to `"pairs"`.
+        decision: `"pairs"` if the rate is a share of the pairs of different
+            classes, or `"nearest"` if it is a share of the images to search
+            for. Defaults to `"pairs"`.
 
     Returns:
         `RunThreshold`.
 
     Raises:
-        UsageError: If the run has no validation classes, or they have too
-            few images for such a rate.
+        UsageError: If the run has no validation classes, or these have too
+            few images for this rate.
     """
     stored = _read(run)
     key = f"{decision} {max_false_match_rate:g}"
@@ -74,7 +74,7 @@ def validation_embeddings(run: TrainedRun) -> EmbeddingSet:
     """Returns embeddings of the classes that a run held out.
 
     Raises:
-        UsageError: If it held none out.
+        UsageError: If it held out no classes.
     """
     validation = run.part("validation")
     if validation is None:
@@ -117,7 +117,7 @@ def _from_dict(values: dict[str, Any]) -> RunThreshold:
 
 
 def _read(run: TrainedRun) -> dict[str, Any]:
-    """Reads the stored thresholds; none if the weights changed."""
+    """Reads the stored thresholds, or returns none if the weights changed."""
     path = run.folder.path / FILE
     if path.is_file():
         try:

@@ -1,4 +1,4 @@
-"""Readers of data sets: each returns a `Manifest` with the papers' split."""
+"""Reads data sets: each reader returns a `Manifest` with the papers' split."""
 
 import difflib
 import importlib
@@ -13,27 +13,27 @@ from keras_dml.data.readers.published import READERS
 from keras_dml.data.readers.tfds_adapter import load_builder, read_tfds
 from keras_dml.errors import UsageError
 
-# Every module with a `@reader` reads a published data set.
+# Importing a module registers its `@reader` in `READERS`.
 for _module in pkgutil.iter_modules([os.path.dirname(__file__)]):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 
-# Words for weights, which may also be the name of a folder.
+# Values of the weights setting, which a folder may also have as its name.
 WEIGHTS = ("auto", "imagenet", "none", "preset")
 
 
 def is_named(source: str) -> bool:
-    """Whether a source is the name of a data set rather than a path."""
+    """Returns whether a source names a data set instead of a path."""
     return source in READERS or source.startswith("tfds:")
 
 
 def source_name(source: str) -> str:
-    """A source as tables name it: a data set's name, or that of its files."""
+    """Returns the name of a source in tables: for a path, its last part."""
     return source if is_named(source) else Path(source).name
 
 
 def whole_path(place: str | None) -> str | None:
-    """A path from the root; what is no path of a file stays as it is."""
+    """Returns an existing path as an absolute one, and other values as is."""
     if place in (None, *WEIGHTS) or is_named(place) or not Path(place).exists():
         return place
     return os.path.abspath(place)
@@ -47,7 +47,7 @@ def read(source, data_dir=None, allow_partial: bool = False) -> Manifest:
             one sub-folder per class, or a CSV file `path,label[,split]`.
         data_dir: Path of the folder that holds a named data set. Defaults
             to `None`.
-        allow_partial: Boolean, whether to go on when images are missing.
+        allow_partial: Boolean, whether to continue if images are missing.
             Defaults to `False`.
 
     Returns:

@@ -18,12 +18,13 @@ _KIT_LISTS = [
 
 @reader("cars_annos.mat", *_KIT_LISTS)
 def read_cars196(root, facts) -> Manifest:
-    """Reads either layout in which the set was published.
+    """Reads either of the two layouts in which the set was published.
 
-    Either `cars_annos.mat` with `car_ims/`, or the kit's
+    The first is `cars_annos.mat` with `car_ims/`. The second is the kit's
     `cars_train_annos.mat` and `cars_test_annos_withlabels.mat` with
     `cars_train/` and `cars_test/`. The published split by image is not used.
-    Fields are read by name, since the class is in another column of each.
+    Fields are read by name, because the column of the class differs between
+    the files.
 
     Returns:
         `Manifest` with boxes.
@@ -86,7 +87,7 @@ def _load(path: Path):
     try:
         return scipy.io.loadmat(path, squeeze_me=True)
     except Exception as error:
-        # A damaged file fails in as many ways as the format has parts.
+        # A damaged file can raise almost any type of error.
         raise UsageError(
             f"{path} must be a MATLAB file as published. Received: {error}. "
             "Unpack or fetch it again."
@@ -94,7 +95,7 @@ def _load(path: Path):
 
 
 def _columns(content, name_field, folder):
-    """Names, classes and boxes of one file of annotations."""
+    """Returns names, classes and boxes of one file of annotations."""
     if "annotations" not in content:
         raise UsageError(
             "The lists of Cars196 must hold `annotations`. Received: "

@@ -1,4 +1,4 @@
-"""A CSV file with the columns path, label and, if wanted, split."""
+"""Reads a CSV file with the columns path, label and, optionally, split."""
 
 import collections
 import csv
@@ -17,11 +17,11 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
     """Reads `path,label[,split]`; paths are relative to the file.
 
     `split` is train or test. Without it the first half of the classes
-    trains. Labels are sorted, as numbers if all of them are.
+    trains. Labels are sorted, as numbers if all of them are numbers.
 
     Args:
         path: Path of the file.
-        allow_partial: Boolean, whether to go on when images are missing.
+        allow_partial: Boolean, whether to continue if images are missing.
             Defaults to `False`.
 
     Returns:
@@ -89,10 +89,10 @@ def iterate_table(
 
 
 def check_listed_once(path: Path, names: Sequence[str]) -> None:
-    """Refuses a file that lists an image more than once.
+    """Raises if a file lists an image more than once.
 
     Raises:
-        UsageError: Naming the image.
+        UsageError: If a path repeats; the message names it.
     """
     if len(set(names)) < len(names):
         name, times = collections.Counter(names).most_common(1)[0]
@@ -103,7 +103,7 @@ def check_listed_once(path: Path, names: Sequence[str]) -> None:
 
 
 def _rows(path):
-    """The lines as dictionaries, each checked."""
+    """Reads and checks the lines, as dictionaries."""
     lines = list(iterate_table(path, "path", "label"))
     if not lines:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The 1,797 handwritten digits that come with scikit-learn."""
+"""Reads the 1,797 handwritten digits that come with scikit-learn."""
 
 import numpy as np
 
@@ -11,11 +11,11 @@ BRIGHTEST = 16
 
 @reader()
 def read_digits(root, facts) -> Manifest:
-    """Reads the 8 x 8 gray images, half of each digit's for training.
+    """Reads the 8 x 8 gray images; half of the images of each digit train.
 
     Ten classes are too few to keep some unseen: a network trained on five
-    digits tells the other five apart no better than before. So images are
-    split within classes, and `seen` is set.
+    digits separates the other five no better than an untrained one. So images
+    are split within classes, and `seen` is set.
 
     Returns:
         `Manifest` of images in memory.

@@ -1,4 +1,4 @@
-"""A folder with one sub-folder per class."""
+"""Reads a folder with one sub-folder per class."""
 
 import os
 from pathlib import Path
@@ -22,21 +22,21 @@ SUFFIXES = (
 def read_folder(path, allow_partial: bool = False) -> Manifest:
     """Reads `path/<class>/<image>`; classes and images in sorted order.
 
-    A folder whose only sub-folder is called `images` is read as that one.
-    Names that start with a dot, and files that are no images by their
-    suffix, are passed over. The first half of the classes trains.
+    If the only sub-folder is called `images`, that sub-folder is read
+    instead. Names that start with a dot, and files whose suffix is not one of
+    `SUFFIXES`, are skipped. The first half of the classes trains.
 
     Args:
         path: Path of the folder.
         allow_partial: Boolean, whether to leave out sub-folders without an
-            image instead of refusing them. Defaults to `False`.
+            image instead of raising. Defaults to `False`.
 
     Returns:
         `Manifest`, `partial` if classes were left out.
 
     Raises:
-        UsageError: If the folder is missing, has fewer than two classes, or
-            a class has no image.
+        UsageError: If the folder is missing or has fewer than two classes, or
+            if a class has no image and `allow_partial` is `False`.
     """
     root = Path(path)
     if not root.is_dir():

@@ -1,4 +1,4 @@
-"""Omniglot: the characters of 30 alphabets train, those of 20 others test."""
+"""Omniglot: characters of 30 alphabets train, those of 20 other ones test."""
 
 import os
 from pathlib import Path
@@ -19,10 +19,11 @@ _KEYS = ("images28", "label", "alphabet", "split", "class_names")
 def read_omniglot(root, facts) -> Manifest:
     """Reads 28 x 28 gray images, bright ink on black.
 
-    They come from `omniglot.npz`, whose arrays are `images28` (uint8
-    `(n, 28, 28)`), `label`, `alphabet` and `split` (0 trains, 1 tests) with
-    one entry per image, and `class_names`; or from the published folders
+    They come from `omniglot.npz` or from the published folders
     `images_background/` and `images_evaluation/`, whose images are shrunk.
+    The arrays of `omniglot.npz` are `images28` (uint8 `(n, 28, 28)`),
+    `label`, `alphabet` and `split` (0 trains, 1 tests) with one entry per
+    image, and `class_names`.
 
     Returns:
         `Manifest` of images in memory; `group` is the alphabet.
@@ -57,7 +58,7 @@ def _read_arrays(path):
 
 
 def _read_folders(root: Path):
-    """The same arrays from `<part>/<alphabet>/<character>/<image>.png`."""
+    """Reads the same arrays from `<part>/<alphabet>/<character>/*.png`."""
     alphabets: dict[str, int] = {}
     class_names: list[str] = []
     images, rows = [], []
@@ -93,7 +94,7 @@ def _listed(folder):
 
 
 def _shrink(path):
-    """Black ink on white, 105 x 105, becomes bright ink, 28 x 28."""
+    """Inverts black ink on white and shrinks 105 x 105 to 28 x 28 pixels."""
     from PIL import Image, ImageOps
 
     with Image.open(path) as image:

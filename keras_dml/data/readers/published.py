@@ -1,4 +1,4 @@
-"""What the readers of published data sets share: register, find, check."""
+"""Registers the readers of published data sets; finds and checks files."""
 
 import dataclasses
 import functools
@@ -17,16 +17,17 @@ READERS: dict[str, Callable[..., Manifest]] = {}
 
 
 def reader(*markers: str) -> Callable[[Callable], Callable[..., Manifest]]:
-    """Makes a function the reader of a published data set.
+    """Registers a function in `READERS` as the reader of a data set.
 
     The function `read_NAME(root, facts)` gets the folder and the facts of
     `configs/datasets/NAME.yaml`, and returns a `Manifest` of all images that
-    the set's list names. It becomes a function of `data_dir`, the folder or
-    the one above it, and `allow_partial`, and is in `READERS`.
+    the set's list names. The decorated function takes `data_dir`, the folder
+    or the one above it, and `allow_partial`, and checks that the set is
+    complete.
 
     Args:
-        *markers: Files or folders of which one must be in the folder. None
-            for a set that needs no folder.
+        *markers: Files or folders; the folder must hold at least one of them.
+            Give none for a set that needs no folder.
 
     Example:
 
@@ -58,13 +59,13 @@ def find_root(
     facts: DatasetFacts,
     markers: Sequence[str],
 ) -> Path:
-    """The folder that holds a data set's list of images.
+    """Returns the folder that holds a data set's list of images.
 
     Args:
         data_dir: Path, the data set's folder or the one above it.
         facts: `DatasetFacts`, which names the folder.
-        markers: Files or folders of which one must be there, relative to
-            the folder.
+        markers: Files or folders, relative to the folder, which must hold at
+            least one of them.
 
     Raises:
         UsageError: If no folder holds one of them.
@@ -94,9 +95,9 @@ def find_root(
 
 
 def exist(paths: Sequence[str]) -> np.ndarray:
-    """Which files are there: a Boolean array.
+    """Returns a Boolean array that marks the files that exist.
 
-    Folders are listed once each: asking for 120,000 files one by one takes
+    Lists each folder once, because checking 120,000 files one by one takes
     far longer on a network drive.
     """
     listings: dict[str, set[str]] = {}
@@ -117,13 +118,13 @@ def complete(
     where: object,
     allow_partial: bool,
 ) -> Manifest:
-    """Refuses an incomplete set, or goes on with what is there.
+    """Raises if a set is incomplete, or keeps the images found.
 
     Args:
         manifest: `Manifest` of all images that the set's list names.
         facts: `DatasetFacts` with the counts.
         where: The place of the images, for the message.
-        allow_partial: Boolean, whether to go on without the missing ones.
+        allow_partial: Boolean, whether to continue without missing images.
 
     Returns:
         `Manifest` of the images found; `partial` if some are missing.
@@ -144,18 +145,18 @@ def keep_found(
     advice: str,
     problems: Sequence[str] = (),
 ) -> Manifest:
-    """Refuses a list whose images are missing, or keeps those found.
+    """Raises if images of a list are missing, or keeps the images found.
 
     Args:
         manifest: `Manifest`.
         where: The place of the images, for the message.
-        allow_partial: Boolean, whether to go on without the missing ones.
-        advice: What to do about missing images.
-        problems: Other things that make the set incomplete. Defaults to none.
+        allow_partial: Boolean, whether to continue without missing images.
+        advice: String that says what to do about missing images.
+        problems: Sentences on other gaps in the set. Defaults to none.
 
     Raises:
-        UsageError: If there are problems and `allow_partial` is `False`, or
-            no image is left.
+        UsageError: If images are missing or `problems` are given, and
+            `allow_partial` is `False`; or if no image is left.
     """
     found = np.ones(len(manifest), dtype=bool)
     if manifest.paths is not None:
@@ -187,7 +188,7 @@ def keep_found(
 def count_problems(
     manifest: Manifest, expected: Mapping[str, int]
 ) -> list[str]:
-    """Sentences on counts that are not those of the published set."""
+    """Returns sentences on counts that differ from the published ones."""
     counts = count(manifest)
     return [
         f"{counts[key]} {key.replace('_', ' ')} listed instead of {number}"
@@ -197,7 +198,7 @@ def count_problems(
 
 
 def count(manifest: Manifest) -> dict[str, int]:
-    """Images and classes, in all and of each split and role."""
+    """Counts images and classes in total, per split and per role."""
     counts = {"images": len(manifest), "classes": manifest.num_classes}
     for split in ("train", "test"):
         rows = manifest.split == split
@@ -213,14 +214,15 @@ def read_columns(path: Path, columns: int, skip: int = 0) -> list[list[str]]:
 
     Args:
         path: Path.
-        columns: Integer, how many columns every line must have.
-        skip: Integer, how many lines to pass over. Defaults to `0`.
+        columns: Integer, the number of columns that every line must have.
+        skip: Integer, the number of lines to skip. Defaults to `0`.
 
     Returns:
         One list per column.
 
     Raises:
-        UsageError: If the file is missing or a line has another number.
+        UsageError: If the file is missing or empty, or a line has another
+            number of columns.
     """
     if not path.is_file():
         raise UsageError(

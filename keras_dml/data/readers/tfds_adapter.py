@@ -1,4 +1,4 @@
-"""Any image classification set of tensorflow-datasets, split by class."""
+"""Reads image classification sets of tensorflow-datasets, split by class."""
 
 import logging
 import os
@@ -27,25 +27,28 @@ def read_tfds(
 ) -> Manifest:
     """Merges all splits of a builder and splits them again by class.
 
-    Rows are sorted by the file name that the builder keeps, or else by the
-    place in its records. Images of one fixed size are held in memory; the
-    others are written, as they are encoded, into files beside the records.
+    Rows are sorted by the file name that the builder keeps, or by their place
+    in its records if it keeps none. Images of one fixed size are held in
+    memory if they take at most 1 GiB. Other images are written to files next
+    to the records, in their encoded form.
 
     Args:
-        name: String, the builder, with its configuration if it has some.
-        data_dir: Path for tensorflow-datasets. Defaults to its own.
-        allow_partial: Boolean, whether to go on when counts are not those
-            published. Defaults to `False`.
-        download: Boolean, whether to download what is not there. Defaults
-            to `True`.
+        name: String, the builder, with its configuration if it has one.
+        data_dir: Path for tensorflow-datasets. Defaults to the default of
+            tensorflow-datasets.
+        allow_partial: Boolean, whether to continue if counts differ from the
+            published ones. Defaults to `False`.
+        download: Boolean, whether to download missing records. Defaults to
+            `True`.
 
     Returns:
-        `Manifest`. The classes of a data set that papers use are split as
-        they do; of others the first half trains.
+        `Manifest`. If papers use the data set, its classes are split as in
+        the papers; otherwise the first half of the classes trains.
 
     Raises:
-        UsageError: If there is no such builder, or it has no single image
-            and label.
+        UsageError: If the builder is unknown, does not have exactly one image
+            and one label, or is incomplete; or if its records are missing and
+            may not or cannot be downloaded.
         RunError: If the download fails.
     """
     builder = load_builder(name, data_dir, download)
@@ -86,17 +89,18 @@ def read_tfds(
 
 
 def load_builder(name: str, data_dir=None, download: bool = True):
-    """A builder whose records are there, downloaded if need be.
+    """Returns a builder with its records, and downloads them if necessary.
 
     Args:
         name: String, the builder.
-        data_dir: Path for tensorflow-datasets. Defaults to its own.
-        download: Boolean, whether to download what is not there. Defaults
-            to `True`.
+        data_dir: Path for tensorflow-datasets. Defaults to the default of
+            tensorflow-datasets.
+        download: Boolean, whether to download missing records. Defaults to
+            `True`.
 
     Raises:
-        UsageError: If there is no such builder, or its records are missing
-            and may not or cannot be downloaded.
+        UsageError: If the builder is unknown, or its records are missing and
+            may not or cannot be downloaded.
         RunError: If the download fails.
     """
     import tensorflow_datasets as tfds
@@ -137,7 +141,7 @@ def load_builder(name: str, data_dir=None, download: bool = True):
 
 
 def _find_keys(features, name):
-    """The names of the one image and the one class among the features."""
+    """Returns the names of the image feature and of the class feature."""
     import tensorflow_datasets as tfds
 
     images = [
@@ -163,7 +167,7 @@ def _find_keys(features, name):
 
 
 def _fits_in_memory(builder, facts, image_key):
-    """Whether images have one fixed size and are not too many."""
+    """Returns whether images have one fixed size and fit into memory."""
     height, width, _ = builder.info.features[image_key].shape
     if height is None or width is None:
         return False
@@ -177,9 +181,10 @@ def _channels(builder, facts, image_key):
 
 
 def _examples(builder, facts, image_key, label_key, in_memory):
-    """Ids, images and labels of all splits, one after the other.
+    """Returns ids, images and labels of all splits, one after the other.
 
-    An image is its encoded bytes, or the path of a file that holds them.
+    An image is given as its encoded bytes if `in_memory`, else as the path
+    of a file that holds them.
     """
     import tensorflow_datasets as tfds
 
