@@ -100,7 +100,14 @@ def list_images(
 
 def _list_folder(root: str) -> ImageList:
     """Lists all images below a folder, in sorted order."""
-    if [entry.name for entry in _entries(root)] == ["images"]:
+    entries = _entries(root)
+    folders = [
+        entry.name
+        for entry in entries
+        if entry.is_dir() and not entry.name.startswith("__")
+    ]
+    images = any(entry.name.lower().endswith(SUFFIXES) for entry in entries)
+    if folders == ["images"] and not images:
         # `read_folder` does the same, so that ids agree.
         root = os.path.join(root, "images")
     files, others = [], 0

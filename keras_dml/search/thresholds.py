@@ -61,7 +61,7 @@ def threshold_of(
             few images for this rate.
     """
     stored = _read(run)
-    key = f"{decision} {max_false_match_rate:g}"
+    key = f"{decision} {max_false_match_rate!r}"
     if key not in stored["thresholds"]:
         found = _calibrate(run, max_false_match_rate, decision)
         stored["thresholds"][key] = dataclasses.asdict(found)

@@ -33,6 +33,7 @@ def test_class_folders_are_read_as_training_reads_them(tmp_path):
 
 def test_a_folder_called_images_is_entered_as_in_training(tmp_path):
     make(tmp_path / "images", "a/1.jpg", "b/2.jpg")
+    make(tmp_path, "README.txt", "__MACOSX/other.txt")
     found = list_images(str(tmp_path))
     assert found.ids == readers.read(str(tmp_path)).ids.tolist()
     assert os.path.isfile(found.path(0))
