@@ -1,4 +1,4 @@
-"""How results print: one line, or a title and a small table."""
+"""Prints results as one line, or as a title and a small table."""
 
 import dataclasses
 import html
@@ -15,11 +15,11 @@ MAX_ROWS = 12
 class Brief:
     """Gives a class a short `repr`, and a table in notebooks.
 
-    A dataclass that inherits from it says `repr=False`.
+    A dataclass that inherits from it must set `repr=False`.
     """
 
     def _brief_title(self) -> str:
-        """One line; by default the fields of the dataclass."""
+        """Returns one line; by default the fields of the dataclass."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
         values = ", ".join(
             f"{field.name}={cell(getattr(self, field.name))}"
@@ -28,7 +28,7 @@ class Brief:
         return f"{type(self).__name__}({values})"
 
     def _brief_rows(self) -> list[dict[str, Any]]:
-        """Rows of a table below the title, with the same keys."""
+        """Returns the rows of the table; all have the same keys."""
         return []
 
     def _cells(self) -> list[list[str]]:
@@ -60,7 +60,7 @@ class Brief:
 
 
 def cell(value: Any) -> str:
-    """A value in few characters, numbers to four digits.
+    """Formats a value in few characters, numbers with four digits.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Arrays in `.npz` files: written whole or not at all, never a pickle."""
+"""Writes `.npz` files whole or not at all, and reads them without pickles."""
 
 import os
 import zipfile
@@ -16,7 +16,7 @@ _UNREADABLE = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
 
 
 def write_npz(path: str | os.PathLike[str], **arrays: Any) -> None:
-    """Writes or replaces a file of arrays, and makes its folder.
+    """Writes or replaces an `.npz` file, and makes its folder.
 
     Args:
         path: The `.npz` file.
@@ -33,12 +33,12 @@ def read_npz(
     needed: Iterable[str],
     optional: Iterable[str] = (),
 ) -> dict[str, np.ndarray]:
-    """Reads arrays by name. A pickle inside is refused and never run.
+    """Reads arrays by name; raises on a pickle and never runs it.
 
     Args:
         path: The `.npz` file.
-        needed: Names of arrays that must be there.
-        optional: Names of arrays to read where they are there. Defaults to
+        needed: Names of arrays that the file must have.
+        optional: Names of arrays to read if the file has them. Defaults to
             `()`.
 
     Returns:
@@ -54,7 +54,7 @@ def read_npz(
             f"{_listed(needed)}."
         )
     try:
-        # NumPy leaves a file open that it opened and that is no archive.
+        # If NumPy opens a file that is no archive, it never closes it.
         with open(path, "rb") as stream:
             file = np.load(stream, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
@@ -96,10 +96,10 @@ def count_npz_rows(path: str | os.PathLike[str], name: str) -> int | None:
         name: The name of the array.
 
     Returns:
-        The number of rows; `None` where the file is missing or damaged.
+        The number of rows; `None` if the file is missing or damaged.
     """
     try:
-        # The end of an archive says that it is whole.
+        # `ZipFile` reads the end of the archive, so it finds truncated files.
         with (
             zipfile.ZipFile(path) as archive,
             archive.open(f"{name}.npy") as member,

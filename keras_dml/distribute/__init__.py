@@ -1,6 +1,7 @@
-"""Talks to `tf.distribute`: devices, replicas and workers.
+"""Connects to `tf.distribute`: devices, replicas and workers.
 
-On other backends than TensorFlow everything here is the identity.
+On backends other than TensorFlow there is one replica on one worker, and
+functions that exchange values return them unchanged.
 """
 
 from keras_dml.distribute.cluster import Cluster, read_cluster

@@ -22,8 +22,8 @@ class Cluster:
 
     Attributes:
         addresses: `host:port` of every worker.
-        index: Which of them this process is.
-        config: The same as the dict of `TF_CONFIG`.
+        index: The position of this process in `addresses`.
+        config: The same cluster as a dict in the form of `TF_CONFIG`.
     """
 
     addresses: tuple[str, ...]
@@ -31,10 +31,10 @@ class Cluster:
     config: dict[str, Any]
 
     def check_port(self) -> None:
-        """Refuses an address of this worker that another process has.
+        """Raises if another process listens at this worker's port.
 
         Raises:
-            UsageError: If its port is taken.
+            UsageError: If the port is taken.
         """
         port = int(self.addresses[self.index].rpartition(":")[2])
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -56,12 +56,12 @@ def read_cluster(
     """Reads the cluster from the environment.
 
     Args:
-        environment: The variables. Defaults to `None`, those of the process.
-        slurm: Whether to ask Slurm where `TF_CONFIG` is not set. Defaults to
+        environment: The variables. Defaults to `None`: those of the process.
+        slurm: Whether to ask Slurm if `TF_CONFIG` is not set. Defaults to
             `False`.
 
     Returns:
-        The cluster, or `None` where nothing says there is one.
+        The cluster, or `None` if the environment names no cluster.
 
     Raises:
         UsageError: If `TF_CONFIG` cannot be read.
@@ -109,7 +109,7 @@ def _from_config(config):
 
 
 def _jobs(cluster, config):
-    """Returns the addresses of chief and workers, in that order."""
+    """Returns the addresses of the chief and the workers, in that order."""
     if not isinstance(cluster, dict) or not cluster:
         raise _broken("`cluster` names no workers", config)
     if "ps" in cluster:
@@ -146,7 +146,7 @@ def _from_slurm():
     try:
         resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
             port_base=SLURM_PORT,
-            # Slurm itself gives every task its GPUs.
+            # Slurm itself assigns GPUs to every task.
             gpus_per_node=1_000_000,
             gpus_per_task=1,
             auto_set_gpu=False,

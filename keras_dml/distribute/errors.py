@@ -1,8 +1,8 @@
-"""Errors of runs that a start with `resume=True` continues."""
+"""Errors after which `resume=True` continues a run."""
 
 from keras_dml.errors import RunError
 
-# What the command exits with; a supervisor starts it again.
+# Exit codes of the command, after which a supervisor starts it again.
 RESTART = 75
 PREEMPTED = 143
 
@@ -14,6 +14,6 @@ class PeerLostError(RunError):
 
 
 class PreemptedError(RunError):
-    """The run was told to stop by SIGTERM, and has been saved."""
+    """SIGTERM stopped the run, and the run has been saved."""
 
     exit_code = PREEMPTED

@@ -1,7 +1,7 @@
-"""Watches the other workers, by one line a second over TCP.
+"""Watches the other workers by one message per second over TCP.
 
-TensorFlow notices a process that is gone, but waits without end for one that
-is frozen, or that waits for its own input.
+TensorFlow notices a process that has died. But it waits forever for a process
+that is frozen or that waits for its own input.
 """
 
 import contextlib
@@ -21,26 +21,27 @@ from keras_dml.distribute.errors import RESTART
 logger = logging.getLogger("keras_dml")
 
 INTERVAL = 1.0
-# TensorFlow's own error about a lost process comes first, where it comes.
+# Seconds to wait, so that TensorFlow can report a lost process first.
 GRACE = 5.0
 IN_STEP = ("input", "step")
 
 
 class Heartbeat:
-    """Tells the chief every second how far this worker is, and watches.
+    """Reports this worker's progress every second and watches the others.
 
-    The chief collects what the workers say and answers with all of it, so
-    that every worker can name the one that hangs. One that has found a
-    problem prints it and ends the process, for the main thread may be inside
-    of a collective that never returns.
+    Every worker sends its progress to the chief, and the chief answers with
+    the progress of all workers, so that every worker can name the one that
+    hangs. A worker that finds a problem prints it and ends its process,
+    because the main thread may wait in a collective that never returns.
 
     Args:
         cluster: The workers.
-        timeout: Seconds without a word, or without an end of a step.
+        timeout: Seconds after which a silent worker, or a step that does not
+            end, is a problem.
         server: The listening socket of the chief; `None` on the others.
-        port: Its port.
-        give_up: Function of a sentence about what is wrong. Defaults to
-            `None`: it is printed, and the process ends with code 75.
+        port: The port of this socket.
+        give_up: Function that receives a sentence about the problem. Defaults
+            to `None`: print it and end the process with code 75.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Heartbeat:
         self._place, self._count, self._changed = "", 0, time.monotonic()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        # Of every worker: where, count, seconds without change, heard at.
+        # Per worker: place, count, seconds without change, time of message.
         self._table: dict[int, list[Any]] = {}
         self._lost: dict[int, float] = {}
         if server is not None:
@@ -74,7 +75,7 @@ class Heartbeat:
         return server
 
     def mark(self, place: str, count: int) -> None:
-        """Notes where this worker is."""
+        """Records where this worker is, and in which step."""
         self._place, self._count = place, count
         self._changed = time.monotonic()
 
@@ -83,7 +84,7 @@ class Heartbeat:
         self._stopped.set()
 
     def problem(self) -> str | None:
-        """Returns what is wrong with a peer, as a sentence, or `None`."""
+        """Returns a sentence about a peer's problem, or `None`."""
         now = time.monotonic()
         with self._lock:
             table = {i: list(row) for i, row in self._table.items()}
@@ -97,7 +98,10 @@ class Heartbeat:
         return self._stuck(table)
 
     def suspect(self) -> str | None:
-        """Returns which peer seems lost, without waiting, or `None`."""
+        """Returns a sentence about the peer that seems lost, or `None`.
+
+        It judges at once, without the waiting times of `problem`.
+        """
         now = time.monotonic()
         with self._lock:
             silent = [(now - row[3], i) for i, row in self._table.items()]
@@ -109,7 +113,7 @@ class Heartbeat:
         return self._silence(index, f"{seconds:.0f}")
 
     def _stuck(self, table):
-        """Returns a sentence if all workers are stuck in a step."""
+        """Returns a sentence if all workers are stuck in a step, or `None`."""
         table[self.cluster.index] = self._own()
         everyone = len(self.cluster.addresses)
         inside = [row for row in table.values() if row[0] in IN_STEP]
@@ -137,7 +141,7 @@ class Heartbeat:
             self._thread(self._hear, connection)
 
     def _hear(self, connection):
-        """Reads the lines of one worker, on the chief."""
+        """Runs on the chief: reads the messages of one worker."""
         index = None
         with (
             contextlib.suppress(OSError, ValueError),
@@ -164,13 +168,13 @@ class Heartbeat:
         return rows
 
     def _tell(self, host, port):
-        """Sends lines to the chief, on every other worker."""
+        """Runs on every other worker: sends messages to the chief."""
         self._note(0, ["", 0, 0.0])
         with (
             contextlib.suppress(OSError, ValueError),
             socket.create_connection((host, port), self.timeout) as link,
         ):
-            # Never an error: silence is judged by the clock.
+            # No timeout here: `problem` judges silence by the clock.
             link.settimeout(None)
             with link.makefile("rw") as stream:
                 while not self._stopped.wait(INTERVAL):
@@ -194,7 +198,7 @@ class Heartbeat:
             found = self.problem()
             if found is None:
                 continue
-            # The chief answers once more, so that the others know it too.
+            # Wait for one more exchange, so that the others learn of it too.
             if not self._stopped.wait(2 * INTERVAL):
                 self.give_up(found)
                 return
@@ -214,7 +218,7 @@ class Heartbeat:
 
 @contextlib.contextmanager
 def limit_start(cluster: Cluster, seconds: float) -> Iterator[None]:
-    """Ends the process when the workers do not come together in time."""
+    """Ends the process if not all workers join in time."""
 
     def late():
         missing = [
@@ -254,7 +258,7 @@ def _give_up(sentence):
         (),
         None,
     )
-    # The command line rewrites what its own options are called.
+    # The filter of the command line names its options, not the arguments.
     logger.filter(record)
     for handler in logger.handlers:
         if isinstance(handler, logging.FileHandler):

@@ -4,10 +4,10 @@ import keras
 
 
 def all_gather(x):
-    """Concatenates `x` over the replicas; `x` itself outside a strategy.
+    """Concatenates `x` over the replicas; returns `x` outside a strategy.
 
-    Differentiable: the gradient is summed over the replicas, and each gets
-    the part of its own rows.
+    It is differentiable: the gradient is summed over the replicas, and each
+    replica gets the part of its own rows.
 
     Args:
         x: Tensor `(rows, ...)`, of the same shape on every replica.
@@ -21,10 +21,10 @@ def all_gather(x):
     import tensorflow as tf
 
     if context is None:
-        # Keras builds a model outside of the replicas, for its shapes alone.
+        # Keras builds a model outside the replicas, only to find its shapes.
         return tf.concat([x] * num_replicas(), axis=0)
 
-    # `all_gather` forgets the static shape.
+    # `all_gather` loses the static shape.
     return tf.ensure_shape(context.all_gather(x, axis=0), [None, *x.shape[1:]])
 
 
@@ -35,17 +35,16 @@ def replica_index():
 
 
 def local_variable(variable):
-    """Returns this replica's TensorFlow variable inside a Keras one.
+    """Returns this replica's TensorFlow variable of a Keras variable.
 
-    Changing it in place changes this replica's copy alone.
+    Changing it in place changes only this replica's copy.
 
     Args:
         variable: Keras variable, with `aggregation="none"`.
 
     Returns:
-        A `tf.Variable`; `None` where there is none to change: on other
-        backends, outside the replicas of a strategy, and while Keras traces
-        shapes.
+        A `tf.Variable`; `None` on other backends, outside the replicas of a
+        strategy, and while Keras traces shapes.
     """
     if keras.backend.backend() != "tensorflow":
         return None
@@ -57,13 +56,13 @@ def local_variable(variable):
         if context is None:
             return None
         index = tf.get_static_value(context.replica_id_in_sync_group)
-        # A worker holds the copies of its own replicas only.
+        # A worker holds only the copies of its own replicas.
         return value.values[int(index) % len(value.values)]
     return value if isinstance(value, tf.Variable) else None
 
 
 def num_replicas() -> int:
-    """Returns the number of replicas of the strategy; 1 outside of one."""
+    """Returns the number of replicas of the strategy; 1 outside a strategy."""
     if keras.backend.backend() != "tensorflow":
         return 1
     import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Makes strategies of `tf.distribute` by name, or says why not."""
+"""Makes strategies of `tf.distribute` by name."""
 
 import contextlib
 import functools
@@ -15,12 +15,12 @@ PEER_TIMEOUT = 120.0
 
 
 class SingleDevice:
-    """Stands for the strategy of one device: its scope does nothing."""
+    """Replaces a strategy on one device; its scope does nothing."""
 
     num_replicas_in_sync = 1
 
     def scope(self) -> contextlib.AbstractContextManager:
-        """Returns a context in which variables are made as always."""
+        """Returns a context that does nothing."""
         return contextlib.nullcontext()
 
 
@@ -28,11 +28,11 @@ def set_logical_devices(devices: str) -> None:
     """Splits the processor into logical devices, one for each replica.
 
     Args:
-        devices: Kind and number, such as `"cpu:2"`. For `"gpu:N"` nothing is
-            split; there must be that many.
+        devices: Kind and number, such as `"cpu:2"`. `"gpu:N"` splits nothing
+            and requires N GPUs.
 
     Raises:
-        UsageError: If the text cannot be read, or there are not that many.
+        UsageError: If the text cannot be read, or there are too few devices.
         RuntimeError: If TensorFlow has already started with fewer.
 
     Example:
@@ -74,27 +74,27 @@ def get_strategy(
     policy: str | None = None,
     peer_timeout: float = PEER_TIMEOUT,
 ) -> Any:
-    """Returns the strategy in whose `scope()` a training is built.
+    """Returns a strategy; build and compile the model in its `scope()`.
 
-    `mixed_float16` is refused on several replicas, where an overflow on one of
-    them can destroy the weights; `mixed_bfloat16` is safe. Equal arguments
-    give the same object, because two strategies of one process disturb each
-    other's collectives.
+    It raises an error for `mixed_float16` on several replicas, where an
+    overflow on one of them can destroy the weights; `mixed_bfloat16` is safe.
+    Equal arguments return the same object, because two strategies of one
+    process disturb each other's collectives.
 
-    Several workers must call it before TensorFlow runs its first operation.
-    It returns when all of them have.
+    With several workers, each must call this function before TensorFlow runs
+    its first operation. It returns when all workers have called it.
 
     Args:
         name: `"none"` for one device, `"mirrored"` for copies of the model on
-            several of this machine, `"multi_worker"` for the machines that
-            `TF_CONFIG` or Slurm names, or `"auto"`: multi_worker where
-            `TF_CONFIG` names several, else mirrored where there are several
-            devices. Defaults to `"auto"`.
-        devices: Kind and number, such as `"gpu:4"`, or `"cpu:2"` before
-            TensorFlow runs anything, see `set_logical_devices`. Defaults to
-            `None`, all GPUs.
+            several devices of this machine, `"multi_worker"` for the machines
+            that `TF_CONFIG` or Slurm names, or `"auto"`: multi_worker if
+            `TF_CONFIG` names several machines, else mirrored if there are
+            several devices. Defaults to `"auto"`.
+        devices: Kind and number, such as `"gpu:4"`; or `"cpu:2"` before
+            TensorFlow runs its first operation, see `set_logical_devices`.
+            Defaults to `None`: all GPUs.
         policy: Name of the dtype policy that any part of the model will
-            have. Defaults to `None`, the current one of Keras.
+            have. Defaults to `None`: the current policy of Keras.
         peer_timeout: Seconds after which a worker that does not answer, or a
             step that does not end, ends the run. Defaults to `120.0`.
 

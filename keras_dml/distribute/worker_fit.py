@@ -1,10 +1,10 @@
 """Lets the `fit` of Keras train on several workers.
 
-Keras 3 cannot, https://github.com/keras-team/keras/issues/20585: before the
-first step it averages a batch that it cannot convert, and after every step it
-averages scalars over an axis that they do not have. Both are replaced here, on
-the one model that trains. `test_upstream` in `tests/distribute` fails once
-Keras can do it by itself.
+Keras 3 cannot do this, https://github.com/keras-team/keras/issues/20585: before
+the first step it averages a batch that it cannot convert, and after every step
+it averages scalars over an axis that they do not have. `repair_fit` replaces
+both in the one model that trains. `test_upstream` in `tests/distribute` fails
+once Keras can train on several workers.
 """
 
 from collections.abc import Callable
@@ -19,19 +19,20 @@ from keras_dml.distribute import workers
 def repair_fit(
     trainer: keras.Model, stop_requested: Callable[[], bool]
 ) -> Callable[[], bool]:
-    """Gives a compiled model the step that several workers need.
+    """Replaces the training step of a compiled model for several workers.
 
     All workers must also stop at the same step. Each step therefore sums,
-    together with the loss, how many of them were told to.
+    together with the loss, how many workers were told to stop.
 
     Args:
         trainer: A built and compiled model of a
             `tf.distribute.MultiWorkerMirroredStrategy`.
-        stop_requested: Whether this worker was told to stop.
+        stop_requested: Function that returns whether this worker was told to
+            stop.
 
     Returns:
-        Function that says whether any worker had been told to stop when the
-        last step began; the same on all of them.
+        Function that returns whether any worker had been told to stop when
+        the last step began; the result is the same on all workers.
     """
     strategy = trainer.distribute_strategy
     steps = _Steps(trainer, strategy, stop_requested)
@@ -41,7 +42,7 @@ def repair_fit(
 
 
 class _Steps:
-    """What Keras calls once per step: `train_function(iterator)`."""
+    """Runs a step; Keras calls it once per step as `train_function`."""
 
     def __init__(self, trainer, strategy, stop_requested):
         self.stop_requested = stop_requested
@@ -52,7 +53,7 @@ class _Steps:
     def __call__(self, iterator) -> dict[str, Any]:
         workers.mark("input" if self.count else "", self.count)
         batch = next(iterator)
-        # The first step is traced, and as slow as the slowest worker.
+        # Tracing makes the first step slow, so the heartbeat ignores it.
         workers.mark("step" if self.count else "", self.count)
         stop = tf.constant(float(self.stop_requested()))
         logs, stops = self._step(batch, stop)
@@ -69,7 +70,7 @@ def _compiled_step(trainer, strategy):
         logs = trainer.train_step(batch)
         names = sorted(logs)
         values = [tf.cast(logs[name], tf.float32) for name in names]
-        # One collective for all of them.
+        # One collective for all values.
         total = tf.distribute.get_replica_context().all_reduce(
             "SUM", tf.stack([*values, stop])
         )
@@ -88,4 +89,4 @@ def _compiled_step(trainer, strategy):
 
 
 def _built_already(iterator=None, data_batch=None):
-    """Replaces a build that fails; the model and the optimizer are built."""
+    """Replaces a build that fails; model and optimizer are already built."""

@@ -1,6 +1,7 @@
 """Exchanges values between the processes of one training.
 
-With one process, which is the usual case, everything here is the identity.
+With one process, which is the usual case, these functions return the values of
+this process unchanged.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from keras_dml.errors import RunError, UsageError
 
 Result = TypeVar("Result")
 
-# Sums are traced for a few sizes only: powers of 2 between these.
+# Sums are padded to powers of 2 between these, so that few sizes are traced.
 SMALLEST, LARGEST = 1 << 10, 1 << 22
 
 
@@ -29,7 +30,9 @@ class Session:
     Args:
         strategy: `tf.distribute.MultiWorkerMirroredStrategy`.
         cluster: The workers.
-        heartbeat: What watches them.
+
+    Attributes:
+        heartbeat: `Heartbeat` that watches the workers; `None` at first.
     """
 
     def __init__(self, strategy: Any, cluster: Cluster) -> None:
@@ -55,7 +58,7 @@ class Session:
         local = len(self.strategy.extended.worker_devices)
 
         def value(context):
-            # The other replicas of a worker add nothing.
+            # The other replicas of a worker add zeros.
             first = context.replica_id_in_sync_group % local == 0
             return tf.constant(padded if first else np.zeros_like(padded))
 
@@ -96,7 +99,7 @@ def start(cluster: Cluster, peer_timeout: float) -> Any:
     with limit_start(cluster, 5 * peer_timeout):
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
         _session = Session(strategy, cluster)
-        # Also the first collective: it waits for every worker.
+        # `broadcast` is the first collective: it waits for every worker.
         port = Heartbeat.listen() if is_chief() else None
         number = broadcast(None if port is None else port.getsockname()[1])
     _session.heartbeat = Heartbeat(cluster, peer_timeout, port, number)
@@ -104,14 +107,14 @@ def start(cluster: Cluster, peer_timeout: float) -> Any:
 
 
 def finish() -> None:
-    """Stops watching the peers; call it once nobody waits for another."""
+    """Stops watching the peers; call it when no worker waits for another."""
     if _session is not None and _session.heartbeat is not None:
         _session.heartbeat.stop()
 
 
 @contextlib.contextmanager
 def losing_peers() -> Iterator[None]:
-    """Turns TensorFlow's errors about lost workers into ours.
+    """Turns TensorFlow's errors about lost workers into `PeerLostError`.
 
     Raises:
         PeerLostError: If a worker is gone.
@@ -145,7 +148,7 @@ def losing_peers() -> Iterator[None]:
 
 
 def mark(place: str, count: int = 0) -> None:
-    """Notes this worker's progress, for those who watch it.
+    """Records this worker's progress for the workers that watch it.
 
     Args:
         place: `"input"` or `"step"` within a step, where the workers wait
@@ -162,7 +165,7 @@ def num_workers() -> int:
 
 
 def worker_index() -> int:
-    """Returns the number of this process; 0 without a cluster."""
+    """Returns the index of this process; 0 without a cluster."""
     return 0 if _session is None else _session.cluster.index
 
 
@@ -174,18 +177,18 @@ def worker_name(index: int) -> str:
 
 
 def is_chief() -> bool:
-    """Whether this process writes and prints for all."""
+    """Returns whether this process writes and prints for all workers."""
     return worker_index() == 0
 
 
 def own_rows(count: int) -> np.ndarray:
-    """Returns this worker's part of `count` rows, in one piece.
+    """Returns this worker's contiguous part of `count` rows.
 
     Args:
         count: Number of rows of all workers together.
 
     Returns:
-        int64 array; `gather_rows` puts the parts together again.
+        int64 array; `gather_rows` joins the parts again.
     """
     return np.array_split(np.arange(count), num_workers())[worker_index()]
 
@@ -203,7 +206,7 @@ def gather_bytes(payload: bytes) -> list[bytes]:
     words = np.zeros(ends[-1], np.int64)
     own = np.frombuffer(payload.ljust(8 * sizes[index], b"\0"), np.int64)
     words[ends[index] - sizes[index] : ends[index]] = own
-    # All other workers hold zeros there, so that the sum is the value.
+    # All other workers hold zeros in these places, so the sum is the value.
     words = _session.sum(words)
     return [
         words[end - size : end].tobytes()[:length]
@@ -252,11 +255,11 @@ def together(function: Callable[[], Result]) -> Result:
         function: Function without arguments, which needs no other worker.
 
     Returns:
-        What it returns on this worker.
+        The result of the function on this worker.
 
     Raises:
-        UsageError: If it raised one on any worker.
-        RunError: Likewise.
+        UsageError: If the function raised it on any worker.
+        RunError: If the function raised it on any worker.
     """
     if _session is None:
         return function()
@@ -284,7 +287,7 @@ def _traced_sum(strategy):
 
     def add(words):
         context = tf.distribute.get_replica_context()
-        # Without a device of its own the input cannot be reduced.
+        # `identity` places the input on a device; otherwise it fails.
         return context.all_reduce("SUM", tf.identity(words))
 
     @tf.function(autograph=False)

@@ -1,4 +1,4 @@
-"""Checks of the arrays that enter the evaluation."""
+"""Checks and converts the arrays of an evaluation."""
 
 from typing import Any
 
@@ -13,22 +13,23 @@ def as_embeddings(
     dim: int | None = None,
     min_rows: int = 1,
 ) -> np.ndarray:
-    """Returns contiguous float32 rows, or refuses what cannot be ranked.
+    """Returns embeddings as contiguous float32 rows.
 
     Args:
         embeddings: 2D array or tensor `(rows, dim)` of floats or integers.
-        name: How an error names the argument. Defaults to `"embeddings"`.
-        dim: Integer, the number of columns to insist on, or `None` for any.
+        name: String, the name of the argument in errors. Defaults to
+            `"embeddings"`.
+        dim: Integer, the required number of columns, or `None` for any.
             Defaults to `None`.
-        min_rows: Integer, `0` to allow an array without rows. Defaults to
-            `1`.
+        min_rows: Integer, the smallest number of rows; `0` allows an array
+            without rows. Defaults to `1`.
 
     Returns:
-        Float32 array `(rows, dim)`; the input itself where it already is one.
+        Float32 array `(rows, dim)`; the input itself if it already is one.
 
     Raises:
-        UsageError: If the shape or dtype is wrong, there is no row, or a
-            value is not finite in float32.
+        UsageError: If the shape or dtype is wrong, there are too few rows, or
+            a value is not finite in float32.
     """
     array = np.asarray(embeddings)
     if array.ndim != 2 or array.shape[1] == 0:
@@ -77,7 +78,7 @@ def as_labels(labels: Any, num_rows: int, name: str) -> np.ndarray:
 
 
 def as_ids(ids: Any, num_rows: int, name: str) -> np.ndarray:
-    """Returns a 1D array of integers or strings; `None` counts from zero."""
+    """Returns a 1D array of integers or strings; `0, 1, ...` for `None`."""
     if ids is None:
         return np.arange(num_rows)
     array = np.asarray(ids)
@@ -93,7 +94,7 @@ def as_ids(ids: Any, num_rows: int, name: str) -> np.ndarray:
 def check_same_kind(
     left: np.ndarray, right: np.ndarray, left_name: str, right_name: str
 ) -> None:
-    """Refuses to compare integers with strings, which are never equal."""
+    """Raises if one array holds integers and the other one strings."""
     if (left.dtype.kind == "U") != (right.dtype.kind == "U"):
         raise UsageError(
             f"`{left_name}` and `{right_name}` must both be integers or both "

@@ -14,25 +14,25 @@ ROLES = ("", "query", "gallery")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class EmbeddingSet(Brief):
-    """Embeddings row by row with what is known about their images.
+    """Holds embeddings with the labels, ids and roles of their images.
 
     Args:
         embeddings: Array `(rows, dim)` of real numbers; stored as float32.
         labels: 1D array `(rows,)` of integers or strings, or a 0-1 matrix
-            `(rows, classes)` where an image has several labels. Defaults to
-            `None`, unknown: such images can be searched, not evaluated.
+            `(rows, classes)` if an image has several labels. Defaults to
+            `None`: unknown; such images can be searched but not evaluated.
         ids: 1D array `(rows,)` of unique integers or strings. Defaults to
             `None`: positions.
         role: 1D array `(rows,)` of `""`, `"query"` or `"gallery"`. Defaults
-            to `None`: every image is query and reference at once.
-        class_names: Sequence of strings that integer labels are positions in.
+            to `None`: every image is both a query and a reference.
+        class_names: Sequence of strings; integer labels are positions in it.
             Defaults to `None`.
         weights_hash: String, the hash of the weights that made the
-            embeddings. Defaults to `None`, unknown.
+            embeddings. Defaults to `None`: unknown.
 
     Raises:
-        UsageError: If lengths differ, a value is not finite, an id repeats,
-            a role is unknown, or only queries or only references are there.
+        UsageError: If lengths differ, a value is not finite, an id repeats, a
+            role is unknown, or the roles name only queries or only a gallery.
 
     Example:
 
@@ -101,12 +101,12 @@ class EmbeddingSet(Brief):
 
     @property
     def queries(self) -> np.ndarray:
-        """Rows that search."""
+        """The rows that are queries."""
         return np.flatnonzero(self.role != "gallery")
 
     @property
     def references(self) -> np.ndarray:
-        """Rows that are searched: the gallery, or all where there is none."""
+        """The rows of the gallery; all rows if there is no gallery."""
         gallery = np.flatnonzero(self.role == "gallery")
         return gallery if len(gallery) else np.arange(len(self))
 
@@ -117,7 +117,7 @@ class EmbeddingSet(Brief):
 
     @property
     def names(self) -> np.ndarray:
-        """The class of each row in words; empty where it is unknown."""
+        """The name of the class of each row; empty if it is unknown."""
         if self.labels is None:
             return np.full(len(self), "")
         if self.class_names is None:
@@ -138,7 +138,7 @@ class EmbeddingSet(Brief):
     def select(self, rows: Any) -> Self:
         """Returns some of the rows.
 
-        Queries alone, or a gallery alone, lose their roles.
+        If only queries or only the gallery remain, they lose their roles.
 
         Args:
             rows: Integer or Boolean array, or a slice.
@@ -178,7 +178,7 @@ def _roles(role: Any, num_rows: int) -> np.ndarray:
 
 
 def _one_sided(role: np.ndarray) -> bool:
-    """Whether there are queries without a gallery, or nothing but one."""
+    """Returns whether roles name queries but no gallery, or only a gallery."""
     gallery = role == "gallery"
     return bool(
         gallery.all() or ((role == "query").any() and not gallery.any())

@@ -1,9 +1,9 @@
-"""One file of embeddings: an `.npz` archive or an Apache Parquet file.
+"""Writes and reads embeddings as one file, `.npz` or Apache Parquet.
 
-An `.npz` file has the keys `embeddings` and `ids`, and where they are known
+An `.npz` file has the keys `embeddings` and `ids` and, if they are known,
 `labels`, `role`, `class_names` and `hash`, the hash of the weights that made
-the embeddings. A Parquet file has the columns `id` and `embedding`, where they
-are known `label` and `role`, and the hash in its metadata. Neither holds a
+the embeddings. A Parquet file has the columns `id` and `embedding` and, if they
+are known, `label` and `role`; its metadata holds the hash. Neither holds a
 pickle.
 """
 
@@ -27,7 +27,8 @@ def check_format(kind: str) -> None:
     """Raises if a format is unknown or cannot be written here.
 
     Raises:
-        UsageError: If it is none of `FORMATS`, or pyarrow is missing.
+        UsageError: If the format is not one of `FORMATS`, or pyarrow is
+            missing.
     """
     if kind not in FORMATS:
         raise UsageError(
@@ -44,14 +45,14 @@ def save_embeddings(
     """Writes embeddings to a file, whole or not at all.
 
     Args:
-        path: The file to write or replace: Parquet where its name ends in
+        path: The file to write or replace: Parquet if its name ends in
             `.parquet`, else `.npz`.
-        embeddings: `EmbeddingSet`. Parquet keeps ids and classes as words.
+        embeddings: `EmbeddingSet`. Parquet stores ids and classes as strings.
         **more: Further arrays of an `.npz` file, which `load_embeddings`
             ignores.
 
     Raises:
-        UsageError: If Parquet cannot hold several labels for an image, or
+        UsageError: If the file is Parquet, and an image has several labels or
             pyarrow is missing.
 
     Example:
@@ -84,8 +85,8 @@ def read_file(path: str | os.PathLike[str]) -> EmbeddingSet:
     """Reads the embeddings of a file.
 
     Raises:
-        UsageError: If it is missing, damaged or not such a file, holds a
-            pickle, or its arrays do not fit each other.
+        UsageError: If the file is missing, damaged or of another kind, holds
+            a pickle, or its arrays do not fit each other.
     """
     if Path(path).suffix == ".parquet":
         return _read_parquet(path)
@@ -108,7 +109,7 @@ def count_rows(path: str | os.PathLike[str]) -> int | None:
 
 
 def to_table(embeddings: EmbeddingSet) -> Any:
-    """The rows as a table of pyarrow."""
+    """Returns the rows as a table of pyarrow."""
     import pyarrow
 
     if embeddings.labels is not None and embeddings.labels.ndim > 1:
@@ -135,7 +136,7 @@ def to_table(embeddings: EmbeddingSet) -> Any:
 
 
 def import_parquet() -> Any:
-    """The Parquet part of pyarrow.
+    """Imports and returns the Parquet module of pyarrow.
 
     Raises:
         UsageError: If pyarrow is not installed.

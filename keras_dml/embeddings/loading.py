@@ -19,17 +19,17 @@ def load_embeddings(
 
     Args:
         path: An `.npz` file, a Parquet file, or a folder that `keras-dml
-            embed` wrote. Arrays of an `.npz` file under other keys than
-            those known are ignored.
-        need_labels: Boolean, whether to refuse embeddings of images without
-            classes. Defaults to `True`.
+            embed` wrote. Unknown keys of an `.npz` file are ignored.
+        need_labels: Boolean, whether to raise an error if the file has no
+            labels. Defaults to `True`.
 
     Returns:
         `EmbeddingSet`.
 
     Raises:
-        UsageError: If it is missing, unfinished or damaged, lacks a key,
-            holds a pickle or no row, or its arrays do not fit each other.
+        UsageError: If the file or folder is missing, unfinished or damaged,
+            lacks a key, holds a pickle or no row, or its arrays do not fit
+            each other.
 
     Example:
 
@@ -85,7 +85,7 @@ def iterate_embeddings(path: str | os.PathLike[str]) -> Iterator[EmbeddingSet]:
 
 def _load_folder(path: Path) -> EmbeddingSet:
     manifest = ShardFolder(path).manifest()
-    # Joining the shards would hold all of them twice.
+    # Concatenating the shards would hold all embeddings in memory twice.
     embeddings = np.empty((manifest.get("rows", 0), manifest["dim"]), "float32")
     ids: list[np.ndarray] = []
     labels: list[np.ndarray] = []
@@ -105,7 +105,7 @@ def _load_folder(path: Path) -> EmbeddingSet:
 
 
 def _shards(path: Path) -> Iterator[EmbeddingSet]:
-    """Every shard in order, each checked against the manifest."""
+    """Yields every shard in order, after checking it with the manifest."""
     folder = ShardFolder(path)
     manifest = folder.manifest()
     if not manifest["finished"]:

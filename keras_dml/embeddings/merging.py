@@ -1,4 +1,4 @@
-"""Many shards of embeddings as one file, a shard at a time in memory."""
+"""Merges shards of embeddings into one file, with one shard in memory."""
 
 import json
 import zipfile
@@ -33,7 +33,7 @@ def merge_shards(folder: ShardFolder, path: Path) -> None:
 
 
 def merged_manifest(path: Path) -> dict[str, Any] | None:
-    """The manifest inside a merged file; `None` where it is something else."""
+    """Returns the manifest of a merged file; `None` for any other file."""
     try:
         if path.suffix == ".npz":
             text = str(read_npz(path, (_KEY,))[_KEY])

@@ -1,8 +1,8 @@
-"""A folder of files of embeddings, written one after the other.
+"""Writes embeddings to a folder as shards, one file after the other.
 
-A shard is the embeddings of a fixed range of images. It is written beside its
-place and renamed, so that a shard that exists is whole; after a kill the
-missing ones are made, and no row is missing or there twice.
+A shard holds the embeddings of a fixed range of images. It is written under a
+temporary name and then renamed, so every existing shard is complete. After a
+kill, `resume` makes the missing shards; no row is lost or repeated.
 """
 
 import csv
@@ -28,10 +28,10 @@ Bad = tuple[str, str, str]
 
 
 class ShardFolder(ClaimedFolder):
-    """Shards of embeddings, the list of bad images, and a manifest.
+    """Manages shards of embeddings, a list of bad images and a manifest.
 
     Args:
-        path: The folder; nothing is made until `create`.
+        path: The folder, which `create` makes.
     """
 
     kind = "a folder of embeddings"
@@ -39,7 +39,7 @@ class ShardFolder(ClaimedFolder):
     maker = "keras-dml embed"
 
     def manifest(self) -> dict[str, Any]:
-        """What was embedded, and with which settings.
+        """Reads what was embedded, and with which settings.
 
         Raises:
             UsageError: If the folder holds no shards.
@@ -53,21 +53,21 @@ class ShardFolder(ClaimedFolder):
         return read_json(self.record)
 
     def create(self, settings: Mapping[str, Any]) -> None:
-        """Makes the folder, with the settings that hold for all shards."""
+        """Makes the folder and writes the settings of all shards."""
         self.path.mkdir(parents=True, exist_ok=True)
         self._write_manifest({**settings, "finished": False})
 
     def shard(self, number: int) -> Path:
-        """The file of a shard."""
+        """Returns the file of a shard."""
         return self.path / f"shard-{number:05d}.{self._format}"
 
     def shards(self) -> list[Path]:
-        """The files of all shards, there or not."""
+        """Returns the files of all shards, whether they exist or not."""
         count = len(self.manifest()["digests"])
         return [self.shard(number) for number in range(count)]
 
     def missing(self) -> list[int]:
-        """The numbers of the shards that are not there, or are damaged."""
+        """Returns the numbers of the shards that are missing or damaged."""
         return [
             number
             for number, path in enumerate(self.shards())
@@ -77,7 +77,7 @@ class ShardFolder(ClaimedFolder):
     def write(
         self, number: int, rows: EmbeddingSet, bad: Sequence[Bad]
     ) -> None:
-        """Writes a shard, and before it the bad images among its rows."""
+        """Lists the bad images of a shard, and then writes the shard."""
         if bad:
             known = {one[0] for one in bad}
             kept = [one for one in self.read_bad() if one[0] not in known]
@@ -85,11 +85,11 @@ class ShardFolder(ClaimedFolder):
         save_embeddings(self.shard(number), rows)
 
     def read_bad(self) -> list[Bad]:
-        """Id, path and reason of the images that were left out."""
+        """Reads id, path and reason of the images that were left out."""
         return read_bad(self.path / BAD)
 
     def write_bad(self, bad: Iterable[Bad]) -> None:
-        """Writes or replaces the list of bad images; none is no file."""
+        """Writes or replaces the list of bad images; deletes an empty one."""
         write_bad(self.path / BAD, bad)
 
     def finish(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class ShardFolder(ClaimedFolder):
             The manifest, with `rows`, `bad` and the rows of each shard.
 
         Raises:
-            RunError: If images are neither embedded nor listed as bad.
+            RunError: If some images are neither embedded nor listed as bad.
         """
         manifest = self.manifest()
         rows = [count_rows(path) for path in self.shards()]
@@ -126,15 +126,15 @@ class ShardFolder(ClaimedFolder):
 def check_same(
     stored: Mapping[str, Any], wanted: Mapping[str, Any], place: Path
 ) -> None:
-    """Refuses to go on with other images, weights or settings.
+    """Raises if the images, weights or settings of a run have changed.
 
     Args:
-        stored: The manifest of what is there.
-        wanted: The settings of what is to be made.
-        place: Where it is, for the error.
+        stored: The manifest of the existing output.
+        wanted: The settings of the new run.
+        place: The path of the output, for the error.
 
     Raises:
-        UsageError: If they differ, naming what does.
+        UsageError: If they differ; the error lists the differences.
     """
     plain = wanted.keys() - {"digests", "source", "version"}
     changed = differences(
@@ -158,7 +158,7 @@ def check_same(
 
 
 def read_bad(path: Path) -> list[Bad]:
-    """The rows of a list of bad images; none where there is no file."""
+    """Reads the rows of a list of bad images; empty if there is no file."""
     if not path.is_file():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -169,7 +169,7 @@ def read_bad(path: Path) -> list[Bad]:
 
 
 def write_bad(path: Path, bad: Iterable[Bad]) -> None:
-    """Writes or replaces a list of bad images; none is no file."""
+    """Writes or replaces a list of bad images; deletes an empty one."""
     rows = list(bad)
     if not rows:
         path.unlink(missing_ok=True)

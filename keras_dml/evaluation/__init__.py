@@ -1,7 +1,7 @@
 """Search, retrieval metrics, thresholds, re-ranking and clustering.
 
-Numpy, SciPy and scikit-learn alone; ScaNN where `ScannIndex` is built. Nothing
-here knows of models.
+This package needs only NumPy, SciPy and scikit-learn, and ScaNN for
+`ScannIndex`. It works on arrays of embeddings, never on models.
 """
 
 from keras_dml.evaluation.index.ann_recall import (

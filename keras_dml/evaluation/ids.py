@@ -1,4 +1,4 @@
-"""The ids of an index's rows."""
+"""Maps ids to the rows of an index."""
 
 import dataclasses
 import functools
@@ -12,12 +12,12 @@ from keras_dml.errors import UsageError
 
 @dataclasses.dataclass(frozen=True)
 class IdTable:
-    """Which id each row of an index has, and where it was given.
+    """Stores the id and the input position of each row of an index.
 
     Args:
         ids: 1D array `(rows,)` of unique integers or strings.
-        order: 1D int64 array `(rows,)`, the position at which each row was
-            given: a permutation of `0, 1, 2, ...`.
+        order: 1D int64 array `(rows,)`, the input position of each row: a
+            permutation of `0, 1, 2, ...`.
 
     Example:
 
@@ -31,7 +31,7 @@ class IdTable:
 
     @classmethod
     def of(cls, ids: Any, num_rows: int) -> Self:
-        """Reads the ids of rows in the order in which they were given.
+        """Makes the table of rows in input order.
 
         Args:
             ids: 1D array `(num_rows,)` of unique integers or strings, or
@@ -54,19 +54,19 @@ class IdTable:
 
     @property
     def given(self) -> np.ndarray:
-        """The ids in the order in which they were given."""
+        """The ids in input order."""
         ids = np.empty_like(self.ids)
         ids[self.order] = self.ids
         return ids
 
     def rows_of(self, ids: Any, num_ids: int, name: str) -> np.ndarray:
-        """Rows of some ids, -1 where there is none.
+        """Returns the row of each id, or -1 if the id is unknown.
 
         Args:
-            ids: 1D array `(num_ids,)` of integers or strings, or `None` for
-                -1 throughout.
+            ids: 1D array `(num_ids,)` of integers or strings, or `None` to
+                return -1 everywhere.
             num_ids: Integer.
-            name: How an error names the argument.
+            name: String, the name of the argument in errors.
         """
         if ids is None:
             return np.full(num_ids, -1)
@@ -77,10 +77,10 @@ class IdTable:
         return np.where(self.ids[rows] == wanted, rows, -1)
 
     def without(self, ids: Any) -> np.ndarray:
-        """Ascending rows that are left when some ids go.
+        """Returns the rows without those of some ids, in ascending order.
 
         Raises:
-            UsageError: If an id is unknown, or nothing would be left.
+            UsageError: If an id is unknown, or no row would remain.
         """
         gone = np.unique(as_ids(ids, len(np.atleast_1d(ids)), "ids"))
         rows = self.rows_of(gone, len(gone), "ids")
@@ -98,10 +98,11 @@ class IdTable:
         return np.delete(np.arange(len(self.ids)), rows)
 
     def extended(self, ids: Any, num_rows: int) -> Self:
-        """The table with more rows at its end, given last.
+        """Returns the table with more rows at its end.
 
         Raises:
-            UsageError: If an id repeats or is there already.
+            UsageError: If `ids` is `None`, an id repeats, or the table has
+                an id already.
         """
         if ids is None:
             raise UsageError(
@@ -123,7 +124,7 @@ class IdTable:
         )
 
     def take(self, rows: Any) -> Self:
-        """The table of some rows, each once, in the order named."""
+        """Returns the table of some distinct rows, in the order of `rows`."""
         order = np.argsort(np.argsort(self.order[rows], kind="stable"))
         return type(self)(self.ids[rows], order)
 

@@ -1,4 +1,4 @@
-"""The checked arrays of a retrieval evaluation."""
+"""Checks the arrays of a retrieval evaluation."""
 
 import dataclasses
 from typing import Any, Self
@@ -13,11 +13,11 @@ from keras_dml.evaluation.labels import is_multi_label
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RetrievalInputs(Brief):
-    """Queries and the gallery that they search.
+    """Holds queries and the gallery that they search.
 
     Args:
         queries: Float32 array `(num_queries, dim)`.
-        labels: Labels of the queries, in any form.
+        labels: Labels of the queries, in any form that `as_label_sets` reads.
         query_ids: 1D array `(num_queries,)`, or `None` when no query is in
             the gallery.
         references: Float32 array `(num_references, dim)`.
@@ -45,7 +45,7 @@ class RetrievalInputs(Brief):
         reference_ids: Any,
         normalize: bool,
     ) -> Self:
-        """Reads the arguments of `evaluate_retrieval`."""
+        """Checks and converts the arguments of `evaluate_retrieval`."""
         _check_references(
             reference_embeddings, reference_labels, query_ids, reference_ids
         )

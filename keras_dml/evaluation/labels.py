@@ -1,4 +1,4 @@
-"""Labels of images: one for each, or several."""
+"""Labels of images: one or several for each image."""
 
 import dataclasses
 from typing import Any, Self
@@ -11,15 +11,15 @@ from keras_dml.errors import UsageError
 
 @dataclasses.dataclass(frozen=True)
 class LabelSets:
-    """The labels of every row, one after the other.
+    """Stores the labels of all rows in one flat array.
 
-    Those of row `i` are `values[offsets[i]:offsets[i + 1]]`.
+    The labels of row `i` are `values[offsets[i]:offsets[i + 1]]`.
 
     Args:
         values: 1D array of integers or strings.
         offsets: 1D int64 array `(rows + 1,)`.
-        num_columns: Integer, the width of the matrix that they came from, or
-            `None` when they were no matrix. Defaults to `None`.
+        num_columns: Integer, the number of columns if the labels were given
+            as a matrix, else `None`. Defaults to `None`.
     """
 
     values: np.ndarray
@@ -33,17 +33,17 @@ class LabelSets:
 
     @property
     def owners(self) -> np.ndarray:
-        """Int64 array as long as `values`, the row that each belongs to."""
+        """Int64 array as long as `values`, the row of each label."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
 
     @property
     def lengths(self) -> np.ndarray:
-        """Int64 array `(rows,)`, how many labels each row has."""
+        """Int64 array `(rows,)`, the number of labels of each row."""
         return np.diff(self.offsets)
 
 
 def is_multi_label(labels: Any) -> bool:
-    """Whether labels are sets or a matrix, and not one label for each row."""
+    """Returns whether labels are sets or a matrix, not one label per row."""
     return _are_sets(labels) or np.ndim(labels) == 2
 
 
@@ -53,14 +53,14 @@ def as_label_sets(labels: Any, num_rows: int, name: str) -> LabelSets:
     Args:
         labels: 1D array `(rows,)` of integers or strings, a boolean or 0-1
             matrix `(rows, classes)`, or a list of sets.
-        num_rows: Integer, how many rows there must be.
-        name: How an error names the argument.
+        num_rows: Integer, the expected number of rows.
+        name: String, the name of the argument in errors.
 
     Returns:
         `LabelSets`; the labels of a matrix are its column numbers.
 
     Raises:
-        UsageError: If the labels have no such form, or a wrong length.
+        UsageError: If the labels have another form or a wrong length.
 
     Example:
 
@@ -78,7 +78,7 @@ def as_label_sets(labels: Any, num_rows: int, name: str) -> LabelSets:
 def check_comparable(
     left: LabelSets, right: LabelSets, left_name: str, right_name: str
 ) -> None:
-    """Refuses labels of two forms, which can never be equal."""
+    """Raises if labels have different forms and so can never be equal."""
     if left.values.size and right.values.size:
         check_same_kind(left.values, right.values, left_name, right_name)
     if left.num_columns != right.num_columns:
@@ -138,16 +138,16 @@ def _form(labels: LabelSets) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Relevance:
-    """Queries and references that share a label.
+    """Finds the references that share a label with a query.
 
-    Only the rows of each label are stored, never all pairs.
+    It stores only the rows of each label, never all pairs.
 
     Args:
-        codes: 1D int64 array, the labels of the queries one after the other,
+        codes: 1D int64 array, the labels of all queries in one flat array,
             as numbers.
         offsets: 1D int64 array `(num_queries + 1,)` into `codes`.
-        members: 1D int64 array, the references of label 0, of label 1, ...,
-            ascending in each.
+        members: 1D int64 array, the references with label 0, then those with
+            label 1, and so on, ascending for each label.
         starts: 1D int64 array `(num_labels + 1,)` into `members`.
         num_references: Integer.
         single: Boolean, whether every image has one label.
@@ -174,7 +174,7 @@ class Relevance:
         reference_labels: Any,
         num_references: int,
     ) -> Self:
-        """Reads labels of any form that `as_label_sets` knows.
+        """Compares labels of any form that `as_label_sets` reads.
 
         Args:
             query_labels: Labels of `num_queries` rows.
@@ -209,7 +209,7 @@ class Relevance:
         )
 
     def take(self, order: np.ndarray) -> Self:
-        """The same relevance to `references[order]`."""
+        """Returns the relevance of `references[order]` to the queries."""
         places = np.empty(self.num_references, np.int64)
         places[order] = np.arange(self.num_references)
         members = places[self.members]
@@ -220,7 +220,7 @@ class Relevance:
         return dataclasses.replace(self, members=members)
 
     def rows(self, query: int) -> np.ndarray:
-        """Ascending rows of the positives of a query, itself included."""
+        """Returns ascending rows of a query's positives, itself included."""
         codes = self.codes[self.offsets[query] : self.offsets[query + 1]]
         parts = [
             self.members[self.starts[code] : self.starts[code + 1]]
@@ -233,17 +233,18 @@ class Relevance:
         return np.unique(np.concatenate(parts))
 
     def block(self, start: int, stop: int) -> np.ndarray:
-        """Boolean array `(stop - start, num_references)` of positives."""
+        """Marks positives: boolean `(stop - start, num_references)`."""
         block = np.zeros((stop - start, self.num_references), bool)
         for row, query in enumerate(range(start, stop)):
             block[row, self.rows(query)] = True
         return block
 
     def among(self, columns: np.ndarray) -> np.ndarray:
-        """Which of the references named for each query are positives.
+        """Returns which of the references listed per query are positives.
 
         Args:
-            columns: 2D integer array `(num_queries, k)` of reference rows.
+            columns: 2D integer array `(num_queries, k)`, the rows of the
+                references listed for each query.
 
         Returns:
             Boolean array `(num_queries, k)`.
@@ -258,11 +259,11 @@ class Relevance:
         return found
 
     def counts(self, own: np.ndarray) -> np.ndarray:
-        """How many positives each query has, itself left out.
+        """Counts the positives of each query, without the query itself.
 
         Args:
-            own: 1D int64 array `(num_queries,)`, the reference that is the
-                query itself, -1 where there is none.
+            own: 1D int64 array `(num_queries,)`, the row of the reference
+                that is the query itself, or -1.
 
         Returns:
             Int64 array `(num_queries,)`.

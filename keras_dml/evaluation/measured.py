@@ -26,22 +26,22 @@ from keras_dml.evaluation.retrieval import (
 )
 
 UNITS = ("queries", "classes")
-# More would not fit beside the name of a class.
+# More columns would not fit next to the name of a class.
 CLASS_METRICS = ("recall@1", "r_precision", "map@r")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Measured(Brief):
-    """The exact result, and what was asked for with it.
+    """Holds the results of `evaluate`.
 
     Args:
         exact: `RetrievalResult` of exact search.
-        approximation: `IndexEvaluation`, what another index finds. Defaults
-            to `None`.
+        approximation: `IndexEvaluation` of another index. Defaults to
+            `None`.
         rerank: String, the re-ranking of `exact.reranked`. Defaults to
             `"none"`.
-        class_names: Dict of labels to names. Defaults to an empty one:
-            labels are names.
+        class_names: Dict of labels to names. Defaults to an empty dict:
+            tables show the labels.
         index: String, the index of `approximation`. Defaults to `"exact"`.
     """
 
@@ -53,15 +53,16 @@ class Measured(Brief):
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The metrics of the index that was asked for."""
+        """The metrics of the requested index."""
         return (self.approximation or self.exact).metrics
 
     def flat(self) -> dict[str, float]:
-        """All numbers under one name each, as `--json` prints them.
+        """Returns all numbers by name in one dict, as `--json` prints them.
 
-        `_low` and `_high` are the ends of an interval, `_reranked` is after
-        re-ranking; of an approximate index `_exact` is what exact search
-        finds and `_difference` the index's own minus that.
+        The suffixes `_low` and `_high` mark the ends of an interval, and
+        `_reranked` the value after re-ranking. For an approximate index
+        `_exact` marks the value of exact search, and `_difference` the value
+        of the index minus that of exact search.
         """
         exact, numbers = self.exact, dict(self.metrics)
 
@@ -80,7 +81,7 @@ class Measured(Brief):
         return numbers
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per metric, one column for everything known of it."""
+        """Returns one row per metric, with a column per kind of result."""
         columns = self.exact.columns()
         if self.exact.reranked is not None:
             columns[self.rerank] = columns.pop("reranked")
@@ -102,7 +103,7 @@ class Measured(Brief):
     _brief_rows = rows
 
     def class_rows(self) -> list[dict[str, Any]]:
-        """One row per class, the lowest MAP@R first; none unless asked for."""
+        """Returns one row per class, lowest MAP@R first, if requested."""
         if self.exact.per_class is None:
             return []
         return [
@@ -137,31 +138,33 @@ def evaluate(
         labels: 1D array `(rows,)` of integers or strings, a 0-1 matrix
             `(rows, classes)` or a list of sets. Defaults to `None`: those of
             the `EmbeddingSet` or the file.
-        references: The gallery to search, of other images than `embeddings`:
-            a tuple `(embeddings, labels)`, an `EmbeddingSet` or a path.
-            Defaults to `None`: the rows with the role `"gallery"`, or
-            without roles all other rows.
-        k: Integer or several, of Recall@K; with them may stand names of more
-            metrics, such as `(1, "map@10")`. Defaults to `(1, 2, 4, 8)`.
-        normalize: Boolean, whether to compare by cosine, or by the Euclidean
-            distance of the embeddings as they are. Defaults to `True`.
-        index: `"exact"`, or `"scann"` to measure it beside exact search.
-            Defaults to `"exact"`.
+        references: The gallery to search if it holds other images than
+            `embeddings`: a tuple `(embeddings, labels)`, an `EmbeddingSet` or
+            a path. Defaults to `None`: the rows with the role `"gallery"`,
+            or all other rows if there are no roles.
+        k: Integer or several integers, the K of Recall@K. The names of
+            further metrics may follow, as in `(1, "map@10")`. Defaults to
+            `(1, 2, 4, 8)`.
+        normalize: Boolean, whether to compare by cosine; otherwise by the
+            Euclidean distance of the unchanged embeddings. Defaults to
+            `True`.
+        index: `"exact"`, or `"scann"` to measure ScaNN as well as exact
+            search. Defaults to `"exact"`.
         rerank: `"none"`, `"query_expansion"`, `"k_reciprocal"` or a
-            `Reranking`, to measure what it makes of the same embeddings.
-            Defaults to `"none"`.
+            `Reranking`, to measure the same embeddings after re-ranking as
+            well. Defaults to `"none"`.
         clustering: Boolean, whether to cluster the queries and add NMI and
             AMI; or a dict of arguments of `cluster`. Defaults to `False`.
-        intervals: Boolean, whether to add 95 % intervals over other draws of
-            the classes; or what to draw, `"queries"` or `"classes"`. Defaults
+        intervals: Boolean, whether to add 95 % bootstrap intervals that draw
+            classes; or the unit to draw, `"queries"` or `"classes"`. Defaults
             to `False`.
         per_class: Boolean, whether to add a table of classes, and the value
             of the worst class as `..._worst_class`. Defaults to `False`.
 
     Returns:
         `Measured`: `metrics` is a dict of `recall@K`, `r_precision`, `map@r`,
-        `mrr` and what was asked for; `exact` a `RetrievalResult` with a value
-        for each query.
+        `mrr` and the requested extras; `exact` is a `RetrievalResult` with a
+        value for each query.
 
     Raises:
         UsageError: If arrays do not match or hold NaN, a name is unknown,
@@ -224,7 +227,7 @@ def evaluate(
 def _parts(
     embeddings: Any, labels: Any, references: Any
 ) -> tuple[EmbeddingSet, EmbeddingSet]:
-    """The queries, and the references that they search."""
+    """Returns the queries, and the references that they search."""
     everything = _as_set(embeddings, labels)
     if references is None:
         if not everything.has_gallery:
@@ -272,7 +275,7 @@ def _inputs(
 
 
 def _unit(intervals: bool | str) -> str | None:
-    """What the bootstrap draws anew."""
+    """Returns the unit that the bootstrap draws; `None` for no intervals."""
     if isinstance(intervals, bool):
         return "classes" if intervals else None
     if intervals not in UNITS:

@@ -1,4 +1,4 @@
-"""What an evaluation measured."""
+"""The result of an evaluation."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from keras_dml.evaluation.statistics.per_class import ClassTable, class_table
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RetrievalResult(Brief):
-    """What `evaluate_retrieval` measured.
+    """Holds the metrics that `evaluate_retrieval` measured.
 
     Args:
         metrics: Dict of names such as `"recall@1"` to means in [0, 1].
@@ -25,12 +25,12 @@ class RetrievalResult(Brief):
             `(num_queries,)`, NaN for lone queries.
         num_queries: Integer, lone queries included.
         num_references: Integer, the size of the gallery.
-        num_lone: Integer, queries without a positive, which no mean includes.
-        intervals: Dict of the retrieval metrics to `Interval`, empty unless
-            asked for.
-        per_class: `ClassTable`, or `None` unless asked for.
-        reranked: `RetrievalResult` after re-ranking, or `None` unless asked
-            for.
+        num_lone: Integer, the number of lone queries: they have no positive,
+            and the means leave them out.
+        intervals: Dict of the retrieval metrics to `Interval`. Defaults to
+            an empty dict.
+        per_class: `ClassTable`. Defaults to `None`.
+        reranked: `RetrievalResult` after re-ranking. Defaults to `None`.
     """
 
     metrics: dict[str, float]
@@ -44,7 +44,7 @@ class RetrievalResult(Brief):
 
     @classmethod
     def of(cls, per_query: dict[str, np.ndarray], num_references: int) -> Self:
-        """The result whose means are those of metrics of every query."""
+        """Makes the result and averages the metrics over the queries."""
         lone = np.logical_and.reduce(
             [np.isnan(values) for values in per_query.values()]
         )
@@ -62,7 +62,7 @@ class RetrievalResult(Brief):
     def with_intervals(
         self, classes: Any = None, num_resamples: int = 1000, seed: int = 0
     ) -> Self:
-        """The same with 95 % intervals; see `bootstrap_intervals`."""
+        """Returns a copy with 95 % intervals; see `bootstrap_intervals`."""
         intervals = bootstrap_intervals(
             self.per_query,
             classes,
@@ -72,7 +72,7 @@ class RetrievalResult(Brief):
         return dataclasses.replace(self, intervals=intervals)
 
     def with_classes(self, labels: Any) -> Self:
-        """The same with a table of classes and the worst one's values."""
+        """Returns a copy with a class table and the worst class's values."""
         table = class_table(self.per_query, labels)
         worst = {
             f"{name}_worst_class": table.worst(name)[1]
@@ -82,7 +82,7 @@ class RetrievalResult(Brief):
         return dataclasses.replace(self, metrics=metrics, per_class=table)
 
     def columns(self) -> dict[str, Mapping[str, Any]]:
-        """Values by metric for each column of a table."""
+        """Returns the columns of a table, each a dict of metrics to values."""
         columns: dict[str, Mapping[str, Any]] = {"exact": self.metrics}
         if self.intervals:
             columns["95 % interval"] = {
@@ -94,7 +94,7 @@ class RetrievalResult(Brief):
         return columns
 
     def counts(self) -> str:
-        """How many queries searched how many references, in words."""
+        """Returns the numbers of queries and references as text."""
         lone = f", {self.num_lone:,} without a positive" * bool(self.num_lone)
         return (
             f"{self.num_queries:,} queries{lone} in "
@@ -111,7 +111,10 @@ class RetrievalResult(Brief):
 def metric_rows(
     columns: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """One row per metric of the first column; empty where one has no value."""
+    """Returns one row per metric of the first column.
+
+    A cell is empty if its column has no value for the metric.
+    """
     return [
         {"metric": metric}
         | {name: values.get(metric, "") for name, values in columns.items()}

@@ -1,4 +1,4 @@
-"""Retrieval metrics of arrays: queries that search one another or a gallery."""
+"""Measures how queries retrieve each other, or the images of a gallery."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,9 +45,9 @@ def evaluate_retrieval(
 ) -> RetrievalResult:
     """Measures how well queries find the references of their class.
 
-    Without references the queries search one another, and each is kept from
-    finding itself. With references a query is kept from finding the reference
-    of its own id, where both have ids.
+    Without references the queries search each other, and no query finds
+    itself. With references a query never finds the reference with its own id,
+    if both have ids.
 
     Args:
         query_embeddings: Array `(num_queries, dim)` of real numbers.
@@ -61,19 +61,21 @@ def evaluate_retrieval(
         query_ids: 1D array `(num_queries,)` of unique integers or strings.
             Defaults to `None`: positions.
         reference_ids: 1D array `(num_references,)`. Defaults to `None`.
-        k: Integer or several, of Recall@K. Defaults to `(1, 2, 4, 8)`.
-        normalize: Boolean, whether to compare by cosine, or by the Euclidean
-            distance of the raw embeddings. Defaults to `True`.
+        k: Integer or several integers, the K of Recall@K. Defaults to
+            `(1, 2, 4, 8)`.
+        normalize: Boolean, whether to compare by cosine; otherwise by the
+            Euclidean distance of the unchanged embeddings. Defaults to
+            `True`.
         clustering: Boolean, whether to cluster the queries and add NMI and
             AMI; or a dict of arguments of `cluster`, such as
             `{"init": "k-means++", "num_starts": 10}`. Defaults to `False`.
-        extra_metrics: Strings, more metrics that `metric_function` knows,
+        extra_metrics: Strings, further metrics that `metric_function` knows,
             such as `"map@10"` or `"precision@5"`. Defaults to `()`.
 
     Returns:
-        `RetrievalResult` with the metrics `recall@K`, `r_precision`, `map@r`,
-        `mrr`, and when clustering `nmi`, `nmi_geometric`, `ami` and
-        `ami_geometric`.
+        `RetrievalResult` with the metrics `recall@K`, `r_precision`, `map@r`
+        and `mrr`, and with `clustering` also `nmi`, `nmi_geometric`, `ami`
+        and `ami_geometric`.
 
     Raises:
         UsageError: If arrays do not match, hold NaN, or no query has a
@@ -101,7 +103,7 @@ def evaluate_retrieval(
 
 @functools.wraps(evaluate_retrieval, assigned=())
 def retrieval_metrics(*arguments: Any, **settings: Any) -> dict[str, float]:
-    """The metrics of `evaluate_retrieval`, which has the same arguments.
+    """Returns the metrics of `evaluate_retrieval`; the arguments are the same.
 
     Returns:
         Dict of names such as `"recall@1"` and `"map@r"` to floats in [0, 1].
@@ -123,7 +125,7 @@ def evaluate_lists(
     query_ids: Any = None,
     metrics: Iterable[str] = ("recall@1", "r_precision", "map@r"),
 ) -> RetrievalResult:
-    """Measures lists of neighbors, of any index or re-ranking.
+    """Measures lists of neighbors that an index or a re-ranking returned.
 
     Args:
         neighbor_ids: 2D array `(num_queries, k)` of reference ids, nearest
@@ -131,8 +133,8 @@ def evaluate_lists(
         query_labels: Labels of the queries, as for `evaluate_retrieval`.
         reference_ids: 1D array `(num_references,)`.
         reference_labels: Labels of the references.
-        query_ids: 1D array `(num_queries,)`; a query passes over its own id.
-            Defaults to `None`.
+        query_ids: 1D array `(num_queries,)`; a query's own id in its list is
+            skipped. Defaults to `None`.
         metrics: Strings that `metric_function` knows. Defaults to
             `("recall@1", "r_precision", "map@r")`.
 
@@ -164,7 +166,7 @@ def evaluate_lists(
 def metric_names(
     k: int | Iterable[int], extra: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """The names of the metrics that `evaluate_retrieval` takes."""
+    """Returns the names of the metrics that `evaluate_retrieval` measures."""
     if isinstance(extra, str):
         raise UsageError(
             "`extra_metrics` must be several names. "
@@ -183,14 +185,14 @@ def measure(
     reranking: Reranking | None = None,
     progress: Callable[[int], Any] = lambda count: None,
 ) -> RetrievalResult:
-    """Takes metrics by exact search, or after a re-ranking.
+    """Measures metrics by exact search, or after a re-ranking.
 
     Args:
         inputs: `RetrievalInputs`.
         names: Strings that `metric_function` knows.
         reranking: `Reranking` or `None`. Defaults to `None`.
-        progress: Function of the number of queries of a block, called after
-            each. Defaults to a function that does nothing.
+        progress: Function that is called after each block of queries, with
+            their number. Defaults to a function that does nothing.
     """
     if reranking is None:
         index = ExactIndex(inputs.metric).build(
@@ -217,7 +219,7 @@ def measure(
 def clustering_metrics(
     inputs: RetrievalInputs, clustering: bool | Mapping[str, Any]
 ) -> dict[str, float]:
-    """NMI and AMI of the queries; none where `clustering` is `False`."""
+    """Returns NMI and AMI of the queries; empty if `clustering` is `False`."""
     if clustering is False:
         return {}
     if is_multi_label(inputs.labels):

@@ -1,4 +1,4 @@
-"""The page of a run, which shows what the run learned."""
+"""Writes the report of a run, a page that shows what the run learned."""
 
 from keras_dml.report.page import FILE, write_report
 

@@ -1,4 +1,4 @@
-"""Charts of a page: curves of the training, histograms, the spectrum."""
+"""Draws the charts of a page: training curves, histograms, the spectrum."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,16 +40,16 @@ _CHARTS = (
 def training_curves(
     path: Path, monitor: str, selected: bool
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Draws what `history.csv` tells, by epoch.
+    """Draws the columns of `history.csv` by epoch.
 
     Args:
         path: The file.
-        monitor: The column that chose the epoch, such as `val_map@r`.
-        selected: Whether it did.
+        monitor: The column that chooses the epoch, such as `val_map@r`.
+        selected: Whether `monitor` chose the epoch of the kept weights.
 
     Returns:
         Tuple of the number of epochs and one dict of name, chart and
-        description for each kind of column that is there.
+        description for each kind of column that the file has.
     """
     history = read_history(path)
     kept = history.best_epoch(monitor) if selected else None
@@ -73,7 +73,7 @@ def training_curves(
 
 
 def _in_words(columns: dict[str, np.ndarray]) -> str:
-    """What a chart shows, for those who cannot see it."""
+    """Describes a chart for readers who cannot see it."""
     sentences = []
     for name, values in columns.items():
         finite = values[np.isfinite(values)]
@@ -84,7 +84,7 @@ def _in_words(columns: dict[str, np.ndarray]) -> str:
 
 
 def drawn_epochs(values: np.ndarray, logarithmic: bool) -> np.ndarray:
-    """Epochs whose value has a place on the axis: a rate of 0 has no log.
+    """Returns the epochs whose value can be drawn: a rate of 0 has no log.
 
     >>> drawn_epochs(np.array([0.1, np.nan, 0.0]), logarithmic=True)
     array([0])
@@ -105,7 +105,8 @@ def curves(
     Args:
         columns: Dict of names to float arrays `(epochs,)`, NaN where missing.
         phases: First epoch and name of each phase, marked by a line.
-        logarithmic: Whether the values' axis is. Defaults to `False`.
+        logarithmic: Whether the axis of the values is logarithmic. Defaults
+            to `False`.
         kept: Integer, the epoch whose weights were kept. Defaults to `None`.
 
     Returns:
@@ -121,7 +122,7 @@ def curves(
                 values[epochs],
                 label=name,
                 color=COLORS[number % len(COLORS)],
-                # Equal curves show both: the later one has gaps.
+                # Dashes leave gaps, so that both of two equal curves show.
                 linestyle=DASHES[number % len(DASHES)],
                 marker=marker,
                 markersize=3,
@@ -158,13 +159,13 @@ def curves(
 def histograms(
     edges: np.ndarray, positive: np.ndarray, negative: np.ndarray, name: str
 ) -> str:
-    """Similarities of pairs of one class and of different classes.
+    """Draws similarities of pairs of one class and of different classes.
 
     Args:
         edges: Float array `(bins + 1,)`.
         positive: Float array `(bins,)`, shares of the pairs of one class.
         negative: Float array `(bins,)`, shares of the other pairs.
-        name: What the axis measures.
+        name: The label of the axis.
     """
     with styled():
         figure, axes = _axes()
@@ -183,7 +184,7 @@ def histograms(
 
 
 def spectrum(shares: np.ndarray) -> str:
-    """The share of the variance along each principal direction.
+    """Draws the share of the variance along each principal direction.
 
     Args:
         shares: Float array `(dim,)`, largest first.
@@ -212,9 +213,9 @@ def _svg(figure: Figure) -> str:
 def similarity_shares(
     embeddings: EmbeddingSet, normalize: bool, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Histograms of the similarities of pairs, each of sum 1.
+    """Computes histograms of the similarities of pairs, each of sum 1.
 
-    At most 2,000 images, drawn at random, are compared with all others.
+    It compares at most 2,000 images, drawn at random, with all others.
 
     Args:
         embeddings: `EmbeddingSet`.
@@ -224,7 +225,7 @@ def similarity_shares(
 
     Returns:
         Tuple of the edges of the bins, the shares of the pairs of one class
-        (zeros where there is none) and those of different classes.
+        (zeros if there are no such pairs) and those of different classes.
     """
     metric = "cosine" if normalize else "euclidean"
     space = Space.fit(embeddings.embeddings, metric)

@@ -1,4 +1,4 @@
-"""All embeddings in two dimensions, with thumbnails of some images."""
+"""Draws embeddings in two dimensions, with thumbnails of some images."""
 
 import colorsys
 import io
@@ -20,10 +20,10 @@ DOT = 4
 
 
 def choose_rows(labels: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Rows of whole classes, drawn at random, of about 2,000 images.
+    """Draws whole classes at random, and at most 2,000 rows of them.
 
-    Whole classes show whether their images lie together. Of a class that
-    alone has more images some are drawn.
+    Whole classes show whether their images lie together. If the drawn classes
+    have more rows, some rows are left out at random.
 
     Args:
         labels: Integer array `(rows,)`.
@@ -45,11 +45,11 @@ def choose_rows(labels: np.ndarray, seed: int = 0) -> np.ndarray:
 def positions(
     embeddings: np.ndarray, normalize: bool, seed: int = 0
 ) -> np.ndarray:
-    """Places embeddings in the plane by t-SNE, near ones near each other.
+    """Places embeddings in the plane by t-SNE, which keeps neighbors close.
 
     Args:
         embeddings: Float array `(rows, dim)` of at least 10 rows.
-        normalize: Whether they are compared by their direction.
+        normalize: Whether to compare them by their direction.
         seed: Integer. Defaults to `0`.
 
     Returns:
@@ -58,13 +58,13 @@ def positions(
     Reference:
         van der Maaten and Hinton, "Visualizing Data using t-SNE", 2008.
     """
-    # Imported late: loading it takes longer than most pages.
+    # Imported here: loading it takes longer than writing most pages.
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
     metric = "cosine" if normalize else "euclidean"
     rows = Space.fit(embeddings, metric).transform(embeddings)
-    # Equal rows have no direction from each other; a little noise gives one.
+    # Equal rows have no direction to each other; a little noise gives one.
     noise = np.random.default_rng(seed).normal(size=rows.shape)
     rows = rows + 1e-6 * max(float(rows.std()), 1e-6) * noise
     model = TSNE(
@@ -72,8 +72,8 @@ def positions(
         perplexity=min(PERPLEXITY, (len(rows) - 1) / 3),
         random_state=seed,
     )
-    # Its loops are so short that threads mostly wait for each other: on two
-    # busy cores one thread was 3 to 15 times as fast.
+    # Its loops are so short that threads mostly wait for each other: one
+    # thread was 3 to 15 times as fast as two.
     with threadpool_limits(1):
         placed = model.fit_transform(rows.astype(np.float32))
     low, high = placed.min(axis=0), placed.max(axis=0)
@@ -90,7 +90,7 @@ def draw_map(
 
     Args:
         places: Float array `(rows, 2)` in 0..1.
-        labels: Integer array `(rows,)`, one color each.
+        labels: Integer array `(rows,)`, one color per label.
         thumbnails: `Thumbnails` of all images.
         rows: Integer array `(rows,)`, the rows of the images placed.
 
@@ -122,7 +122,7 @@ def draw_map(
 
 
 def _apart(spots: np.ndarray) -> np.ndarray:
-    """Spots whose thumbnails do not cover each other, first come first."""
+    """Returns spots whose thumbnails do not overlap; earlier spots win."""
     least = THUMBNAIL + 2 * FRAME
     chosen: list[int] = []
     for number, spot in enumerate(spots):
@@ -135,7 +135,7 @@ def _apart(spots: np.ndarray) -> np.ndarray:
 
 
 def _colours(labels: np.ndarray) -> list[tuple[int, int, int]]:
-    """A hue for each class; neighbours in number lie far apart in hue."""
+    """Returns a color per row; consecutive labels have distant hues."""
     colors = []
     for label in labels.tolist():
         hue = label * 0.618033988749895 % 1

@@ -1,4 +1,4 @@
-"""Writes the page of a run."""
+"""Writes the report page of a run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,20 +34,21 @@ SECTIONS = (
 def write_report(
     run: str | Path, *, data_dir: str | Path | None = None
 ) -> Path:
-    """Writes `RUN/report.html`, one page without any other file.
+    """Writes `RUN/report.html`, one page that needs no other file.
 
-    The same embeddings go to `RUN/tensorboard` for TensorBoard's projector.
+    It also writes the embeddings to `RUN/tensorboard` for TensorBoard's
+    projector.
 
     Args:
         run: Folder of a finished run.
-        data_dir: Folder of the data. Defaults to `None`, where the run found
-            them.
+        data_dir: Folder of the data. Defaults to `None`: the folder in which
+            the run found them.
 
     Returns:
         The page's path.
 
     Raises:
-        UsageError: If the run is not finished or its images are not there.
+        UsageError: If the run is not finished or its images are missing.
 
     Example:
 
@@ -100,7 +101,7 @@ def render(**values: Any) -> str:
     """Returns the page as HTML; all values are escaped.
 
     Args:
-        **values: What `templates/page.html` names. A name that is missing is
+        **values: The variables of `templates/page.html`; a missing one raises
             an error.
     """
     environment = jinja2.Environment(
@@ -121,5 +122,5 @@ def render(**values: Any) -> str:
 
 
 def _file(name: str) -> markupsafe.Markup:
-    """A file of the package, which needs no escaping."""
+    """Reads a file of the package, which needs no escaping."""
     return markupsafe.Markup((TEMPLATES / name).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The same embeddings for TensorBoard's projector."""
+"""Writes embeddings for TensorBoard's projector."""
 
 import io
 import math
@@ -33,17 +33,17 @@ def write_projector(
     thumbnails: Thumbnails,
     seed: int = 0,
 ) -> int:
-    """Writes what TensorBoard's projector shows of a folder.
+    """Writes the files that TensorBoard's projector reads from a folder.
 
     Args:
         folder: The run's TensorBoard folder.
         embeddings: `EmbeddingSet`.
         thumbnails: `Thumbnails` of the same rows.
-        seed: Integer, chooses the rows where there are more than 5,000.
+        seed: Integer, the seed that draws 5,000 rows if there are more.
             Defaults to `0`.
 
     Returns:
-        How many images were written.
+        The number of images written.
     """
     rows = np.arange(len(embeddings))
     if len(rows) > MAX_IMAGES:
@@ -73,7 +73,7 @@ def write_projector(
 
 
 def _sprite(pictures: np.ndarray) -> Image.Image:
-    """All pictures in one square, row by row, as the projector cuts it."""
+    """Joins all pictures in one square, row by row, as the projector reads."""
     side = math.ceil(math.sqrt(len(pictures)))
     padded = np.full((side * side, *pictures.shape[1:]), 255, np.uint8)
     padded[: len(pictures)] = pictures
@@ -83,5 +83,5 @@ def _sprite(pictures: np.ndarray) -> Image.Image:
 
 
 def _plain(value: object) -> str:
-    """Text without the characters that separate columns and rows."""
+    """Replaces the characters that separate columns and rows by spaces."""
     return " ".join(str(value).split())

@@ -1,4 +1,4 @@
-"""What queries find, and the table of classes."""
+"""Collects the images that queries find, and the table of classes."""
 
 import dataclasses
 
@@ -20,12 +20,12 @@ QUERIES_AT_A_TIME = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """One image of the page.
+    """An image of the page.
 
     Args:
         uri: String, the image as a data URI.
         label: String, its class.
-        id: String.
+        id: String, its id.
         score: Float, its similarity to the query; `None` for the query.
         right: Boolean, whether it is of the query's class; `None` for the
             query.
@@ -40,7 +40,7 @@ class Shown:
 
 @dataclasses.dataclass(frozen=True)
 class QueryRow:
-    """A query and what it finds, nearest first.
+    """A query and the images that it finds, nearest first.
 
     Args:
         query: `Shown`.
@@ -59,7 +59,7 @@ class QueryRow:
 def typical_queries(
     embeddings: EmbeddingSet, seed: int = 0, count: int = TYPICAL
 ) -> np.ndarray:
-    """Draws queries at random, of as many classes as possible.
+    """Draws queries at random, from as many classes as possible.
 
     Returns:
         Int64 array of positions among `embeddings.queries`.
@@ -77,10 +77,10 @@ def typical_queries(
 def worst_queries(
     embeddings: EmbeddingSet, result: RetrievalResult, count: int = WORST
 ) -> np.ndarray:
-    """Selects the queries with the lowest MAP@R, at most two of a class.
+    """Selects the queries with the lowest MAP@R, at most two per class.
 
-    Of equal ones the first is the one that finds its class latest. Queries
-    that find all of their class first are never among them.
+    Of queries with equal MAP@R the one that finds its class latest comes
+    first. Queries with a MAP@R of 1 are never selected.
 
     Returns:
         Int64 array of positions among `embeddings.queries`.
@@ -105,14 +105,14 @@ def query_rows(
     thumbnails: Thumbnails,
     normalize: bool,
 ) -> list[QueryRow]:
-    """Searches the references for some queries.
+    """Finds the nearest references of some queries.
 
     Args:
         queries: Positions among `embeddings.queries`.
         embeddings: `EmbeddingSet` of queries and references.
         result: `RetrievalResult` of its queries.
         thumbnails: `Thumbnails` of the same rows.
-        normalize: Whether embeddings are compared by their direction.
+        normalize: Whether to compare embeddings by their direction.
     """
     if not len(queries):
         return []
@@ -161,14 +161,14 @@ def query_rows(
 
 @dataclasses.dataclass(frozen=True)
 class ClassRow:
-    """One class: its means, and what its images are taken for.
+    """A class, its means, and the class that it is most often taken for.
 
     Args:
         name: String.
         num_queries: Integer.
         values: Tuple of the means of `METRICS`, `None` without a positive.
-        taken_for: String, the other class that its queries find first most
-            often, and how often.
+        taken_for: String, the other class that its queries most often find
+            first, and how often.
     """
 
     name: str
@@ -185,7 +185,7 @@ def class_rows(
     Args:
         table: `ClassTable` of the queries.
         embeddings: `EmbeddingSet` of queries and references.
-        normalize: Whether embeddings are compared by their direction.
+        normalize: Whether to compare embeddings by their direction.
     """
     confused = _taken_for(embeddings, normalize)
     names = dict(zip(embeddings.labels.tolist(), embeddings.names, strict=True))
@@ -203,7 +203,7 @@ def class_rows(
 def _taken_for(
     embeddings: EmbeddingSet, normalize: bool
 ) -> dict[int, dict[int, int]]:
-    """Per class, how often its queries find another class first."""
+    """Counts per class how often its queries find another class first."""
     rows, references = embeddings.queries, embeddings.references
     labels = embeddings.labels[references]
     index = build_index("exact", embeddings.select(references), normalize)

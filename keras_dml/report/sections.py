@@ -1,4 +1,4 @@
-"""The content of each section of a page."""
+"""Collects the content of each section of a page."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +39,7 @@ FLAGS = {
 
 
 def result(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of results, the headline and the flags."""
+    """Returns the table of results, the headline and the flags."""
     rows = [
         {
             "name": name,
@@ -63,7 +63,7 @@ def result(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def training(run: TrainedRun) -> dict[str, Any]:
-    """The curves of the training."""
+    """Draws the curves of the training."""
     epochs, curves = charts.training_curves(
         run.folder.history,
         f"val_{run.config.evaluation.monitor}",
@@ -75,7 +75,7 @@ def training(run: TrainedRun) -> dict[str, Any]:
 def queries_and_classes(
     embeddings: EmbeddingSet, images: Thumbnails, normalize: bool, seed: int
 ) -> dict[str, Any]:
-    """Queries with their nearest images, and the table of classes."""
+    """Returns queries with their nearest images, and the table of classes."""
     exact = evaluate(
         embeddings, k=(1,), normalize=normalize, per_class=True
     ).exact
@@ -102,7 +102,7 @@ def queries_and_classes(
 def similarities(
     embeddings: EmbeddingSet, normalize: bool, seed: int
 ) -> dict[str, Any]:
-    """Histograms of pairs of one class and of different classes."""
+    """Draws histograms of pairs of one class and of different classes."""
     edges, positive, negative = charts.similarity_shares(
         embeddings, normalize, seed
     )
@@ -119,7 +119,7 @@ def similarities(
 
 
 def thresholds(run: TrainedRun) -> dict[str, Any]:
-    """Thresholds of the rates for which there are enough validation pairs."""
+    """Calibrates thresholds for the rates with enough validation pairs."""
     validation = run.part("validation")
     found: list[Threshold] = []
     for rate in FALSE_MATCH_RATES if validation is not None else ():
@@ -139,7 +139,7 @@ def thresholds(run: TrainedRun) -> dict[str, Any]:
 
 
 def health(embeddings: EmbeddingSet, normalize: bool) -> dict[str, Any]:
-    """Whether the embeddings use their space."""
+    """Returns the health of the embeddings, and draws their spectrum."""
     shares = embedding_spectrum(embeddings.embeddings, normalize)
     numbers = embedding_health(
         embeddings.embeddings, embeddings.labels, normalize=normalize
@@ -158,7 +158,7 @@ def health(embeddings: EmbeddingSet, normalize: bool) -> dict[str, Any]:
 def embedding_map(
     embeddings: EmbeddingSet, images: Thumbnails, normalize: bool, seed: int
 ) -> dict[str, Any]:
-    """The embeddings in two dimensions, if there are enough."""
+    """Draws the embeddings in two dimensions, if there are enough."""
     if len(embeddings) < maps.MIN_IMAGES:
         return {"map": None}
     rows = maps.choose_rows(embeddings.labels, seed)
@@ -176,7 +176,7 @@ def embedding_map(
 
 
 def flags(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each flag with its meaning and whether it is set.
+    """Returns each flag with its meaning and whether it is set.
 
     Args:
         metrics: The content of `metrics.json`.
@@ -188,7 +188,7 @@ def flags(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def health_lines(health: Mapping[str, float], dim: int) -> list[str]:
-    """Puts the health of embeddings into sentences.
+    """Describes the health of embeddings in sentences.
 
     Args:
         health: Dict from `keras_dml.evaluation.embedding_health`.

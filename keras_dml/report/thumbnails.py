@@ -1,4 +1,4 @@
-"""Small pictures of images, as they go into a page."""
+"""Makes small pictures of images for a page."""
 
 import base64
 import io
@@ -17,7 +17,7 @@ SMALL_SIDE = 48
 
 
 class Thumbnails:
-    """The images of a manifest, made small when they are asked for.
+    """Makes thumbnails of the images of a manifest on demand.
 
     Args:
         images: `Manifest`.
@@ -35,7 +35,7 @@ class Thumbnails:
         self._uris: dict[int, str] = {}
 
     def pixels(self, row: int) -> np.ndarray:
-        """The whole image, uint8 `(height, width, 3)`."""
+        """Reads the whole image, uint8 `(height, width, 3)`."""
         if self.images.images is None:
             path = str(self.images.paths[row])
             return decoding.decode(tf.io.read_file(path)).numpy()
@@ -43,13 +43,13 @@ class Thumbnails:
         return decoding.to_channels(image, 3).numpy()
 
     def uri(self, row: int) -> str:
-        """The image as a data URI, at most 96 pixels wide and high."""
+        """Returns the image as a data URI, at most 96 pixels wide and high."""
         if row not in self._uris:
             self._uris[row] = _image_uri(self.pixels(row))
         return self._uris[row]
 
     def squares(self, rows: np.ndarray, side: int) -> np.ndarray:
-        """Centres of images, uint8 `(rows, side, side, 3)`."""
+        """Returns the centers of images, uint8 `(rows, side, side, 3)`."""
         batches = pipeline.evaluation_batches(
             self.images.select(rows),
             batch_size=128,
@@ -63,7 +63,7 @@ class Thumbnails:
 
 
 def data_uri(content: bytes, kind: str) -> str:
-    """The bytes of a file inside an address.
+    """Returns the content of a file as a data URI.
 
     Args:
         content: The bytes.

@@ -1,1 +1,1 @@
-"""Search: exact, by ScaNN, and how much an approximate index misses."""
+"""Exact search, search by ScaNN, and the recall of an approximate index."""

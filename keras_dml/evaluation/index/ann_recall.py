@@ -1,4 +1,4 @@
-"""How much of a retrieval error is the index's, and how much the model's."""
+"""Separates the retrieval errors of an index from those of the model."""
 
 import dataclasses
 from collections import Counter
@@ -26,15 +26,16 @@ Lists = tuple[np.ndarray, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class IndexEvaluation(Brief):
-    """What an index finds, beside what there was to find.
+    """Compares the metrics of an index with those of exact search.
 
     Args:
-        metrics: Dict of names such as `"recall@1"` to means in [0, 1], by the
-            lists of the index.
-        exact_metrics: Dict of the same metrics by exact search: the model's
-            part.
+        metrics: Dict of names such as `"recall@1"` to means in [0, 1],
+            measured with the index.
+        exact_metrics: Dict of the same metrics, measured with exact search:
+            the quality of the model.
         ann_recall: Dict of names such as `"ann_recall@10"` to the share of
-            the exact neighbors found: the index's part.
+            the exact neighbors that the index finds: the quality of the
+            index.
     """
 
     metrics: dict[str, float]
@@ -43,7 +44,7 @@ class IndexEvaluation(Brief):
 
     @property
     def differences(self) -> dict[str, float]:
-        """Each metric less that of exact search."""
+        """Each metric minus that of exact search."""
         return {
             name: value - self.exact_metrics[name]
             for name, value in self.metrics.items()
@@ -74,17 +75,17 @@ def ann_recall_at_k(
     exact: Index | None = None,
     exclude_ids: Any = None,
 ) -> float:
-    """Share of the exact `k` nearest references that an index finds.
+    """Computes the share of the exact `k` nearest references that are found.
 
     `#(found & nearest) / k`, averaged over the queries. References that tie
-    with the `k`-th nearest are as near as it, so any of them counts, of up to
-    `k` such ties.
+    with the `k`-th nearest are equally near, so each of them counts as
+    nearest, up to `k` of them.
 
     Args:
         index: `Index`.
         queries: Array `(num_queries, dim)`.
-        k: Integer; more than there are references asks for all of them.
-        exact: Exact `Index` of the same references, or `None` to take
+        k: Integer; if it exceeds the number of references, all are nearest.
+        exact: Exact `Index` of the same references, or `None` to use
             `index.to_exact()`. Defaults to `None`.
         exclude_ids: 1D array `(num_queries,)` as in `Index.search`. Defaults
             to `None`.
@@ -122,10 +123,11 @@ def evaluate_index(
     k: int | Iterable[int] = (1, 2, 4, 8),
     exact: Index | None = None,
 ) -> IndexEvaluation:
-    """Retrieval metrics of any index, with those of exact search beside them.
+    """Measures the retrieval metrics of an index and of exact search.
 
-    The lists are as long as the largest `k` and the largest number of
-    positives; what is kept of them does not grow with the number of queries.
+    The lists are as long as the largest `k` or the largest number of
+    positives, whichever is larger. The memory for them does not grow with the
+    number of queries.
 
     Args:
         index: `Index`.
@@ -134,11 +136,11 @@ def evaluate_index(
         reference_labels: Labels of the references, in the order of
             `index.ids`.
         query_ids: 1D array `(num_queries,)`; a query never finds the
-            reference of its own id. Defaults to `None`: no query is in the
+            reference with its own id. Defaults to `None`: no query is in the
             index.
-        k: Integer or several, of Recall@K and of ANN recall. Defaults to
-            `(1, 2, 4, 8)`.
-        exact: Exact `Index` of the same references, or `None` to take
+        k: Integer or several integers, the K of Recall@K and of ANN recall.
+            Defaults to `(1, 2, 4, 8)`.
+        exact: Exact `Index` of the same references, or `None` to use
             `index.to_exact()`. Defaults to `None`.
 
     Returns:
@@ -163,7 +165,7 @@ def evaluate_index(
     positives = Relevance.of(
         query_labels, len(queries), reference_labels, len(pairs.table.ids)
     ).counts(rows)
-    # Refuses queries that are all lone.
+    # Raises if all queries are lone.
     mean_over_queries(np.where(positives > 0, 0.0, np.nan))
     length = max(*ks, int(positives.max()))
     names = [*(f"recall@{n}" for n in ks), "r_precision", "map@r"]
@@ -199,7 +201,7 @@ def evaluate_index(
 
 
 class _Pairs:
-    """An index and an exact one of the same references."""
+    """Searches an index and an exact index of the same references."""
 
     def __init__(self, index: Index, exact: Index | None) -> None:
         self.index = index
@@ -209,7 +211,7 @@ class _Pairs:
     def search(
         self, queries: np.ndarray, own: np.ndarray | None, k: int, exact_k: int
     ) -> Iterator[tuple[slice, Lists, Lists]]:
-        """Yields the lists of both, by blocks of queries of bounded size."""
+        """Yields the lists of both indexes, in blocks of queries."""
         size = max(1, NEIGHBORS_PER_BLOCK // exact_k)
         size = min(MAX_QUERIES_PER_BLOCK, size)
         for start in range(0, len(queries), size):
@@ -222,10 +224,10 @@ class _Pairs:
             )
 
     def shares(self, found: Lists, true: Lists, k: int) -> np.ndarray:
-        """Share of the `k` truly nearest in each list found."""
+        """Computes the share of the `k` truly nearest in each found list."""
         ids, scores = (array[:, :k] for array in found)
         true_ids, true_scores = true
-        # What a query is kept from has the score minus infinity.
+        # Excluded references have the score minus infinity.
         wanted = np.minimum(np.isfinite(true_scores).sum(axis=1), k)
         last = np.maximum(wanted - 1, 0)[:, None]
         is_near = true_scores >= np.take_along_axis(true_scores, last, axis=1)

@@ -1,4 +1,4 @@
-"""What every search index can do."""
+"""The base class of search indexes."""
 
 import abc
 import os
@@ -17,11 +17,12 @@ from keras_dml.evaluation.index.spaces import Space
 class Index(Brief, abc.ABC):
     """Finds the references nearest to a query.
 
-    References go in with `build` and come and go with `add` and `remove`;
-    `search` answers queries. A larger score is nearer in every index.
+    `build` takes the references, `add` and `remove` change them, and `search`
+    answers queries. A larger score is nearer in every index.
 
-    A subclass in this package is known to `make_index` by its `name`. It
-    keeps rows that are ready for a dot product, in the order of its ids.
+    `make_index` finds each subclass in this package by its `name`. An index
+    keeps rows that are ready for a dot product, in the order of its
+    `IdTable`.
 
     Attributes:
         name: The name for `make_index`.
@@ -38,12 +39,12 @@ class Index(Brief, abc.ABC):
 
     @classmethod
     def check_available(cls) -> None:
-        """Raises a `UsageError` if what the index needs is not installed."""
+        """Raises a `UsageError` if the index cannot be loaded here."""
 
     @classmethod
     @abc.abstractmethod
     def recognizes(cls, path: str | os.PathLike[str]) -> bool:
-        """Whether `load` is the one that reads this path."""
+        """Returns whether `load` of this class reads this path."""
 
     @property
     @abc.abstractmethod
@@ -52,12 +53,12 @@ class Index(Brief, abc.ABC):
 
     @property
     def ids(self) -> np.ndarray:
-        """Ids of the references, in the order in which they were given."""
+        """The ids of the references, in input order."""
         self._built_space()
         return self._table.given
 
     def build(self, embeddings: Any, ids: Any = None) -> Self:
-        """Takes the references in, in place of any earlier ones.
+        """Builds the index of the references and drops any earlier ones.
 
         Args:
             embeddings: Array `(num_references, dim)`.
@@ -74,7 +75,7 @@ class Index(Brief, abc.ABC):
         return self
 
     def add(self, embeddings: Any, ids: Any) -> Self:
-        """Takes more references in; it costs a pass over all of them.
+        """Adds references; this takes a pass over all references.
 
         Args:
             embeddings: Array `(num_added, dim)`.
@@ -84,8 +85,8 @@ class Index(Brief, abc.ABC):
             The index itself.
 
         Raises:
-            UsageError: If an id is there already, or the index cannot take
-                references in; the index is then as before.
+            UsageError: If the index has an id already, or cannot add
+                references; the index is then unchanged.
         """
         space = self._built_space()
         rows = as_embeddings(embeddings, dim=len(space.offset))
@@ -94,18 +95,18 @@ class Index(Brief, abc.ABC):
         return self
 
     def remove(self, ids: Any) -> Self:
-        """Takes references out; it costs a pass over all that are left.
+        """Removes references; this takes a pass over all that remain.
 
         Args:
             ids: 1D array of ids that the index has. At least one reference
-                must be left.
+                must remain.
 
         Returns:
             The index itself.
 
         Raises:
-            UsageError: If an id is unknown, nothing would be left, or the
-                index cannot take references out; the index is then as before.
+            UsageError: If an id is unknown, no reference would remain, or the
+                index cannot remove references; the index is then unchanged.
         """
         self._built_space()
         self._keep(self._table.without(ids))
@@ -118,22 +119,23 @@ class Index(Brief, abc.ABC):
 
         Args:
             queries: Array `(num_queries, dim)`.
-            k: Integer; more than there are references gives all of them.
+            k: Integer; if it exceeds the number of references, all are
+                returned.
             exclude_ids: 1D array `(num_queries,)`, for each query the id of
-                the reference that it may not find, usually itself. Defaults
+                the reference that it must not find, usually its own. Defaults
                 to `None`, which excludes nothing.
 
         Returns:
             Tuple `(ids, scores)` of arrays `(num_queries, k)`, nearest first.
-            Where nothing else is left, the excluded reference comes last with
-            the score minus infinity.
+            In a list of all references the excluded one comes last, with the
+            score minus infinity.
         """
         return self._lists(queries, k, exclude_ids, self._search)
 
     def _lists(
         self, queries: Any, k: int, exclude_ids: Any, search: Callable
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Joins the blocks of a `_search`."""
+        """Joins the blocks that a `_search` yields."""
         space = self._built_space()
         queries = as_embeddings(queries, "queries", len(space.offset))
         own = self._table.rows_of(exclude_ids, len(queries), "exclude_ids")
@@ -149,7 +151,7 @@ class Index(Brief, abc.ABC):
 
     @abc.abstractmethod
     def to_exact(self) -> "Index":
-        """An exact index of the same references, to measure this one by."""
+        """Returns an exact index of the same references, for comparison."""
 
     @abc.abstractmethod
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -165,17 +167,19 @@ class Index(Brief, abc.ABC):
         Args:
             path: Where the index was saved.
             weights_hash: String, the hash of the weights that embed the
-                queries. An index of other weights is refused. Defaults to
-                `None`, which checks nothing.
+                queries. Defaults to `None`, which checks nothing.
+
+        Raises:
+            UsageError: If other weights made the index.
         """
 
     @abc.abstractmethod
     def _take(self, rows: np.ndarray, table: IdTable, space: Space) -> None:
-        """Keeps transformed rows and what belongs to them, and nothing else."""
+        """Stores transformed rows, their ids and space; drops earlier ones."""
 
     @abc.abstractmethod
     def _append(self, rows: np.ndarray, table: IdTable) -> None:
-        """Puts transformed rows at the end; `table` names all rows."""
+        """Appends transformed rows; `table` holds the ids of all rows."""
 
     @abc.abstractmethod
     def _keep(self, kept: np.ndarray) -> None:
@@ -185,13 +189,13 @@ class Index(Brief, abc.ABC):
     def _search(
         self, queries: np.ndarray, k: int, own: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yields ids and scores by blocks of queries.
+        """Yields ids and scores, one block of queries at a time.
 
         Args:
             queries: Float32 array `(num_queries, dim)`, not transformed.
             k: Integer, at most the number of references.
-            own: Int64 array `(num_queries,)`, the row that a query may not
-                find, -1 for none.
+            own: Int64 array `(num_queries,)`, the row that a query must not
+                find, or -1.
         """
 
     def _built_space(self) -> Space:
@@ -216,7 +220,7 @@ class Index(Brief, abc.ABC):
 def check_weights_hash(
     path: str | os.PathLike[str], stored: str | None, wanted: str | None
 ) -> None:
-    """Raises if other weights than those in use made the embeddings."""
+    """Raises if the hash of the stored weights is not the wanted one."""
     if stored is not None and wanted is not None and stored != wanted:
         raise UsageError(
             "`weights_hash` must be that of the weights which made "

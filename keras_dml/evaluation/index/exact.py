@@ -1,4 +1,4 @@
-"""Exact search by blocks of the matrix product."""
+"""Exact search, by a matrix product in blocks."""
 
 import dataclasses
 import os
@@ -33,17 +33,18 @@ class ExactIndex(Index):
 
     Equal scores are ordered by id, smaller first, and references with equal
     embeddings always have equal scores: neither the order of the references
-    nor the size of the blocks decides between them. Different embeddings whose
-    scores agree to the last bits of float32 may still change places with
-    `block_bytes`, because a matrix product rounds by its shape.
+    nor the size of the blocks changes their order. Different embeddings whose
+    scores differ only in the last bits of float32 may still change places
+    with `block_bytes`, because the shape of a matrix product affects its
+    rounding.
 
     Args:
         metric: `"cosine"` (a zero row scores 0 with everything),
             `"euclidean"` (scores are negative squared distances) or `"dot"`.
             Defaults to `"cosine"`.
-        block_bytes: Integer, the memory for scores. Defaults to 256 MiB, which
-            is slow beyond some 250,000 references: blocks of a few hundred
-            queries or more make the product fast.
+        block_bytes: Integer, the memory for scores in bytes. Defaults to 256
+            MiB. Give more beyond about 250,000 references: the product is
+            fast in blocks of a few hundred queries or more.
         weights_hash: String, the hash of the weights that made the
             embeddings, saved with the index; `None` when unknown. Defaults to
             `None`.
@@ -81,7 +82,7 @@ class ExactIndex(Index):
         query_ids: Any = None,
         max_rank: int | None = None,
     ) -> PositiveRanks:
-        """Ranks at which each query finds the references of its class.
+        """Finds the ranks of the references of each query's class.
 
         Args:
             queries: Array `(num_queries, dim)`.
@@ -90,11 +91,11 @@ class ExactIndex(Index):
                 `(num_queries, classes)` or a list of sets.
             reference_labels: The labels of the references, in the same form
                 and in the order of `ids`.
-            query_ids: 1D array `(num_queries,)`; the reference with the id of
-                a query is the query itself and takes no rank. Defaults to
-                `None`: nothing is left out.
-            max_rank: Integer, drops ranks beyond it, or `None` to keep all.
-                Defaults to `None`.
+            query_ids: 1D array `(num_queries,)`; the reference with a query's
+                own id is skipped. Defaults to `None`: no reference is
+                skipped.
+            max_rank: Integer, the rank beyond which ranks are dropped, or
+                `None` to keep all. Defaults to `None`.
 
         Returns:
             `PositiveRanks`.
@@ -118,7 +119,7 @@ class ExactIndex(Index):
         query_ids: Any = None,
         max_rank: int | None = None,
     ) -> Iterator[PositiveRanks]:
-        """Yields `positive_ranks` by blocks of queries, in bounded memory.
+        """Yields `PositiveRanks` of blocks of queries, in bounded memory.
 
         The arguments are those of `positive_ranks`.
         """
@@ -139,14 +140,14 @@ class ExactIndex(Index):
             yield _gather(ranks, len(self._rows), max_rank)
 
     def to_exact(self) -> "ExactIndex":
-        """The index itself."""
+        """Returns the index itself."""
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to an `.npz` file, whole or not at all.
 
-        Its `embeddings` and `ids` belong together row by row; `order` leads
-        back to the order in which `build` received them.
+        Row `i` of the array `embeddings` has the id `ids[i]`; `order` holds
+        the input position of each row.
         """
         space = self._built_space()
         write_npz(

@@ -1,8 +1,8 @@
-"""Ranks and nearest neighbors in one row of scores, without sorting it.
+"""Finds ranks and nearest neighbors in a row of scores without sorting it.
 
-Both order a row by score, larger first, and equal scores by column. Counting
-the scores above a positive is one pass over memory, where sorting the row is
-hundreds of times as much work.
+`ranks_of` and `nearest` order a row by score, larger first, and equal scores by
+column. Counting the scores above a positive takes one pass over memory; sorting
+the row is hundreds of times as much work.
 """
 
 import os
@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-# Above so many columns one sort of the row is cheaper than a pass for each.
+# With more columns, one sort of the row is cheaper than a pass per column.
 SORT_ABOVE = 96
-# Fewer groups make the inner loop of their maxima too short to be fast.
+# With fewer groups, the inner loop over their maxima is too short to be fast.
 MIN_GROUPS = 1024
 
 
 def ranks_of(scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Ranks, counted from 1, of some columns in a row of scores.
+    """Returns the ranks, counted from 1, of some columns in a row of scores.
 
     Args:
         scores: 1D float array without NaN.
-        columns: 1D integer array, the columns asked for, each once.
+        columns: 1D integer array of distinct columns.
 
     Returns:
         1D int64 array as long as `columns`, ascending.
@@ -40,10 +40,11 @@ def ranks_of(scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 
 def nearest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the `k` largest scores, the largest first.
+    """Returns the columns of the `k` largest scores, the largest first.
 
-    The k-th largest maximum over groups of columns is a bound that the k
-    largest scores all reach and few others do, so only those few are sorted.
+    The columns are divided into groups. The `k`-th largest group maximum is a
+    bound that all of the `k` largest scores reach and few other scores reach,
+    so that only a few scores are sorted.
 
     Args:
         scores: 1D float array without NaN.
@@ -57,10 +58,10 @@ def nearest(scores: np.ndarray, k: int) -> np.ndarray:
     >>> nearest(np.array([0.5, 0.9, 0.5, 0.1]), k=3)
     array([1, 0, 2])
     """
-    # Methods, as numpy's functions take longer to call than to compute here.
+    # Methods: calling NumPy's functions takes longer than the work itself.
     width = len(scores) // max(2 * k, MIN_GROUPS)
     if width > 1:
-        # Groups are strided: maxima of whole slices run at memory speed.
+        # Groups are strided, so that the maxima run at memory speed.
         usable = len(scores) - len(scores) % width
         maxima = scores[:usable].reshape(width, -1).max(axis=0)
     else:
@@ -96,20 +97,22 @@ def _ranks_by_sorting(scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return np.sort(ranks)
 
 
-# Below so many scores starting threads costs more than it brings.
+# With fewer scores, starting threads takes longer than they save.
 MIN_SCORES_FOR_THREADS = 2**20
 ROWS_PER_TASK = 32
 
 
 def map_rows(function: Callable, *sequences: Any) -> list:
-    """Maps over rows in threads: numpy lets them run while it works.
+    """Maps a function over rows in threads.
+
+    The threads run in parallel because NumPy releases the lock of Python.
 
     Args:
-        function: Takes a row of each sequence.
-        *sequences: Sequences of one length, the first a 2D array.
+        function: Function of one row of each sequence.
+        *sequences: Sequences of equal length, the first a 2D array.
 
     Returns:
-        List of what the function returned, in the order of the rows.
+        List of the results of the function, in the order of the rows.
 
     Example:
 

@@ -1,7 +1,7 @@
-"""Search indexes by name, saved ones by their path.
+"""Makes search indexes by name, and loads saved ones.
 
-Every module of this package that defines an `Index` is found: a new index is
-one new file.
+It imports every module of this package and so finds every `Index`. To add an
+index, add one file.
 """
 
 import importlib
@@ -27,7 +27,7 @@ def check_index(name: str) -> None:
     """Raises if the name of an index is unknown.
 
     Raises:
-        UsageError: If there is no index of this name.
+        UsageError: If no index has this name.
     """
     if name not in INDEXES:
         raise UsageError(
@@ -43,13 +43,14 @@ def make_index(
 
     Args:
         name: `"exact"` or `"scann"`. Defaults to `"exact"`.
-        fall_back: Boolean, whether an `ExactIndex`, with a warning, stands in
-            where the index cannot be loaded. Defaults to `False`: raise.
-        **arguments: Arguments of the index, such as `metric`. A stand-in
-            takes `metric` and `weights_hash` of them.
+        fall_back: Boolean, whether to warn and make an `ExactIndex` if the
+            index cannot be loaded. Defaults to `False`: raise an error.
+        **arguments: Arguments of the index, such as `metric`. The
+            `ExactIndex` of `fall_back` takes only `metric` and
+            `weights_hash`.
 
     Raises:
-        UsageError: If there is no such index, or it cannot be loaded.
+        UsageError: If no index has this name, or it cannot be loaded.
 
     Example:
 
@@ -75,9 +76,10 @@ def build_index(
 
     Args:
         name: `"exact"` or `"scann"`.
-        references: `EmbeddingSet`, what is to be found.
-        normalize: Boolean, whether to compare by cosine, or by the Euclidean
-            distance of the embeddings as they are. Defaults to `True`.
+        references: `EmbeddingSet` to search.
+        normalize: Boolean, whether to compare by cosine; otherwise by the
+            Euclidean distance of the unchanged embeddings. Defaults to
+            `True`.
 
     Raises:
         UsageError: If the index is unknown or cannot be loaded here.
@@ -104,8 +106,10 @@ def load_index(
     Args:
         path: The file of an `ExactIndex` or the folder of a `ScannIndex`.
         weights_hash: String, the hash of the weights that embed the queries.
-            An index of other weights is refused. Defaults to `None`, which
-            checks nothing.
+            Defaults to `None`, which checks nothing.
+
+    Raises:
+        UsageError: If other weights made the index.
     """
     kinds = [kind for kind in INDEXES.values() if kind.recognizes(path)]
     return kinds[0].load(path, weights_hash)

@@ -39,30 +39,31 @@ QUERIES_PER_BLOCK = 2**13
 @final
 @dataclasses.dataclass(eq=False, repr=False)
 class ScannIndex(Index):
-    """Finds most of the nearest references in a fraction of the time.
+    """Finds most of the nearest references, much faster than exact search.
 
-    ScaNN's shape follows its own rules by the number of references: brute
-    force below 20,000, asymmetric hashing whose best candidates are scored
-    again in float32 below 100,000, and a tree of about `sqrt(n)` leaves in
-    front of that beyond. `build` decides. `add` and `remove` keep the shape
-    and what it was trained on, so build again when most references are new.
+    `build` chooses the shape of the index by the number of references, as
+    ScaNN's own rules say: brute force below 20,000; below 100,000 asymmetric
+    hashing, whose best candidates are scored again in float32; beyond that a
+    tree of about `sqrt(n)` leaves in front of the hashing. `add` and `remove`
+    keep the shape and its training, so build again when most references are
+    new.
 
-    The same references train the same index. Scores are those of float32 up
-    to their last bits. Equal scores in a list are ordered by id, smaller
-    first; which of several equal references a list ends with is ScaNN's
-    choice.
+    The same references train the same index. Scores equal those of float32
+    except for their last bits. Equal scores in a list are ordered by id,
+    smaller first. If several equal references compete for the last place of a
+    list, ScaNN chooses one.
 
     Args:
         metric: `"cosine"` (by unit rows), `"euclidean"` (scores are negative
             squared distances) or `"dot"`. Defaults to `"cosine"`.
-        shape: `"brute_force"`, `"hashing"`, `"tree"`, or `None` to go by the
-            number of references. Fewer than 16 references are always searched
-            by brute force. Defaults to `None`.
-        num_leaves: Integer, the leaves of the tree, or `None` for the square
-            root of the number of references. Asks for a tree. Defaults to
-            `None`.
-        leaves_to_search: Integer, how many leaves a query looks into, or
-            `None` for a tenth of them. Defaults to `None`.
+        shape: `"brute_force"`, `"hashing"`, `"tree"`, or `None` to choose by
+            the number of references. Fewer than 16 references are always
+            searched by brute force. Defaults to `None`.
+        num_leaves: Integer, the number of leaves of the tree, or `None` for
+            the square root of the number of references. A number requests a
+            tree. Defaults to `None`.
+        leaves_to_search: Integer, how many leaves a query searches, or `None`
+            for a tenth of them. Defaults to `None`.
         reorder: Integer, how many candidates are scored again in float32, or
             `None` for four times `k` and at least 100. Never fewer than `k`.
             Defaults to `None`.
@@ -135,19 +136,20 @@ class ScannIndex(Index):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Finds most of the `k` nearest references of each query.
 
-        A query whose leaves hold too few references looks into all of them,
-        so that no list is short.
+        A query whose leaves hold too few references searches all leaves, so
+        that no list is short.
 
         Args:
             queries: Array `(num_queries, dim)`.
-            k: Integer; more than there are references gives all of them.
+            k: Integer; if it exceeds the number of references, all are
+                returned.
             exclude_ids: 1D array `(num_queries,)`, for each query the id of
-                the reference that it may not find. Defaults to `None`, which
+                the reference that it must not find. Defaults to `None`, which
                 excludes nothing.
-            leaves_to_search: Integer, in place of that of the index. Defaults
-                to `None`.
-            reorder: Integer, in place of that of the index. Defaults to
-                `None`.
+            leaves_to_search: Integer, replaces the value of the index.
+                Defaults to `None`, which keeps it.
+            reorder: Integer, replaces the value of the index. Defaults to
+                `None`, which keeps it.
 
         Returns:
             Tuple `(ids, scores)` of arrays `(num_queries, k)`, as those of
@@ -163,9 +165,10 @@ class ScannIndex(Index):
         return self._lists(queries, k, exclude_ids, search)
 
     def to_exact(self) -> ExactIndex:
-        """An `ExactIndex` of the same references, by way of the disk.
+        """Returns an `ExactIndex` of the same references.
 
-        The folder for temporary files must have room for the references.
+        ScaNN writes them to a temporary file first, so the folder for
+        temporary files must have room for them.
         """
         space = self._built_space()
         rows = self._searcher.rows()[np.argsort(self._table.order)]
@@ -175,7 +178,8 @@ class ScannIndex(Index):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to a folder, whole or not at all.
 
-        The folder must be new, empty, or an index that it replaces.
+        The folder must be new or empty, or hold a saved index, which is
+        replaced.
         """
         space = self._built_space()
         scann_files.write_folder(
@@ -226,7 +230,8 @@ class ScannIndex(Index):
 
     def _keep(self, kept: np.ndarray) -> None:
         rows = np.arange(len(self._searcher))
-        # From the end, so that no row to delete takes another's number.
+        # The last row takes the number of a deleted row. Deleting from the
+        # end keeps the numbers of the rows that are still to be deleted.
         for row in np.setdiff1d(rows, kept)[::-1].tolist():
             self._searcher.delete(row)
             rows[row] = rows[-1]
@@ -243,7 +248,7 @@ class ScannIndex(Index):
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         space, searcher = self._built_space(), self._searcher
         shape = searcher.shape
-        # One more where a query may find the row that it is kept from.
+        # One more, because ScaNN may return the excluded row.
         wanted = min(k + int((own >= 0).any()), len(searcher))
         reorder = max(reorder or max(MIN_REORDERED, 4 * k), wanted)
         leaves = leaves_to_search or shape.default_leaves_to_search

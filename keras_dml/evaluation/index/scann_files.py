@@ -1,9 +1,10 @@
-"""The folder of a saved `ScannIndex`: whole or as it was before.
+"""Writes and reads the folder of a saved `ScannIndex`.
 
-`index.npz` holds ids and settings and names the folder of ScaNN's files. It
-is replaced in one step after those are written, so whenever the writing ends
-early it still names the former ones. ScaNN would keep ids in a pickle, which
-runs code when it is read; no pickle is written here, and none is read.
+`index.npz` holds ids and settings and names the folder of ScaNN's files. It is
+replaced in one step after those files are written, so if the writing stops
+early, it still names the previous files. ScaNN itself would save ids in a
+pickle, which runs code when it is read; this module neither writes nor reads a
+pickle.
 """
 
 import json
@@ -33,8 +34,8 @@ def write_folder(
     Args:
         path: Folder that is new, empty, or a saved index.
         searcher: `ScannSearcher`.
-        settings: Dict of what JSON can hold.
-        **arrays: What `read_folder` returns by name.
+        settings: Dict of JSON values.
+        **arrays: Arrays by name, which `read_folder` returns.
 
     Raises:
         UsageError: If the path holds anything else.
@@ -70,7 +71,7 @@ def read_folder(
         Tuple of the searcher, the settings and the named arrays.
 
     Raises:
-        UsageError: If it is no saved index.
+        UsageError: If the path is not a saved index.
     """
     if not (path / TABLE).is_file():
         raise UsageError(
@@ -79,7 +80,7 @@ def read_folder(
         )
     arrays = npz.read_npz(path / TABLE, ("header", *names))
     header = json.loads(str(arrays.pop("header")))
-    # `name` drops any path that a crafted file could point to.
+    # `name` drops any parent folders that a crafted file could name.
     folder = path / Path(header["folder"]).name
     shape = ScannShape(header["shape"], header["num_leaves"])
     searcher = ScannSearcher.read(folder, header["sizes"], shape)
@@ -87,7 +88,7 @@ def read_folder(
 
 
 def _folders(path: Path) -> list[str]:
-    """Names of ScaNN's folders in a saved index; refuses anything else."""
+    """Lists ScaNN's folders in a saved index; raises on other content."""
     if not path.exists():
         return []
     names = [entry.name for entry in path.iterdir()] if path.is_dir() else None
@@ -103,6 +104,6 @@ def _folders(path: Path) -> list[str]:
 
 
 def _number(name: str) -> int:
-    """The number of a folder of ScaNN's files, -1 of anything else."""
+    """Returns the number of a folder of ScaNN's files; -1 for other names."""
     number = name.removeprefix(FOLDER)
     return int(number) if name != number and number.isdigit() else -1

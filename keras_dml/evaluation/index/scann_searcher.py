@@ -1,4 +1,4 @@
-"""ScaNN's own searcher, by rows in place of ids."""
+"""Wraps ScaNN's searcher, which finds row numbers, not ids."""
 
 import dataclasses
 import functools
@@ -17,18 +17,18 @@ SHAPES = ("brute_force", "hashing", "tree")
 # ScaNN's own rules of thumb.
 HASHING_FROM = 20_000
 TREE_FROM = 100_000
-# The hashes have 16 centers, which as many references must train.
+# The hashes have 16 centers; training them takes at least 16 references.
 MIN_TRAINED = 16
 
 
 @dataclasses.dataclass(frozen=True)
 class ScannShape:
-    """The searcher that ScaNN trains for a set of references.
+    """The kind of searcher that ScaNN trains for a set of references.
 
     Args:
         name: `"brute_force"`, `"hashing"` or `"tree"`.
-        num_leaves: Integer, into how many leaves a tree parts the references;
-            0 without a tree.
+        num_leaves: Integer, the number of leaves of the tree; 0 without a
+            tree.
 
     Reference:
         Rules of thumb in ScaNN's `docs/algorithms.md`: brute force below
@@ -46,16 +46,16 @@ class ScannShape:
         name: str | None = None,
         num_leaves: int | None = None,
     ) -> Self:
-        """Follows ScaNN's rules where nothing is asked for.
+        """Chooses a shape; ScaNN's rules set what is `None`.
 
         Args:
             num_references: Integer.
-            name: String or `None` to go by the number of references. Fewer
-                than 16 references are compared by brute force in any case:
+            name: String or `None` to choose by the number of references.
+                Fewer than 16 references are always searched by brute force:
                 they cannot train a hash. Defaults to `None`.
             num_leaves: Integer or `None` for the square root of the number of
-                references. Asks for a tree when `name` is `None`. Defaults to
-                `None`.
+                references. A number requests a tree if `name` is `None`.
+                Defaults to `None`.
 
         Example:
 
@@ -81,7 +81,7 @@ class ScannShape:
 
 
 def check_shape(name: str | None, num_leaves: int | None) -> None:
-    """Refuses a shape that ScaNN does not have."""
+    """Raises if the shape is unknown, or has leaves without being a tree."""
     if name is not None and name not in SHAPES:
         raise UsageError(
             f"`shape` must be one of {SHAPES}, or `None` to go by the number "
@@ -103,7 +103,7 @@ def _name_by_size(num_references: int) -> str:
 
 ASSETS = "scann_assets.pbtxt"
 DATASET = "dataset.npy"
-# ScaNN wants both when it trains; every search names its own.
+# ScaNN requires both for training; every search passes its own values.
 NEIGHBORS = 10
 REORDER = 100
 QUERIES_PER_TASK = 256
@@ -112,15 +112,15 @@ ROWS_PER_TASK = 256
 
 @functools.cache
 def import_scann() -> types.ModuleType:
-    """ScaNN's numpy interface.
+    """Imports and returns ScaNN's NumPy interface.
 
     Raises:
         UsageError: If ScaNN cannot be loaded.
     """
     try:
         from scann.scann_ops.py import scann_ops_pybind
-    # Beside a TensorFlow that it was not built for it raises an error of
-    # TensorFlow's, which is no ImportError.
+    # With a TensorFlow that it was not built for, ScaNN raises an error of
+    # TensorFlow, which is not an ImportError.
     except Exception as error:
         raise UsageError(
             "`ScannIndex` needs ScaNN 1.4.2, which cannot be loaded here "
@@ -139,7 +139,7 @@ def configure(
     dimensions_per_block: int = 2,
     anisotropic_threshold: float = 0.2,
 ) -> Any:
-    """Tells a builder of ScaNN's, for numpy or TensorFlow, what to train.
+    """Configures a builder of ScaNN, for NumPy or TensorFlow.
 
     Args:
         builder: `ScannBuilder`.
@@ -147,14 +147,15 @@ def configure(
         dim: Integer, the dimensions of a row.
         dimensions_per_block: Integer, how many dimensions share a hash.
             Defaults to `2`.
-        anisotropic_threshold: Float, of the hashing loss. Defaults to `0.2`.
+        anisotropic_threshold: Float, the threshold of the hashing loss.
+            Defaults to `0.2`.
 
     Returns:
         The builder.
     """
     builder.set_n_training_threads(os.cpu_count())
     if shape.name == "tree":
-        # Random initialization draws other centers in every process.
+        # Random initialization would draw other centers in every process.
         builder.tree(
             shape.num_leaves,
             shape.default_leaves_to_search,
@@ -173,11 +174,11 @@ def configure(
 
 @final
 class ScannSearcher:
-    """Finds rows near a query; every row has a number from 0.
+    """Finds the rows nearest to a query; rows are numbered from 0.
 
     Args:
         native: `ScannNumpy`, ScaNN's searcher.
-        shape: `ScannShape` that it was trained in.
+        shape: The `ScannShape` of the searcher.
     """
 
     def __init__(self, native: Any, shape: ScannShape) -> None:
@@ -193,14 +194,14 @@ class ScannSearcher:
         dimensions_per_block: int,
         anisotropic_threshold: float,
     ) -> Self:
-        """Trains a searcher; the same rows train the same one.
+        """Trains a searcher; the same rows train the same searcher.
 
         Args:
             rows: Float32 array `(num_references, dim)`; ScaNN copies it.
             distance: `"dot_product"` or `"squared_l2"`.
             shape: `ScannShape`.
             dimensions_per_block: Integer, how many dimensions share a hash.
-            anisotropic_threshold: Float, of the hashing loss.
+            anisotropic_threshold: Float, the threshold of the hashing loss.
         """
         builder = configure(
             import_scann().builder(rows, NEIGHBORS, distance),
@@ -221,15 +222,16 @@ class ScannSearcher:
     def search(
         self, queries: np.ndarray, k: int, leaves_to_search: int, reorder: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the nearest rows, and ScaNN's distances to them.
+        """Finds the numbers of the nearest rows and ScaNN's distances.
 
-        A query whose leaves hold fewer than `k` rows looks into all leaves.
+        A query whose leaves hold fewer than `k` rows searches all leaves.
 
         Args:
             queries: Float32 array `(num_queries, dim)`.
             k: Integer, at most the number of rows.
-            leaves_to_search: Integer, of a tree.
-            reorder: Integer, at least `k`.
+            leaves_to_search: Integer, how many leaves of a tree to search.
+            reorder: Integer, how many candidates to score again in float32,
+                at least `k`.
 
         Returns:
             Tuple of an int64 and a float32 array `(num_queries, k)`.
@@ -256,15 +258,15 @@ class ScannSearcher:
         return rows, distances
 
     def append(self, rows: np.ndarray) -> None:
-        """Puts float32 rows `(num_rows, dim)` after the others."""
+        """Appends float32 rows `(num_rows, dim)`."""
         self._native.upsert([None] * len(rows), list(rows), ROWS_PER_TASK)
 
     def delete(self, row: int) -> None:
-        """Deletes a row, whose number the last row takes over."""
+        """Deletes a row; the last row takes its number."""
         self._native.delete([row])
 
     def rows(self) -> np.ndarray:
-        """The float32 rows `(num_rows, dim)`, by way of the disk."""
+        """Returns float32 rows `(num_rows, dim)`, through a temporary file."""
         with tempfile.TemporaryDirectory() as folder:
             self._native.serialize(folder, True)
             return np.load(Path(folder, DATASET), allow_pickle=False)
@@ -286,13 +288,13 @@ class ScannSearcher:
         """Reads the files that `write` wrote, and no others.
 
         Args:
-            folder: Where the files are.
-            sizes: Dict of their names to their sizes in bytes.
-            shape: `ScannShape` that the searcher was trained in.
+            folder: The folder of the files.
+            sizes: Dict of file names to sizes in bytes, as `write` returns it.
+            shape: The `ScannShape` of the searcher.
 
         Raises:
-            UsageError: If a file is missing, cut or foreign, or ScaNN cannot
-                read them.
+            UsageError: If a file is missing, truncated or unexpected, or
+                ScaNN cannot read the files.
         """
         scann = import_scann()
         found = {}

@@ -1,4 +1,4 @@
-"""How embeddings become rows whose dot product ranks them."""
+"""Transforms embeddings into rows that a dot product ranks."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -16,16 +16,16 @@ ROWS_PER_BLOCK = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """A metric as a map of rows, followed by a dot product and a bias.
+    """Computes a metric by a transformation, a dot product and a bias.
 
-    Rows by "cosine" become unit rows. By "euclidean" they move by `offset`,
-    which changes no distance but keeps float32 accurate where the embeddings
-    lie far from the origin, and `q.r - |r|^2 / 2` orders references `r` as
+    "cosine" normalizes the rows. "euclidean" subtracts `offset`, which
+    changes no distance but keeps float32 accurate if the embeddings lie far
+    from the origin. Then `q.r - |r|^2 / 2` orders references `r` as
     `-|q - r|^2` does.
 
     Args:
         metric: `"cosine"`, `"euclidean"` or `"dot"`.
-        offset: Float32 array `(dim,)`, subtracted by "euclidean" alone.
+        offset: Float32 array `(dim,)`, subtracted by "euclidean" only.
     """
 
     metric: str
@@ -40,7 +40,7 @@ class Space:
         return cls(metric, offset)
 
     def transform(self, rows: np.ndarray) -> np.ndarray:
-        """Float32 rows `(rows, dim)`, ready for the product."""
+        """Returns float32 rows `(rows, dim)`, ready for the dot product."""
         if self.metric == "euclidean":
             rows = rows - self.offset
         # In float64, so that no square overflows or vanishes.
@@ -58,7 +58,14 @@ class Space:
         return rows
 
     def biases(self, rows: np.ndarray) -> np.ndarray | None:
-        """What to subtract from the products with each transformed row."""
+        """Returns the bias to subtract from the products with each row.
+
+        Args:
+            rows: Transformed references.
+
+        Returns:
+            Float32 array `(rows,)`, or `None` if the metric has no bias.
+        """
         if self.metric != "euclidean":
             return None
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
@@ -67,10 +74,10 @@ class Space:
     def public_scores(
         self, scores: np.ndarray, queries: np.ndarray
     ) -> np.ndarray:
-        """Cosines, dot products or negative squared distances.
+        """Returns cosines, dot products or negative squared distances.
 
         Args:
-            scores: Float32 array `(queries, k)`, biases subtracted.
+            scores: Float32 array `(queries, k)` of products minus biases.
             queries: Transformed queries.
         """
         if self.metric != "euclidean":
@@ -80,7 +87,7 @@ class Space:
 
 
 def check_metric(metric: str) -> None:
-    """Refuses what is no metric."""
+    """Raises if the metric is unknown."""
     if metric not in METRICS:
         raise UsageError(
             f"`metric` must be one of {METRICS}. "
@@ -89,7 +96,7 @@ def check_metric(metric: str) -> None:
 
 
 def _divide(rows: np.ndarray, norms: np.ndarray) -> np.ndarray:
-    """Quotients in float64, rounded to float32 a few rows at a time."""
+    """Divides in float64 and rounds to float32, a few rows at a time."""
     quotients = np.empty(rows.shape, np.float32)
     for start in range(0, len(rows), ROWS_PER_BLOCK):
         block = slice(start, start + ROWS_PER_BLOCK)
@@ -98,10 +105,11 @@ def _divide(rows: np.ndarray, norms: np.ndarray) -> np.ndarray:
 
 
 def _coarse_center(rows: np.ndarray) -> np.ndarray:
-    """Means rounded to an eighth of the spread or less, as dyadic numbers.
+    """Computes means, rounded to multiples of a power of 2.
 
-    Subtracting a round number keeps embeddings on a grid on their grid, so
-    that equal distances stay exactly equal.
+    The power of 2 is at most an eighth of the spread. If the embeddings lie
+    on a grid, subtracting such a number keeps them on the grid, so that equal
+    distances stay exactly equal.
     """
     low = rows.min(axis=0).astype(np.float64)
     spread = rows.max(axis=0) - low
@@ -117,7 +125,7 @@ BLOCK_BYTES = 2**25
 def score_blocks(
     queries: np.ndarray, references: np.ndarray, metric: str
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yields (first query, scores) with the scores of `ExactIndex`.
+    """Yields blocks (first query, scores) with the scores of `ExactIndex`.
 
     Args:
         queries: Float32 array `(num_queries, dim)`.
@@ -135,14 +143,14 @@ def score_blocks(
 def pair_scores(
     rows: np.ndarray, relevance: Relevance, metric: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields (scores, whether positives) of every pair of rows, once.
+    """Yields blocks (scores, positive) that cover each pair of rows once.
 
-    Both are 1D arrays of one length; together the blocks have
-    `rows * (rows - 1) / 2` entries.
+    Both are 1D arrays of equal length; `positive` is boolean. Together the
+    blocks have `rows * (rows - 1) / 2` entries.
 
     Args:
         rows: Float32 array `(rows, dim)`.
-        relevance: `Relevance` of the rows among each other.
+        relevance: `Relevance` of the rows to each other.
         metric: `"cosine"` or `"euclidean"`.
     """
     space = Space.fit(rows, metric)
@@ -179,7 +187,7 @@ def duplicate_rows(embeddings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Returns:
         Tuple `(rows, originals)` of int64 arrays: `rows[i]` equals the
-        earlier `originals[i]`, which itself is no duplicate.
+        earlier row `originals[i]`, which is not a duplicate.
 
     Example:
 

@@ -1,9 +1,10 @@
 """Retrieval metrics: one value for each query, and their mean.
 
 Every function takes `PositiveRanks` and returns a float64 array
-`(num_queries,)` with values in [0, 1] and NaN for lone queries, which
-`mean_over_queries` leaves out. In the formulas `ranks` are those of the `R`
-positives of one query, in ascending order and counted from 1.
+`(num_queries,)` with values in [0, 1]. Queries without a positive are lone:
+their value is NaN, and `mean_over_queries` leaves them out. In the formulas
+`ranks` are the ranks of the `R` positives of one query, in ascending order
+and counted from 1.
 """
 
 import re
@@ -17,18 +18,19 @@ from keras_dml.evaluation.metrics.positive_ranks import PositiveRanks
 
 
 def recall_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
-    """Whether any positive is among the `k` nearest references.
+    """Returns whether any positive is among the `k` nearest references.
 
     `1[min(ranks) <= k]`. This is the Recall@K of the metric-learning papers;
     at `k = 1` it equals precision.
 
     Args:
         positive_ranks: `PositiveRanks`.
-        k: Integer, how many references are looked at. More than there are is
-            allowed.
+        k: Integer, how many of the nearest references count. It may exceed
+            the number of references.
 
     Returns:
-        Float64 array `(num_queries,)` of zeros and ones, NaN where lone.
+        Float64 array `(num_queries,)` of zeros and ones, NaN for lone
+        queries.
 
     Example:
 
@@ -42,16 +44,16 @@ def recall_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
 
 
 def precision_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
-    """Share of positives among the `k` nearest references.
+    """Computes the share of positives among the `k` nearest references.
 
     `#{ranks <= k} / k`.
 
     Args:
         positive_ranks: `PositiveRanks`.
-        k: Integer, how many references are looked at.
+        k: Integer, how many of the nearest references count.
 
     Returns:
-        Float64 array `(num_queries,)`, NaN where lone.
+        Float64 array `(num_queries,)`, NaN for lone queries.
     """
     (k,) = as_counts(k)
     _require(positive_ranks, k, "precision_at_k")
@@ -60,15 +62,15 @@ def precision_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
 
 
 def r_precision(positive_ranks: PositiveRanks) -> np.ndarray:
-    """Share of positives among the `R` nearest, `R` being their number.
+    """Computes the share of positives among the `R` nearest references.
 
-    `#{ranks <= R} / R`.
+    `#{ranks <= R} / R`, where `R` is the number of positives.
 
     Args:
         positive_ranks: `PositiveRanks`.
 
     Returns:
-        Float64 array `(num_queries,)`, NaN where lone.
+        Float64 array `(num_queries,)`, NaN for lone queries.
 
     Reference:
         Musgrave, Belongie and Lim, "A Metric Learning Reality Check", 2020.
@@ -79,21 +81,22 @@ def r_precision(positive_ranks: PositiveRanks) -> np.ndarray:
 
 
 def map_at_r(positive_ranks: PositiveRanks) -> np.ndarray:
-    """Average precision over the `R` nearest; its mean is MAP@R.
+    """Computes average precision over the `R` nearest; its mean is MAP@R.
 
     `1/R * sum over ranks[i] <= R of (i / ranks[i])`, `i` counted from 1: the
-    precision at each positive that is found in time, and zero for the others.
+    precision at each positive within the first `R` ranks, and zero for the
+    others.
 
     Args:
         positive_ranks: `PositiveRanks`.
 
     Returns:
-        Float64 array `(num_queries,)`, NaN where lone.
+        Float64 array `(num_queries,)`, NaN for lone queries.
 
     Example:
 
-    Three positives at ranks 1, 3 and 5. `R` is 3, so the third comes too
-    late, and MAP@R is `(1/1 + 2/3) / 3 = 5/9`.
+    The positives have the ranks 1, 3 and 5. `R` is 3, so rank 5 does not
+    count, and MAP@R is `(1/1 + 2/3) / 3 = 5/9`.
 
     >>> map_at_r(PositiveRanks([1, 3, 5], [0, 3], 6))
     array([0.55555556])
@@ -108,24 +111,24 @@ def map_at_r(positive_ranks: PositiveRanks) -> np.ndarray:
 
 
 def map_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
-    """Average precision over the `k` nearest; its mean is MAP@K.
+    """Computes average precision over the `k` nearest; its mean is MAP@K.
 
     `1/min(R, k) * sum over ranks[i] <= k of (i / ranks[i])`. The sum has at
     most `min(R, k)` terms of at most 1, so a perfect list of any length
-    scores 1. Others divide by `R` or by the number of positives found, and
-    get smaller or larger values.
+    scores 1. Other definitions divide by `R`, which gives smaller values, or
+    by the number of positives found, which gives larger ones.
 
     Args:
         positive_ranks: `PositiveRanks`.
-        k: Integer, how many references are looked at.
+        k: Integer, how many of the nearest references count.
 
     Returns:
-        Float64 array `(num_queries,)`, NaN where lone.
+        Float64 array `(num_queries,)`, NaN for lone queries.
 
     Example:
 
-    Three positives at ranks 1, 3 and 5, of which the two nearest references
-    show one: MAP@2 is `(1/1) / 2`.
+    The positives have the ranks 1, 3 and 5. Only the first is among the two
+    nearest references, so MAP@2 is `(1/1) / 2`.
 
     >>> map_at_k(PositiveRanks([1, 3, 5], [0, 3], 6), k=2)
     array([0.5])
@@ -140,15 +143,16 @@ def map_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
 
 
 def average_precision(positive_ranks: PositiveRanks) -> np.ndarray:
-    """Precision at each positive, averaged over all of them.
+    """Averages the precision at each positive over all positives.
 
     `1/R * sum of (i / ranks[i])` over the whole gallery.
 
     Args:
-        positive_ranks: `PositiveRanks` that were not cut at a rank.
+        positive_ranks: `PositiveRanks` of the whole gallery, not cut at a
+            `max_rank`.
 
     Returns:
-        Float64 array `(num_queries,)`, NaN where lone.
+        Float64 array `(num_queries,)`, NaN for lone queries.
     """
     _require(positive_ranks, positive_ranks.num_references, "average_precision")
     total = _sum_by_query(
@@ -159,15 +163,16 @@ def average_precision(positive_ranks: PositiveRanks) -> np.ndarray:
 
 
 def reciprocal_rank(positive_ranks: PositiveRanks) -> np.ndarray:
-    """One over the rank of the nearest positive; its mean is MRR.
+    """Computes 1 over the rank of the nearest positive; its mean is MRR.
 
     `1 / min(ranks)`.
 
     Args:
-        positive_ranks: `PositiveRanks` that were not cut at a rank.
+        positive_ranks: `PositiveRanks` of the whole gallery, not cut at a
+            `max_rank`.
 
     Returns:
-        Float64 array `(num_queries,)`, NaN where lone.
+        Float64 array `(num_queries,)`, NaN for lone queries.
     """
     _require(positive_ranks, positive_ranks.num_references, "reciprocal_rank")
     values = np.full(positive_ranks.num_queries, np.nan)
@@ -178,10 +183,10 @@ def reciprocal_rank(positive_ranks: PositiveRanks) -> np.ndarray:
 
 
 def mean_over_queries(values: np.ndarray) -> float:
-    """Mean of a metric over the queries that have a positive.
+    """Averages a metric over the queries that have a positive.
 
     Args:
-        values: Float64 array `(num_queries,)`, NaN where a query is lone.
+        values: Float64 array `(num_queries,)`, NaN for lone queries.
 
     Returns:
         Float, the mean of all other values.
@@ -217,7 +222,7 @@ def _precision_at_positives(positive_ranks: PositiveRanks) -> np.ndarray:
 def _sum_by_query(
     positive_ranks: PositiveRanks, values: np.ndarray
 ) -> np.ndarray:
-    # Adds in order within a query, so blocks of queries change no bit.
+    # Adds the values of a query in order: the size of blocks changes no bit.
     return np.bincount(
         positive_ranks.owners, values, minlength=positive_ranks.num_queries
     )
@@ -252,14 +257,14 @@ AT_K = {
 
 
 def metric_function(name: str) -> Callable[[PositiveRanks], np.ndarray]:
-    """The function of a metric's name.
+    """Returns the function that computes a metric.
 
     Args:
         name: `"r_precision"`, `"map@r"`, `"mrr"`, `"map"`, or `"recall@K"`,
             `"precision@K"` or `"map@K"` with a positive integer for K.
 
     Raises:
-        UsageError: If there is no such metric.
+        UsageError: If no metric has this name.
 
     Example:
 
@@ -282,10 +287,10 @@ def metric_function(name: str) -> Callable[[PositiveRanks], np.ndarray]:
 def values_by_query(
     blocks: Iterable[PositiveRanks], names: Iterable[str]
 ) -> dict[str, np.ndarray]:
-    """Metrics of every query, from blocks of queries.
+    """Computes metrics of every query from blocks of queries.
 
     Args:
-        blocks: `PositiveRanks` of one block after the other.
+        blocks: `PositiveRanks` of consecutive blocks of queries.
         names: Names that `metric_function` knows.
 
     Returns:

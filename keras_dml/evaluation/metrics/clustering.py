@@ -1,4 +1,4 @@
-"""Clusters of the embeddings."""
+"""Clusters embeddings, and compares clusters with classes."""
 
 import warnings
 from collections.abc import Callable
@@ -28,10 +28,10 @@ def cluster(
         embeddings: Array `(rows, dim)`.
         num_clusters: Integer, at most the number of rows.
         init: `"random"` or `"k-means++"`. Defaults to `"random"`.
-        num_starts: Integer, the best of so many starts is kept. Defaults to
-            `1`.
-        max_iterations: Integer, the most iterations of a start. Defaults to
-            `100`.
+        num_starts: Integer, how often k-means starts; the best result is
+            kept. Defaults to `1`.
+        max_iterations: Integer, the maximum number of iterations of a start.
+            Defaults to `100`.
         seed: Integer. Defaults to `0`.
 
     Returns:
@@ -40,7 +40,7 @@ def cluster(
     Raises:
         UsageError: If there are fewer rows than clusters.
     """
-    # Imported late: loading it takes longer than most evaluations.
+    # Imported here: loading it takes longer than most evaluations.
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
@@ -61,9 +61,9 @@ def cluster(
         algorithm="lloyd",
     )
     with warnings.catch_warnings():
-        # Fewer distinct points than clusters: the score shows it anyway.
+        # Ignores the warning of too few distinct points: the score shows them.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        # Threads add in any order; in float64 that moves no point.
+        # Threads add in any order; in float64 no point changes its cluster.
         return means.fit_predict(rows.astype(np.float64)).astype(np.int64)
 
 
@@ -76,16 +76,17 @@ AVERAGES: dict[str, Callable[[float, float], float]] = {
 def normalized_mutual_information(
     labels: Any, clusters: Any, average: str = "arithmetic"
 ) -> float:
-    """Mutual information of classes and clusters over their mean entropy.
+    """Computes NMI: mutual information divided by the mean entropy.
 
     `I(labels; clusters) / mean(H(labels), H(clusters))`.
 
     Args:
         labels: 1D array `(rows,)` of classes.
         clusters: 1D array `(rows,)` of clusters.
-        average: `"arithmetic"` or `"geometric"`, which is never smaller.
-            Papers before 2019 report the geometric one, the default of
-            scikit-learn in those days. Defaults to `"arithmetic"`.
+        average: `"arithmetic"` or `"geometric"`, the mean of the entropies.
+            The geometric NMI is never smaller. Papers before 2019 report it,
+            because it was the default of scikit-learn then. Defaults to
+            `"arithmetic"`.
 
     Returns:
         Float in [0, 1].
@@ -105,10 +106,11 @@ def normalized_mutual_information(
 def adjusted_mutual_information(
     labels: Any, clusters: Any, average: str = "arithmetic"
 ) -> float:
-    """Mutual information beyond that of random clusters of the same sizes.
+    """Computes AMI: mutual information adjusted for random clusters.
 
-    `(I - E[I]) / (mean(H(labels), H(clusters)) - E[I])`. With thousands of
-    small classes random clusters have a large NMI; this is 0 for them.
+    `(I - E[I]) / (mean(H(labels), H(clusters)) - E[I])`, where `E[I]` is the
+    mean for random clusters of the same sizes. With thousands of small
+    classes random clusters have a large NMI, but an AMI around 0.
 
     Args:
         labels: 1D array `(rows,)` of classes.
@@ -147,7 +149,7 @@ def adjusted_mutual_information(
     most = AVERAGES[average](*entropies)
     smallest = np.finfo(np.float64).eps
     room = most - expected
-    # Rounding alone may carry it across zero.
+    # Rounding may change the sign, so it is kept away from zero.
     room = min(room, -smallest) if room < 0 else max(room, smallest)
     return float(min((information - expected) / room, 1.0))
 
@@ -155,12 +157,12 @@ def adjusted_mutual_information(
 def expected_information(
     class_sizes: np.ndarray, cluster_sizes: np.ndarray
 ) -> float:
-    """Mean mutual information of random clusters with these sizes.
+    """Computes the mean mutual information of random clusters.
 
-    `sum over a, b, n of P(n) * n/N * log(N * n / (a * b))` where `n` images,
-    hypergeometrically distributed, are in a class of size `a` and in a
-    cluster of size `b`. Thousands of classes have few different sizes, so
-    equal sizes are summed once.
+    `sum over a, b, n of P(n) * n/N * log(N * n / (a * b))`, where `n` is the
+    number of images that are in both a class of size `a` and a cluster of
+    size `b`; its distribution is hypergeometric. Thousands of classes have
+    few different sizes, so equal sizes are summed once.
 
     Args:
         class_sizes: 1D integer array of positive sizes.
@@ -175,7 +177,7 @@ def expected_information(
     for a, a_count in zip(
         *np.unique(class_sizes, return_counts=True), strict=True
     ):
-        # All pairs of a cluster size and a possible overlap, in one row.
+        # All pairs of a cluster size and a possible overlap, in flat arrays.
         first = np.maximum(1, a + sizes - total)
         lengths = np.minimum(a, sizes) - first + 1
         b = np.repeat(sizes, lengths)

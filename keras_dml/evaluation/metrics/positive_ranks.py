@@ -1,4 +1,4 @@
-"""Ranks of the positives of each query: all that the metrics need."""
+"""Ranks of the positives of each query, the input of all metrics."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from keras_dml.evaluation.labels import Relevance
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class PositiveRanks(Brief):
-    """At which ranks each query finds its positives.
+    """Stores the ranks at which each query finds its positives.
 
     Positives are the references that share its label, or one of its labels.
     The ranks of query `i` are `ranks[offsets[i]:offsets[i + 1]]`. A query
@@ -22,15 +22,15 @@ class PositiveRanks(Brief):
     out.
 
     Args:
-        ranks: 1D int64 array, counted from 1 and ascending in each query. The
-            query itself is no reference and takes no rank.
+        ranks: 1D int64 array, counted from 1 and ascending for each query.
+            The query itself is not a reference and has no rank.
         offsets: 1D int64 array `(num_queries + 1,)`.
         num_references: Integer, the size of the gallery.
         num_positives: 1D int64 array `(num_queries,)`, how many positives the
-            gallery holds. Defaults to the lengths of the slices, which is
-            right unless `max_rank` cut them.
-        max_rank: Integer, ranks beyond it were dropped, or `None` when all
-            are there. Defaults to `None`.
+            gallery holds. Defaults to `None`: the lengths of the slices,
+            which is correct unless ranks beyond `max_rank` were dropped.
+        max_rank: Integer, the rank beyond which ranks were dropped, or `None`
+            if none were dropped. Defaults to `None`.
 
     Example:
 
@@ -68,27 +68,27 @@ class PositiveRanks(Brief):
 
     @property
     def num_queries(self) -> int:
-        """How many queries there are, lone ones included."""
+        """The number of queries, including lone ones."""
         return len(self.offsets) - 1
 
     @property
     def lone(self) -> np.ndarray:
-        """Boolean array `(num_queries,)`, true where there is no positive."""
+        """Boolean array `(num_queries,)`, true for queries without positive."""
         return np.asarray(self.num_positives) == 0
 
     @property
     def num_lone(self) -> int:
-        """How many queries have no positive."""
+        """The number of queries without a positive."""
         return int(np.count_nonzero(self.lone))
 
     @property
     def owners(self) -> np.ndarray:
-        """Int64 array as long as `ranks`, the query that each belongs to."""
+        """Int64 array as long as `ranks`, the query of each rank."""
         return np.repeat(np.arange(self.num_queries), np.diff(self.offsets))
 
     @staticmethod
     def concatenate(parts: Sequence["PositiveRanks"]) -> "PositiveRanks":
-        """Joins blocks of queries that searched one gallery."""
+        """Joins blocks of queries that searched the same gallery."""
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         return PositiveRanks(
             ranks=np.concatenate([part.ranks for part in parts]),
@@ -108,11 +108,11 @@ def ranks_from_ids(
     reference_labels: Any,
     query_ids: Any = None,
 ) -> PositiveRanks:
-    """Ranks of the positives in lists of neighbors, of any index.
+    """Finds the ranks of the positives in lists of neighbors of any index.
 
-    A query that meets its own id in its list is passed over, wherever it
-    stands. Lists shorter than the gallery give the ranks up to their length;
-    the number of positives is counted in the whole gallery either way.
+    A query's own id is skipped wherever it occurs in the query's list. Lists
+    shorter than the gallery give the ranks up to their length; positives are
+    always counted in the whole gallery.
 
     Args:
         neighbor_ids: 2D array `(num_queries, k)` of reference ids, nearest

@@ -1,1 +1,1 @@
-"""Thresholds: when the nearest image is not near enough."""
+"""Thresholds that decide whether the nearest image is near enough."""

@@ -1,4 +1,4 @@
-"""Open-set identification: which class is this, if any."""
+"""Open-set identification: finds the class of a query, or none."""
 
 import dataclasses
 from typing import Any
@@ -15,17 +15,17 @@ from keras_dml.evaluation.labels import Relevance
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class IdentificationRates(Brief):
-    """Errors of a gallery search that may answer "none".
+    """Error rates of a gallery search that may answer "none".
 
     Args:
         fpir: Float, the false-positive identification rate: the share of
             queries without a positive in the gallery that get an answer. NaN
             when there are no such queries.
         fnir: Float, the false-negative identification rate: the share of
-            queries with a positive that get no answer or that of another
-            class. NaN when there are no such queries.
-        num_unknown: Integer, queries without a positive.
-        num_known: Integer, queries with one.
+            queries with a positive that get no answer or a wrong class. NaN
+            when there are no such queries.
+        num_unknown: Integer, the number of queries without a positive.
+        num_known: Integer, the number of queries with a positive.
         score: Float, the threshold.
     """
 
@@ -47,26 +47,25 @@ def identification_rates(
     reference_ids: Any = None,
     normalize: bool = True,
 ) -> IdentificationRates:
-    """Measures the answers of a threshold on queries and a gallery.
+    """Measures the errors of a threshold on queries and a gallery.
 
     The answer is the class of the nearest reference if its score reaches the
-    threshold. Where a reference of another class is as near as that of the
-    own class the answer counts as wrong.
+    threshold. If references of the query's class and of another class are
+    equally near, the answer counts as wrong.
 
     Args:
         query_embeddings: Array `(num_queries, dim)`.
-        query_labels: Labels of the queries. Those whose labels are not in the
-            gallery are the unknown ones.
+        query_labels: Labels of the queries. Queries whose labels are not in
+            the gallery are unknown.
         reference_embeddings: Array `(num_references, dim)`.
         reference_labels: Labels of the references.
         score: Float, such as `Threshold.score`.
-        query_ids: 1D array `(num_queries,)`; the reference with the id of a
-            query is the query itself and is not looked at. Defaults to
-            `None`.
+        query_ids: 1D array `(num_queries,)`; a query ignores the reference
+            with its own id. Defaults to `None`.
         reference_ids: 1D array `(num_references,)`. Defaults to `None`:
             positions.
-        normalize: Boolean, whether scores are cosines or negative squared
-            distances. Defaults to `True`.
+        normalize: Boolean, whether scores are cosines; otherwise they are
+            negative squared distances. Defaults to `True`.
 
     Returns:
         `IdentificationRates`.
@@ -120,19 +119,19 @@ def best_scores(
     own: np.ndarray,
     metric: str,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of the nearest positive and the nearest other reference.
+    """Finds the scores of the nearest positive and the nearest negative.
 
     Args:
         queries: Float32 array `(num_queries, dim)`.
         references: Float32 array `(num_references, dim)`.
         relevance: `Relevance` of the references to the queries.
-        own: 1D int64 array `(num_queries,)`, the reference that is the query
-            itself, -1 where there is none.
+        own: 1D int64 array `(num_queries,)`, the row of the reference that is
+            the query itself, or -1.
         metric: `"cosine"` or `"euclidean"`.
 
     Returns:
-        Two float32 arrays `(num_queries,)`, minus infinity where there is no
-        such reference.
+        Two float32 arrays `(num_queries,)`; minus infinity where a query has
+        no such reference.
     """
     genuine = np.empty(len(queries), np.float32)
     impostor = np.empty(len(queries), np.float32)

@@ -1,10 +1,10 @@
-"""Exact quantiles of the scores of all pairs, in bounded memory.
+"""Computes exact quantiles of the scores of all pairs, in bounded memory.
 
-Sixty thousand images have 1.8 thousand million pairs. Two passes over them
-select as a radix sort does: the first counts the upper 16 bits of each float32
-score, the second the lower 16 bits of the scores that share the upper bits of
-a quantile. The result is exact to the last bit and needs two tables of 65,536
-counts for each quantile.
+Sixty thousand images have 1.8 billion pairs. Two passes over the pairs select
+quantiles as a radix sort does. The first pass counts the upper 16 bits of each
+float32 score. The second counts the lower 16 bits of those scores that have
+the upper bits of a quantile. The result is exact to the last bit and needs two
+tables of 65,536 counts for each quantile.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,14 +16,14 @@ PairBlocks = Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
 
 
 def ordered_keys(scores: np.ndarray) -> np.ndarray:
-    """Int32 keys in the order of finite float32 scores."""
+    """Maps finite float32 scores to int32 keys of the same order."""
     # Adding zero turns -0.0 into 0.0, which is equal but has other bits.
     bits = (scores + np.float32(0)).view(np.int32)
     return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
 
 def score_of_key(key: int) -> float:
-    """The float32 score of a key, as a Python float."""
+    """Returns the float32 score of a key as a Python float."""
     bits = np.array([key], np.int64).astype(np.int32)
     return float((bits ^ ((bits >> 31) & 0x7FFFFFFF)).view(np.float32)[0])
 
@@ -33,10 +33,10 @@ def count_pairs(pairs: PairBlocks) -> np.ndarray:
 
     Args:
         pairs: Function without arguments that yields blocks
-            `(scores, positive)`, the same ones at every call.
+            `(scores, positive)`, the same blocks at every call.
 
     Returns:
-        Int64 array `(2, 65536)`: impostor pairs and genuine pairs.
+        Int64 array `(2, 65536)`, the counts of impostor and genuine pairs.
     """
     counts = np.zeros((2, BINS), np.int64)
     for scores, positive in pairs():
@@ -50,21 +50,22 @@ def count_pairs(pairs: PairBlocks) -> np.ndarray:
 def select_thresholds(
     pairs: PairBlocks, counts: np.ndarray, allowed: Sequence[int]
 ) -> list[tuple[float, int, int]]:
-    """The smallest score that at most so many impostor pairs reach.
+    """Selects the smallest scores that few enough impostor pairs reach.
 
     Args:
         pairs: As for `count_pairs`.
-        counts: What `count_pairs` returned.
-        allowed: Integers, each below the number of impostor pairs.
+        counts: The result of `count_pairs`.
+        allowed: Integers, for each score the maximum number of impostor pairs
+            that may reach it; each below the number of impostor pairs.
 
     Returns:
-        For each of `allowed` a tuple (score, impostor pairs that reach it,
-        genuine pairs that do not).
+        For each of `allowed` a tuple (score, number of impostor pairs that
+        reach it, number of genuine pairs that do not).
     """
-    # Impostors in a bin or above, and genuine pairs below it.
+    # Impostor pairs in a bin or above it, and genuine pairs below it.
     reach = np.cumsum(counts[0][::-1])[::-1]
     below = np.concatenate([[0], np.cumsum(counts[1])])
-    # The last bin that more impostors reach than are allowed.
+    # The highest bin that more impostor pairs reach than are allowed.
     bins = [int(np.flatnonzero(reach > most)[-1]) for most in allowed]
     tables = _count_within(pairs, bins)
     found = []

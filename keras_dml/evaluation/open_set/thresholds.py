@@ -1,20 +1,20 @@
-"""When the nearest image is not near enough.
+"""Calibrates thresholds that decide whether an image is near enough.
 
-A threshold turns scores into answers: a reference whose score reaches it is
-accepted as of the query's class, and where none does the answer is "none".
-Two decisions can be calibrated.
+A threshold turns scores into answers: a reference whose score reaches the
+threshold is accepted as an image of the query's class. If no reference reaches
+it, the answer is "none". A threshold is calibrated for one of two decisions.
 
-- `"pairs"`: is this pair of images of one class? The false-match rate (FMR)
-  is the share of pairs of two classes that are accepted, the false-non-match
-  rate (FNMR) the share of pairs of one class that are not.
-- `"nearest"`: of which class is this image, if of any? The FMR is then the
-  share of images that would be given a wrong class if their own were not in
-  the gallery: the nearest image of another class reaches the threshold. The
-  FNMR is the share of images whose own class is in the gallery and is not the
-  answer. It grows with the gallery: among G references an unknown image has
-  G chances of a false match, so at a pair rate of 0.001 a gallery of 10,000
-  can let most unknown images through. Calibrate on as many references as the
-  search will have.
+- `"pairs"`: do these two images have the same class? The false-match rate
+  (FMR) is the share of pairs of two classes that are accepted. The
+  false-non-match rate (FNMR) is the share of pairs of one class that are not.
+- `"nearest"`: which class does this image have, if any? The FMR is the share
+  of images that would get a wrong class if their own class were not in the
+  gallery, because the nearest image of another class reaches the threshold.
+  The FNMR is the share of images whose own class is in the gallery but is not
+  the answer. The FMR grows with the gallery: among G references an unknown
+  image has G chances of a false match, so at a pair rate of 0.001 a gallery of
+  10,000 can let most unknown images through. Calibrate on as many references
+  as the search will have.
 """
 
 import dataclasses
@@ -36,27 +36,29 @@ from keras_dml.evaluation.open_set.pair_quantiles import (
 )
 
 DECISIONS = ("pairs", "nearest")
-# Impostors, genuine decisions, and for each rate a score, its FMR and FNMR.
+# The numbers of impostor and genuine decisions, and for each rate a score, its
+# FMR and its FNMR.
 Calibrated = tuple[int, int, list[tuple[float, float, float]]]
-# Doddington's rule of 30: with 30 errors a rate is known to within 30 %, with
-# 90 % confidence, were the trials independent.
+# Doddington's rule of 30: if the trials are independent, 30 errors determine a
+# rate to within 30 % with 90 % confidence.
 MIN_FALSE_MATCHES = 30
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Threshold(Brief):
-    """A score from which on a reference is accepted.
+    """The smallest score at which a reference is accepted.
 
-    All fields are plain: `json.dumps(dataclasses.asdict(threshold))` writes
-    one and `Threshold(**json.loads(text))` reads it.
+    All fields are plain values: `json.dumps(dataclasses.asdict(threshold))`
+    writes a threshold and `Threshold(**json.loads(text))` reads it.
 
     Args:
-        score: Float, of `ExactIndex(metric)`; larger is nearer.
-        target_fmr: Float, the false-match rate asked for.
-        fmr: Float, the one reached on the calibration set, not above it.
-        fnmr: Float, the false-non-match rate there.
-        num_impostors: Integer, decisions that `fmr` is a share of.
-        num_genuine: Integer, decisions that `fnmr` is a share of.
+        score: Float, a score of `ExactIndex(metric)`; larger is nearer.
+        target_fmr: Float, the requested false-match rate.
+        fmr: Float, the false-match rate on the calibration set, at most
+            `target_fmr`.
+        fnmr: Float, the false-non-match rate on the calibration set.
+        num_impostors: Integer, the number of decisions behind `fmr`.
+        num_genuine: Integer, the number of decisions behind `fnmr`.
         metric: `"cosine"` or `"euclidean"`.
         decision: `"pairs"` or `"nearest"`.
     """
@@ -71,7 +73,7 @@ class Threshold(Brief):
     decision: str
 
     def accepts(self, scores: Any) -> np.ndarray:
-        """Boolean array, where scores reach the threshold."""
+        """Returns a boolean array: whether each score reaches `score`."""
         return np.asarray(scores) >= self.score
 
 
@@ -82,27 +84,28 @@ def calibrate_threshold(
     normalize: bool = True,
     decision: str = "pairs",
 ) -> Threshold:
-    """Chooses the threshold of a false-match rate.
+    """Chooses the threshold for a false-match rate.
 
-    The smallest float32 score at which the rate is not above `fmr`, an exact
-    quantile over all pairs. Calibrate on validation classes: on training
-    classes impostors are too far away.
+    The threshold is the smallest float32 score at which the rate is at most
+    `fmr`, an exact quantile over all pairs. Calibrate on validation classes:
+    training classes are farther apart than new classes, so their threshold
+    would be too low.
 
     Args:
         embeddings: Array `(rows, dim)`.
         labels: Labels of the rows: 1D array, 0-1 matrix or list of sets.
         fmr: Float in (0, 1). Defaults to `0.001`.
-        normalize: Boolean, whether scores are cosines or negative squared
-            distances. Defaults to `True`.
-        decision: `"pairs"` or `"nearest"`; see the module. Defaults to
-            `"pairs"`.
+        normalize: Boolean, whether scores are cosines; otherwise they are
+            negative squared distances. Defaults to `True`.
+        decision: `"pairs"` or `"nearest"`, explained in the docstring of the
+            module. Defaults to `"pairs"`.
 
     Returns:
         `Threshold`.
 
     Raises:
-        UsageError: If there are too few pairs for the rate, no pair of one
-            class, or an argument is out of range.
+        UsageError: If there are too few pairs for the rate, if no class has
+            two images, or if an argument is out of range.
 
     Example:
 
@@ -128,10 +131,11 @@ def calibrate_thresholds(
     normalize: bool = True,
     decision: str = "pairs",
 ) -> list[Threshold]:
-    """Thresholds of several false-match rates: FNMR@FMR.
+    """Chooses thresholds for several false-match rates: FNMR@FMR.
 
-    The arguments are those of `calibrate_threshold`, with several `fmr`; it
-    costs no more than one.
+    The arguments are those of `calibrate_threshold`, but `fmr` holds several
+    rates and defaults to `(0.1, 0.01, 0.001)`. Several rates take no more
+    time than one.
     """
     rates = [_check_rate(rate) for rate in fmr]
     if decision not in DECISIONS:

@@ -1,1 +1,1 @@
-"""Orders what a search found by more than its scores."""
+"""Re-ranks the results of a search by more than their scores."""

@@ -1,4 +1,4 @@
-"""What every way of re-ranking can do."""
+"""The base class of re-rankings."""
 
 import abc
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from keras_dml.evaluation.metrics.positive_ranks import PositiveRanks
 class Reranking(abc.ABC):
     """Orders the references of each query by more than their own scores.
 
-    Subclasses are frozen dataclasses of settings, chosen on validation
-    classes: a re-ranking has parameters as a model has.
+    Subclasses are frozen dataclasses of settings. Choose the settings on
+    validation classes, as you choose the hyperparameters of a model.
     """
 
     @abc.abstractmethod
     def positive_rank_blocks(
         self, inputs: RetrievalInputs
     ) -> Iterator[PositiveRanks]:
-        """Yields ranks of the positives by blocks of queries.
+        """Yields the ranks of the positives, one block of queries at a time.
 
         Args:
             inputs: `RetrievalInputs`, queries and the gallery they search.

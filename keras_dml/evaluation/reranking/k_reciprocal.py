@@ -1,4 +1,4 @@
-"""k-reciprocal re-ranking: neighbors that have one another as neighbors."""
+"""k-reciprocal re-ranking, by images that are neighbors of each other."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from keras_dml.evaluation.metrics.positive_ranks import (
 )
 from keras_dml.evaluation.reranking.base import Reranking
 
-# Pairs of a query and a candidate that are compared at a time.
+# How many pairs of a query and a candidate are compared at a time.
 CANDIDATES_AT_A_TIME = 2**15
 
 
@@ -29,14 +29,15 @@ class KReciprocal(Reranking):
     """Re-orders the nearest references by `k_reciprocal`.
 
     References beyond the candidates keep their ranks, so that every metric
-    can be taken.
+    can be measured.
 
     Args:
-        k1: Integer, the neighbors that must be mutual. Defaults to `20`.
-        k2: Integer, the neighbors that are averaged, itself included.
-            Defaults to `6`.
-        original_weight: Float in [0, 1], the weight of the distance of the
-            embeddings; the paper's lambda. Defaults to `0.3`.
+        k1: Integer; two images are mutual neighbors if each is among the `k1`
+            nearest images of the other. Defaults to `20`.
+        k2: Integer, how many nearest images are averaged, including the image
+            itself. Defaults to `6`.
+        original_weight: Float in [0, 1], the weight of the distance between
+            the embeddings; the paper's lambda. Defaults to `0.3`.
         candidates: Integer, how many of the nearest references are
             re-ordered. Defaults to `100`.
 
@@ -94,26 +95,28 @@ def k_reciprocal(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Re-orders the nearest references of each query.
 
-    `(1 - w) * d_J(q, r) + w * d(q, r)` with `w = original_weight`: `d_J` is
-    the Jaccard distance of the two images' k-reciprocal neighbors, weighted
-    by `exp(-d)` and averaged over their `k2` nearest images; `d` is the
-    squared distance over its mean over all pairs. The authors' code divides
-    by the largest distance of each row instead, which needs all pairs.
+    The new distance is `(1 - w) * d_J(q, r) + w * d(q, r)` with
+    `w = original_weight`. `d_J` is the Jaccard distance between the
+    k-reciprocal neighbors of both images, weighted by `exp(-d)` and averaged
+    over their `k2` nearest images. `d` is the squared distance divided by its
+    mean over all pairs. The authors' code divides by the largest distance of
+    each row instead, which needs all pairs.
 
-    As in the paper, queries and references are neighbors of one another
-    alike: the result of a query depends on the other queries.
+    As in the paper, both queries and references count as neighbors, so the
+    result of a query depends on the other queries.
 
     Args:
         queries: Array `(num_queries, dim)`.
         references: Array `(num_references, dim)`.
-        k1: Integer, the neighbors that must be mutual. Defaults to `20`.
-        k2: Integer, the neighbors that are averaged, itself included.
-            Defaults to `6`.
+        k1: Integer; two images are mutual neighbors if each is among the `k1`
+            nearest images of the other. Defaults to `20`.
+        k2: Integer, how many nearest images are averaged, including the image
+            itself. Defaults to `6`.
         original_weight: Float in [0, 1]. Defaults to `0.3`.
         candidates: Integer, how many of the nearest references are
             re-ordered. Defaults to `100`.
-        query_ids: 1D array `(num_queries,)`; the reference with the id of a
-            query is the query itself and is not found. Defaults to `None`.
+        query_ids: 1D array `(num_queries,)`; a query never finds the
+            reference with its own id. Defaults to `None`.
         reference_ids: 1D array `(num_references,)`. Defaults to `None`:
             positions.
         metric: `"cosine"` or `"euclidean"`. Defaults to `"cosine"`.
@@ -149,7 +152,7 @@ def k_reciprocal(
     distances += (1 - original_weight) * _jaccard_distances(
         sets, query_rows, columns.reshape(found.shape)
     )
-    # The query itself comes last, with minus infinity, in full lists.
+    # A list of all references ends with the query itself, at minus infinity.
     distances[np.isneginf(scores)] = np.inf
     best = np.argsort(distances, axis=1, kind="stable")
     return (
@@ -175,7 +178,7 @@ def _check_settings(
 def _join(
     queries: np.ndarray, gallery: np.ndarray, query_ids: Any, table: IdTable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All images once, references first, and the row of each query."""
+    """Returns every image once, references first, and the query rows."""
     own = table.rows_of(query_ids, len(queries), "query_ids")
     new = own < 0
     if not new.any():
@@ -185,7 +188,7 @@ def _join(
 
 
 def _neighbors(everything: np.ndarray, metric: str, k: int) -> np.ndarray:
-    """Each image and its `k` nearest others, `(images, k + 1)`."""
+    """Returns each image and its `k` nearest others, `(images, k + 1)`."""
     own = np.arange(len(everything))
     k = min(k, len(everything) - 1)
     if k == 0:
@@ -196,13 +199,13 @@ def _neighbors(everything: np.ndarray, metric: str, k: int) -> np.ndarray:
 
 
 def _mean_squared_distance(rows: np.ndarray) -> float:
-    """Mean over all pairs, from the variances."""
+    """Computes the mean over all pairs from the variances."""
     variance = rows.var(axis=0, dtype=np.float64).sum()
     return max(2 * float(variance), float(np.finfo(np.float32).tiny))
 
 
 def _average(sets: sparse.csr_array, neighbors: np.ndarray) -> sparse.csr_array:
-    """Mean of the sets of each image's neighbors."""
+    """Averages the sets of each image's neighbors."""
     num_images, k = neighbors.shape
     weights = np.full(neighbors.size, 1.0 / k)
     starts = np.arange(0, neighbors.size + 1, k)
@@ -215,14 +218,17 @@ def _average(sets: sparse.csr_array, neighbors: np.ndarray) -> sparse.csr_array:
 def _jaccard_distances(
     sets: sparse.csr_array, query_rows: np.ndarray, columns: np.ndarray
 ) -> np.ndarray:
-    """`1 - sum of minima / sum of maxima`, float64 `(queries, candidates)`."""
+    """Computes Jaccard distances, float64 `(queries, candidates)`.
+
+    `1 - sum of minima / sum of maxima`.
+    """
     distances = np.empty(columns.shape)
     size = max(1, CANDIDATES_AT_A_TIME // columns.shape[1])
     for start in range(0, len(columns), size):
         block = columns[start : start + size]
         left = np.repeat(query_rows[start : start + size], block.shape[1])
         minima = sets[left].minimum(sets[block.ravel()]).sum(axis=1)
-        # Each set sums to 1.
+        # Each set sums to 1, so the maxima sum to 2 minus the minima.
         distances[start : start + size] = (1 - minima / (2 - minima)).reshape(
             block.shape
         )
@@ -230,7 +236,7 @@ def _jaccard_distances(
 
 
 def _continued(head: PositiveRanks, whole: PositiveRanks) -> PositiveRanks:
-    """The ranks of `head` as far as it goes, and those of `whole` beyond."""
+    """Extends the ranks of `head` by those of `whole` beyond its `max_rank`."""
     if head.max_rank is None:
         return head
     beyond = whole.ranks > head.max_rank
@@ -245,7 +251,7 @@ def _continued(head: PositiveRanks, whole: PositiveRanks) -> PositiveRanks:
     )
 
 
-# Pairs of images that are looked at together.
+# How many pairs of images are compared at a time.
 PAIRS_AT_A_TIME = 2**21
 
 
@@ -254,16 +260,18 @@ def reciprocal_sets(
 ) -> sparse.csr_array:
     """Encodes each image by its k-reciprocal neighbors.
 
-    `R(i)` are the neighbors of `i` that have `i` as a neighbor. It is
-    widened by the sets `R'(q)` of half as many neighbors of its members `q`
-    of which two thirds or more are in `R(i)` already. The weight of `j` is
-    `exp(-d(i, j))`, and the weights of an image sum to 1.
+    `R(i)` holds the neighbors of `i` that also have `i` as a neighbor.
+    `R'(q)` is the same set for half as many neighbors. For each member `q` of
+    `R(i)`, `R'(q)` is added to `R(i)` if two thirds or more of it are already
+    in `R(i)`. The weight of `j` is `exp(-d(i, j))`, and the weights of an
+    image sum to 1.
 
     Args:
-        rows: Float32 array `(images, dim)`, whose squared distances count.
+        rows: Float32 array `(images, dim)`, compared by squared Euclidean
+            distance.
         neighbors: Int64 array `(images, k + 1)`, each image itself and its
             `k` nearest others.
-        mean_distance: Float, by which squared distances are divided.
+        mean_distance: Float, the divisor of the squared distances.
 
     Returns:
         Sparse float64 array `(images, images)`.
@@ -277,7 +285,7 @@ def reciprocal_sets(
     mutual_half = _mutual(neighbors[:, :half])
     sizes = mutual_half.sum(axis=1)
     blocks = []
-    # Each row meets the half sets of its neighbors' neighbors.
+    # Each row of the product has up to `(k + 1) * half` entries.
     size = max(1, PAIRS_AT_A_TIME // (neighbors.shape[1] * half))
     for start in range(0, len(rows), size):
         block = mutual[start : start + size]
@@ -296,7 +304,7 @@ def reciprocal_sets(
 
 
 def _mutual(neighbors: np.ndarray) -> sparse.csr_array:
-    """Ones where two images are among the neighbors of each other."""
+    """Marks with 1 the pairs of images that are neighbors of each other."""
     num_images, k = neighbors.shape
     parts = []
     size = max(1, PAIRS_AT_A_TIME // k**2)

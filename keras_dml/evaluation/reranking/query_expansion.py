@@ -1,4 +1,4 @@
-"""Alpha query expansion: queries that move towards what they found."""
+"""Alpha query expansion: moves each query toward its nearest references."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ QUERIES_AT_A_TIME = 1024
 @final
 @dataclasses.dataclass(frozen=True)
 class AlphaQueryExpansion(Reranking):
-    """Searches a second time, with `expand_queries`.
+    """Searches again with the queries that `expand_queries` returns.
 
     Args:
-        k: Integer, how many neighbors move a query. Defaults to `10`.
-        alpha: Float, how much more near neighbors count than far ones.
-            Defaults to `3.0`.
+        k: Integer, how many neighbors are added to a query. Defaults to `10`.
+        alpha: Float, the exponent of the cosine: larger values give near
+            neighbors more weight. Defaults to `3.0`.
 
     Reference:
         Radenovic, Tolias and Chum, "Fine-tuning CNN Image Retrieval with No
@@ -73,21 +73,21 @@ def expand_queries(
 ) -> np.ndarray:
     """Adds to each query its nearest references, weighted by their cosines.
 
-    `q + sum over its k nearest x of max(0, q.x)^alpha * x`, of unit rows, and
-    then made a unit row. With `alpha = 0` all count alike. To expand the
-    references too, pass them as queries with their ids.
+    Computes `q + sum over its k nearest x of max(0, q.x)^alpha * x` with unit
+    rows, and normalizes the result. With `alpha = 0` all neighbors have the
+    same weight. To expand the references too, pass them as queries with their
+    ids.
 
     Args:
         queries: Array `(num_queries, dim)`.
         references: Array `(num_references, dim)`.
-        k: Integer, how many neighbors move a query. Defaults to `10`.
+        k: Integer, how many neighbors are added to a query. Defaults to `10`.
         alpha: Float, not negative. Defaults to `3.0`.
-        query_ids: 1D array `(num_queries,)`; the reference with the id of a
-            query is the query itself and is not added again. Defaults to
-            `None`.
+        query_ids: 1D array `(num_queries,)`; the reference with a query's own
+            id is not added to it. Defaults to `None`.
         reference_ids: 1D array `(num_references,)`. Defaults to `None`:
             positions.
-        index: `Index` of the references under the same ids that finds the
+        index: `Index` of the references, with the same ids, that finds the
             neighbors by cosine. Defaults to `None`: an `ExactIndex`.
 
     Returns:
@@ -125,7 +125,7 @@ def expand_queries(
         columns = table.rows_of(found.ravel(), found.size, "found")
         neighbors = space.transform(rows[columns])
         weights = np.maximum(scores, 0.0) ** alpha
-        # The query itself comes last, with minus infinity, in full lists.
+        # A list of all references ends with the query, at minus infinity.
         weights[np.isneginf(scores)] = 0.0
         moved = np.einsum(
             "qk,qkd->qd", weights, neighbors.reshape(*found.shape, -1)

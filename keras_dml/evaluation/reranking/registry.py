@@ -1,4 +1,4 @@
-"""Re-rankings by name."""
+"""Makes re-rankings by name."""
 
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.reranking.base import Reranking
@@ -15,6 +15,8 @@ RERANKINGS: dict[str, type[Reranking] | None] = {
 
 def as_reranking(rerank: str | Reranking) -> Reranking | None:
     """Makes a re-ranking by name, with its defaults; `None` for `"none"`.
+
+    A `Reranking` is returned unchanged.
 
     Raises:
         UsageError: If the name is unknown.

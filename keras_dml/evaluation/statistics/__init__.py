@@ -1,1 +1,1 @@
-"""Intervals, classes and health: what one mean does not show."""
+"""Intervals of metrics, metrics per class, and health of embeddings."""

@@ -1,9 +1,9 @@
-"""How far metrics could differ on other queries of the same kind.
+"""Estimates how much metrics vary between samples of queries.
 
-Queries, or whole classes of them, are drawn anew with replacement; the gallery
-stays as it is. Queries of one class share their positives and so are not
-independent: drawing classes gives wider intervals, and is the honest choice
-where the claim is about other classes than those of the test.
+The bootstrap draws queries, or whole classes of queries, with replacement; the
+gallery stays the same. Queries of one class share their positives and so are
+not independent. Drawing classes gives wider intervals: use it for claims about
+classes that are not in the test set.
 """
 
 import dataclasses
@@ -16,19 +16,19 @@ from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_counts, as_labels
 from keras_dml.errors import UsageError
 
-# So many draws are counted at a time: 64 MiB of integers.
+# How many draws are counted at a time: 64 MiB of integers.
 DRAWS_AT_A_TIME = 2**23
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Interval(Brief):
-    """A mean over queries and where it lies on other draws of them.
+    """A mean over queries and its bootstrap interval.
 
     Args:
-        value: Float, the mean itself.
+        value: Float, the mean.
         low: Float, lower end of the interval.
-        high: Float, upper end.
-        level: Float, the share of resamples inside.
+        high: Float, upper end of the interval.
+        level: Float, the share of resampled means inside the interval.
         unit: `"queries"` or `"classes"`, what was drawn.
         num_resamples: Integer.
     """
@@ -43,15 +43,15 @@ class Interval(Brief):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Difference(Brief):
-    """How much better one result is than another on the same queries.
+    """The difference between two results on the same queries.
 
     Args:
         difference: Float, mean of the first minus mean of the second.
-        low: Float, lower end of its interval.
-        high: Float, upper end.
-        p_value: Float, two-sided: below `1 - level` where the interval leaves
-            zero out, and at least `2 / (num_resamples + 1)`.
-        level: Float, the share of resamples inside.
+        low: Float, lower end of the bootstrap interval.
+        high: Float, upper end of the interval.
+        p_value: Float, the two-sided p-value: below `1 - level` if the
+            interval excludes zero, and at least `2 / (num_resamples + 1)`.
+        level: Float, the share of resampled differences inside the interval.
         unit: `"queries"` or `"classes"`, what was drawn.
         num_resamples: Integer.
     """
@@ -72,13 +72,13 @@ def bootstrap_intervals(
     num_resamples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Interval]:
-    """Percentile bootstrap intervals of means over queries.
+    """Computes percentile bootstrap intervals of means over queries.
 
     Args:
         per_query: Dict of metrics to float arrays `(num_queries,)`, NaN for
             lone queries, which are left out.
-        classes: 1D array `(num_queries,)`, to draw whole classes, or `None`
-            to draw queries. Defaults to `None`.
+        classes: 1D array `(num_queries,)`, the class of each query, to draw
+            whole classes; or `None` to draw queries. Defaults to `None`.
         level: Float in (0, 1). Defaults to `0.95`.
         num_resamples: Integer. Defaults to `1000`.
         seed: Integer. Defaults to `0`.
@@ -87,8 +87,8 @@ def bootstrap_intervals(
         Dict of the metrics to `Interval`.
 
     Raises:
-        UsageError: If an argument is out of range, or there are not two
-            queries, or classes, with a positive.
+        UsageError: If an argument is out of range, or fewer than two
+            queries, or classes, have a positive.
 
     Example:
 
@@ -134,15 +134,15 @@ def paired_bootstrap(
 ) -> Difference:
     """Compares two results on the same queries.
 
-    Both take part in every resample with the same queries, so what makes some
-    queries hard for both cancels out.
+    Every resample takes the same queries from both results, so that queries
+    which are hard for both do not widen the interval.
 
     Args:
         first: Float array `(num_queries,)`, values of a metric, NaN for lone
             queries.
         second: Float array `(num_queries,)`, of the same queries.
-        classes: 1D array `(num_queries,)`, to draw whole classes, or `None`
-            to draw queries. Defaults to `None`.
+        classes: 1D array `(num_queries,)`, the class of each query, to draw
+            whole classes; or `None` to draw queries. Defaults to `None`.
         level: Float in (0, 1). Defaults to `0.95`.
         num_resamples: Integer. Defaults to `1000`.
         seed: Integer. Defaults to `0`.
@@ -152,7 +152,7 @@ def paired_bootstrap(
 
     Raises:
         UsageError: If the results are of different queries, an argument is
-            out of range, or there are not two queries, or classes, with a
+            out of range, or fewer than two queries, or classes, have a
             positive.
 
     Example:
@@ -194,7 +194,11 @@ def paired_bootstrap(
 def _resampled_means(
     values: np.ndarray, classes: Any, num_resamples: int, seed: int
 ) -> np.ndarray:
-    """Means `(num_resamples, metrics)` of values `(num_queries, metrics)`."""
+    """Resamples values `(num_queries, metrics)`.
+
+    Returns:
+        Float64 array `(num_resamples, metrics)` of means.
+    """
     (num_resamples,) = as_counts(num_resamples, "num_resamples")
     kept = ~np.isnan(values).any(axis=1)
     totals, counts = values[kept], np.ones(int(kept.sum()))
@@ -223,7 +227,7 @@ def _resampled_means(
 def _draw(
     generator: np.random.Generator, num_resamples: int, num_units: int
 ) -> np.ndarray:
-    """How often each unit is drawn, float64 `(num_resamples, num_units)`."""
+    """Counts draws of each unit, float64 `(num_resamples, num_units)`."""
     draws = generator.integers(num_units, size=(num_resamples, num_units))
     draws += num_units * np.arange(num_resamples)[:, None]
     counts = np.bincount(draws.ravel(), minlength=draws.size)

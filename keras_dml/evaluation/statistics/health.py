@@ -1,4 +1,4 @@
-"""Whether embeddings still use the space they have."""
+"""Measures whether embeddings still use their dimensions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,20 +11,21 @@ from keras_dml.evaluation.index.spaces import Space, duplicate_rows
 # Variance below this share of the mean square is float32 rounding.
 NO_VARIANCE = 1e-12
 ROWS_AT_A_TIME = 1024
-# A network starts with cosines up to 0.995 and leaves them within an epoch;
-# one that collapses never comes below.
+# A network starts with mean cosines up to 0.995. A healthy one falls below 0.99
+# within an epoch; one that collapses never does.
 COLLAPSED_SIMILARITY = 0.99
 COLLAPSED_DIM = 2.0
 
 
 def embedding_spectrum(embeddings: Any, normalize: bool = True) -> np.ndarray:
-    """Shares of the variance along the principal axes, largest first.
+    """Computes the share of variance along each principal axis.
 
-    The eigenvalues of the covariance over their sum.
+    The shares are the eigenvalues of the covariance divided by their sum,
+    largest first.
 
     Args:
         embeddings: Array `(rows, dim)`.
-        normalize: Boolean, whether to make unit rows first. Defaults to
+        normalize: Boolean, whether to normalize the rows first. Defaults to
             `True`.
 
     Returns:
@@ -49,10 +50,11 @@ def embedding_spectrum(embeddings: Any, normalize: bool = True) -> np.ndarray:
 
 
 def effective_dim(spectrum: np.ndarray) -> float:
-    """How many dimensions the embeddings fill.
+    """Computes how many dimensions the embeddings fill.
 
     `exp(-sum of s * log(s))`, the exponential of the spectrum's entropy: `d`
-    when `d` axes share the variance equally, 1 on a line, 0 in a point.
+    if `d` axes share the variance equally, 1 if all embeddings lie on a line,
+    0 if all are equal.
 
     Args:
         spectrum: Float array `(dim,)` from `embedding_spectrum`.
@@ -68,10 +70,10 @@ def effective_dim(spectrum: np.ndarray) -> float:
 
 
 def participation_ratio(spectrum: np.ndarray) -> float:
-    """How many dimensions hold most of the variance.
+    """Computes how many dimensions hold most of the variance.
 
-    `(sum of s)^2 / sum of s^2`, never above `effective_dim`: small axes count
-    less.
+    `(sum of s)^2 / sum of s^2`. It is never above `effective_dim`, because
+    axes with a small variance count less.
 
     Args:
         spectrum: Float array `(dim,)` from `embedding_spectrum`.
@@ -81,9 +83,9 @@ def participation_ratio(spectrum: np.ndarray) -> float:
 
 
 def mean_similarities(embeddings: Any, labels: Any) -> tuple[float, float]:
-    """Mean cosine over all positive pairs and over all negative pairs.
+    """Computes the mean cosines of all positive and of all negative pairs.
 
-    Sums over classes give both exactly, without looking at pairs.
+    Sums over classes give both exactly, without comparing pairs.
 
     Args:
         embeddings: Array `(rows, dim)`.
@@ -111,16 +113,16 @@ def mean_similarities(embeddings: Any, labels: Any) -> tuple[float, float]:
 def proxy_occupancy(
     embeddings: Any, proxies: Any, normalize: bool = True
 ) -> float:
-    """Share of the proxies that are nearest to any embedding.
+    """Computes the share of the proxies that are nearest to any embedding.
 
-    Proxies that are nearest to none take no part in a proxy loss with hard
-    assignment, and show classes that are not separated.
+    A proxy that is nearest to no embedding takes no part in a proxy loss with
+    hard assignment, and indicates classes that are not separated.
 
     Args:
         embeddings: Array `(rows, dim)`.
         proxies: Array `(num_proxies, dim)`.
-        normalize: Boolean, whether to compare by cosine or by Euclidean
-            distance. Defaults to `True`.
+        normalize: Boolean, whether to compare by cosine; otherwise by
+            Euclidean distance. Defaults to `True`.
 
     Returns:
         Float in (0, 1].
@@ -146,25 +148,25 @@ def embedding_health(
     proxies: Any = None,
     normalize: bool = True,
 ) -> dict[str, float]:
-    """Numbers that show embeddings collapse before the metrics do.
+    """Computes numbers that show a collapse before the metrics do.
 
     Args:
         embeddings: Array `(rows, dim)`.
-        labels: 1D array `(rows,)`, or `None` to leave the similarities out.
+        labels: 1D array `(rows,)`, or `None` to omit the similarities.
             Defaults to `None`.
-        proxies: Array `(num_proxies, dim)`, or `None` to leave their
-            occupancy out. Defaults to `None`.
+        proxies: Array `(num_proxies, dim)`, or `None` to omit their
+            occupancy. Defaults to `None`.
         normalize: Boolean, whether embeddings are compared as unit rows.
             Defaults to `True`.
 
     Returns:
-        Dict of `effective_dim`, `participation_ratio`, `class_dim` (what
-        separate points for the classes can span: one less than there are
-        classes, and at most the number of columns), `mean_norm` (before
-        normalizing) and `duplicates`, the share of rows that equal an earlier
-        one; with labels `positive_similarity`, `negative_similarity` (mean
-        cosines) and `similarity_gap`, their difference; with proxies
-        `proxy_occupancy`.
+        Dict of `effective_dim`, `participation_ratio`, `class_dim` (how many
+        dimensions one point per class can span: the number of classes minus
+        1, and at most the number of columns), `mean_norm` (before
+        normalization) and `duplicates`, the share of rows that equal an
+        earlier one; with labels also `positive_similarity`,
+        `negative_similarity` (mean cosines) and `similarity_gap`, their
+        difference; with proxies also `proxy_occupancy`.
 
     Raises:
         UsageError: If arrays do not match or hold NaN.
@@ -200,11 +202,12 @@ def embedding_health(
 def collapse_warning(
     health: Mapping[str, float], normalize: bool = True
 ) -> str | None:
-    """Says in which way embeddings have collapsed, if they have.
+    """Describes how embeddings have collapsed, if they have.
 
-    They fill fewer than 2 dimensions, and less than half of those which
-    separate classes span. Or, when they are compared as unit rows, the mean
-    cosine of images of two classes is above 0.99.
+    Embeddings have collapsed if they fill fewer than 2 dimensions, and fewer
+    than half of the dimensions that separate classes span. Embeddings that
+    are compared as unit rows have also collapsed if the mean cosine of images
+    of two classes is above 0.99.
 
     Args:
         health: Dict from `embedding_health`.
@@ -212,7 +215,7 @@ def collapse_warning(
             Defaults to `True`.
 
     Returns:
-        A sentence, or `None` when nothing is wrong.
+        A sentence, or `None` if the embeddings have not collapsed.
 
     Example:
 

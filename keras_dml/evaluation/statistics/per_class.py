@@ -1,4 +1,4 @@
-"""Metrics of every class, so that a mean hides none."""
+"""Metrics of every class, so that the mean does not hide a bad class."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from keras_dml.evaluation.labels import as_label_sets
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ClassTable(Brief):
-    """Means over the queries of each class.
+    """Holds the means of metrics over the queries of each class.
 
     Args:
         labels: 1D array `(classes,)`, each class once.
         num_queries: Int64 array `(classes,)`, lone queries included.
-        num_lone: Int64 array `(classes,)`, queries without a positive, which
-            no mean includes.
+        num_lone: Int64 array `(classes,)`, queries without a positive; the
+            means leave them out.
         means: Dict of metrics to float64 arrays `(classes,)`, NaN for a class
             whose queries are all lone.
     """
@@ -30,7 +30,7 @@ class ClassTable(Brief):
     means: dict[str, np.ndarray]
 
     def sorted_by(self, metric: str) -> "ClassTable":
-        """The table with the worst class by a metric first, NaN last."""
+        """Returns the table sorted by a metric, worst class first, NaN last."""
         order = np.argsort(self._means_of(metric), kind="stable")
         return ClassTable(
             self.labels[order],
@@ -40,7 +40,10 @@ class ClassTable(Brief):
         )
 
     def worst(self, metric: str) -> tuple[Any, float]:
-        """The class with the smallest mean, the first of equals, and it."""
+        """Returns the class with the smallest mean, and this mean.
+
+        If several classes have the smallest mean, it returns the first.
+        """
         means = self._means_of(metric)
         if np.isnan(means).all():
             raise UsageError(
@@ -52,7 +55,7 @@ class ClassTable(Brief):
         return self.labels[row].item(), float(means[row])
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict a class of plain Python values, `None` in place of NaN."""
+        """Returns a dict of Python values per class; NaN becomes `None`."""
         return [
             {
                 "label": self.labels[row].item(),
@@ -91,7 +94,7 @@ def class_table(per_query: Mapping[str, np.ndarray], labels: Any) -> ClassTable:
             query with several labels counts in each of its classes.
 
     Returns:
-        `ClassTable`, its classes in ascending order.
+        `ClassTable` with its classes in ascending order.
 
     Raises:
         UsageError: If labels and values do not match.
