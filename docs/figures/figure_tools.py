@@ -42,7 +42,7 @@ def parse(description, argv=None, seeds=None, data=False):
 
 
 def save(figure: Figure, folder, name: str) -> Path:
-    """Writes a picture as a PNG of 128 colours, and says where."""
+    """Writes a picture as a PNG of 128 colors, and says where."""
     path = Path(folder) / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()

@@ -71,7 +71,7 @@ def draw(results):
     figure = Figure(figsize=(12, 3.8), layout="constrained")
     number, decays, lengths = figure.subplots(1, 3)
     number.plot(SEEN, results["effective"])
-    number.axhline(VOLUME, color="grey", ls="--", label=f"V = {VOLUME:g}")
+    number.axhline(VOLUME, color="gray", ls="--", label=f"V = {VOLUME:g}")
     number.set(ylabel="effective number E")
     number.legend()
     for decay, name in DECAYS.items():

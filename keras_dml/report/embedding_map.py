@@ -97,7 +97,7 @@ def draw_map(
     Returns:
         The picture as a data URI.
     """
-    colors = _colours(labels)
+    colors = _colors(labels)
     canvas = Image.new("RGB", (CANVAS, CANVAS), "white")
     draw = ImageDraw.Draw(canvas)
     spots = MARGIN + places * (CANVAS - 2 * MARGIN)
@@ -134,7 +134,7 @@ def _apart(spots: np.ndarray) -> np.ndarray:
     return np.array(chosen, np.int64)
 
 
-def _colours(labels: np.ndarray) -> list[tuple[int, int, int]]:
+def _colors(labels: np.ndarray) -> list[tuple[int, int, int]]:
     """Returns a color per row; consecutive labels have distant hues."""
     colors = []
     for label in labels.tolist():

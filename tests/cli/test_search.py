@@ -18,7 +18,7 @@ def ask(command, run, *arguments):
     return json.loads(outcome.out)
 
 
-def colours_of(image):
+def colors_of(image):
     return set(map(tuple, np.asarray(image.convert("RGB")).reshape(-1, 3)))
 
 
@@ -203,12 +203,12 @@ def test_picture_shows_the_query_and_its_neighbors(
     assert outcome.code == 0, outcome.err
     assert "Picture:" in outcome.out
     with Image.open(picture) as drawn:
-        colours = colours_of(drawn)
+        colors = colors_of(drawn)
     for query in queries:
         with Image.open(query) as image:
-            pixels = colours_of(image)
+            pixels = colors_of(image)
         # Drawn without smoothing, most pixels of the image are there as such.
-        assert len(pixels & colours) > len(pixels) / 2
+        assert len(pixels & colors) > len(pixels) / 2
 
 
 @pytest.mark.parametrize(

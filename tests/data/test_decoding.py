@@ -116,7 +116,7 @@ def test_decode_and_crop_is_a_part_of_decode(kind):
     whole = decoding.decode(contents).numpy()
     top, left = whole.shape[0] // 3, whole.shape[1] // 3
     np.testing.assert_array_equal(result[:, 1:], whole[top:, left + 1 :])
-    # libjpeg has no neighbour to smooth the first column's color with.
+    # libjpeg has no neighbor to smooth the first column's color with.
     np.testing.assert_allclose(result[:, 0], whole[top:, left], atol=5)
 
 

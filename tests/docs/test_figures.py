@@ -23,8 +23,8 @@ def run(name, folder, *arguments):
     results = figure.main(["--output", str(folder), "--quick", *arguments])
     with Image.open(folder / f"{name}.png") as picture:
         assert min(picture.size) >= 300
-        colours = picture.convert("RGB").getcolors(1 << 20)
-    assert len(colours) > 20
+        colors = picture.convert("RGB").getcolors(1 << 20)
+    assert len(colors) > 20
     return figure, results
 
 

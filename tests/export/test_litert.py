@@ -92,7 +92,7 @@ def size_of(folder):
 
 
 def test_int8_stays_in_range_on_images_darker_than_those_it_has_seen(tmp_path):
-    """Grey calibration images leave black and white to be clipped."""
+    """Gray calibration images leave black and white to be clipped."""
     # Its one matrix is too much of the whole to stay in float32.
     image = keras.Input((16, 16, 3), name="image")
     x = keras.layers.Conv2D(4, 3, padding="same")(image)

@@ -59,7 +59,7 @@ def test_equal_scores_are_ordered_by_id(index):
 
 @pytest.mark.parametrize("index", ["exact", "scann"])
 @pytest.mark.parametrize("ids", [STRINGS[:5], INTEGERS[:5]], ids=["str", "int"])
-def test_places_without_a_neighbour(index, ids):
+def test_places_without_a_neighbor(index, ids):
     """More than there are, an own `k`, and queries that cannot be answered."""
     queries = QUERIES[:4].copy()
     queries[1, 3] = np.nan

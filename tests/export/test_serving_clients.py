@@ -54,7 +54,7 @@ def test_embeddings(client, signatures):
 
 
 @pytest.mark.parametrize("k", [1, 5, 25])
-def test_neighbours(k, client, signatures):
+def test_neighbors(k, client, signatures):
     functions, address, _ = client
     answer = functions["predict"](address, IMAGES, k)
     ids, scores = nearest_of(signatures, IMAGES, k)

@@ -51,7 +51,7 @@ def test_gray_becomes_rgb(tmp_path):
     )
 
 
-def test_rgb_leaves_colour_alone():
+def test_rgb_leaves_color_alone():
     np.testing.assert_array_equal(
         to_numpy(ImagePreprocessing("none", rgb=True)(IMAGES)), IMAGES
     )

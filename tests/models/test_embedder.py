@@ -157,7 +157,7 @@ def test_unknown_backbone_is_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BACKBONES)
 def test_every_backbone_saves_and_loads(name, tmp_path):
-    """Grey images for every second one, where they are repeated to RGB."""
+    """Gray images for every second one, where they are repeated to RGB."""
     backbone = BACKBONES[name]
     channels = 1 + 2 * (list(BACKBONES).index(name) % 2)
     size = max(backbone.min_image_size, 32)

@@ -57,7 +57,7 @@ def test_everything_is_sampled_when_there_is_room():
 
 
 def test_every_other_class_is_drawn_as_often():
-    """Twenty-three others in nine neighbourhoods, which do not divide."""
+    """Twenty-three others in nine neighborhoods, which do not divide."""
     labels, rounds = tf.constant([3, 17, 3]), 2500
     compiled = tf.function(lambda u: sample_classes(labels, 25, 11, u))
     counts = np.zeros(25)
@@ -69,7 +69,7 @@ def test_every_other_class_is_drawn_as_often():
     np.testing.assert_allclose(others, 9 / 23, atol=0.0488)
 
 
-def test_two_neighbours_may_be_drawn_together():
+def test_two_neighbors_may_be_drawn_together():
     together = sum(
         {4, 5} <= set(draw([0], 20, 6, uniform))
         for uniform in RNG.uniform(size=(200, 7))

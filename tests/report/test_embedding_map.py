@@ -61,8 +61,8 @@ def test_degenerate_rows_have_places(rows):
 
 
 def test_thumbnails_lie_where_their_dots_are():
-    colours = RNG.integers(60, 200, (3, 3)).astype(np.uint8)
-    pixels = np.zeros((3, 20, 20, 3), np.uint8) + colours[:, None, None]
+    colors = RNG.integers(60, 200, (3, 3)).astype(np.uint8)
+    pixels = np.zeros((3, 20, 20, 3), np.uint8) + colors[:, None, None]
     images = Thumbnails(
         Manifest("x", [0, 1, 2], "abc", [*"abc"], images=pixels)
     )
@@ -75,9 +75,9 @@ def test_thumbnails_lie_where_their_dots_are():
     span = embedding_map.CANVAS - 2 * embedding_map.MARGIN
     for row in (0, 1):
         x, y = (embedding_map.MARGIN + places[row] * span).astype(int)
-        np.testing.assert_allclose(drawn[y, x], colours[row], atol=25)
+        np.testing.assert_allclose(drawn[y, x], colors[row], atol=25)
     # The third would lie on the first and stays a dot.
     x, y = embedding_map.MARGIN + 10, embedding_map.MARGIN + 10
-    np.testing.assert_allclose(drawn[y, x], colours[0], atol=25)
+    np.testing.assert_allclose(drawn[y, x], colors[0], atol=25)
     corner = drawn[-30:, :30]
     assert corner.min() > 240

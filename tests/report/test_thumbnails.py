@@ -36,8 +36,8 @@ def test_small_images_keep_every_pixel(tmp_path):
     with opened(images.uri(0)) as picture:
         assert picture.format == "PNG"
         np.testing.assert_array_equal(np.asarray(picture), images.pixels(0))
-    grey = np.asarray(Image.open(images.images.paths[0]))
-    np.testing.assert_array_equal(images.pixels(0)[..., 1], grey)
+    gray = np.asarray(Image.open(images.images.paths[0]))
+    np.testing.assert_array_equal(images.pixels(0)[..., 1], gray)
 
 
 def test_images_in_memory_and_in_files_are_alike(tmp_path):

@@ -55,7 +55,7 @@ def test_draws_every_kind_of_setting(tmp_path):
     ]
     for file in files:
         with Image.open(file) as image:
-            colours = np.unique(
+            colors = np.unique(
                 np.asarray(image.convert("RGB")).reshape(-1, 3), axis=0
             )
-        assert len(colours) > 10
+        assert len(colors) > 10
