@@ -54,8 +54,8 @@ class SampleAwareProxies(keras.layers.Layer):
         hardness: Float, `h`. Defaults to `0.15`.
         sensitivity: Float, `k`. Defaults to `0.9`.
         search_margin: Float, lambda of the search length. Defaults to `0.1`.
-        tau: Float, how far below `V` the number `E` is when `sigma` has made
-            half of its decay. Defaults to `1.5`.
+        tau: Float; with a larger value `sigma` decays at smaller `E`. Defaults
+            to `1.5`.
         decay: The formula of `sigma`: `"sigma"`, `"lower_bound"` (`v`) or
             `"reciprocal"` (`1 / E`, at most 1). Defaults to `"sigma"`.
         positive_weights: Boolean, whether to weight pairs of a row and its own

@@ -1,4 +1,4 @@
-"""Proxies of so many classes that a step reads a sample of them."""
+"""Proxies of many classes; each step reads a sample of them."""
 
 import keras
 from keras import ops

@@ -97,10 +97,7 @@ class Loss(keras.losses.Loss):
         )
 
     def _flat_labels(self, y_true, y_pred):
-        """Returns labels without an axis of size 1, and a text of the shapes.
-
-        The text ends error messages.
-        """
+        """Returns labels without an axis of size 1, and the shapes as text."""
         received = (
             f"Received: y_true.shape={tuple(y_true.shape)}, "
             f"y_pred.shape={tuple(y_pred.shape)}"
@@ -140,7 +137,7 @@ def arguments_of(cls: type[keras.losses.Loss]) -> list[str]:
 
 
 def has_column_per_class(loss: keras.losses.Loss) -> bool:
-    """Returns whether a loss takes one column per class, as those of Keras."""
+    """Returns whether a loss takes one column per class, as Keras losses do."""
     return getattr(loss, "column_per_class", True)
 
 

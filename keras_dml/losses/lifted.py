@@ -33,7 +33,7 @@ def lifted_loss(
     hinge=True,
     mining_margin=None,
 ):
-    """Adds the soft maxima over the positives and the negatives of each row.
+    """Adds the soft maxima of the positive and negative terms of each row.
 
     Args:
         similarity: Float tensor `(rows, columns)`, or minus the distances.

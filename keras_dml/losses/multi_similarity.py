@@ -55,7 +55,7 @@ def multi_similarity_loss(
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class MultiSimilarity(PairLoss):
-    """Adds the soft maxima over the positives and the negatives of each row.
+    """Adds the soft maxima of the positive and negative terms of each row.
 
     `L_i = 1/a log(1 + sum_{j in P_i} exp(-a (s_ij - l)))`
     `+ 1/b log(1 + sum_{j in N_i} exp(b (s_ij - l)))`
