@@ -1,4 +1,4 @@
-"""Keras callbacks of metric learning."""
+"""Keras callbacks for metric learning."""
 
 from keras_dml.callbacks.batch_check import BatchCheck
 from keras_dml.callbacks.count_epochs import CountEpochs

@@ -1,4 +1,4 @@
-"""A check of the labels of batches."""
+"""Checks the labels of batches."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -12,24 +12,25 @@ from keras_dml.errors import UsageError
 
 
 class BatchCheck(keras.callbacks.Callback):
-    """Checks the labels of the batches of an epoch before it starts.
+    """Checks the labels of the batches of an epoch before the epoch starts.
 
-    A compiled training step cannot: it loses errors. A batch without two rows
-    of one class gives a pair loss no positive pair; the callback warns once
-    and names the batch. A label out of range is an error.
+    A compiled training step cannot check them, because it loses errors. If a
+    batch has no two rows of one class, a pair loss finds no positive pair; the
+    callback warns once and names the batch. It raises if a label is out of
+    range.
 
     Args:
         labels: Function of the epoch that returns the labels of its batches:
             integer arrays `(batch,)`, or matrices `(batch, batch)` that are
             nonzero where two rows belong together.
-        num_classes: Integer, labels run from 0 to one less. Defaults to
-            `None`: the range is not checked.
+        num_classes: Integer, labels run from 0 to `num_classes - 1`. Defaults
+            to `None`: the callback does not check the range.
         positives: Boolean, whether every batch should hold a positive pair.
             Proxy losses need none. Defaults to `True`.
-        warn: Function of a message. Defaults to `warnings.warn`.
+        warn: Function that takes a message. Defaults to `warnings.warn`.
 
     Raises:
-        UsageError: At the start of an epoch with labels out of range.
+        UsageError: At the start of an epoch, if a label is out of range.
 
     Example:
 

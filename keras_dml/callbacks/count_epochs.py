@@ -1,4 +1,4 @@
-"""The count of epochs for layers that need it."""
+"""Counts epochs for the layers that need the count."""
 
 import keras
 
@@ -8,11 +8,11 @@ from keras_dml.layers import SampleAwareProxies
 class CountEpochs(keras.callbacks.Callback):
     """Counts the epochs for the `SampleAwareProxies` of a model.
 
-    The count is a weight of the layer: it is saved with the model, and goes on
-    over several calls of `fit`.
+    The count is a weight of the layer: Keras saves it with the model, and it
+    continues over several calls of `fit`.
 
     Raises:
-        ValueError: In `fit`, if the model has no such layer.
+        ValueError: At the start of `fit`, if the model has no such layer.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""The end of a training that stopped improving."""
+"""Stops a training that no longer improves."""
 
 import logging
 
@@ -12,22 +12,23 @@ logger = logging.getLogger(__name__)
 class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
     """Stops a training when a metric stops improving, in a resumed run too.
 
-    It is `keras.callbacks.EarlyStopping` with other defaults, whose state
-    `get_state` and `set_state` save and resume. The state is kept from one
-    `fit` to the next; a new run needs a new callback.
+    It is `keras.callbacks.EarlyStopping` with other defaults. `get_state` and
+    `set_state` save and restore its state. It keeps the state from one `fit`
+    to the next; a new run needs a new callback.
 
     Args:
         monitor: String, key in the logs. Defaults to `"val_recall@1"`.
         patience: Integer, the number of epochs without improvement after
             which the training stops. Defaults to `10`.
         mode: `"max"` or `"min"`. Defaults to `"max"`.
-        min_delta: Float, how much an improvement must be. Defaults to `0.0`.
+        min_delta: Float, the smallest change that counts as an improvement.
+            Defaults to `0.0`.
         start_from_epoch: Integer, the first epoch that counts. Defaults to
             `0`.
 
     Attributes:
         best: The best value so far, or `None`.
-        best_epoch: Its epoch.
+        best_epoch: The epoch of the best value.
         stopped_epoch: The last epoch of a stopped training, or `0`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The health of embeddings during training."""
+"""Measures the health of embeddings during training."""
 
 import warnings
 from collections.abc import Callable
@@ -17,25 +17,25 @@ CONSTANTS = {"class_dim"}
 class EmbeddingHealth(keras.callbacks.Callback):
     """Writes the health of the embeddings into the logs.
 
-    It measures the embeddings that a `RetrievalEvaluation` made in the same
-    epoch, which must stand before it in the list of callbacks, and adds
-    `val_effective_dim`, `val_similarity_gap`, ... to the logs; see
-    `evaluation.embedding_health`. It warns once, when
+    It measures the embeddings that a `RetrievalEvaluation` computes in the
+    same epoch, and adds `val_effective_dim`, `val_similarity_gap`, ... to the
+    logs; see `evaluation.embedding_health`. The `RetrievalEvaluation` must
+    stand before it in the list of callbacks. It warns once, when
     `evaluation.collapse_warning` finds a collapse in two evaluations in a
-    row: in one alone, the network may have barely started.
+    row: after one alone, the training may have barely started.
 
     Args:
         retrieval: `RetrievalEvaluation`.
         proxies: `Proxies` layer, or a function without arguments that
             returns an array `(num_proxies, dim)`, for `proxy_occupancy`.
-            Defaults to `None`: not measured.
-        warn: Function of a message. Defaults to `warnings.warn`.
+            Defaults to `None`: the callback does not measure it.
+        warn: Function that takes a message. Defaults to `warnings.warn`.
 
     Attributes:
-        health: Dict, the latest results without prefix.
+        health: Dict, the latest results by name without prefix.
 
     Raises:
-        ValueError: If `retrieval` is no `RetrievalEvaluation`, or stands
+        ValueError: If `retrieval` is not a `RetrievalEvaluation`, or stands
             after this callback.
 
     Example:
@@ -78,7 +78,7 @@ class EmbeddingHealth(keras.callbacks.Callback):
         self._check(epoch)
 
     def measure(self) -> dict[str, float]:
-        """Measures the latest embeddings; names have no prefix."""
+        """Measures the latest embeddings; returns results without prefix."""
         if self.retrieval.embeddings is None:
             raise ValueError(
                 "`EmbeddingHealth` must stand after its `RetrievalEvaluation` "
@@ -100,7 +100,7 @@ class EmbeddingHealth(keras.callbacks.Callback):
         else:
             values = values()
         values = np.asarray(ops.convert_to_numpy(values))
-        # Several centres of a class are several proxies.
+        # Each center of a class counts as a proxy.
         return values.reshape(-1, values.shape[-1])
 
     def _check(self, epoch):

@@ -1,4 +1,4 @@
-"""Heating up in steps."""
+"""Raises the temperature of the softmax in steps."""
 
 import math
 
@@ -9,17 +9,17 @@ from keras_dml.layers.checks import check_integer
 class GradualHeatUp(Heating):
     """Raises the temperature of the softmax every few epochs.
 
-    At the start of the epochs `every`, `2 * every`, ... the scale of the
-    `ScaledLogits` layer is multiplied by `scale_factor` and every learning
+    At the start of the epochs `every`, `2 * every`, ... it multiplies the
+    scale of the `ScaledLogits` layer by `scale_factor` and every learning
     rate by `learning_rate_factor`. With the defaults, four steps come close
     to one `HeatUp` from scale 16 to 4 with a tenth of the rate. A resumed
-    training goes on as an uninterrupted one.
+    training continues like an uninterrupted one.
 
     Args:
         every: Integer, number of epochs between two steps. Defaults to `10`.
         scale_factor: Float other than 1. Defaults to `1 / 1.41`.
-        learning_rate_factor: Float. Defaults to `0.562`; `1.0` leaves the
-            rates alone.
+        learning_rate_factor: Float. Defaults to `0.562`; `1.0` does not
+            change the rates.
         layer_name: String, the `ScaledLogits` layer. Defaults to `"logits"`.
 
     Raises:

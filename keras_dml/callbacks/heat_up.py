@@ -1,4 +1,4 @@
-"""Heating up at once, and the base of both callbacks that heat."""
+"""Raises the temperature of the softmax once; base class of both callbacks."""
 
 import math
 
@@ -12,14 +12,14 @@ from keras_dml.optimizers import LearningRate
 class Heating(keras.callbacks.Callback):
     """Base of the callbacks that change the scale of a `ScaledLogits` layer.
 
-    The callbacks store nothing: the scale is saved with the weights and the
-    learning rates with the optimizer, so that the scale tells how often a
-    model was heated, and a resumed training goes on as an uninterrupted one.
+    The callbacks have no state. Keras saves the scale with the weights and
+    the learning rates with the optimizer: the scale shows how often a model
+    was heated, and a resumed training continues like an uninterrupted one.
 
     Args:
-        layer_name: String, the `ScaledLogits` layer.
+        layer_name: String, name of the `ScaledLogits` layer.
         learning_rate_factor: Float, multiplies every rate when the scale
-            changes; `1.0` leaves the rates alone.
+            changes; `1.0` does not change the rates.
         **positive: Further arguments that must be positive numbers.
     """
 
@@ -64,7 +64,7 @@ class Heating(keras.callbacks.Callback):
             )
 
     def heat(self, scale: float) -> None:
-        """Sets the scale and multiplies the rates, unless that is done."""
+        """Sets the scale and multiplies the rates, unless the scale is set."""
         if math.isclose(self.current_scale, scale, rel_tol=1e-5):
             return
         self.layer().scale.assign(scale)
@@ -77,23 +77,23 @@ class Heating(keras.callbacks.Callback):
 class HeatUp(Heating):
     """Raises the temperature of the softmax, once.
 
-    From the start of `epoch` on, the scale of the `ScaledLogits` layer is
-    `scale` and every learning rate is multiplied by `learning_rate_factor`.
-    A small scale (a high temperature) spreads the gradient over the rows that
-    are already right, so that classes become compact. A resumed training goes
-    on as an uninterrupted one.
+    At the start of `epoch` it sets the scale of the `ScaledLogits` layer to
+    `scale` and multiplies every learning rate by `learning_rate_factor`. A
+    small scale (a high temperature) gives more gradient to rows that are
+    already classified correctly, so that classes become compact. A resumed
+    training continues like an uninterrupted one.
 
     Args:
         epoch: Integer, the first heated epoch, counted from 0.
         scale: Float, the new scale.
-        learning_rate_factor: Float. Defaults to `0.1`; `1.0` leaves the
-            rates alone.
+        learning_rate_factor: Float. Defaults to `0.1`; `1.0` does not change
+            the rates.
         layer_name: String, the `ScaledLogits` layer. Defaults to `"logits"`.
 
     Raises:
         ValueError: If an argument is out of range; at the start of a
-            training, if the layer is missing, begins with this very scale, or
-            the optimizer follows a schedule.
+            training, if the layer is missing or has `scale` as its initial
+            scale, or if the optimizer follows a schedule.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Learning rates that fall at given epochs."""
+"""Lowers learning rates at given epochs."""
 
 import keras
 
@@ -9,16 +9,16 @@ from keras_dml.optimizers import LearningRate
 class LearningRateDrops(keras.callbacks.Callback):
     """Multiplies every learning rate at the start of given epochs.
 
-    The second stage of ProxyNCA++ replays the drops that
-    `ReduceLROnPlateau` recorded in the first. The rates are saved with the
-    optimizer, so that a training resumed between two epochs goes on as an
-    uninterrupted one.
+    The second stage of ProxyNCA++ replays the drops that `ReduceLROnPlateau`
+    records in the first stage. Keras saves the rates with the optimizer, so
+    that a training resumed between two epochs continues like an uninterrupted
+    one.
 
     Args:
-        epochs: List of integers, the first epochs of the lower rates, counted
+        epochs: List of integers, the first epoch of each lower rate, counted
             from 0.
         factor: Float in (0, 1). Defaults to `0.1`.
-        author_off_by_one: Boolean, whether each drop comes one epoch later,
+        author_off_by_one: Boolean, whether each drop happens one epoch later,
             as in the authors' code. Defaults to `False`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Lower learning rates when a metric stops improving."""
+"""Lowers learning rates when a metric stops improving."""
 
 import logging
 from types import SimpleNamespace
@@ -14,22 +14,23 @@ logger = logging.getLogger(__name__)
 class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
     """Multiplies every learning rate when a metric stops improving.
 
-    It is `keras.callbacks.ReduceLROnPlateau` with other defaults, for
-    `PerVariable` inside a `LossScaleOptimizer` too. `get_state` and
-    `set_state` save and resume its state, which is kept from one `fit` to the
-    next; a new run needs a new callback. It records in `drops` the first epoch
-    of each lower rate, which `LearningRateDrops` replays.
+    It is `keras.callbacks.ReduceLROnPlateau` with other defaults, and also
+    works for `PerVariable` inside a `LossScaleOptimizer`. `get_state` and
+    `set_state` save and restore its state. It keeps the state from one `fit`
+    to the next; a new run needs a new callback. It records in `drops` the
+    first epoch of each lower rate, which `LearningRateDrops` replays.
 
     Args:
         monitor: String, key in the logs. Defaults to `"val_recall@1"`.
         factor: Float in (0, 1). Defaults to `0.1`.
         patience: Integer, the number of epochs without improvement after
             which the rates fall. Defaults to `4`. PyTorch's scheduler with
-            `patience=p` waits one epoch longer, as `p + 1` here.
+            `patience=p` waits one epoch longer; it equals `p + 1` here.
         mode: `"max"` or `"min"`. Defaults to `"max"`.
-        min_delta: Float, how much an improvement must be. Defaults to `1e-4`.
-        cooldown: Integer, the number of epochs after a drop in which none is
-            counted. Defaults to `0`.
+        min_delta: Float, the smallest change that counts as an improvement.
+            Defaults to `1e-4`.
+        cooldown: Integer, the number of epochs after a drop that do not count
+            towards `patience`. Defaults to `0`.
         min_lr: Float, lower bound of the rates. Defaults to `0.0`.
 
     Attributes:
@@ -86,10 +87,10 @@ class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
 
     @property
     def model(self):
-        """The model, as Keras' callback needs it.
+        """The model, with its optimizer outside of a `LossScaleOptimizer`.
 
-        Keras finds several optimizers in the attribute `optimizers` of the
-        optimizer, but does not look into a `LossScaleOptimizer`.
+        Keras' callback finds several optimizers in the attribute `optimizers`
+        of the optimizer, but does not look into a `LossScaleOptimizer`.
         """
         model = super().model
         optimizer = getattr(model, "optimizer", None)

@@ -1,4 +1,4 @@
-"""Resumable state for the callbacks of Keras that follow a metric."""
+"""A resumable state for the callbacks of Keras that monitor a metric."""
 
 import math
 from typing import Any
@@ -9,21 +9,22 @@ from keras_dml.layers.checks import check_choice, check_integer
 
 
 class Resumable(keras.callbacks.Callback):
-    """Adds a state that is saved and resumed to a callback of Keras.
+    """Adds a state that can be saved and restored to a callback of Keras.
 
-    A class inherits from this one first and from Keras' callback second.
-    Keras forgets the best value at the start of every `fit`; here the state is
-    kept from one `fit` to the next, so that a new run needs a new callback. A
-    NaN is never the best value.
+    A class inherits from this class first and from Keras' callback second.
+    Keras forgets the best value at the start of every `fit`; this class keeps
+    the state from one `fit` to the next, so that a new run needs a new
+    callback. A NaN is never the best value.
 
     Attributes:
-        STATE: Names in the saved state, and the attributes that hold them.
+        STATE: Dict of names in the saved state to the attributes that hold
+            the values.
     """
 
     STATE = {"best": "best", "wait": "wait"}
 
     def _check(self, patience: int, mode: str, min_delta: float) -> None:
-        """Refuses arguments that Keras would reinterpret in silence."""
+        """Raises for arguments that Keras would silently reinterpret."""
         check_integer("patience", patience)
         check_choice("mode", mode, ("max", "min"))
         if not min_delta >= 0:
@@ -33,14 +34,14 @@ class Resumable(keras.callbacks.Callback):
             )
 
     def on_train_begin(self, logs=None):
-        """Keeps the state, which Keras would reset."""
+        """Does nothing, where Keras would reset the state."""
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state as a JSON-able dict."""
         return {key: getattr(self, name) for key, name in self.STATE.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Goes on from a result of `get_state`."""
+        """Restores a state that `get_state` returned."""
         for key, name in self.STATE.items():
             if state.get(key) is not None:
                 setattr(self, name, state[key])

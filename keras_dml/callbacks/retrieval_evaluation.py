@@ -1,4 +1,4 @@
-"""Retrieval metrics during training."""
+"""Measures retrieval metrics during training."""
 
 import keras
 import numpy as np
@@ -11,38 +11,38 @@ from keras_dml.layers.checks import check_integer
 class RetrievalEvaluation(keras.callbacks.Callback):
     """Writes retrieval metrics into the logs at the end of an epoch.
 
-    `val_recall@1`, `val_map@r`, ... become entries of the logs, Python floats
-    that Keras' own `ModelCheckpoint`, `ReduceLROnPlateau` and `EarlyStopping`
+    It adds `val_recall@1`, `val_map@r`, ... to the logs as Python floats,
+    which Keras' `ModelCheckpoint`, `ReduceLROnPlateau` and `EarlyStopping`
     can monitor with `mode="max"`. It must stand before them in the list of
-    callbacks. In an epoch without evaluation (`every`) the entries are
-    missing.
+    callbacks. It adds nothing in an epoch without evaluation (`every`).
 
     Args:
         embedder: `keras.Model` from inputs to embeddings, which shares its
-            layers with the model being trained, or a function of a batch of
+            layers with the model in training, or a function of a batch of
             inputs.
         data: Batches of `(inputs, labels)`: a `tf.data.Dataset`, a
             `keras.utils.PyDataset` or any iterable that can be read again; or
             a tuple of two arrays. Labels are integers `(batch,)`.
-        references: The gallery, likewise. Defaults to `None`: the rows of
-            `data` are searched among each other, each without itself.
+        references: The gallery, in the same form. Defaults to `None`: each row
+            of `data` is a query among the other rows.
         k: Tuple of integers, the K of Recall@K. Defaults to `(1,)`.
         prefix: String before every name. Defaults to `"val_"`.
-        every: Integer, evaluate every so many epochs. Defaults to `1`.
-        normalize: Boolean, whether embeddings are compared by their
-            direction. Defaults to `True`.
+        every: Integer, the number of epochs from one evaluation to the next.
+            Defaults to `1`.
+        normalize: Boolean, whether to compare embeddings by their direction
+            only. Defaults to `True`.
         clustering: Boolean, whether to add `nmi`. Defaults to `False`.
         seed: Integer, seed of the clustering. Defaults to `0`.
         batch_size: Integer, for data given as arrays. Defaults to `32`.
-        gather: Function of an array of rows of this process that returns
-            those of all processes, if each embeds its own part of the data.
-            Defaults to `None`: one process embeds all.
+        gather: Function that takes an array of the rows of this process and
+            returns the rows of all processes, for processes that each embed a
+            part of the data. Defaults to `None`: one process embeds all.
 
     Attributes:
-        metrics: Dict, the latest results without prefix.
-        embeddings: Array `(rows, dim)`, the latest ones of `data`, or `None`
-            before any; `EmbeddingHealth` looks at them.
-        labels: Array `(rows,)`, theirs.
+        metrics: Dict, the latest results by name without prefix.
+        embeddings: Array `(rows, dim)`, the latest embeddings of `data`, or
+            `None` before the first evaluation; `EmbeddingHealth` reads them.
+        labels: Array `(rows,)`, the labels of these embeddings.
 
     Raises:
         ValueError: If an argument is out of range or the data can be read
@@ -112,7 +112,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
                 logs[self.prefix + name] = value
 
     def evaluate(self) -> dict[str, float]:
-        """Measures the embedder as it is now; names have no prefix."""
+        """Measures the current embedder; returns metrics without prefix."""
         queries, labels = self._embed(self.data)
         gallery = (None, None)
         if self.references is not None:
@@ -152,7 +152,7 @@ def _embed(embedder, data, batch_size):
             rows = embedder.predict_on_batch(inputs)
         else:
             rows = np.asarray(ops.convert_to_numpy(embedder(inputs)))
-        # Each replica of a strategy embeds the whole batch and returns it.
+        # Under a strategy each replica returns the whole batch: keep one.
         embeddings.append(rows[: len(labels[-1])])
     if not labels:
         raise ValueError(

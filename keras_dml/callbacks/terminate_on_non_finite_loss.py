@@ -1,4 +1,4 @@
-"""The end of a training whose loss is not finite."""
+"""Stops a training whose loss is not finite."""
 
 import math
 
@@ -10,18 +10,18 @@ from keras_dml.errors import RunError
 
 
 class TerminateOnNonFiniteLoss(keras.callbacks.Callback):
-    """Stops the training at the step at which the loss is not finite.
+    """Stops the training at the first step whose loss is not finite.
 
     Unlike `keras.callbacks.TerminateOnNaN` it raises an error, so that no
-    later callback saves the weights as if the epoch had ended well; the last
-    checkpoint stays good. At the end of an epoch the weights are looked at
-    too: the last step can break them without a loss that shows it. Put it
-    first in the list of callbacks.
+    later callback saves the weights as if the epoch had ended normally; the
+    last checkpoint stays valid. At the end of an epoch it checks the weights
+    too, because the last step can break them without a loss that shows it.
+    Put it first in the list of callbacks.
 
     Raises:
-        RunError: At a loss that is NaN or infinite, or at weights that are;
-            it names the epoch and the step, both counted from 0. With
-            `steps_per_execution` it is the last step of the execution.
+        RunError: If the loss or a weight is NaN or infinite. The message names
+            the epoch and the step, both counted from 0; with
+            `steps_per_execution` the last step of the execution.
 
     Example:
 

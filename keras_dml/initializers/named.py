@@ -1,4 +1,4 @@
-"""The initializers of the papers, by name.
+"""The initializers that the papers use, by name.
 
 Matrices here are `(fan_in, units)` for kernels and `(classes, dim)` for
 proxies. PyTorch stores a linear layer as `(units, fan_in)`: its `fan_out` of a

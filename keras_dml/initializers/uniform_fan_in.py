@@ -9,18 +9,18 @@ import keras
 class UniformFanIn(keras.initializers.Initializer):
     """Draws uniformly from `[-1 / sqrt(fan_in), 1 / sqrt(fan_in)]`.
 
-    `torch.nn.Linear` initializes kernel and bias so. Keras'
-    `VarianceScaling` does the kernel, but cannot read the fan-in of a bias
-    from its shape; here it is an argument.
+    `torch.nn.Linear` initializes its kernel and its bias in this way. Keras'
+    `VarianceScaling` can do so for the kernel, but cannot read the fan-in of
+    a bias from its shape; here the fan-in is an argument.
 
     Args:
         fan_in: Integer, the number of inputs of a unit. Defaults to `None`,
             which means the product of all axes but the last; a bias needs a
             number.
-        seed: Integer. Defaults to `None`, a seed that is drawn anew.
+        seed: Integer. Defaults to `None`, a random seed.
 
     Raises:
-        ValueError: If called for a vector without `fan_in`.
+        ValueError: When called for a vector, if `fan_in` is `None`.
 
     Example:
 
@@ -53,6 +53,6 @@ class UniformFanIn(keras.initializers.Initializer):
 
 
 def _draw_seed() -> int:
-    # Keras' own initializers draw from the generator that
+    # Keras' initializers draw their seed from the generator that
     # `keras.utils.set_random_seed` seeds.
     return keras.initializers.RandomUniform().seed

@@ -1,4 +1,4 @@
-"""Keras layers of metric learning: pooling, head, proxies, logits."""
+"""Keras layers for metric learning: pooling, head, proxies, logits."""
 
 from keras_dml.layers.class_boundaries import ClassBoundaries
 from keras_dml.layers.cross_batch_memory import CrossBatchMemory

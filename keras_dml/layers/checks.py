@@ -30,7 +30,7 @@ def check_choice(name: str, value, choices: Collection) -> None:
     Args:
         name: Name of the argument.
         value: Its value.
-        choices: The strings that are allowed, perhaps `None` among them.
+        choices: The allowed strings, and `None` where it is allowed.
     """
     if value not in choices:
         raise ValueError(
@@ -44,8 +44,8 @@ def check_labeled_rows(input_shape, layer_name: str) -> None:
     """Raises a ValueError unless shapes are `(batch, dim)` and `(batch,)`.
 
     Args:
-        input_shape: Pair of shapes, of the embeddings and of the labels,
-            which may also be `(batch, 1)`. Unknown sizes are `None`.
+        input_shape: Pair of shapes: that of the embeddings, and that of the
+            labels, which may also be `(batch, 1)`. Unknown sizes are `None`.
         layer_name: String, for the message.
     """
     embeddings, labels = (tuple(shape) for shape in input_shape)

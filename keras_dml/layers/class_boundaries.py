@@ -12,19 +12,19 @@ from keras_dml.layers.checks import (
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ClassBoundaries(keras.layers.Layer):
-    """Appends to each embedding the boundary of its class, and the step.
+    """Appends the boundary of its class and the step to each embedding.
 
     The loss `Margin` takes the result. The boundaries are an ordinary weight
     named `boundaries`, so that an optimizer rule can address them by path.
-    The step counts the batches of training and seeds the draws of the loss;
-    it is a non-trainable weight, so that a resumed training goes on with it.
+    The step counts the training batches and seeds the draws of the loss. It
+    is a non-trainable weight, so that a resumed training continues the count.
 
     Args:
         num_classes: Integer, the number of classes.
         initial: Float, the boundary that every class starts with. Defaults to
             `1.2`.
-        **kwargs: Base layer arguments. `trainable=False` keeps the boundaries
-            as they are. `dtype` defaults to `"float32"`.
+        **kwargs: Base layer arguments. `trainable=False` fixes the
+            boundaries. `dtype` defaults to `"float32"`.
 
     Call arguments:
         inputs: List of the embeddings, a float tensor `(batch, dim)`, and the

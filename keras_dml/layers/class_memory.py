@@ -8,10 +8,10 @@ from keras_dml.ops.rows import add_rows, read_rows, write_rows
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ClassMemory(keras.layers.Layer):
-    """Keeps the last rows in a ring, with a running sum for each class.
+    """Keeps the last rows in a ring buffer, and the sum of the rows by class.
 
-    A step adds the rows that enter to the sums and subtracts those that leave,
-    so that its cost depends on the batch, not on the size of the memory. All
+    A step adds new rows to the sums and subtracts the rows that they replace,
+    so that its cost depends on the size of the batch, not of the memory. All
     state is in non-trainable weights. Under `tf.distribute` every replica must
     `enqueue` the same rows.
 
@@ -40,12 +40,12 @@ class ClassMemory(keras.layers.Layer):
         Args:
             rows: Float tensor `(batch, dim)`.
             labels: Int32 tensor `(batch,)`.
-            kept: Boolean tensor `(batch,)`, which rows are written.
+            kept: Boolean tensor `(batch,)`, which rows to write.
         """
-        # A batch larger than the ring: its last rows.
+        # Of a batch larger than the ring, take the last rows.
         rows, labels, kept = (x[-self.size :] for x in (rows, labels, kept))
-        # Kept rows take neighboring places. The places behind them, of the
-        # other rows, keep their content.
+        # Kept rows take neighboring places. The other rows take the places
+        # after them, which keep their content.
         entering = ops.cast(kept, "int32")
         number = ops.sum(entering)
         turn = ops.where(
@@ -67,7 +67,7 @@ class ClassMemory(keras.layers.Layer):
         self.position.assign(ops.mod(self.position + number, self.size))
 
     def means(self, labels):
-        """Returns the mean row and the number of rows of each given class.
+        """Returns the mean and the number of the rows of each given class.
 
         Args:
             labels: Int32 tensor `(batch,)`.
@@ -89,16 +89,16 @@ class ClassMemory(keras.layers.Layer):
 
 
 def add_state(layer, name, shape, dtype="float32", value=0):
-    """Adds a non-trainable weight that every replica changes by itself.
+    """Adds a non-trainable weight that every replica updates by itself.
 
-    All replicas must make the same changes: none are exchanged.
+    All replicas must make the same updates: nothing synchronizes them.
 
     Args:
         layer: The layer.
         name: Name of the weight.
         shape: Its shape.
-        dtype: Defaults to `"float32"`.
-        value: Its first value. Defaults to `0`.
+        dtype: Its dtype. Defaults to `"float32"`.
+        value: Its initial value. Defaults to `0`.
     """
     return layer.add_weight(
         shape=shape,

@@ -15,27 +15,27 @@ from keras_dml.ops.similarities import unit_rows
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class CrossBatchMemory(keras.layers.Layer):
-    """Compares each batch with the embeddings of earlier batches too.
+    """Compares each batch with the embeddings of earlier batches as well.
 
     In training the layer computes `weight` times a loss on the pairs of the
-    rows with the memory, and then writes the rows into the memory, over the
-    oldest ones. It appends the value of each row to its embedding as one more
-    column, which the loss `WithMemory` reads; outside of training the column
-    is zero. Gradients flow to the rows only.
+    batch and the memory, then writes the rows of the batch over the oldest
+    rows of the memory. It appends the value of each row to its embedding as
+    one more column, which the loss `WithMemory` adds; outside of training the
+    column is zero. Gradients flow to the rows of the batch only.
 
-    The memory is a ring of non-trainable weights: it is saved and resumed with
-    the model, and every replica holds the rows of all. It takes its first rows
-    after `warm_up_steps`, when embeddings move slowly. Empty places form no
-    pair.
+    The memory is a ring buffer in non-trainable weights: Keras saves and
+    restores it with the model. Every replica holds the rows of all replicas.
+    The layer stores no rows in the first `warm_up_steps` batches, in which
+    embeddings move fast. Empty places form no pair.
 
     Args:
-        loss: A `keras_dml.losses.PairLoss` that can compare with other rows
-            than those of the batch: not `NPair`, and not `LiftedStructure` in
-            the form `"pairs"`.
+        loss: A `keras_dml.losses.PairLoss` that can compare the batch with
+            rows outside of it: not `Margin`, not `NPair`, and not
+            `LiftedStructure` with `form="pairs"`.
         size: Integer, the number of rows that the memory holds.
         weight: Float, weight of the loss on the memory. Defaults to `1.0`.
-        warm_up_steps: Integer, how many batches to wait for. Defaults to
-            `1000`.
+        warm_up_steps: Integer, the number of batches before the memory takes
+            rows. Defaults to `1000`.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
 
     Call arguments:
@@ -109,7 +109,7 @@ class CrossBatchMemory(keras.layers.Layer):
         if training:
             labels = label_vector(labels)
             rows = unit_rows(embeddings) if self.loss.normalize else embeddings
-            # Not `add_loss`: the replicas share the list of its values.
+            # Not `add_loss`: the replicas would share the list of its values.
             values = self.loss.pair_loss(self._pairs(rows, labels))
             self._enqueue(
                 distribute.all_gather(ops.stop_gradient(rows)),
@@ -123,8 +123,8 @@ class CrossBatchMemory(keras.layers.Layer):
         valid = ops.less(ops.arange(self.size), self.filled)[None, :]
         return Pairs(
             rows,
-            # A copy: PyTorch writes the batch into the memory in place, before
-            # it goes backward.
+            # Copy: on PyTorch the batch overwrites the memory in place, before
+            # the backward pass.
             ops.stop_gradient(ops.copy(self.memory)),
             ops.logical_and(same, valid),
             ops.logical_and(ops.logical_not(same), valid),

@@ -22,7 +22,7 @@ class EmbeddingHead(keras.layers.Layer):
     - `normalization="batch_norm"`: `BatchNorm(f) / sqrt(dim)`, with a learned
       center and without a learned scale; `b` is left out.
 
-    The layer normalization has neither a center nor a scale.
+    The layer normalization learns neither a center nor a scale.
 
     Args:
         dim: Integer, the size of the embedding.
@@ -33,9 +33,9 @@ class EmbeddingHead(keras.layers.Layer):
             with `"batch_norm"`. Defaults to `True`.
         kernel_initializer: Initializer of the kernel: one that Keras knows,
             `"uniform_fan_in"`, `"he_fan_out"` or `"scaled_fan_in"`. Defaults
-            to `"uniform_fan_in"`, the one of PyTorch's linear layer.
-        bias_initializer: Initializer of the bias, likewise. Defaults to
-            `"uniform_fan_in"`.
+            to `"uniform_fan_in"`, as in PyTorch's linear layer.
+        bias_initializer: Initializer of the bias, with the same choices.
+            Defaults to `"uniform_fan_in"`.
         batch_norm_momentum: Float in [0, 1), the share of the old moving
             statistics that a step keeps. Defaults to `0.95`.
         batch_norm_epsilon: Float, added to the variance. Defaults to `1e-3`.
@@ -147,6 +147,6 @@ class EmbeddingHead(keras.layers.Layer):
     def _bias_initializer(self, fan_in):
         initializer = self.bias_initializer
         if isinstance(initializer, UniformFanIn) and initializer.fan_in is None:
-            # The layer's own one stays as given, so that its config does too.
+            # Keep the attribute as given: `get_config` serializes it.
             return UniformFanIn(fan_in, seed=initializer.seed)
         return initializer

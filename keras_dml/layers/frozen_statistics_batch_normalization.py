@@ -7,16 +7,15 @@ import keras
 class FrozenStatisticsBatchNormalization(keras.layers.BatchNormalization):
     """Normalizes by the moving statistics, in training too.
 
-    `gamma * (x - moving_mean) / sqrt(moving_variance + epsilon) + beta`, where
-    training still learns `gamma` and `beta`. In Keras 3 neither
-    `trainable=False`, which freezes `gamma` and `beta` as well, nor
-    `training=False` while building a functional model, which `fit` overrides,
-    does this.
+    `gamma * (x - moving_mean) / sqrt(moving_variance + epsilon) + beta`.
+    Training still learns `gamma` and `beta`. Keras 3 has no switch for this:
+    `trainable=False` freezes `gamma` and `beta` as well, and `fit` overrides a
+    `training=False` given while building a functional model.
 
-    The arguments and the weights are those of
+    The layer has the arguments and weights of
     `keras.layers.BatchNormalization`, so `set_weights` takes the weights of a
-    plain layer. A weights file does not fit, for Keras names its entries by
-    class.
+    plain layer. A weights file of a plain layer does not fit, because Keras
+    names its entries by class.
 
     Args:
         **kwargs: Arguments of `keras.layers.BatchNormalization`.

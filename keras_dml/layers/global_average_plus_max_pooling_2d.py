@@ -1,4 +1,4 @@
-"""The pooling of the Proxy-Anchor family."""
+"""The sum of average and max pooling, as Proxy-Anchor uses it."""
 
 import keras
 from keras import ops

@@ -1,4 +1,4 @@
-"""Pooling between global maximum and global average."""
+"""Pooling between global max pooling and global average pooling."""
 
 import keras
 from keras import ops
@@ -16,7 +16,7 @@ class GlobalKMaxPooling2D(keras.layers.Layer):
     """Averages the `k` largest activations of every channel.
 
     `y_c = 1/k * sum of the k largest x_{hwc} over h, w`. `k=1` is global max
-    pooling, `k = height * width` is global average pooling. Only the `k`
+    pooling, and `k = height * width` is global average pooling. Only the `k`
     largest activations get a gradient. The layer has no weights, does not
     support masking, and averages in float32 under half precision.
 

@@ -20,10 +20,10 @@ def preprocess_images(images, mode, scale=1.0, offset=0.0):
             RGB for `"torch"` and `"caffe"`.
         mode: One of `"none"`, `"unit"`, `"tf"`, `"torch"`, `"caffe"` and
             `"affine"`, see `ImagePreprocessing`.
-        scale: Float, or one for each channel; of `"affine"`. Defaults to
-            `1.0`.
-        offset: Float, or one for each channel; of `"affine"`. Defaults to
-            `0.0`.
+        scale: Float, or one for each channel; for `"affine"` only. Defaults
+            to `1.0`.
+        offset: Float, or one for each channel; for `"affine"` only. Defaults
+            to `0.0`.
 
     Returns:
         Float tensor of the shape and dtype of `images`.
@@ -49,34 +49,35 @@ def preprocess_images(images, mode, scale=1.0, offset=0.0):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ImagePreprocessing(keras.layers.Layer):
-    """Turns images with values in 0..255 into what a network expects.
+    """Maps images with values in 0..255 to the range a network expects.
 
-    Inside the model, so that training, evaluation and every exported file
-    share it. The layer has no weights and computes in float32 under any
-    dtype policy: half precision cannot hold the values between 0 and 255
-    that resizing makes.
+    The layer is part of the model, so that training, evaluation and every
+    exported file share it. It has no weights and computes in float32 under
+    any dtype policy: half precision cannot hold the fractional values that
+    resizing makes.
 
     Modes:
 
-    - `"none"`: `x`, for networks that preprocess by themselves.
+    - `"none"`: `x`, for networks that preprocess images themselves.
     - `"unit"`: `x / 255`.
     - `"tf"`: `x / 127.5 - 1`.
-    - `"torch"`: `(x / 255 - mean) / deviation` per channel, of ImageNet.
-    - `"caffe"`: RGB turned to BGR, then `x - mean` per channel, of ImageNet.
+    - `"torch"`: `(x / 255 - mean) / deviation`, by channel of ImageNet.
+    - `"caffe"`: `x - mean`, by channel of ImageNet, after RGB becomes BGR.
     - `"affine"`: `x * scale + offset`.
 
     Args:
         mode: String, one of the modes above.
-        rgb: Boolean, whether to repeat a gray image three times. Images of
-            three channels are left alone. Defaults to `False`.
-        scale: Float, or a sequence of one for each channel; for `"affine"`
+        rgb: Boolean, whether to repeat the channel of gray images three
+            times. Images with three channels do not change. Defaults to
+            `False`.
+        scale: Float, or a sequence with one for each channel; for `"affine"`
             only. Defaults to `1.0`.
-        offset: Float, or a sequence of one for each channel; for `"affine"`
+        offset: Float, or a sequence with one for each channel; for `"affine"`
             only. Defaults to `0.0`.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
 
     Input shape:
-        4D tensor `(batch, height, width, channels)` with values in 0..255,
+        4D tensor `(batch, height, width, channels)` with values in 0..255 and
         one or three channels; one channel needs `rgb=True` in the modes
         `"torch"` and `"caffe"`.
 

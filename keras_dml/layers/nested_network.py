@@ -1,4 +1,4 @@
-"""A subclassed network as one layer."""
+"""A layer that holds a subclassed network."""
 
 import copy
 import importlib.util
@@ -12,29 +12,30 @@ from keras import ops
 class NestedNetwork(keras.layers.Layer):
     """Wraps a subclassed model so that it can be nested and saved exactly.
 
-    Graphs of Keras layers nest as they are. A subclassed model, as those of
-    keras-hub, can only be rebuilt from the configuration of its class. This
-    layer stores the weights itself, in their order: a class may change what
-    it stores, and DINOv2 of keras-hub does not always restore trained
-    position embeddings.
+    Functional models need no wrapper. Keras can rebuild a subclassed model,
+    such as those of keras-hub, only from the configuration of its class. This
+    layer stores the weights itself, in order, because a class may store them
+    differently: DINOv2 of keras-hub does not always restore trained position
+    embeddings.
 
     Args:
-        network: `keras.Model` of one input, whose class is registered with
+        network: `keras.Model` with one input, whose class is registered with
             Keras or belongs to keras-hub.
-        output_layer: Name of the layer whose output is taken, in a functional
-            model. Defaults to `None`: the output of the model.
+        output_layer: Name of the layer of a functional model whose output
+            this layer returns. Defaults to `None`: the output of the model.
         **kwargs: Base layer arguments, such as `name`. `dtype` defaults to
             that of `network`.
 
     Input shape:
-        That of `network`, images `(batch, height, width, channels)`.
+        The input shape of `network`, images
+        `(batch, height, width, channels)`.
 
     Output shape:
-        That of `network`, or of the layer named `output_layer`.
+        The output shape of `network`, or of the layer named `output_layer`.
 
     Raises:
         ValueError: If no layer has that name, `network` has several inputs,
-            or a file needs keras-hub and it is not installed.
+            or a loaded file needs keras-hub and keras-hub is not installed.
 
     Example:
 
@@ -53,15 +54,15 @@ class NestedNetwork(keras.layers.Layer):
         if output_layer is not None:
             output = network.get_layer(output_layer).output
             inner = keras.Model(network.input, output)
-        # Keras saves whatever layer it finds in an attribute, and must find
-        # none: `_layers` is where it looks for variables.
+        # Keras saves every layer that it finds in an attribute, so attributes
+        # must hold none. It looks for variables in `_layers`.
         self._hidden = _Hidden(network, inner)
         self._layers.append(inner)
 
     def build(self, input_shape):
         inner = self._hidden.inner
         if not inner.built:
-            # A subclassed model makes its weights when it is called.
+            # A subclassed model creates its weights in its first call.
             inner(ops.zeros((1, *input_shape[1:])))
 
     def call(self, inputs, training=None):
@@ -75,11 +76,11 @@ class NestedNetwork(keras.layers.Layer):
         return tuple(self.compute_output_spec(inputs).shape)
 
     def whole(self) -> keras.Model:
-        """Returns the given network, with the layers after `output_layer`."""
+        """Returns the whole network, with the layers after `output_layer`."""
         return self._hidden.network
 
     def part(self) -> keras.Model:
-        """Returns the network up to `output_layer`, which is what trains."""
+        """Returns the network up to `output_layer`, the part that trains."""
         return self._hidden.inner
 
     def save_own_variables(self, store):
@@ -99,7 +100,7 @@ class NestedNetwork(keras.layers.Layer):
         network = keras.saving.serialize_keras_object(self._hidden.network)
         return {
             **super().get_config(),
-            # As it is read back: tuples are lists.
+            # As JSON returns it: tuples become lists.
             "network": json.loads(json.dumps(network)),
             "output_layer": self.output_layer,
         }
@@ -123,7 +124,7 @@ class _Hidden:
 
 
 def _deserialize(config, dtype):
-    """Makes the network of a configuration, computing in `dtype` if given."""
+    """Builds a network from its configuration; computes in `dtype` if given."""
     if str(config.get("module")).startswith("keras_hub") and (
         importlib.util.find_spec("keras_hub") is None
     ):
@@ -139,7 +140,7 @@ def _deserialize(config, dtype):
 
 
 def _input_name(network):
-    """Returns the key of the only input, `None` if it is a tensor."""
+    """Returns the key of the only input; `None` if the input is a tensor."""
     try:
         inputs = network.input
     except (AttributeError, ValueError):

@@ -1,4 +1,4 @@
-"""Proxies: learned representatives of the classes."""
+"""Proxies: learned vectors that represent the classes."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ from keras_dml.ops.similarities import METRICS, proxy_similarities
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class Proxies(keras.layers.Layer):
-    """Computes similarities of embeddings `x` and the proxies `p` of classes.
+    """Computes similarities of embeddings `x` to the proxies `p` of classes.
 
     With `u(v) = v / |v|`:
 
@@ -45,8 +45,8 @@ class Proxies(keras.layers.Layer):
         2D tensor `(batch, dim)`.
 
     Output shape:
-        2D float32 tensor `(batch, num_classes)`, or 3D
-        `(batch, num_classes, centers)` with more than one center.
+        2D float32 tensor `(batch, num_classes)`; with more than one center, 3D
+        `(batch, num_classes, centers)`.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -151,9 +151,9 @@ class Proxies(keras.layers.Layer):
     def assign_class_means(self, embeddings, labels) -> None:
         """Sets every proxy to the direction of its class's mean embedding.
 
-        `p_c = m / |m|` with `m` the mean of the embeddings of class `c`. With
-        several centers, the rows of a class go to them in turn, so that the
-        centers differ. A proxy without a row keeps its value.
+        `p_c = m / |m|` with the mean `m` of the embeddings of class `c`. With
+        several centers, the rows of a class go to the centers in turn, so that
+        the centers differ. A proxy without a row keeps its value.
 
         Args:
             embeddings: Float array or tensor `(n, dim)`.
@@ -161,7 +161,7 @@ class Proxies(keras.layers.Layer):
                 `num_classes - 1`.
 
         Raises:
-            ValueError: If shapes do not fit or a label is out of range.
+            ValueError: If the shapes do not match or a label is out of range.
 
         Reference:
             Zhang et al., "Heated-Up Softmax Embedding", 2018 (in the authors'
@@ -204,7 +204,7 @@ class Proxies(keras.layers.Layer):
 
 
 def _turn(labels: np.ndarray) -> np.ndarray:
-    """Returns for every row the number of earlier rows with its label."""
+    """Returns, for each row, the number of earlier rows with its label."""
     order = np.argsort(labels, kind="stable")
     _, starts, counts = np.unique(
         labels[order], return_index=True, return_counts=True

@@ -24,25 +24,25 @@ class SampleAwareProxies(keras.layers.Layer):
 
     With the cosine `s` of a row and a proxy and the weight `w` of the pair,
     the exponent is `w a (s + d)`, and `w a (d - s)` for a row and its own
-    proxy.
+    proxy, that of its class.
 
-    A class `c` has seen `n` rows, which count as an effective number `E`. Its
+    A class has seen `n` rows, which count as an effective number `E`. Its
     learned similarity `S` is `hardness` times the mean cosine of its proxy and
     its rows in a memory of the last embeddings. Rows less than the search
-    length `eta` below `S` are informative, those below `S - eta` are outliers:
+    length `eta` below `S` are informative, rows below `S - eta` are outliers:
 
-    - the weight of a row and its own proxy is `1 + sigma` for informative
-      rows and `sigma` for others, and 1 until epoch `filter_epoch`;
-    - the weight of a row and another proxy is `1 / max(1, E)` below
+    - The weight of a row and its own proxy is `1 + sigma` for informative
+      rows and `sigma` for others, and 1 before epoch `filter_epoch`.
+    - The weight of a row and another proxy is `1 / max(1, E)` below
       `S - eta`, and 1 above.
 
-    From `filter_epoch` on, outliers enter neither the memory nor `n`. The
-    memory starts with epoch `memory_epoch`. The callback `CountEpochs` counts
-    epochs, and without it neither starts. See `keras_dml.ops.sample_aware` for
-    the formulas.
+    The memory takes rows from epoch `memory_epoch` on. From `filter_epoch` on,
+    the layer neither stores nor counts outliers. The callback `CountEpochs`
+    counts the epochs; without it neither begins. See
+    `keras_dml.ops.sample_aware` for the formulas.
 
     All state is in non-trainable weights, saved with the model. Under
-    `tf.distribute` every replica remembers the rows of all.
+    `tf.distribute` every replica stores the rows of all replicas.
 
     Args:
         num_classes: Integer, the number of classes.
@@ -54,17 +54,20 @@ class SampleAwareProxies(keras.layers.Layer):
         hardness: Float, `h`. Defaults to `0.15`.
         sensitivity: Float, `k`. Defaults to `0.9`.
         search_margin: Float, lambda of the search length. Defaults to `0.1`.
-        tau: Float, when `sigma` decays. Defaults to `1.5`.
-        decay: What stands for `sigma`: `"sigma"`, `"lower_bound"` (`v`) or
+        tau: Float; with a larger value `sigma` decays at smaller `E`. Defaults
+            to `1.5`.
+        decay: The formula of `sigma`: `"sigma"`, `"lower_bound"` (`v`) or
             `"reciprocal"` (`1 / E`, at most 1). Defaults to `"sigma"`.
-        positive_weights: Boolean, whether a row and its own proxy have a
-            weight other than 1. Defaults to `True`.
-        negative_weights: Boolean, whether a row and other proxies have.
-            Defaults to `True`.
-        filter_outliers: Boolean, whether outliers stay out of the memory and
-            of `n`. Defaults to `True`.
-        memory_epoch: Integer, counted from 0. Defaults to `2`.
-        filter_epoch: Integer, counted from 0. Defaults to `3`.
+        positive_weights: Boolean, whether to weight pairs of a row and its own
+            proxy; `False` gives them the weight 1. Defaults to `True`.
+        negative_weights: Boolean, whether to weight pairs of a row and another
+            proxy; `False` gives them the weight 1. Defaults to `True`.
+        filter_outliers: Boolean, whether to keep outliers out of the memory
+            and of `n`. Defaults to `True`.
+        memory_epoch: Integer, the first epoch of the memory, counted from 0.
+            Defaults to `2`.
+        filter_epoch: Integer, the first epoch without outliers, counted from
+            0. Defaults to `3`.
         initializer: See `Proxies`. Defaults to `"he_fan_out"`.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
 
@@ -74,9 +77,10 @@ class SampleAwareProxies(keras.layers.Layer):
 
     Output shape:
         Float32 tensor `(batch, 1, num_classes + 3)`, which `ProxyISA` and
-        `ProxyNCAISA` take: the exponents of the other proxies, with `-inf` in
-        the column of the own one; that of the own one; its weight; and the
-        sum over the classes of the mean weight of the rows of other classes.
+        `ProxyNCAISA` take: the exponents of the proxies of other classes, with
+        `-inf` in the column of the row's own class; the exponent of the own
+        proxy; its weight; and the sum over the classes of the mean weight of
+        the rows of other classes.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -92,8 +96,8 @@ class SampleAwareProxies(keras.layers.Layer):
 
     Reference:
         Li et al., "Informative Sample-Aware Proxy for Deep Metric Learning",
-        2022, equations 8 to 17 and algorithm 1. Memory size, initial learned
-        similarity and epochs are those of the authors' code.
+        2022, equations 8 to 17 and algorithm 1. The memory size, the initial
+        learned similarity and the epochs come from the authors' code.
     """
 
     def __init__(

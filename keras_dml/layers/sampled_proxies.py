@@ -1,4 +1,4 @@
-"""Proxies of many classes, of which a step reads a sample."""
+"""Proxies of many classes; each step reads a sample of them."""
 
 import keras
 from keras import ops
@@ -21,42 +21,42 @@ class SampledProxies(keras.layers.Layer):
     """Computes similarities to the proxies of a sample of the classes.
 
     A step of `Proxies` costs time and memory in proportion to the number of
-    classes. This layer compares with `sample_size` of them: the classes of the
-    batch, in ascending order, and others drawn at random, every one with the
-    same probability. With all classes in the sample, loss and gradients are
-    those of `Proxies`.
+    classes. This layer compares with `sample_size` classes: the classes of the
+    batch, in ascending order, and random others, drawn with equal probability.
+    If the sample holds all classes, loss and gradients equal those of
+    `Proxies`.
 
-    The loss must know which column belongs to which row: give any loss on
+    The loss must know the column of the class of each row: wrap any loss on
     logits or similarities as `OnSampledClasses(loss)`.
 
-    Only the proxies of the sample are read, and the gradient of the table is
-    sparse. The optimizer must leave it so: `RowLazyAdam` does, and Keras'
-    `Adam` does not. Under `tf.distribute` the sample holds the classes of all
-    replicas and is the same on each. Outside of training the drawn classes
-    are always the same.
+    The layer reads the proxies of the sample only, and on TensorFlow the
+    gradient of the table is sparse. The optimizer must keep it sparse:
+    `RowLazyAdam` does, Keras' `Adam` does not. Under `tf.distribute` the
+    sample holds the classes of all replicas and is the same on each. Outside
+    of training the drawn classes are always the same.
 
-    On TensorFlow the layer turns XLA off, which would copy the table.
+    On TensorFlow the layer turns XLA off, because XLA would copy the table.
 
     Args:
         num_classes: Integer, the number of classes.
-        sample_size: Integer, the number of classes of a step. A batch of more
-            classes gives NaN.
+        sample_size: Integer, the number of classes in a step. A batch with
+            more classes gives NaN.
         metric: See `Proxies`. Defaults to `"cosine"`.
         centers: See `Proxies`. Defaults to `1`.
         unit_proxies: See `Proxies`. Defaults to `True`.
         initializer: See `Proxies`. Defaults to `"normal_eighth"`.
-        seed: Integer, of the drawn classes. Defaults to `None`, a seed that is
-            drawn anew.
+        seed: Integer, the seed of the drawn classes. Defaults to `None`, a
+            random seed.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
 
     Call arguments:
         inputs: List of the embeddings, a float tensor `(batch, dim)`, and the
             labels, an integer tensor `(batch,)`.
-        training: Boolean, whether to draw anew.
+        training: Boolean, whether to draw new classes.
 
     Output shape:
-        2D float32 tensor `(batch, sample_size)`, or 3D
-        `(batch, sample_size, centers)` with more than one center.
+        2D float32 tensor `(batch, sample_size)`; with more than one center, 3D
+        `(batch, sample_size, centers)`.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -79,9 +79,9 @@ class SampledProxies(keras.layers.Layer):
 
     Reference:
         An et al., "Killing Two Birds with One Stone: Efficient and Robust
-        Training of Face Recognition CNNs by Partial FC", 2022. Their
-        negatives are drawn from all classes at once, ours one from each
-        neighbourhood of classes.
+        Training of Face Recognition CNNs by Partial FC", 2022. The paper draws
+        negatives from all classes at once; this layer draws one from each
+        neighborhood of classes.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class SampledProxies(keras.layers.Layer):
         dim = self.proxies.shape[-1]
         labels = distribute.all_gather(label_vector(labels))
         _, count = distinct(labels)
-        # An error inside a compiled step would be lost on some devices.
+        # NaN, because some devices lose an error inside a compiled step.
         embeddings = ops.where(
             count <= self.sample_size,
             embeddings,

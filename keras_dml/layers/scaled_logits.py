@@ -9,15 +9,15 @@ import keras
 class ScaledLogits(keras.layers.Layer):
     """Computes the logits of a softmax: `scale * similarity + bias`.
 
-    `scale` is the inverse temperature `1 / T`. It is a non-trainable weight
-    and not a Python number, which would be baked into the compiled training
-    step: callbacks such as `HeatUp` change it with `assign`. The bias stands
-    outside the scale.
+    `scale` is the inverse temperature `1 / T`. It is a non-trainable weight,
+    so that callbacks such as `HeatUp` can change it with `assign`: a compiled
+    training step would keep the first value of a Python number. The scale does
+    not multiply the bias.
 
     Args:
         scale: Positive float, the initial scale. Defaults to `1.0`.
-        use_bias: Boolean, whether to learn a bias per class, which starts at
-            zero. Defaults to `False`.
+        use_bias: Boolean, whether to learn a bias for each class, which starts
+            at zero. Defaults to `False`.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
 
     Input shape:

@@ -1,4 +1,4 @@
-"""Pooling of the tokens of a transformer."""
+"""Pools the tokens of a transformer."""
 
 import keras
 from keras import ops
@@ -42,21 +42,21 @@ def pool_tokens(tokens, mode, prefix_tokens=0, k=1):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class TokenPooling(keras.layers.Layer):
-    """Pools the class token, or the patches, of a transformer.
+    """Takes the class token of a transformer, or pools its patches.
 
-    A transformer gives one vector for each patch and, in front of them, one
-    for each of its other tokens: the class token first, then distillation or
-    register tokens. These are left out of the pooling of patches. The layer
-    has no weights, does not support masking, and adds in float32 under half
+    A transformer returns one vector for each patch and, before them, one for
+    each prefix token: the class token first, then distillation or register
+    tokens. The pooling of patches leaves the prefix tokens out. The layer has
+    no weights, does not support masking, and adds in float32 under half
     precision.
 
-    Modes, with `x_{tc}` the activations and `t` over the patches:
+    Modes, with the activations `x_{tc}` and `t` over the patches:
 
     - `"class_token"`: `y_c = x_{0c}`.
     - `"average"`: `y_c = mean of x_{tc}`.
     - `"max"`: `y_c = max of x_{tc}`.
     - `"k_max"`: `y_c = 1/k * sum of the k largest x_{tc}`.
-    - `"average_plus_max"`: the sum of both.
+    - `"average_plus_max"`: the sum of average and maximum.
 
     Args:
         mode: String, one of the modes above.

@@ -1,7 +1,7 @@
 """Losses on class labels: a pure function and a thin class in each file.
 
-A file's name is the key of its loss, in `get` as in recipes. The files of this
-folder are read as they are: a new loss needs no entry anywhere else.
+The name of a file is the key of its loss, in `get` and in recipes. The package
+finds its losses by reading this folder: a new loss needs no entry anywhere.
 """
 
 from typing import TYPE_CHECKING

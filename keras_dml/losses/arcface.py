@@ -1,4 +1,4 @@
-"""A margin on the angle between a row and its own proxy."""
+"""A margin on the angle between a row and the proxy of its class."""
 
 import math
 
@@ -13,18 +13,18 @@ from keras_dml.losses.softmax import margin_cross_entropy
 def arcface_loss(
     labels, similarities, margin=0.5, scale=64.0, straight_through=False
 ):
-    """Cross-entropy of `scale * cos(theta_c + margin [c = y])` for every row.
+    """Computes the cross-entropy of `scale * cos(theta_c + margin [c = y])`.
 
-    The angle itself is never computed: its derivative is infinite at a cosine
-    of 1. See `cosine_of_larger_angle`.
+    It never computes the angle itself, whose derivative is infinite at a
+    cosine of 1. See `cosine_of_larger_angle`.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
         similarities: Float tensor `(batch, classes)`, cosines.
         margin: Float, in radians. Defaults to `0.5`.
         scale: Float. Defaults to `64.0`.
-        straight_through: Boolean, whether the gradient leaves the margin
-            out. Defaults to `False`.
+        straight_through: Boolean, whether the gradient ignores the margin.
+            Defaults to `False`.
 
     Returns:
         Tensor `(batch,)` of the dtype of `similarities`, never negative.
@@ -45,11 +45,11 @@ def arcface_loss(
 
 
 def cosine_of_larger_angle(cosine, margin: float):
-    """`cos(theta + m) = cos(theta) cos(m) - sin(theta) sin(m)`.
+    """Returns `cos(theta + m) = cos(theta) cos(m) - sin(theta) sin(m)`.
 
-    Where the larger angle would exceed pi and its cosine rise again, it is
-    `cos(theta) - m sin(m)`. The sine is at least 1e-3, which bounds the
-    gradient near `theta = 0`.
+    Where `theta + m` exceeds pi, its cosine would rise again; there the result
+    is `cos(theta) - m sin(m)`. The sine is clipped to at least 1e-3, which
+    bounds the gradient near `theta = 0`.
 
     Args:
         cosine: Float tensor of cosines.
@@ -67,7 +67,7 @@ def cosine_of_larger_angle(cosine, margin: float):
 
 
 def _slope(cosine, margin):
-    """The derivative of `cosine_of_larger_angle`."""
+    """Returns the derivative of `cosine_of_larger_angle`."""
     sine = _sine(cosine)
     of_sine = ops.where(sine > 1e-3, -cosine / sine, ops.zeros_like(cosine))
     return ops.where(
@@ -82,7 +82,7 @@ def _sine(cosine):
 
 
 def angle(name: str, value) -> float:
-    """`value` as a float from 0 to below pi, or a ValueError."""
+    """Returns `value` as a float; raises unless it is in [0, pi)."""
     if not 0 <= finite_number(name, value) < math.pi:
         raise ValueError(
             f"`{name}` must be an angle in radians, from 0 to below pi; 28.6 "
@@ -93,27 +93,27 @@ def angle(name: str, value) -> float:
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ArcFace(LogitsLoss):
-    """ArcFace: cross-entropy with a margin on the angle to the own proxy.
+    """ArcFace: cross-entropy with a margin on the angle to the true class.
 
     `L = -log(exp(s cos(theta_y + m)) / (exp(s cos(theta_y + m)) + rest))`
-    with `rest = sum_{c != y} exp(s cos(theta_c))`, the angle `theta_c` of the
-    row and the proxy of class `c`, the margin `m` and the scale `s`. It takes
-    the output of `Proxies(metric="cosine")` without `ScaledLogits`.
+    with `rest = sum_{c != y} exp(s cos(theta_c))`, the angle `theta_c` between
+    the row and the proxy of class `c`, the margin `m` and the scale `s`. It
+    takes the output of `Proxies(metric="cosine")` without `ScaledLogits`.
 
-    Where `theta_y + m` exceeds pi, `cos(theta_y) - m sin(m)` takes the place
-    of its cosine, so that the loss still falls when the row comes nearer.
+    Where `theta_y + m` exceeds pi, `cos(theta_y) - m sin(m)` replaces its
+    cosine, so that the loss still falls when the row moves closer.
 
     Args:
         margin: Float, `m` in radians, from 0 to below pi. Defaults to `0.5`,
             28.6 degrees.
         scale: Positive float, `s`. Defaults to `64.0`.
-        straight_through: Boolean, whether the gradient is that without the
-            margin, `s` times the softmax's, as in the authors' code; the
-            value is the same. Defaults to `False`, the true gradient.
+        straight_through: Boolean, whether the gradient ignores the margin, as
+            in the authors' code: it is `s` times the gradient of the softmax.
+            The value does not change. Defaults to `False`, the true gradient.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If `margin` is no angle below pi or `scale` not positive.
+        ValueError: If `margin` is not in [0, pi) or `scale` is not positive.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""What all losses share: their arguments, their input and its checks."""
+"""Base classes of all losses: arguments, input and checks of the input."""
 
 import abc
 import inspect
@@ -14,10 +14,11 @@ HALF = ("float16", "bfloat16")
 
 
 class Loss(keras.losses.Loss):
-    """Base of all losses here: integer labels, and never half precision.
+    """Base of all losses: takes integer labels, never uses half precision.
 
-    A subclass names its own arguments in its constructor, keeps each as an
-    attribute of the same name, and hands on the rest: `get_config` follows.
+    The constructor of a subclass names its arguments, stores each in an
+    attribute of the same name, and passes the others on. `get_config` reads
+    these attributes.
 
     Args:
         reduction: See `keras.losses.Loss`. Defaults to
@@ -25,8 +26,8 @@ class Loss(keras.losses.Loss):
         name: String. Defaults to `None`, which means the key of the loss in
             `keras_dml.losses.LOSSES`.
         dtype: Dtype of the computation, not a half precision. Defaults to
-            `None`, which means `keras.config.floatx()`, also under a policy
-            of mixed precision.
+            `None`, which means `keras.config.floatx()`, even under a
+            mixed-precision policy.
 
     Call arguments:
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
@@ -51,9 +52,9 @@ class Loss(keras.losses.Loss):
     """
 
     # The head in front of the loss, one of `keras_dml.models.HEADS`; `None` for
-    # a loss that is made of others.
+    # a loss that combines others.
     takes: str | None = None
-    # Whether column `c` of `y_pred` belongs to class `c` and nothing else.
+    # Whether `y_pred` has one column for each class, in order, and no others.
     column_per_class = False
     label_dtypes: tuple[str, ...] = ("int", "uint")
     labels_in_words = "integer class labels of shape (batch,)"
@@ -75,9 +76,9 @@ class Loss(keras.losses.Loss):
         )
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        # Keras casts labels to float, which hides what they were. Under a
-        # strategy it builds the model with the mean of the labels over the
-        # replicas, which is a float.
+        # Check now: Keras casts labels to float later, which hides their dtype.
+        # Do not check under a strategy: there Keras builds the model with the
+        # mean of the labels over the replicas, which is a float.
         if distribute.num_replicas() == 1:
             dtype = ops.convert_to_tensor(y_true).dtype
             dtype = keras.backend.standardize_dtype(dtype)
@@ -96,7 +97,7 @@ class Loss(keras.losses.Loss):
         )
 
     def _flat_labels(self, y_true, y_pred):
-        """Labels without an axis of one, and the shapes for an error."""
+        """Returns labels without an axis of size 1, and the shapes as text."""
         received = (
             f"Received: y_true.shape={tuple(y_true.shape)}, "
             f"y_pred.shape={tuple(y_pred.shape)}"
@@ -114,8 +115,8 @@ class Loss(keras.losses.Loss):
 def arguments_of(cls: type[keras.losses.Loss]) -> list[str]:
     """Returns the names that the constructor of a loss takes.
 
-    Where the constructor hands `**kwargs` on, these are also the names of the
-    constructor of its base.
+    If the constructor passes `**kwargs` on, they include the names that the
+    constructor of its base takes.
 
     Example:
 
@@ -136,16 +137,16 @@ def arguments_of(cls: type[keras.losses.Loss]) -> list[str]:
 
 
 def has_column_per_class(loss: keras.losses.Loss) -> bool:
-    """Whether `y_pred` has one column for each class, as in Keras' losses."""
+    """Returns whether a loss takes one column per class, as Keras losses do."""
     return getattr(loss, "column_per_class", True)
 
 
 class LogitsLoss(Loss, abc.ABC):
     """Base of losses on integer labels and one column for each class.
 
-    Subclasses implement `logits_loss`. The result has one entry per row, so
-    that reduction, sample weights and `tf.distribute` treat it rightly, and
-    is computed in float32 under every dtype policy.
+    Subclasses implement `logits_loss`. It returns one entry per row, which
+    reduction, sample weights and `tf.distribute` need. The loss computes in
+    float32 under every dtype policy.
 
     Args:
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
@@ -154,7 +155,7 @@ class LogitsLoss(Loss, abc.ABC):
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
             row, from 0 to `classes - 1`. The range is not checked.
         y_pred: Float tensor `(batch, classes)`, or `(batch, classes, centers)`
-            where the loss says so.
+            for a loss that takes several centers.
         sample_weight: Float tensor `(batch,)`. Defaults to `None`.
 
     Raises:
@@ -194,12 +195,12 @@ class PairLoss(Loss, abc.ABC):
 
     Subclasses implement `pair_loss`. Under `tf.distribute` every replica
     compares its own rows with the rows of all replicas, so that the result
-    does not depend on their number. The result has one entry per row and is
-    computed in float32 under every dtype policy.
+    does not depend on the number of replicas. The result has one entry per
+    row. The loss computes in float32 under every dtype policy.
 
-    The loss normalizes the embeddings, and the model needs no layer for that:
-    training taps the layer "head", whose output is not normalized. Unit
-    embeddings stay what they are.
+    The loss normalizes the embeddings, so the model needs no layer for that:
+    the trainer gives it the output of the layer "head", which is not
+    normalized. Embeddings of length 1 do not change.
 
     Args:
         normalize: Boolean, whether to divide embeddings by their length.
@@ -209,9 +210,9 @@ class PairLoss(Loss, abc.ABC):
     Call arguments:
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
             row; or a boolean or integer matrix `(batch, batch)` that is
-            nonzero where two rows belong together, for rows of several labels
-            or of none. Its diagonal is not read. Under several replicas Keras
-            takes integers only.
+            nonzero where two rows belong together, for rows with several
+            labels or none. The loss ignores its diagonal. With several
+            replicas Keras takes integers only.
         y_pred: Float tensor `(batch, dim)`, the embeddings.
         sample_weight: Float tensor `(batch,)`. Defaults to `None`.
 
@@ -226,7 +227,7 @@ class PairLoss(Loss, abc.ABC):
         "integer class labels of shape (batch,) or a matrix of pairs "
         "(batch, batch)"
     )
-    # Whether the columns must be the rows of the batch, and no memory.
+    # Whether the columns must be the rows of the batch: no memory is possible.
     within_batch = False
 
     def __init__(self, normalize=True, **kwargs):
@@ -241,7 +242,7 @@ class PairLoss(Loss, abc.ABC):
         return self.pair_loss(self.batch_pairs(y_true, y_pred))
 
     def batch_pairs(self, y_true, y_pred) -> Pairs:
-        """Returns the pairs of this replica's rows with those of all replicas.
+        """Pairs the rows of this replica with the rows of all replicas.
 
         Args:
             y_true: Integer tensor `(rows,)`, or a matrix `(rows, columns)`.

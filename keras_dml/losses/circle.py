@@ -1,4 +1,4 @@
-"""The circle loss of Keras over all replicas."""
+"""The circle loss of Keras, computed over all replicas."""
 
 import keras
 from keras import ops
@@ -10,7 +10,7 @@ from keras_dml.ops.reductions import batch_mean, log_sum_exp
 
 
 def circle_loss(similarity, positive, negative, gamma=80.0, margin=0.4):
-    """Circle loss of every row, see `Circle`.
+    """Computes the circle loss of every row, see `Circle`.
 
     Args:
         similarity: Float tensor `(rows, columns)`, the cosines.
@@ -39,9 +39,9 @@ class Circle(PairLoss):
     `L_i = log(1 + sum_{P_i} exp(g [m + d_ij]_+ (d_ij - m))`
     `* sum_{N_i} exp(g [1 + m - d_ij]_+ (1 - m - d_ij)))` with `d = 1 - s`.
 
-    The loss is the mean over the rows that are not zero, as in Keras: on one
-    device the two are equal for unit embeddings. Keras compares the rows of
-    each replica only with each other.
+    The loss is the mean over the rows whose value is not zero, as in Keras. On
+    one device it equals the loss of Keras for unit embeddings. On several,
+    Keras compares the rows of each replica only with each other.
 
     Args:
         gamma: Positive float, `g`. Defaults to `80.0`.

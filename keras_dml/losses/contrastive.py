@@ -13,20 +13,20 @@ MARGINS = {"similarity": (1.0, 0.5), "euclidean": (0.0, 1.0)}
 
 
 def contrastive_loss(too_far, too_near, positive, negative, power=1.0):
-    """Mean of the non-zero positive terms plus that of the negative terms.
+    """Adds the mean of the non-zero positive terms and of the negative ones.
 
     Args:
-        too_far: Float tensor `(rows, columns)`, how much farther a pair is
-            than a positive may be; what is below zero counts as zero.
-        too_near: Float tensor `(rows, columns)`, how much nearer a pair is
-            than a negative may be.
+        too_far: Float tensor `(rows, columns)`, by how much a pair is farther
+            than a positive may be; values below zero count as zero.
+        too_near: Float tensor `(rows, columns)`, by how much a pair is closer
+            than a negative may be; values below zero count as zero.
         positive: Boolean tensor `(rows, columns)`, the pairs of one class.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         power: Float, the power of every term. Defaults to `1.0`.
 
     Returns:
-        Tensor `(rows,)`, the same value in every entry: the two means over
-        the batch of all replicas.
+        Tensor `(rows,)`, the same value in every entry: the sum of the two
+        means over the batch of all replicas.
 
     Example:
 
@@ -42,10 +42,10 @@ def contrastive_loss(too_far, too_near, positive, negative, power=1.0):
 
 
 def _mean_of_active(excess, mask, power):
-    # Above zero by more than rounding: duplicates must not count by chance.
+    # The rounding error of equal rows must not count as a term above zero.
     mask = ops.logical_and(mask, excess > rounding(excess))
     if power != 1.0:
-        # A power below two has no finite gradient at zero.
+        # Outside of the mask the power may have no finite derivative.
         excess = ops.where(mask, excess, 1.0)
         excess = ops.power(excess, power)
     return batch_mean(masked_sum(excess, mask), count(mask, excess.dtype))
@@ -53,17 +53,17 @@ def _mean_of_active(excess, mask, power):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class Contrastive(PairLoss):
-    """Positives near, negatives beyond a margin.
+    """Pulls positives together and pushes negatives beyond a margin.
 
     `L = mean_P [s+ - s_ij]_+ + mean_N [s_ij - s-]_+` with cosines `s_ij`, or
     `L = mean_P [d_ij - d+]_+ + mean_N [d- - d_ij]_+` with Euclidean distances
-    `d_ij`. Each mean is over those pairs of the batch whose term is not zero,
-    so that the many easy negatives do not hide the few others. With the
-    default `s+ = 1` all positives count, and the gradient is that of the form
+    `d_ij`. Each mean is over the pairs of the batch whose term is not zero, so
+    that the many easy negatives do not hide the few hard ones. With the
+    default `s+ = 1` all positives count, and their terms have the gradient of
     `-s_ij`.
 
-    The loss is one number for the whole batch, of all replicas. So every row
-    has the same value, and sample weights scale all of the loss.
+    The loss is one number for the whole batch of all replicas. So every row
+    has the same value, and sample weights scale the whole loss.
 
     Args:
         form: `"similarity"` or `"euclidean"`. Defaults to `"similarity"`.
@@ -72,12 +72,12 @@ class Contrastive(PairLoss):
         negative_margin: Float, `s-` or `d-`. Defaults to `None`, `0.5` for
             similarities and `1.0` for distances.
         power: Positive float, the power of every term; the original paper and
-            tensorflow-addons square. Defaults to `1.0`.
+            tensorflow-addons use `2.0`. Defaults to `1.0`.
         **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `form` is unknown or a number out of range.
+        ValueError: If `form` is unknown or a number is out of range.
 
     Example:
 

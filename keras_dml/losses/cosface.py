@@ -1,4 +1,4 @@
-"""A margin on the cosine between a row and its own proxy."""
+"""A margin on the cosine between a row and the proxy of its class."""
 
 import keras
 from keras import ops
@@ -9,7 +9,7 @@ from keras_dml.losses.softmax import margin_cross_entropy
 
 
 def cosface_loss(labels, similarities, margin=0.35, scale=64.0):
-    """Cross-entropy of `scale * (s_c - margin [c = y])` for every row.
+    """Computes the cross-entropy of `scale * (s_c - margin [c = y])`.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -36,12 +36,12 @@ def cosface_loss(labels, similarities, margin=0.35, scale=64.0):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class CosFace(LogitsLoss):
-    """CosFace: cross-entropy with a margin on the cosine to the own proxy.
+    """CosFace: cross-entropy with a margin on the cosine to the true class.
 
     `L = -log(exp(s (c_y - m)) / (exp(s (c_y - m)) + sum_{c != y} exp(s c_c)))`
-    with the cosine `c_c` of the row and the proxy of class `c`, the margin
-    `m` and the scale `s`; also called AM-Softmax. It takes the output of
-    `Proxies(metric="cosine")` without `ScaledLogits`.
+    with the cosine `c_c` between the row and the proxy of class `c`, the
+    margin `m` and the scale `s`; also called AM-Softmax. It takes the output
+    of `Proxies(metric="cosine")` without `ScaledLogits`.
 
     Args:
         margin: Float, `m`. Defaults to `0.35`.
@@ -49,7 +49,7 @@ class CosFace(LogitsLoss):
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If `scale` is not positive or `margin` not finite.
+        ValueError: If `scale` is not positive or `margin` is not finite.
 
     Example:
 

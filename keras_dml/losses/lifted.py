@@ -1,4 +1,4 @@
-"""Lifted structure loss in the three forms of the field."""
+"""Lifted structure loss in its three common forms."""
 
 import keras
 from keras import ops
@@ -33,10 +33,10 @@ def lifted_loss(
     hinge=True,
     mining_margin=None,
 ):
-    """Soft hardest positive plus soft hardest negative of every row.
+    """Adds the soft maxima of the positive and negative terms of each row.
 
     Args:
-        similarity: Float tensor `(rows, columns)`; also minus a distance.
+        similarity: Float tensor `(rows, columns)`, or minus the distances.
         positive: Boolean tensor `(rows, columns)`, the pairs of one class.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         margin: Float, `l` in `LiftedStructure`. Defaults to `0.5`.
@@ -72,7 +72,9 @@ def lifted_loss(
 
 
 def lifted_pairs_loss(distance, positive, negative, margin=1.0):
-    """The original form: every positive pair against the negatives of both.
+    """Compares every positive pair with the negatives of both its rows.
+
+    This is the original form of the loss.
 
     Args:
         distance: Float tensor `(rows, columns)`, where the columns are the
@@ -102,14 +104,14 @@ def lifted_pairs_loss(distance, positive, negative, margin=1.0):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class LiftedStructure(PairLoss):
-    """All positives and all negatives of a row, the hardest counting most.
+    """Compares all positives and negatives of a row; the hardest weigh most.
 
     `form="similarity"`, with cosines `s`:
 
     `L_i = [1/a log sum_{P_i} exp(a (l - s_ij))`
     `+ 1/b log sum_{N_i} exp(b s_ij)]_+`
 
-    `form="distance"` puts minus the Euclidean distance in place of `s`. Rows
+    `form="distance"` replaces `s` by minus the Euclidean distance. Rows
     without a positive or without a negative give zero and count in the mean.
 
     `form="pairs"` is the original loss, the mean of `[J_ij]_+**2 / 2` over
@@ -135,7 +137,7 @@ class LiftedStructure(PairLoss):
 
     Raises:
         ValueError: If `form` is unknown, a number is out of range, or
-            `"pairs"` is given what it does not have.
+            `form="pairs"` gets an argument that it does not use.
 
     Example:
 

@@ -13,16 +13,16 @@ SAMPLINGS = ("distance_weighted", "all")
 
 
 def margin_loss(distance, positive, negative, boundary, margin=0.2, nu=0.0):
-    """Margin loss of the given pairs, see `Margin`.
+    """Computes the margin loss of the given pairs, see `Margin`.
 
     Args:
         distance: Float tensor `(rows, columns)`.
         positive: Boolean tensor `(rows, columns)`, the pairs of one class.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes
-            that count.
+            to use, such as the drawn ones.
         boundary: Float tensor `(rows,)`, `b` of the class of each row.
         margin: Float. Defaults to `0.2`.
-        nu: Float, weight of the boundaries. Defaults to `0.0`.
+        nu: Float, weight of the sum of the boundaries. Defaults to `0.0`.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry: the mean over the
@@ -49,36 +49,36 @@ def margin_loss(distance, positive, negative, boundary, margin=0.2, nu=0.0):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class Margin(PairLoss):
-    """Positives within, negatives beyond a boundary learned for each class.
+    """Pulls positives within a learned boundary, pushes negatives beyond it.
 
     `L = sum([d_ap - b + m]_+ + [b - d_an + m]_+ + nu b) / n`
 
     with Euclidean distances `d` of unit embeddings, the boundary `b` of the
-    class of the anchor, and the number `n` of terms that are not zero; the
-    loss is zero if there is none. For each positive pair one negative of the
-    anchor is drawn, see `distance_weighted_negatives`.
+    class of the anchor, and the number `n` of non-zero distance terms; the
+    loss is zero if `n` is. For each positive pair the loss draws one negative
+    of the anchor, see `distance_weighted_negatives`.
 
     The boundaries are weights, and the draw depends on the step, so `y_pred`
     is the output of the layer `ClassBoundaries`: the embedding, its boundary
     and the step. The loss normalizes the embedding. It is one number for the
-    whole batch, of all replicas. So every row has the same value, and sample
-    weights scale all of the loss.
+    whole batch of all replicas. So every row has the same value, and sample
+    weights scale the whole loss.
 
     Args:
         margin: Float, `m`. Defaults to `0.2`.
-        nu: Float, `nu`; what is above zero draws boundaries down. Defaults to
+        nu: Float, `nu`; a positive value lowers the boundaries. Defaults to
             `0.0`.
         sampling: `"distance_weighted"`, or `"all"` for all negatives.
             Defaults to `"distance_weighted"`.
         nearest: Float, the distance below which all negatives are equally
             likely. Defaults to `0.5`.
-        farthest: Float, the distance from which negatives are not drawn.
+        farthest: Float, the distance from which on negatives are not drawn.
             Defaults to `1.4`.
         **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `sampling` is unknown or a number not finite.
+        ValueError: If `sampling` is unknown or a number is not finite.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Multi-similarity loss, with and without its mining."""
+"""Multi-similarity loss, with or without mining."""
 
 import keras
 
@@ -19,7 +19,7 @@ def multi_similarity_loss(
     base=0.5,
     mining_margin=None,
 ):
-    """Multi-similarity loss of every row, see `MultiSimilarity`.
+    """Computes the multi-similarity loss of each row, see `MultiSimilarity`.
 
     Args:
         similarity: Float tensor `(rows, columns)`, the cosines.
@@ -27,8 +27,8 @@ def multi_similarity_loss(
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         alpha: Float, scale of the positives. Defaults to `2.0`.
         beta: Float, scale of the negatives. Defaults to `50.0`.
-        base: Float, the similarity where a pair starts to count. Defaults to
-            `0.5`.
+        base: Float, the similarity at which a pair starts to count. Defaults
+            to `0.5`.
         mining_margin: Float or `None`, see `MultiSimilarity`. Defaults to
             `None`.
 
@@ -55,7 +55,7 @@ def multi_similarity_loss(
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class MultiSimilarity(PairLoss):
-    """Soft hardest positive and soft hardest negative of every row.
+    """Adds the soft maxima of the positive and negative terms of each row.
 
     `L_i = 1/a log(1 + sum_{j in P_i} exp(-a (s_ij - l)))`
     `+ 1/b log(1 + sum_{j in N_i} exp(b (s_ij - l)))`
@@ -64,8 +64,8 @@ class MultiSimilarity(PairLoss):
     row `i`, the rows `N_i` of other classes, the scales `a` and `b`, and the
     base `l`. With a mining margin `e`, a negative counts only if
     `s_ij + e > min_{P_i} s`, and a positive only if `s_ij - e < max_{N_i} s`:
-    then both sums are empty or none is. A row without pairs gives zero and
-    counts in the mean.
+    a row then keeps both positives and negatives, or no pair. A row without
+    pairs gives zero and counts in the mean.
 
     Args:
         alpha: Positive float, `a`. Defaults to `2.0`.

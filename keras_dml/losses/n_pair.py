@@ -11,7 +11,7 @@ from keras_dml.ops.reductions import batch_mean, log_sum_exp, masked_mean
 
 
 def n_pair_loss(logits, positive, candidates=None):
-    """Cross-entropy of every row with its positives among the candidates.
+    """Computes the cross-entropy of each row's positives among candidates.
 
     `L_i = log sum_j exp(z_ij) - mean_{j in P_i} z_ij`.
 
@@ -45,21 +45,22 @@ def n_pair_loss(logits, positive, candidates=None):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class NPair(PairLoss):
-    """One pair of each class, told from the pairs of all other classes.
+    """Compares one pair of each class with the pairs of all other classes.
 
     `L = mean_a [log sum_b exp(x_a . y_b) - x_a . y_a] + r mean_i |x_i|**2`
 
-    with the first row `x_a` of every class of the batch that has a second
-    one, `y_a`. Further rows of the class only count in the second term. The
-    embeddings are not normalized: the cosines of so few classes are too flat
-    for a softmax without a temperature, and the term with `r` keeps lengths
-    in bounds instead.
+    where `x_a` is the first and `y_a` the second row of a class in the batch;
+    a class with one row has no such pair. Further rows of a class count in
+    the second term only. The embeddings are not normalized: a softmax of
+    cosines without a temperature is too flat, and the term with `r` bounds
+    the lengths instead.
 
-    With a matrix of pairs in place of labels, `x_a` has no positive before
-    it, `y` has one, and several `y` of an anchor share its target.
+    With a matrix of pairs in place of labels, `x_a` is a row without an
+    earlier positive and `y` a row with exactly one. An anchor with several
+    `y` takes the mean of its products with them.
 
-    The loss is one number for the whole batch, of all replicas. So every row
-    has the same value, and sample weights scale all of the loss.
+    The loss is one number for the whole batch of all replicas. So every row
+    has the same value, and sample weights scale the whole loss.
 
     Args:
         l2: Float, `r`. Defaults to `0.02`.
@@ -103,7 +104,7 @@ class NPair(PairLoss):
 
 
 def _turns(positive):
-    """How many earlier rows of the batch belong to a row, for each."""
+    """Counts for each row the earlier rows of the batch that belong to it."""
     rows = ops.arange(ops.shape(positive)[0])
     earlier = ops.less(rows[None, :], rows[:, None])
     return ops.sum(ops.where(earlier, positive, 0), axis=1)

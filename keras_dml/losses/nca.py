@@ -1,4 +1,4 @@
-"""Neighbourhood component analysis on the rows of a batch."""
+"""Neighborhood component analysis on the rows of a batch."""
 
 import keras
 from keras import ops
@@ -10,16 +10,16 @@ from keras_dml.ops.reductions import batch_mean, log_sum_exp
 
 
 def nca_loss(logits, positive, negative):
-    """`log sum_{j != i} exp(z_ij) - log sum_{P_i} exp(z_ij)` for every row.
+    """Computes `log sum_{j != i} exp(z_ij) - log sum_{P_i} exp(z_ij)`.
 
     Args:
-        logits: Float tensor `(rows, columns)`, minus squared distances by the
-            temperature.
+        logits: Float tensor `(rows, columns)`, minus the squared distances
+            divided by the temperature.
         positive: Boolean tensor `(rows, columns)`, the pairs of one class.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
 
     Returns:
-        Tensor `(rows,)` of the dtype of `logits`, not below zero; zero for a
+        Tensor `(rows,)` of the dtype of `logits`, never negative; zero for a
         row without a positive.
 
     Example:
@@ -31,25 +31,25 @@ def nca_loss(logits, positive, negative):
     1.0986122886681098
     """
     every = log_sum_exp(logits, ops.logical_or(positive, negative))
-    # The sums round apart where all pairs are positive.
+    # Where all pairs are positive, rounding can make the difference negative.
     values = ops.relu(every - log_sum_exp(logits, positive))
     return ops.where(ops.any(positive, axis=1), values, 0.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class NCA(PairLoss):
-    """NCA: a row should draw its neighbour from its own class.
+    """NCA: raises the probability that a row draws a neighbor of its class.
 
     `L = mean_i -log sum_{j in P_i} p_ij`,
     `p_ij = exp(-|x_i - x_j|**2 / T) / sum_{k != i} exp(-|x_i - x_k|**2 / T)`
 
-    over the rows `i` that have a positive; the others count neither in the sum
-    nor in the number. It is the second objective of the paper, the logarithm
-    of the probability that the neighbour is right. With one positive for each
-    row it is `SupCon` of half the temperature.
+    over the rows `i` that have a positive; the mean leaves out the others. It
+    is the second objective of the paper, the logarithm of the probability of
+    a right neighbor. With one positive for each row it equals `SupCon` with
+    half the temperature.
 
     The mean is over the batch of all replicas. So every row has the same
-    value, and sample weights scale all of the loss.
+    value, and sample weights scale the whole loss.
 
     Args:
         temperature: Positive float, `T`. Defaults to `1.0`.

@@ -7,7 +7,7 @@ from keras_dml.losses.softmax import softmax_loss
 
 
 def norm_softmax_loss(labels, logits):
-    """`-s_y / T + log sum_c exp(s_c / T)` for every row, with cosines `s`.
+    """Computes `-s_y / T + log sum_c exp(s_c / T)` of cosines `s`, per row.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.

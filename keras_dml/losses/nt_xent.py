@@ -10,10 +10,11 @@ from keras_dml.ops.reductions import batch_mean, count, log_sum_exp, masked_sum
 
 
 def nt_xent_loss(logits, positive, negative):
-    """Mean of `-log(exp(z_ip) / (exp(z_ip) + sum_{N_i} exp(z_ij)))`.
+    """Averages `-log(exp(z_ip) / (exp(z_ip) + sum_{N_i} exp(z_ij)))`.
 
     Args:
-        logits: Float tensor `(rows, columns)`, cosines by the temperature.
+        logits: Float tensor `(rows, columns)`, cosines divided by the
+            temperature.
         positive: Boolean tensor `(rows, columns)`, the pairs of one class.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
 
@@ -40,16 +41,16 @@ def nt_xent_loss(logits, positive, negative):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class NTXent(PairLoss):
-    """Each positive pair against the negatives of its row.
+    """Compares each positive pair with the negatives of its row.
 
     `L = mean_{i, p} -log(e_ip / (e_ip + sum_{j in N_i} e_ij))`
 
     with `e_ij = exp(s_ij / T)` and cosines `s`, over all positive pairs.
     Unlike in `SupCon`, other positives of the row are not in the denominator;
-    with one positive for each row the two are equal.
+    with one positive for each row the two losses are equal.
 
     The mean is over the batch of all replicas. So every row has the same
-    value, and sample weights scale all of the loss.
+    value, and sample weights scale the whole loss.
 
     Args:
         temperature: Positive float, `T`. Defaults to `0.1`.

@@ -1,4 +1,4 @@
-"""A loss on the classes that a step has sampled."""
+"""A loss on the classes that a step samples."""
 
 import keras
 
@@ -9,15 +9,15 @@ from keras_dml.ops.sampling import positions_in_sample
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class OnSampledClasses(LogitsLoss):
-    """Computes a loss as if the sampled classes were all there are.
+    """Computes a loss as if there were no classes but the sampled ones.
 
     `L(y, S) = loss(position of y in the sample, S)` with the output `S` of
     `SampledProxies`, scaled or not. The position follows from the labels of
-    the batch, under `tf.distribute` of all replicas. The reduction of `loss`
-    itself is not used.
+    the batch, under `tf.distribute` those of all replicas. The reduction of
+    `loss` itself is not used.
 
-    A softmax over a sample has a smaller sum than over all classes, so its
-    value is not that of the whole.
+    The value is not the value on all classes: a softmax over a sample has a
+    smaller sum.
 
     Args:
         loss: A loss on integer labels and the logits or similarities of all
@@ -25,7 +25,7 @@ class OnSampledClasses(LogitsLoss):
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If `loss` takes anything else than logits or similarities.
+        ValueError: If `loss` takes anything but logits or similarities.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Rows to their proxies, proxies from proxies."""
+"""Pulls embeddings to their class proxy and pushes proxies apart."""
 
 import keras
 from keras import ops
@@ -9,7 +9,9 @@ from keras_dml.losses.proxy_anchor import attraction_to_proxies
 
 
 def our_loss_1_loss(labels, similarities, scale=32.0, margin=0.1):
-    """`1/|C+| sum_{c in C+} log(1 + sum_{i: y_i = c} exp(-a (s_ic - d)))`.
+    """Computes the first term of `OurLoss1`, the attraction to the proxies.
+
+    `1/|C+| sum_{c in C+} log(1 + sum_{i: y_i = c} exp(-a (s_ic - d)))`.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -37,16 +39,17 @@ def our_loss_1_loss(labels, similarities, scale=32.0, margin=0.1):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class OurLoss1(LogitsLoss):
-    """OurLoss 1 of the thesis deck: ProxyAnchor with proxies as negatives.
+    """OurLoss1 of the thesis deck: ProxyAnchor with proxies as negatives.
 
     `L = 1/|C+| sum_{c in C+} log(1 + sum_{i: y_i = c} exp(-a (s_ic - d)))`
     `+ 1/C sum_c log(1 + sum_{k != c} exp(a (p_c . p_k + d)))`
 
     with the cosine `s_ic` of row `i` and the proxy of class `c`, unit proxies
-    `p`, the scale `a` and the margin `d`. The second term depends on the
-    proxies alone: it is the regularizer `ProxyRepulsion` of `Proxies`, and
-    this class is the first. Without the regularizer nothing separates the
-    classes. As in `ProxyAnchor`, every row has the value of the batch.
+    `p`, the scale `a` and the margin `d`. The classes `C+` are in the batch.
+    This class computes the first term. The second depends on the proxies
+    alone: add it as the regularizer `ProxyRepulsion` of `Proxies`, because
+    without it nothing separates the classes. As in `ProxyAnchor`, every row
+    has the value of the batch.
 
     Args:
         scale: Positive float, `a`. Defaults to `32.0`.
@@ -54,7 +57,7 @@ class OurLoss1(LogitsLoss):
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If `scale` is not positive or `margin` not finite.
+        ValueError: If `scale` is not positive or `margin` is not finite.
 
     Example:
 

@@ -1,4 +1,7 @@
-"""Rows to their proxies, proxies from proxies through the rows."""
+"""Pulls embeddings to their class proxy and pushes proxies apart.
+
+The rows of the batch weigh the repulsion of two proxies.
+"""
 
 import keras
 from keras import ops
@@ -13,18 +16,18 @@ from keras_dml.ops.similarities import mutual_repulsion
 def our_loss_2_loss(
     labels, similarities, scale=32.0, margin=0.1, reduction_over_batch="sum"
 ):
-    """`our_loss_1_loss` plus the repulsion of proxies that are seen alike.
+    """Adds to `our_loss_1_loss` the repulsion of proxies through the batch.
 
-    The similarity of two proxies is `sum_i s_ic s_ik`, over the rows of all
-    replicas.
+    Two proxies repel each other by the similarity `sum_i s_ic s_ik`, a sum
+    over the rows of all replicas.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
         similarities: Float tensor `(batch, classes)` of cosines.
         scale: Float, `a`. Defaults to `32.0`.
         margin: Float, `d`. Defaults to `0.1`.
-        reduction_over_batch: `"sum"` or `"mean"`, of the products over the
-            rows. Defaults to `"sum"`.
+        reduction_over_batch: `"sum"` or `"mean"`, how to reduce the products
+            over the rows. Defaults to `"sum"`.
 
     Returns:
         Tensor `(batch,)` of the dtype of `similarities`, the same value in
@@ -48,16 +51,16 @@ def our_loss_2_loss(
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class OurLoss2(LogitsLoss):
-    """OurLoss 2 of the thesis deck: proxies compared through the batch.
+    """OurLoss2 of the thesis deck: compares proxies through the batch.
 
     `L = 1/|C+| sum_{c in C+} log(1 + sum_{i: y_i = c} exp(-a (s_ic - d)))`
     `+ 1/C sum_c log(1 + sum_{k != c} exp(a (sum_i s_ic s_ik + d)))`
 
     with the cosine `s_ic` of row `i` and the proxy of class `c`, the scale
     `a` and the margin `d`. It takes the output of `Proxies(metric="cosine")`
-    without `ScaledLogits`. Computed as written, the second term overflows
-    for embeddings that are not centered; here it is a log-sum-exp. It grows
-    with the size of the batch, unless `reduction_over_batch="mean"`.
+    without `ScaledLogits`. The second term as written overflows for
+    embeddings that are not centered; the loss computes it as a log-sum-exp.
+    It grows with the size of the batch, unless `reduction_over_batch="mean"`.
 
     Time grows with the square of the number of classes. As in `ProxyAnchor`,
     every row has the value of the batch.
@@ -65,8 +68,8 @@ class OurLoss2(LogitsLoss):
     Args:
         scale: Positive float, `a`. Defaults to `32.0`.
         margin: Float, `d`. Defaults to `0.1`.
-        reduction_over_batch: `"sum"` or `"mean"`, of the products over the
-            rows. Defaults to `"sum"`, as in the deck.
+        reduction_over_batch: `"sum"` or `"mean"`, how to reduce the products
+            over the rows. Defaults to `"sum"`, as in the deck.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:

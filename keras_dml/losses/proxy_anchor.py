@@ -1,4 +1,4 @@
-"""Proxies as anchors of all rows of a batch."""
+"""Proxy-Anchor: each proxy is an anchor for all rows of a batch."""
 
 import keras
 from keras import ops
@@ -13,9 +13,9 @@ from keras_dml.ops.reductions import log_one_plus_sum_exp, over_replicas
 def proxy_anchor_loss(labels, similarities, scale=32.0, margin=0.1):
     """Pulls the rows of a class to its proxy and pushes all others from it.
 
-    `L = attraction + repulsion`, the two sums of `ProxyAnchor`. Both are of
-    soft maxima over the batch, of all replicas together, so there is one
-    value for a batch and not one for a row.
+    `L = attraction + repulsion`, the two sums of `ProxyAnchor`. Both sum soft
+    maxima over the batch of all replicas, so the loss has one value for a
+    batch, not one for each row.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -44,14 +44,15 @@ def proxy_anchor_loss(labels, similarities, scale=32.0, margin=0.1):
 
 
 def attraction_to_proxies(labels, exponents, weights=None):
-    """`1 / n sum_{c in batch} log(1 + sum_{i: y_i = c} exp(z_i))`.
+    """Computes `1 / n sum_{c in batch} log(1 + sum_{i: y_i = c} exp(z_i))`.
 
     `n` is the number of classes in the batch of all replicas; with `weights`
     it is the sum over those classes of the mean weight of their rows.
 
     Args:
         labels: Integer tensor `(batch,)`.
-        exponents: Float tensor `(batch,)`, for each row and its own proxy.
+        exponents: Float tensor `(batch,)`, `z` of each row and the proxy of
+            its class.
         weights: Float tensor `(batch,)`. Defaults to `None`, all `1`.
 
     Returns:
@@ -72,14 +73,14 @@ def attraction_to_proxies(labels, exponents, weights=None):
 
 
 def column_soft_maxima(exponents):
-    """`log(1 + sum_i exp(z_ic))` over the rows of all replicas.
+    """Computes `log(1 + sum_i exp(z_ic))` over the rows of all replicas.
 
     Args:
-        exponents: Float tensor `(rows, columns)`; `-inf` counts as nothing.
+        exponents: Float tensor `(rows, columns)`; `-inf` adds zero to a sum.
 
     Returns:
-        Tensor `(columns,)`, and its gradient: a function of the upstream
-        gradient `(columns,)` and of a factor that multiplies it, which
+        Tensor `(columns,)`, and its gradient: a function that takes the
+        upstream gradient `(columns,)` and a factor to multiply it by, and
         returns a tensor `(rows, columns)`.
     """
     largest = over_replicas(ops.max, ops.max(exponents, axis=0))
@@ -95,11 +96,12 @@ def column_soft_maxima(exponents):
 
 
 def _soft_maxima_and_own(labels, scale, margin):
-    """`log(1 + sum_{i: y_i != c} exp(a (s_ic + d)))` of every class `c`, then
-    the own similarity of every row.
+    """Returns a function of the similarities for the two parts of the loss.
 
-    The sums are over the rows of all replicas. One function makes both, so
-    that their gradient takes one pass over the similarities.
+    It computes `log(1 + sum_{i: y_i != c} exp(a (s_ic + d)))` of every class
+    `c`, over the rows of all replicas, then the similarity of every row to
+    the proxy of its class. One function computes both, so that their gradient
+    takes one pass over the similarities.
     """
     labels = ops.cast(labels, "int32")
     places = ops.stack([ops.arange(ops.shape(labels)[0]), labels], axis=1)
@@ -129,7 +131,7 @@ def _soft_maxima_and_own(labels, scale, margin):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ProxyAnchor(LogitsLoss):
-    """Proxy-Anchor: every proxy is an anchor of all rows of the batch.
+    """Proxy-Anchor: each proxy is an anchor for all rows of the batch.
 
     `L = 1/|C+| sum_{c in C+} log(1 + sum_{i: y_i = c} exp(-a (s_ic - d)))`
     `+ 1/|C| sum_c log(1 + sum_{i: y_i != c} exp(a (s_ic + d)))`
@@ -140,7 +142,7 @@ class ProxyAnchor(LogitsLoss):
 
     The loss compares all rows of the batch, under `tf.distribute` those of
     all replicas. So every row has the same value, and sample weights scale
-    all of the loss instead of single rows.
+    the whole loss instead of single rows.
 
     Args:
         scale: Positive float, `a`. Defaults to `32.0`.
@@ -148,7 +150,7 @@ class ProxyAnchor(LogitsLoss):
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If `scale` is not positive or `margin` not finite.
+        ValueError: If `scale` is not positive or `margin` is not finite.
 
     Example:
 

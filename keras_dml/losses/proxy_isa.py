@@ -1,4 +1,4 @@
-"""ProxyAnchor with a weight for every pair of row and proxy."""
+"""ProxyAnchor with a weight for each pair of a row and a proxy."""
 
 import keras
 from keras import ops
@@ -13,7 +13,7 @@ from keras_dml.ops.sample_aware import split_exponents
 
 
 def proxy_isa_loss(labels, exponents):
-    """`proxy_anchor_loss` with the weight of a pair inside its exponent.
+    """Computes `proxy_anchor_loss` with the weights inside the exponents.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -41,10 +41,11 @@ def proxy_isa_loss(labels, exponents):
 
 
 def _soft_maxima_and_own(columns, num_classes):
-    """`log(1 + sum_i exp(z_ic))` of every class, and each row's own exponent.
+    """Returns `log(1 + sum_i exp(z_ic))` by class, and the own exponents.
 
-    The sum is over the rows of all replicas. One function makes both, so that
-    one pass over the matrix makes their gradient.
+    The own exponent of a row is that of the proxy of its class. The sum is
+    over the rows of all replicas. One function computes both, so that their
+    gradient takes one pass over the matrix.
     """
     rows = ops.arange(ops.shape(columns)[0], dtype="int32")
     own = ops.stack([rows, ops.full_like(rows, num_classes)], axis=1)
@@ -66,19 +67,20 @@ def _soft_maxima_and_own(columns, num_classes):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ProxyISA(LogitsLoss):
-    """Proxy-ISA: ProxyAnchor that weighs every pair of row and proxy.
+    """Proxy-ISA: ProxyAnchor that weights each pair of a row and a proxy.
 
     `L = 1/W+ sum_{c in C+} log(1 + sum_{i: y_i = c} exp(-w_ic a (s_ic - d)))`
     `+ 1/W- sum_c log(1 + sum_{i: y_i != c} exp(w_ic a (s_ic + d)))`
 
     with the cosine `s_ic` of row `i` and the proxy of class `c`, the weight
-    `w_ic` of the pair, the scale `a` and the margin `d`. `W+` is the sum, over
-    the classes `C+` in the batch, of the mean weight of their rows; `W-` that
-    over all classes of the mean weight of the other rows. With all weights 1
-    it is `ProxyAnchor`, and as there every row has the value of the batch.
+    `w_ic` of the pair, the scale `a` and the margin `d`. `W+` sums, over the
+    classes `C+` in the batch, the mean weight of the rows of a class; `W-`
+    sums, over all classes, the mean weight of the rows of other classes. With
+    all weights 1 the loss equals `ProxyAnchor`, and as there every row has the
+    value of the batch.
 
     The loss has no state and no argument: it takes the output of
-    `SampleAwareProxies`, which makes the weighted exponents.
+    `SampleAwareProxies`, which computes the weighted exponents.
 
     Args:
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.

@@ -1,4 +1,4 @@
-"""Neighbourhood component analysis with proxies, the positive excluded."""
+"""Neighborhood component analysis with proxies, without the positive."""
 
 import keras
 from keras import ops
@@ -7,7 +7,7 @@ from keras_dml.losses.base import LogitsLoss
 
 
 def proxynca_loss(labels, logits):
-    """`-z_y + log sum_{c != y} exp(z_c)` for every row.
+    """Computes `-z_y + log sum_{c != y} exp(z_c)` for every row.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -42,16 +42,16 @@ def proxynca_loss(labels, logits):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ProxyNCA(LogitsLoss):
-    """ProxyNCA: near to the own proxy, far from all others.
+    """ProxyNCA: pulls a row to the proxy of its class and away from others.
 
     `L = d_y / T + log sum_{c != y} exp(-d_c / T)` with the squared Euclidean
     distance `d_c = |u(x) - u(p_c)|**2`. The loss has no temperature: it takes
     the logits `-d / T` of `Proxies(metric="neg_squared_euclidean")` and
     `ScaledLogits(scale=1 / T)`.
 
-    The positive is not in the denominator, so this is not a cross-entropy: it
-    has no lower bound in the logits, and is negative for a well-placed row,
-    down to `log(classes - 1) - 4 / T` on unit vectors.
+    The positive is not in the denominator, so this is not a cross-entropy. The
+    loss has no lower bound in the logits and is negative for a row close to
+    its proxy, down to `log(classes - 1) - 4 / T` on unit vectors.
 
     Args:
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.

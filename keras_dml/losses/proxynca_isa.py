@@ -1,4 +1,4 @@
-"""ProxyNCA with a weight for every pair of row and proxy."""
+"""ProxyNCA with a weight for each pair of a row and a proxy."""
 
 import keras
 from keras import ops
@@ -8,11 +8,11 @@ from keras_dml.ops.sample_aware import split_exponents
 
 
 def proxynca_isa_loss(labels, exponents):
-    """`proxynca_loss` of logits that are multiplied by weights.
+    """Computes `proxynca_loss` of logits that are multiplied by weights.
 
     Args:
-        labels: Integer tensor `(batch,)`; the exponents know which column is
-            a row's own.
+        labels: Integer tensor `(batch,)`, not used: the exponents mark the
+            column of the class of each row.
         exponents: Float tensor `(batch, 1, classes + 3)`, the output of
             `SampleAwareProxies` of at least two classes.
 
@@ -42,20 +42,20 @@ def proxynca_isa_loss(labels, exponents):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ProxyNCAISA(LogitsLoss):
-    """ProxyNCA that weighs every pair of row and proxy as Proxy-ISA does.
+    """ProxyNCA that weights pairs of rows and proxies as Proxy-ISA does.
 
     `L = -w_iy a s_iy + log sum_{c != y} exp(w_ic a s_ic)`
 
     with the cosine `s_ic` of row `i` and the proxy of class `c`, the weight
     `w_ic` of the pair and the scale `a`. It takes the output of
     `SampleAwareProxies(scale=12.0, margin=0.0)`; a margin `d` adds
-    `d (w_iy + w_ic)` to the exponents. With all weights 1 it is `ProxyNCA` of
-    cosines times `a`.
+    `d (w_iy + w_ic)` to the exponents. With all weights 1 the loss equals
+    `ProxyNCA` of cosines times `a`.
 
-    The paper shows one curve of it and gives no formula: as in its loss, the
-    weights are inside the exponents and have no gradient. Scale, cosines and
-    the excluded positive are those of the ProxyNCA in the authors' code,
-    which has no weights there.
+    The paper shows one curve of this loss and gives no formula. As in its
+    equation 13, the weights are inside the exponents and have no gradient. As
+    in the ProxyNCA of the authors' code, which has no weights, the loss scales
+    cosines and leaves the positive out of the sum.
 
     Args:
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.

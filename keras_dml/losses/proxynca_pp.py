@@ -7,7 +7,7 @@ from keras_dml.losses.softmax import softmax_loss
 
 
 def proxynca_pp_loss(labels, logits):
-    """`d_y / T + log sum_c exp(-d_c / T)` for every row.
+    """Computes `d_y / T + log sum_c exp(-d_c / T)` for every row.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -28,7 +28,7 @@ def proxynca_pp_loss(labels, logits):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class ProxyNCAPlusPlus(LogitsLoss):
-    """ProxyNCA++: the probability of being assigned to the own proxy.
+    """ProxyNCA++: raises the probability of assigning a row to its class.
 
     `L = d_y / T + log sum_c exp(-d_c / T)` with the squared Euclidean
     distance `d_c = |u(x) - u(p_c)|**2`; unlike `ProxyNCA` the sum runs over

@@ -1,4 +1,4 @@
-"""Losses by name: what the files of this folder hold."""
+"""Finds the losses in the files of this folder, and returns them by name."""
 
 import importlib
 import inspect
@@ -14,7 +14,7 @@ from keras_dml.naming import nearest
 
 
 def _read_folder() -> tuple[dict[str, type[Loss]], dict[str, Any]]:
-    """The loss of each file by the file's name; all classes and functions."""
+    """Returns the loss of each file by file name; all classes and functions."""
     found, public = {}, {}
     folder = importlib.import_module(__package__).__path__
     for _, key, _ in pkgutil.iter_modules(folder):
@@ -31,19 +31,19 @@ def _read_folder() -> tuple[dict[str, type[Loss]], dict[str, Any]]:
     return found, public
 
 
-# Classes by key; and what `keras_dml.losses` exposes, by its name in Python.
+# Classes by key; everything that `keras_dml.losses` exposes, by Python name.
 LOSSES, PUBLIC = _read_folder()
 
 
 def get(identifier, **arguments) -> keras.losses.Loss:
-    """Returns a loss, made from whatever names it.
+    """Makes a loss from its name, its class or its config.
 
     Args:
         identifier: The key of a loss, such as `"arcface"`; its class name,
             such as `"ArcFace"`; the path of any other subclass of
             `keras.losses.Loss`, such as `"keras.losses.Circle"`; a class; a
-            config, as `serialize` returns it; or a loss, which is returned
-            as it is.
+            config, as `serialize` returns it; or a loss, which the function
+            returns unchanged.
         **arguments: Arguments of the loss, for a name or a class.
 
     Returns:
@@ -80,7 +80,7 @@ def get(identifier, **arguments) -> keras.losses.Loss:
 
 
 def serialize(loss: keras.losses.Loss) -> dict[str, Any]:
-    """Returns the class and the config of a loss, as JSON takes them.
+    """Returns the class and the config of a loss as a JSON-able dict.
 
     Example:
 
@@ -91,11 +91,11 @@ def serialize(loss: keras.losses.Loss) -> dict[str, Any]:
 
 
 def deserialize(config: dict[str, Any]) -> keras.losses.Loss:
-    """Returns the loss of a config.
+    """Makes a loss from its config.
 
     Args:
-        config: What `serialize` returns; or `class_name` and `config` alone,
-            the name as for `get`.
+        config: The result of `serialize`; or a dict of `class_name`, which is
+            any name that `get` takes, and optionally `config`.
 
     Raises:
         UsageError: If the name or an argument is unknown.
@@ -111,15 +111,16 @@ def deserialize(config: dict[str, Any]) -> keras.losses.Loss:
 
 
 def input_of(identifier, takes: str | None = None) -> str | None:
-    """Returns what a loss takes as `y_pred`: its attribute `takes`.
+    """Returns the attribute `takes` of a loss: the kind of its `y_pred`.
 
     Args:
         identifier: A name or a class, as for `get`.
-        takes: What a loss of another package takes, which does not say it by
-            itself. Defaults to `None`.
+        takes: The kind of `y_pred` of a loss of another package, which has no
+            such attribute. Defaults to `None`.
 
     Returns:
-        The name of one of `keras_dml.models.HEADS`; `None` if nobody says it.
+        The name of one of `keras_dml.models.HEADS`; `None` if neither the
+        loss nor `takes` names one.
 
     Raises:
         UsageError: If the name is unknown, or `takes` contradicts the loss.

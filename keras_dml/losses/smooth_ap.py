@@ -10,11 +10,10 @@ from keras_dml.ops.reductions import batch_mean, count
 
 
 def smooth_ap_loss(similarity, positive, negative, temperature=0.01):
-    """One minus the smoothed average precision of every row.
+    """Computes one minus the smoothed average precision of every row.
 
-    Memory is that of a few matrices `(rows, columns)`; the time grows with
-    the largest number of positives of a row. Only first derivatives are
-    right.
+    Memory is a few matrices `(rows, columns)`; the time grows with the
+    largest number of positives of a row. Only first derivatives are correct.
 
     Args:
         similarity: Float tensor `(rows, columns)`.
@@ -38,12 +37,12 @@ def smooth_ap_loss(similarity, positive, negative, temperature=0.01):
     )
     any_positive = ops.any(positive, axis=1)
     values = ops.where(any_positive, 1.0 - precision, 0.0)
-    # Zero, with the derivative of the values.
+    # The sum is zero, but gives the values their derivative.
     return values - ops.sum(slopes * (similarity - fixed), axis=1)
 
 
 def _average_precision(similarity, positive, negative, temperature):
-    """The precision of every row and its derivatives by the similarities."""
+    """Returns the average precision per row, and its derivatives."""
     dtype = similarity.dtype
     positions = ops.arange(ops.shape(similarity)[1])
     order = ops.argsort(ops.cast(ops.logical_not(positive), "int32"), axis=1)
@@ -81,19 +80,19 @@ def _average_precision(similarity, positive, negative, temperature):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class SmoothAP(PairLoss):
-    """One minus the average precision, with sigmoids in place of ranks.
+    """One minus the average precision, with ranks smoothed by sigmoids.
 
     `AP_i = mean_{p in P_i} R_P / (R_P + R_N)` with
 
     `R_P = 1 + sum_{j in P_i, j != p} sigmoid((s_ij - s_ip) / T)` and
     `R_N = sum_{j in N_i} sigmoid((s_ij - s_ip) / T)`,
 
-    cosines `s`, and the other rows `P_i` of the class of row `i`. A row is
-    not among its own answers. Classes may differ in size.
+    cosines `s`, the other rows `P_i` of the class of row `i`, and the rows
+    `N_i` of other classes. Classes may differ in size.
 
     The loss is the mean of `1 - AP_i` over the rows of all replicas that have
-    a positive. So every row has the same value, and sample weights scale all
-    of the loss.
+    a positive. So every row has the same value, and sample weights scale the
+    whole loss.
 
     Args:
         temperature: Positive float, `T`. Defaults to `0.01`.

@@ -1,4 +1,4 @@
-"""Softmax over classes of several centers each."""
+"""Softmax over classes with several centers each."""
 
 import keras
 from keras import ops
@@ -10,10 +10,10 @@ from keras_dml.ops.gradients import custom_gradient
 
 
 def soft_triple_loss(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
-    """Cross-entropy of `scale * (s_c - margin [c = y])` for every row.
+    """Computes the cross-entropy of `scale * (s_c - margin [c = y])`.
 
-    The similarity to a class is a weighted mean of those to its centers,
-    `s_c = sum_k softmax_k(gamma s_ck) s_ck`.
+    The similarity to a class is a weighted mean of the similarities to its
+    centers, `s_c = sum_k softmax_k(gamma s_ck) s_ck`.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -21,7 +21,8 @@ def soft_triple_loss(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
             `(batch, classes)` for one center.
         margin: Float, `delta`. Defaults to `0.01`.
         scale: Float, `lambda`. Defaults to `20.0`.
-        gamma: Float, which multiplies. Defaults to `10.0`.
+        gamma: Float, multiplies the similarities before the softmax over the
+            centers. Defaults to `10.0`.
 
     Returns:
         Tensor `(batch,)` of the dtype of `similarities`, never negative.
@@ -42,10 +43,11 @@ def soft_triple_loss(labels, similarities, margin=0.01, scale=20.0, gamma=10.0):
 
 
 def _means_of_centers(gamma):
-    """`sum_k softmax_k(gamma s_k) s_k` over the last axis.
+    """Returns a function for `sum_k softmax_k(gamma s_k) s_k`.
 
-    The gradient is `softmax_k(gamma s_k) (1 + gamma (s_k - mean))`, which
-    takes a third of the passes that it takes through the softmax.
+    The sum is over the last axis. The gradient is written out as
+    `softmax_k(gamma s_k) (1 + gamma (s_k - mean))`: this takes a third of the
+    passes that differentiating the softmax takes.
     """
 
     @custom_gradient
@@ -73,22 +75,22 @@ class SoftTriple(LogitsLoss):
 
     `L = -log softmax(scale (s - margin y))_y` with the one-hot label `y` and
     `s_c = sum_k softmax_k(gamma s_ck) s_ck`, the mean of the cosines `s_ck` to
-    the centers of class `c`, the nearer ones weighing more. It takes the
+    the centers of class `c`, in which closer centers weigh more. It takes the
     output of `Proxies(metric="cosine", centers=K)` without `ScaledLogits`.
 
-    The loss of the paper has another term on the centers alone: it is the
-    regularizer `CenterDistance` of `Proxies`.
+    The loss of the paper has one more term, which depends on the centers
+    alone: add it as the regularizer `CenterDistance` of `Proxies`.
 
     Args:
         margin: Float, `delta`. Defaults to `0.01`.
         scale: Positive float, `lambda`. Defaults to `20.0`.
-        gamma: Positive float, by which the cosines of the centers are
-            multiplied before their softmax. The paper's and the authors' code
-            divide by its inverse, 0.1. Defaults to `10.0`.
+        gamma: Positive float, multiplies the cosines before the softmax over
+            the centers. The paper and the authors' code divide by its
+            inverse, 0.1. Defaults to `10.0`.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If `scale` or `gamma` is not positive, or `margin` not
+        ValueError: If `scale` or `gamma` is not positive, or `margin` is not
             finite.
 
     Example:

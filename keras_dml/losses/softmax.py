@@ -9,11 +9,11 @@ from keras_dml.ops.reductions import row_sums
 
 
 def softmax_loss(labels, logits):
-    """`-log softmax(logits)_y = -z_y + log sum_c exp(z_c)` for every row.
+    """Computes `-log softmax(z)_y = -z_y + log sum_c exp(z_c)` for every row.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
-        logits: Float tensor `(batch, classes)`.
+        logits: Float tensor `(batch, classes)`, `z`.
 
     Returns:
         Tensor `(batch,)` of the dtype of `logits`, never negative.
@@ -27,14 +27,16 @@ def softmax_loss(labels, logits):
 
 
 def margin_cross_entropy(labels, similarities, scale, own_of):
-    """`softmax_loss` of `scale * s_c`, and of `own_of(s_y)` for `y`.
+    """Computes `softmax_loss` with a margin on the logit of the true class.
+
+    The logits are `scale * s_c` for `c != y`, and `own_of(s_y)` for `y`.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
-        similarities: Float tensor `(batch, classes)`.
+        similarities: Float tensor `(batch, classes)`, `s`.
         scale: Float.
-        own_of: Function of the own similarities `(batch,)`, that returns the
-            own logits and their derivatives.
+        own_of: Function of the similarities `(batch,)` to the true classes
+            that returns their logits and the derivatives of these.
 
     Returns:
         Tensor `(batch,)` of the dtype of `similarities`, never negative.
@@ -44,7 +46,7 @@ def margin_cross_entropy(labels, similarities, scale, own_of):
 
 
 def _cross_entropy(labels, scale=None, own_of=None):
-    """The loss with its gradient, in as few passes over all classes."""
+    """Returns the loss as a function with a gradient of few passes."""
     labels = ops.cast(labels, "int32")
     places = ops.stack([ops.arange(ops.shape(labels)[0]), labels], axis=1)
 

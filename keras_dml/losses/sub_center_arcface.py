@@ -10,7 +10,7 @@ from keras_dml.losses.base import LogitsLoss
 
 
 def sub_center_arcface_loss(labels, similarities, margin=0.5, scale=64.0):
-    """`arcface_loss` on the cosine to the nearest center of each class.
+    """Computes `arcface_loss` on the cosines to each class's nearest center.
 
     Args:
         labels: Integer tensor `(batch,)`, values from 0 to `classes - 1`.
@@ -40,10 +40,10 @@ def sub_center_arcface_loss(labels, similarities, margin=0.5, scale=64.0):
 class SubCenterArcFace(LogitsLoss):
     """Sub-center ArcFace: ArcFace on the nearest center of each class.
 
-    `L = ArcFace(max_k cos(theta_ck))` with the angles `theta_ck` of the row
-    and the centers of class `c`. Rows with a wrong label gather at a center
-    of their own instead of pulling the others'. It takes the output of
-    `Proxies(metric="cosine", centers=K)` without `ScaledLogits`.
+    `L = ArcFace(max_k cos(theta_ck))` with the angles `theta_ck` between the
+    row and the centers of class `c`. Rows with a wrong label gather at a
+    separate center and do not pull the center of the others. The loss takes
+    the output of `Proxies(metric="cosine", centers=K)` without `ScaledLogits`.
 
     Args:
         margin: Float, in radians, from 0 to below pi. Defaults to `0.5`.
@@ -51,7 +51,7 @@ class SubCenterArcFace(LogitsLoss):
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If `margin` is no angle below pi or `scale` not positive.
+        ValueError: If `margin` is not in [0, pi) or `scale` is not positive.
 
     Example:
 

@@ -10,10 +10,11 @@ from keras_dml.ops.reductions import batch_mean, log_sum_exp, masked_mean
 
 
 def supcon_loss(logits, positive, negative):
-    """`log sum_{P_i and N_i} exp(z_ij) - mean_{P_i} z_ij` for every row.
+    """Computes `log sum_{P_i and N_i} exp(z_ij) - mean_{P_i} z_ij` per row.
 
     Args:
-        logits: Float tensor `(rows, columns)`, cosines by the temperature.
+        logits: Float tensor `(rows, columns)`, cosines divided by the
+            temperature.
         positive: Boolean tensor `(rows, columns)`, the pairs of one class.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
 
@@ -36,17 +37,17 @@ def supcon_loss(logits, positive, negative):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class SupCon(PairLoss):
-    """Supervised contrastive loss: each positive against all other rows.
+    """SupCon: compares each positive of a row with all other rows.
 
     `L = mean_i mean_{p in P_i} -log(e_ip / sum_{j != i} e_ij)`
 
     with `e_ij = exp(s_ij / T)` and cosines `s`, over the rows `i` that have a
-    positive. With two views of every image as a class of their own it is
-    NT-Xent, the loss of SimCLR; `NTXent` is the other way to extend that to
-    several positives.
+    positive. If the two views of each image form a class, this is NT-Xent,
+    the loss of SimCLR; `NTXent` extends that to several positives in another
+    way.
 
     The mean is over the batch of all replicas. So every row has the same
-    value, and sample weights scale all of the loss.
+    value, and sample weights scale the whole loss.
 
     Args:
         temperature: Positive float, `T`. Defaults to `0.1`.

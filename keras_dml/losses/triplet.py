@@ -1,4 +1,4 @@
-"""Triplet loss with the minings of the field."""
+"""Triplet loss with its common minings."""
 
 import keras
 from keras import ops
@@ -22,10 +22,10 @@ def triplet_loss(
     average="non_zero",
     soft=False,
 ):
-    """Mean of the mined triplets of a batch, see `Triplet`.
+    """Averages the mined triplets of a batch, see `Triplet`.
 
-    Memory is that of a few matrices `(rows, columns)`; the time grows with
-    the largest number of positives of a row.
+    Memory is a few matrices `(rows, columns)`; the time grows with the
+    largest number of positives of a row.
 
     Args:
         distance: Float tensor `(rows, columns)`.
@@ -73,12 +73,12 @@ def _one_triplet_per_row(
 
 
 def _mine(distance, positive, negative, margin, mining):
-    """Goes through the first, second, ... positive of all rows at once.
+    """Mines triplets: takes the first positive of all rows, then the second.
 
     Returns:
-        How often the distance of every pair is added in the active triplets,
-        minus how often it is subtracted, `(rows, columns)`; the number of
-        active triplets of every row; and that of all triplets looked at.
+        How often the active triplets add the distance of each pair, minus how
+        often they subtract it, `(rows, columns)`; the number of active
+        triplets of every row; and the number of its positive pairs.
     """
     dtype = distance.dtype
     positions = ops.arange(ops.shape(distance)[1])
@@ -111,7 +111,7 @@ def _mine(distance, positive, negative, margin, mining):
         chosen = ops.cast(ops.logical_and(chosen, there), dtype)
         triplets = ops.sum(chosen, axis=1, keepdims=True)
         if mining != "all_semi_hard":
-            # Equally far negatives share one triplet.
+            # Negatives at the same distance share one triplet.
             ties = ops.maximum(triplets, ops.ones_like(triplets))
             chosen, triplets = chosen / ties, triplets / ties
         added = ops.cast(ops.equal(positions[None, :], column), dtype)
@@ -132,23 +132,23 @@ def _mine(distance, positive, negative, margin, mining):
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class Triplet(PairLoss):
-    """An anchor nearer to a positive than to a negative, by a margin.
+    """Pulls an anchor closer to a positive than to a negative, by a margin.
 
     `L = mean [d_ap - d_an + m]_+` over triplets of an anchor `a`, a positive
     `p` and a negative `n`. `mining` chooses the triplets:
 
     - `"semi_hard"`: for each positive pair the nearest negative that is
-      farther than the positive. A pair without one has no triplet.
-    - `"facenet"`: the same, but a pair without one takes the farthest
-      negative of the anchor.
+      farther than the positive. A pair without such a negative has no triplet.
+    - `"facenet"`: the same, but a pair without such a negative takes the
+      farthest negative of the anchor.
     - `"all_semi_hard"`: all triplets with `0 < d_an - d_ap <= m`.
     - `"hard"`: for each anchor its farthest positive and nearest negative.
     - `"easy"`: for each anchor its nearest positive and nearest negative.
 
     With the cosine distance `1 - s`, the term is `[s_an - s_ap + m]_+`. A row
     without a positive or without a negative has no triplet. The loss is one
-    number for the whole batch, of all replicas. So every row has the same
-    value, and sample weights scale all of the loss.
+    number for the whole batch of all replicas. So every row has the same
+    value, and sample weights scale the whole loss.
 
     Args:
         margin: Float, `m`. Defaults to `0.1`.
@@ -156,16 +156,16 @@ class Triplet(PairLoss):
         distance: `"cosine"`, `"euclidean"` or `"squared_euclidean"`. Defaults
             to `"cosine"`.
         average: `"non_zero"` for the mean over the triplets whose term is not
-            zero, or `"all"`, which includes positive pairs without a triplet.
-            Defaults to `"non_zero"`.
+            zero, or `"all"`, which also counts positive pairs without a
+            triplet. Defaults to `"non_zero"`.
         soft: Boolean, whether the term is `log(1 + exp(d_ap - d_an))`, for
             `"hard"` and `"easy"` only. Defaults to `False`.
         **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If a name is unknown, `margin` not finite, or `soft` does
-            not go with `mining`.
+        ValueError: If a name is unknown, `margin` is not finite, or `mining`
+            does not allow `soft`.
 
     Example:
 

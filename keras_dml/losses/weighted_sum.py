@@ -1,4 +1,4 @@
-"""Several losses at once."""
+"""A weighted sum of losses."""
 
 import keras
 
@@ -7,10 +7,10 @@ from keras_dml.losses.base import Loss, has_column_per_class
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class WeightedSum(Loss):
-    """Weighted sum of losses on the same labels and predictions.
+    """Adds weighted losses on the same labels and predictions.
 
-    `L = sum_i w_i L_i` for every row, before the reduction; the reduction of
-    the terms themselves is not used.
+    `L = sum_i w_i L_i` for every row, before the reduction. The reductions of
+    the terms are not used.
 
     Args:
         losses: List of `keras.losses.Loss` whose `call` gives one number per
@@ -19,7 +19,7 @@ class WeightedSum(Loss):
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If there is no loss, or not one weight for each.
+        ValueError: If `losses` is empty or `weights` has another length.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""A loss on pairs together with that on a memory of past embeddings."""
+"""A loss on the pairs of a batch plus the loss on a memory of embeddings."""
 
 import keras
 
@@ -7,14 +7,14 @@ from keras_dml.losses.base import Loss, PairLoss
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class WithMemory(Loss):
-    """A loss on pairs plus the column that `CrossBatchMemory` appends.
+    """Adds the column that `CrossBatchMemory` appends to a loss on pairs.
 
-    `L_i = L(batch)_i + m_i` for every row, before the reduction; the reduction
-    of `loss` itself is not used.
+    `L_i = L(batch)_i + m_i` for every row, before the reduction, with the
+    column `m` of the memory. The reduction of `loss` itself is not used.
 
     Args:
-        loss: A `keras_dml.losses.PairLoss`, for the rows of the batch with
-            each other.
+        loss: A `keras_dml.losses.PairLoss`, which compares the rows of the
+            batch with each other.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Example:

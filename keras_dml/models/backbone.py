@@ -1,4 +1,4 @@
-"""The description of a backbone, also of a network of your own."""
+"""Describes backbones, including any Keras model as a backbone."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ class Backbone:
 
     Attributes:
         builder: Function of `input_shape` and `weights` (`None` for random
-            ones, or the value of `pretrained`) that returns a model with 4D
-            features, with tokens `(batch, tokens, channels)`, or with pooled
-            features. It must not preprocess: the embedder does.
+            weights, or the value of `pretrained`) that returns a model with
+            4D features, with tokens `(batch, tokens, channels)`, or with
+            pooled features. It must not preprocess: the embedder does.
         preprocessing: Mode of `ImagePreprocessing` that the network expects.
         image_size: Side in pixels of the images it was designed for.
         min_image_size: Smallest side in pixels that it accepts.
         pretrained: Name of its published weights, or `"none"`.
-        rgb: Whether gray images are repeated to three channels.
-        paper: Where it was published.
+        rgb: Whether to repeat gray images to three channels.
+        paper: The publication.
         checkpoint: Address of published weights that
             `keras-dml convert-weights` must convert first, or `""`.
         scale: `scale` of `ImagePreprocessing`.
@@ -32,8 +32,9 @@ class Backbone:
         class_token: Whether the first token is a class token.
         prefix_tokens: How many tokens come before the patches, the class
             token and registers among them.
-        pooled_builder: As `builder`, for the features as the network itself
-            pools them, where it gives tokens otherwise; or `None`.
+        pooled_builder: Like `builder`, but returns a model with the features
+            that the network itself pools from its tokens; `None` for a
+            network without such a pooling.
     """
 
     builder: Callable[..., keras.Model]
@@ -63,14 +64,14 @@ def custom_backbone(
 ) -> Backbone:
     """Describes a Keras model as a backbone, for `build_embedder`.
 
-    The embedder uses the model itself, not a copy: training trains it.
+    The embedder uses the model itself, not a copy: training changes it.
 
     Args:
-        model: Takes one batch of images and gives features
+        model: A model from one batch of images to features
             `(batch, height, width, channels)`, tokens
             `(batch, tokens, channels)`, or pooled features
-            `(batch, channels)`, for which the pooling is `"none"`. A
-            subclassed model must be registered with Keras and built.
+            `(batch, channels)`, which need `pooling="none"`. A subclassed
+            model must be registered with Keras and built.
         preprocessing: Mode of `ImagePreprocessing`. Defaults to `"none"`: the
             model takes values in 0..255.
         class_token: Whether the first token is a class token. Defaults to
@@ -81,7 +82,7 @@ def custom_backbone(
         offset: For `preprocessing="affine"`. Defaults to `0.0`.
 
     Raises:
-        UsageError: If `model` is no model with one input, images.
+        UsageError: If `model` is not a model with one input, the images.
 
     Example:
 
@@ -117,7 +118,7 @@ def custom_backbone(
 
 
 def _input_shape(model):
-    """Returns the shape of the images, `None` if a model has none yet."""
+    """Returns the shape of the images; `None` if the model has no input yet."""
     try:
         inputs = model.inputs
     except (AttributeError, ValueError):

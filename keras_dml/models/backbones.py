@@ -1,4 +1,4 @@
-"""The backbones by name."""
+"""Finds backbones by name."""
 
 import importlib
 from functools import partial

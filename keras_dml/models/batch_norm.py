@@ -1,4 +1,4 @@
-"""How batch normalization behaves in training and before it."""
+"""Controls batch normalization in training, and refreshes its statistics."""
 
 import itertools
 import logging
@@ -17,23 +17,23 @@ logger = logging.getLogger(__name__)
 def set_batch_norm_mode(
     model: keras.layers.Layer, mode: str
 ) -> keras.layers.Layer:
-    """Sets what the batch normalization of a model trains.
+    """Sets which weights and statistics of batch normalization train.
 
-    Keras 3 ignores `training=False` given while a functional model is built,
-    so the layers themselves are changed.
+    The function changes the layers themselves, because Keras 3 ignores a
+    `training=False` given while building a functional model.
 
     Args:
         model: Functional or sequential model, or `NestedNetwork`.
-        mode: `"train"` leaves the model as it is. `"frozen_statistics"` keeps
-            the moving statistics, and trains gamma and beta. `"frozen"` keeps
+        mode: `"train"` does not change the model. `"frozen_statistics"` fixes
+            the moving statistics, and trains gamma and beta. `"frozen"` fixes
             all four.
 
     Returns:
         `model`, or for `"frozen_statistics"` a clone with the same weights.
 
     Raises:
-        UsageError: If a `NestedNetwork` has batch normalization whose
-            statistics alone are to be frozen.
+        UsageError: If `mode` is `"frozen_statistics"` and `model` is a
+            `NestedNetwork` with batch normalization.
     """
     if mode == "frozen_statistics" and isinstance(model, NestedNetwork):
         if any(_normalizes_batches(layer) for layer in _layers(model)):
@@ -59,15 +59,16 @@ def set_batch_norm_mode(
 def synchronize_batch_norm(
     model: keras.Model, synchronized: bool = True
 ) -> None:
-    """Makes batch normalization use the batch of all replicas, or its own.
+    """Makes batch normalization use the batch of all replicas, or of one.
 
-    Training on several replicas then equals training on one. The setting is
-    part of a saved layer: undo it before saving, because only the TensorFlow
-    backend loads it.
+    With the batch of all replicas, training on several replicas equals
+    training on one. Keras saves the setting with the layer, and only the
+    TensorFlow backend loads it: undo it before saving.
 
     Args:
         model: A model whose training function has not been traced.
-        synchronized: Defaults to `True`.
+        synchronized: Whether to use the batch of all replicas. Defaults to
+            `True`.
     """
     for layer in _layers(model):
         if _normalizes_batches(layer):
@@ -77,21 +78,21 @@ def synchronize_batch_norm(
 def refresh_bn(
     model: keras.Model, dataset: Iterable[Any], steps: int | None = None
 ) -> int:
-    """Moves the statistics of batch normalization to those of a data set.
+    """Adapts the statistics of batch normalization to a data set.
 
-    Makes forward passes in training mode, without gradients. Nothing else
-    changes: trained weights are not touched, and states such as the seeds of
-    dropout are put back. Layers with `trainable=False` keep their statistics.
-    Call it before `fit`. A layer of momentum `m` keeps `m**steps` of its old
-    statistics.
+    Runs forward passes in training mode, without gradients. It does not change
+    trained weights, and it restores other state such as the seeds of dropout.
+    Layers with `trainable=False` keep their statistics. Call it before `fit`.
+    A layer with momentum `m` keeps the share `m**steps` of its old statistics.
 
     Args:
-        model: The model, of which the inputs are the first part of a batch.
-        dataset: Iterable of batches, of inputs or of `(inputs, labels)`.
+        model: The model.
+        dataset: Iterable of batches: inputs, or tuples or lists that start
+            with the inputs, such as `(inputs, labels)`.
         steps: Integer, the number of batches. Defaults to `None`, all.
 
     Returns:
-        The number of batches that were used.
+        The number of batches used.
 
     Raises:
         ValueError: If there are fewer batches than `steps`, or none.

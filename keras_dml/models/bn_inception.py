@@ -11,9 +11,9 @@ from keras_dml.models.torch_padding import (
 
 MEAN_BGR = (104.0, 117.0, 128.0)
 
-# The 1 x 1 branch, the 3 x 3 branch and its reduction, the double 3 x 3
-# branch and its reduction, the pooling and its projection. A block without
-# a 1 x 1 branch halves the map.
+# Widths of the 1 x 1 branch, of the reduction and the 3 x 3 branch, of the
+# reduction and the double 3 x 3 branch; the pooling and the width of its
+# projection. A block without a 1 x 1 branch halves the map.
 BLOCKS = {
     "3a": (64, 64, 64, 64, 96, "average", 32),
     "3b": (64, 64, 96, 64, 96, "average", 64),
@@ -36,9 +36,9 @@ def bn_inception(
     The layers are named after those of the public Caffe network and of its
     PyTorch version, which have a bias before the batch normalization.
 
-    The published network is defined where the blocks 3c and 4e get maps of
-    even size, as for images of 224 and 227 pixels. Elsewhere their pooling is
-    padded on both sides, as their convolutions are.
+    The published network is defined for images that give the blocks 3c and 4e
+    maps of even size, such as 224 and 227 pixels. For other images the pooling
+    of these blocks is padded on both sides, like their convolutions.
 
     Args:
         input_shape: Height, width and 3, for images in the `"caffe"` mode of

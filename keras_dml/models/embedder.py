@@ -1,4 +1,4 @@
-"""The embedder: from an image to a vector."""
+"""Builds and loads the embedder, the network from an image to a vector."""
 
 import math
 from pathlib import Path
@@ -46,10 +46,10 @@ def build_embedder(
 ) -> keras.Model:
     """Builds the network from an image to its embedding.
 
-    Layers: "preprocessing", "backbone" (a nested model), "pooling", "head",
-    and "unit" when the embedding is normalized. The backbone computes under
+    Its layers are "preprocessing", "backbone" (a nested model), "pooling",
+    "head", and "unit" if `normalize` is true. The backbone computes under
     `policy`, all other layers in float32. Call
-    `keras.utils.set_random_seed` first for the same weights every time.
+    `keras.utils.set_random_seed` first to get the same weights every time.
 
     Args:
         backbone: One of `list_backbones()`, `"hub:PRESET"` for a network of
@@ -58,15 +58,15 @@ def build_embedder(
             unless `weights` names a file.
         image_shape: Height, width and channels (1 or 3) of an image.
         dim: Size of the embedding. Defaults to `128`.
-        pooling: `"average"`, `"max"`, `"k_max"` or `"average_plus_max"`, for
-            tokens also `"class_token"`, and `"none"` for features that are
-            pooled already. Defaults to `"max"`.
+        pooling: `"average"`, `"max"`, `"k_max"` or `"average_plus_max"`; for
+            tokens also `"class_token"`; `"none"` for a network that pools its
+            features. Defaults to `"max"`.
         k: Number of activations that `"k_max"` averages. Defaults to `1`.
         weights: See `build_with_weights`. Defaults to `"auto"`, the published
-            weights if there are some.
+            weights if the backbone has some, else random weights.
         batch_norm: See `set_batch_norm_mode`. Defaults to `"train"`.
         policy: Dtype policy of the backbone. Defaults to `"float32"`.
-        normalize: Whether embeddings have length 1. Defaults to `True`.
+        normalize: Whether to scale embeddings to length 1. Defaults to `True`.
         **head: Further arguments of `EmbeddingHead`, such as
             `normalization="l2"`.
 
@@ -78,8 +78,9 @@ def build_embedder(
         Float32 `(batch, dim)`.
 
     Raises:
-        UsageError: If the backbone is unknown, takes no images of this size,
-            has no such weights, or gives features that `pooling` cannot take.
+        UsageError: If the backbone is unknown, does not take images of this
+            size, has no such weights, or returns features that `pooling`
+            cannot take.
 
     Example:
 
@@ -116,7 +117,7 @@ def build_embedder(
 def pooled_features(embedder: keras.Model) -> keras.Model:
     """Returns the network from an image to the features before the head.
 
-    With pretrained weights they are the baseline that training must beat.
+    With pretrained weights these features are the baseline to beat.
 
     Args:
         embedder: Result of `build_embedder`.
@@ -128,10 +129,10 @@ def pooled_features(embedder: keras.Model) -> keras.Model:
 
 
 def load_embedder(path: str | Path) -> keras.Model:
-    """Loads an `embedder.keras`.
+    """Loads an embedder from a `.keras` file.
 
     Args:
-        path: The file.
+        path: The file, such as the `embedder.keras` of a run.
 
     Raises:
         RunError: If the file is missing, damaged or not a Keras model.
@@ -142,7 +143,7 @@ def load_embedder(path: str | Path) -> keras.Model:
     embedder = load_embedder("runs/digits-norm_softmax-0/embedder.keras")
     ```
     """
-    # Importing the package has registered its layers, which Keras needs here.
+    # Keras needs the layers of this package, which its import registered.
     try:
         return keras.saving.load_model(path, compile=False)
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -194,7 +195,7 @@ def _check_names(network):
 
 
 def _pooling(pooling, k, name, backbone, feature_shape):
-    """Pools in float32: float16 overflows in the sum over a large image."""
+    """Returns the pooling layer; in float16 large sums would overflow."""
     arguments = {"dtype": "float32", "name": "pooling"}
     rank = len(feature_shape)
     if rank == 2 and pooling == "none":

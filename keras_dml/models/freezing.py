@@ -1,4 +1,4 @@
-"""Freezes the weights of a model, in two modes.
+"""Freezes the weights of a model, with or without batch statistics.
 
 Compile the model with a new optimizer after freezing and after unfreezing.
 """
@@ -7,7 +7,7 @@ import weakref
 
 import keras
 
-# What was trainable before the first freezing, by the frozen layer.
+# The trainable flags from before the first freezing, by frozen layer.
 _BEFORE: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -15,10 +15,10 @@ def freeze_weights(model: keras.layers.Layer) -> None:
     """Fixes all weights, but not the statistics of batch normalization.
 
     The variables become non-trainable and the layers stay in training mode:
-    batches are normalized with their own statistics, and the moving ones
-    follow. The warm-up of ProxyNCA++ trains its head in this way.
+    batch normalization uses the statistics of the batch and updates its
+    moving statistics. The warm-up of ProxyNCA++ trains its head in this way.
 
-    A `.keras` file does not hold this mode: freeze again after loading.
+    A `.keras` file does not store this mode: freeze again after loading.
 
     Args:
         model: Model or layer.
@@ -52,9 +52,9 @@ def freeze_all(model: keras.layers.Layer) -> None:
 
 
 def unfreeze(model: keras.layers.Layer) -> None:
-    """Restores what was trainable before the model was frozen.
+    """Restores the trainable flags from before the model was frozen.
 
-    Does nothing to a model that was not frozen here.
+    Does nothing to a model that no function of this module froze.
 
     Args:
         model: The same object that was frozen.
@@ -62,7 +62,7 @@ def unfreeze(model: keras.layers.Layer) -> None:
     if model not in _BEFORE:
         return
     model.trainable, layers, variables = _BEFORE.pop(model)
-    # A layer hands its flag down, so the outer ones come first.
+    # A layer passes its flag to the layers inside, so outer ones come first.
     for layer, trainable in layers:
         layer.trainable = trainable
     for variable, trainable in variables:
@@ -71,7 +71,7 @@ def unfreeze(model: keras.layers.Layer) -> None:
 
 def _remember(model):
     if model not in _BEFORE:
-        # The model itself stays out of the value, or it would never be freed.
+        # The value must not refer to the model, or Python never frees it.
         _BEFORE[model] = (
             model.trainable,
             [(layer, layer.trainable) for layer in _layers(model)[1:]],

@@ -1,11 +1,11 @@
-"""GoogLeNet as torchvision has it."""
+"""GoogLeNet in the version of torchvision."""
 
 import keras
 
 from keras_dml.models.torch_padding import ceil_max_pool, convolve
 
-# The 1 x 1 branch; two branches, each a reduction and a convolution; the
-# projection behind the pooling.
+# Widths of the 1 x 1 branch; of two branches, each a reduction and a
+# convolution; of the projection after the pooling.
 BLOCKS = {
     "3a": (64, 96, 128, 16, 32, 32),
     "3b": (128, 128, 192, 32, 96, 64),
@@ -24,9 +24,9 @@ def googlenet(
 ) -> keras.Model:
     """Builds GoogLeNet with batch normalization, without its classifiers.
 
-    The layers are named after those of torchvision, dots turned to
-    underscores. As there, the third branch of a block has a 3 x 3 kernel
-    where the paper has 5 x 5.
+    The layers have the names of torchvision, with underscores for dots. As in
+    torchvision, the third branch of a block has a 3 x 3 kernel where the paper
+    has 5 x 5.
 
     Args:
         input_shape: Height, width and 3, for images in the `"tf"` mode of

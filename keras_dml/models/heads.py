@@ -1,8 +1,8 @@
-"""The heads: what each kind of loss needs.
+"""The heads: the layers and callbacks that each kind of loss needs.
 
-A loss names its head in the class attribute `takes`. Only this module knows
-what that means: the layers in front of the loss, the callbacks that go with
-it, whether there are variables to optimize, and what it refuses.
+A loss names its head in the class attribute `takes`. This module alone maps
+that name to the layers in front of the loss, the callbacks that it needs,
+whether the head has variables to optimize, and the options that it rejects.
 """
 
 import math
@@ -36,9 +36,9 @@ class HeadOptions:
     Attributes:
         proxies: Arguments of `Proxies`. Defaults to none.
         sample: Share of the classes that a step compares with, or `None` for
-            all of them. Defaults to `None`.
-        sample_at_least: Smallest number of classes in a sample: those that a
-            batch may hold. Defaults to `1`.
+            all classes. Defaults to `None`.
+        sample_at_least: Smallest number of classes in a sample; set it to the
+            number of classes that a batch can hold. Defaults to `1`.
         sample_aware: Arguments of `SampleAwareProxies`. Defaults to none.
         scale: Initial scale of `ScaledLogits`. Defaults to `16.0`.
         logits_bias: Whether `ScaledLogits` learns a bias. Defaults to `False`.
@@ -60,14 +60,14 @@ class Head:
     """Base of the heads.
 
     Attributes:
-        name: What `takes` of a loss says.
-        gives: What the loss gets, for error messages.
+        name: The value of `takes` of the losses that need this head.
+        gives: Description of the input of the loss, for error messages.
         compares_rows: Whether the loss compares the rows of a batch with each
-            other: it then needs batches with positive pairs, and a view of
-            the batch of all replicas.
+            other: it then needs batches with positive pairs, and the rows of
+            all replicas.
         has_variables: Whether the head has trainable variables.
         has_class_columns: Whether the loss gets one column for each class,
-            so that a sample of the classes can stand for all.
+            so that a sample of the classes can replace all of them.
     """
 
     name = ""
@@ -83,7 +83,7 @@ class Head:
         num_classes: int,
         options: HeadOptions,
     ) -> keras.KerasTensor:
-        """Puts the layers of the head behind an embedding.
+        """Applies the layers of the head to an embedding.
 
         Args:
             embedding: Float32 `(batch, dim)`.
@@ -97,14 +97,14 @@ class Head:
         raise NotImplementedError
 
     def check(self, options: HeadOptions, policy: str) -> None:
-        """Refuses options that do not go with the head.
+        """Raises if the head cannot use an option.
 
         Args:
             options: `HeadOptions`.
             policy: Dtype policy of the trainer.
 
         Raises:
-            UsageError: If there is such an option.
+            UsageError: If the head cannot use an option.
         """
         if options.memory is not None and self.name != "embeddings":
             raise UsageError(
@@ -115,7 +115,7 @@ class Head:
             self._check_sample(options, policy)
 
     def check_replicas(self, loss: str, replicas: int) -> None:
-        """Refuses a loss of another package that sees one replica only.
+        """Raises if a loss of another package would see one replica only.
 
         Args:
             loss: Name of the loss.
@@ -142,18 +142,18 @@ class Head:
         Args:
             labels: Function of the epoch that returns the labels of its
                 batches.
-            warn: Function of a message.
+            warn: Function that takes a message.
         """
         if not self.compares_rows:
             return []
         return [callbacks.BatchCheck(labels, warn=warn)]
 
     def proxies(self, trainer: keras.Model) -> keras.layers.Layer | None:
-        """Returns the layer whose proxies tell whether classes collapse."""
+        """Returns the layer whose proxies show whether classes collapse."""
         return trainer.get_layer("proxies") if self.has_class_columns else None
 
     def _check_sample(self, options, policy):
-        """Refuses what would need the proxies of all classes at every step."""
+        """Raises for options that need the proxies of all classes in a step."""
         regularizer = options.proxies.get("regularizer")
         needs = {
             "a loss on logits or similarities": self.has_class_columns,
@@ -175,11 +175,11 @@ class Head:
 
 
 class Similarities(Head):
-    """Similarities of the rows and the proxies of the classes.
+    """Gives the loss the similarities of rows to the proxies of classes.
 
-    `(batch, num_classes)`, or `(batch, num_classes, centers)` with several
-    centers, which the loss combines before it scales. With `sample`, of that
-    share of the classes.
+    The shape is `(batch, num_classes)`, or `(batch, num_classes, centers)`
+    with several centers, which the loss combines before it scales. With
+    `sample`, only that share of the classes has columns.
     """
 
     name = "similarities"
@@ -203,7 +203,10 @@ class Similarities(Head):
 
 
 class Logits(Similarities):
-    """Logits of the classes: similarities times a scale, plus a bias."""
+    """Gives the loss logits: similarities times a scale, plus a bias.
+
+    With several centers it gives similarities without scale and bias.
+    """
 
     name = "logits"
     gives = "logits of every class, scaled by the layer `ScaledLogits`"
@@ -218,7 +221,7 @@ class Logits(Similarities):
 
 
 class WeightedSimilarities(Head):
-    """Exponents of rows and proxies, weighted by what a row can teach."""
+    """Gives the loss exponents, weighted by how informative a row is."""
 
     name = "weighted_similarities"
     gives = "the output of `SampleAwareProxies`"
@@ -238,7 +241,7 @@ class WeightedSimilarities(Head):
 
 
 class Embeddings(Head):
-    """The embeddings as they are, with one more column for a memory."""
+    """Gives the loss the embeddings; a memory appends one column."""
 
     name = "embeddings"
     gives = "embeddings, which the loss normalizes if it needs to"
@@ -252,7 +255,7 @@ class Embeddings(Head):
 
 
 class UnitEmbeddings(Embeddings):
-    """The embeddings with length 1."""
+    """Gives the loss the embeddings scaled to length 1."""
 
     name = "unit_embeddings"
     gives = "embeddings of length 1, for a loss that does not normalize"
@@ -263,7 +266,7 @@ class UnitEmbeddings(Embeddings):
 
 
 class EmbeddingsAndBoundaries(Embeddings):
-    """The embeddings, with two more columns: boundary and step."""
+    """Gives the loss the embeddings, the class boundaries and the step."""
 
     name = "embeddings_and_boundaries"
     gives = "the output of `ClassBoundaries`"
@@ -293,10 +296,10 @@ def get_head(name: str | None) -> Head:
     """Returns the head of a kind of loss.
 
     Args:
-        name: What `takes` of the loss says.
+        name: The value of `takes` of the loss.
 
     Raises:
-        UsageError: If there is no such head.
+        UsageError: If no head has that name.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Image networks of keras-hub as backbones, by the name of a preset."""
+"""Makes backbones from the image networks of keras-hub, by preset name."""
 
 import functools
 import os
@@ -30,8 +30,8 @@ _USUAL_SIZE = 224
 def hub_backbone(name: str) -> Backbone:
     """Describes the image network of a preset of keras-hub.
 
-    Reads the configuration of the preset, which keras-hub downloads once, and
-    none of its weights. Builds the network to see its output.
+    Reads the configuration of the preset, which keras-hub downloads once, but
+    no weights. Builds the network to find the shape of its output.
 
     Args:
         name: `"hub:PRESET"`, where PRESET is a name that keras-hub knows, a
@@ -39,9 +39,9 @@ def hub_backbone(name: str) -> Backbone:
             `save_to_preset`.
 
     Raises:
-        UsageError: If keras-hub is not installed, knows no such preset, or it
-            is no image network.
-        RunError: If it could not be downloaded.
+        UsageError: If keras-hub is not installed or does not know the preset,
+            or if the preset is not an image network.
+        RunError: If the preset could not be downloaded.
 
     Example:
 
@@ -57,7 +57,7 @@ def hub_backbone(name: str) -> Backbone:
 
 @functools.lru_cache(maxsize=32)
 def _described(name: str, preset: str) -> Backbone:
-    # Looking at it must not change what is drawn next.
+    # Building the network must not change later random draws.
     state = random.getstate()
     network = _load(name, preset, load_weights=False)
     random.setstate(state)
@@ -99,15 +99,15 @@ def _build(name, preset, flexible, input_shape, weights=None, pooled=False):
     )
     for layer in network._flatten_layers(include_self=False):
         if getattr(layer, "mask_token", None) is not None:
-            # For pre-training alone: it gets no gradient here.
+            # Only pre-training uses it: it gets no gradient here.
             layer.mask_token.trainable = False
     if not (has_own_layers(network) or isinstance(network.input, dict)):
-        # A graph of Keras layers, which needs keras-hub no more.
+        # A graph of Keras layers loads without keras-hub.
         return keras.Model(network.input, network.output, name="backbone")
     attribute = family_of(network).output_layer
     if attribute is None:
         return NestedNetwork(network, name="backbone")
-    # Under another name: a layer of it may be called "head", as ours is.
+    # Rename the network: one of its layers may be called "head", like ours.
     network = _named("hub", network)
     layer = None if pooled else getattr(network, attribute).name
     return NestedNetwork(network, output_layer=layer, name="backbone")
@@ -120,7 +120,7 @@ def _named(name, network):
 
 
 def _load(name, preset, load_weights, **arguments):
-    """Loads the image network of a preset, which may hold others."""
+    """Loads the image network of a preset, which may hold other networks."""
     hub = _keras_hub(name)
     network = _call(
         name,
@@ -157,10 +157,10 @@ def _keras_hub(name):
 
 
 def _call(name: str, preset: str, load: Callable[[], Any]) -> Any:
-    """Calls `load`; turns every error of keras-hub into one sentence."""
+    """Calls `load`; turns every error of keras-hub into a short message."""
     try:
         with warnings.catch_warnings():
-            # Keras warns of masks and layers of its own networks.
+            # Keras warns about masks and layers of keras-hub's networks.
             warnings.simplefilter("ignore")
             return load()
     except Exception as error:
@@ -186,7 +186,10 @@ def _call(name: str, preset: str, load: Callable[[], Any]) -> Any:
 
 
 def _preprocessing(name, preset, family: HubFamily) -> Preprocessing:
-    """Returns that of the preset's image converter, else the documented one."""
+    """Returns the preprocessing of a preset.
+
+    That of its image converter, or of its family if it has no converter.
+    """
     folder = os.path.isdir(preset)
     if folder and not os.path.isfile(os.path.join(preset, _CONVERTER_FILE)):
         return family.preprocessing

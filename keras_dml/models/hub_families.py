@@ -1,7 +1,7 @@
-"""Facts about the image networks of keras-hub, by their class.
+"""Facts about the image networks of keras-hub, by class.
 
-keras-hub does not say how many tokens of an output are no patches, nor how
-images are preprocessed for a network without an image converter.
+keras-hub does not state how many tokens of an output are not patches, nor the
+preprocessing of a network without an image converter.
 """
 
 from collections.abc import Callable
@@ -34,16 +34,16 @@ class HubFamily:
     """Facts about the networks of one class.
 
     Attributes:
-        preprocessing: Mode, scale and offset of `ImagePreprocessing` that its
+        preprocessing: Mode, scale and offset of `ImagePreprocessing` that the
             authors document.
-        prefix_tokens: Function of the network: how many tokens come before
-            the patches. `None` where the output has no tokens.
-        class_token: Function of the network: whether the first of them is the
-            class token.
-        flexible: Whether it can be built for other image sizes with the same
-            weights.
-        output_layer: Attribute of the network that is the layer that gives
-            the tokens, where the network pools them by itself.
+        prefix_tokens: Function of the network that returns how many tokens
+            come before the patches; `None` if the output has no tokens.
+        class_token: Function of the network that returns whether the first
+            token is the class token.
+        flexible: Whether the network can be built for other image sizes with
+            the same weights.
+        output_layer: For a network that pools its tokens, the attribute that
+            holds the layer with the tokens as output; else `None`.
     """
 
     preprocessing: Preprocessing = IMAGENET
@@ -77,7 +77,7 @@ FAMILIES = {
         prefix_tokens=lambda network: int(network.use_class_token),
         class_token=_class_token_if_used,
     ),
-    # The second token is that of the distillation.
+    # The second token is the distillation token.
     "DeiTBackbone": HubFamily(
         prefix_tokens=lambda network: 2, class_token=_always
     ),
@@ -107,7 +107,7 @@ def family_of(network: keras.Model) -> HubFamily:
 
 
 def has_own_layers(network: keras.Model) -> bool:
-    """Whether a network has layers that do not come from Keras."""
+    """Returns whether a network has layers that do not come from Keras."""
     return any(
         not type(layer).__module__.startswith("keras.")
         for layer in network._flatten_layers(include_self=False)

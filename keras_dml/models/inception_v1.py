@@ -1,4 +1,4 @@
-"""Inception-V1 as TensorFlow's slim library has it."""
+"""Inception-V1 in the version of TensorFlow's slim library."""
 
 import keras
 
@@ -11,8 +11,8 @@ def inception_v1(
     """Builds the GoogLeNet of slim, without its classifier.
 
     It has the widths of `googlenet`, the padding of TensorFlow, and batch
-    normalization without a scale. The layers are named after the variables
-    of the public checkpoint, slashes turned to underscores.
+    normalization without a scale. The layers have the names of the variables
+    of the public checkpoint, with underscores for slashes.
 
     Args:
         input_shape: Height, width and 3, for images in the `"tf"` mode of
@@ -42,7 +42,7 @@ def inception_v1(
             x = _max_pool(x, 3, 2, "MaxPool_4a_3x3")
         if block == "5a":
             x = _max_pool(x, 2, 2, "MaxPool_5a_2x2")
-        # Slim counts the pooling before a block as `a`.
+        # Slim gives the letter `a` of a stage to the pooling before it.
         x = _block(x, widths, f"Mixed_{block[0]}{chr(ord(block[1]) + 1)}")
     return keras.Model(image, x, name=name)
 
@@ -75,7 +75,7 @@ def _block(x, widths, name):
     branch = _unit(x, reduced, 1, f"{name}_Branch_1_Conv2d_0a_1x1")
     second = _unit(branch, width, 3, f"{name}_Branch_1_Conv2d_0b_3x3")
     branch = _unit(x, third_reduced, 1, f"{name}_Branch_2_Conv2d_0a_1x1")
-    # The checkpoint has this slip in one block.
+    # The checkpoint has a wrong letter in this block.
     letter = "a" if name == "Mixed_5b" else "b"
     third = _unit(branch, third, 3, f"{name}_Branch_2_Conv2d_0{letter}_3x3")
     branch = _max_pool(x, 3, 1, f"{name}_Branch_3_MaxPool_0a_3x3")

@@ -1,4 +1,4 @@
-"""Models under a dtype policy, and their clones in float32."""
+"""Sets dtype policies, and clones models in float32."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import keras
 
 @contextlib.contextmanager
 def dtype_policy(name: str) -> Iterator[None]:
-    """Sets the dtype policy of new layers, then restores the former one.
+    """Sets the dtype policy of new layers, then restores the previous one.
 
     Args:
         name: Name of a Keras dtype policy, such as `"mixed_bfloat16"`.
@@ -22,17 +22,17 @@ def dtype_policy(name: str) -> Iterator[None]:
 
 
 def float32_clone(model: keras.Model) -> keras.Model:
-    """Returns the same model with every layer computing in float32.
+    """Returns a clone of a model in which every layer computes in float32.
 
-    Mixed precision speeds up training; exported files need float32, which
-    the weights have in any case.
+    Exported files need float32. Mixed precision only speeds up training: the
+    weights are float32 under it too.
 
     Args:
-        model: Functional or sequential model; left as it is.
+        model: Functional or sequential model; it does not change.
 
     Returns:
-        A model of the same layers and weights, or `model` itself when all of
-        it computes in float32 already.
+        A model with the same layers and weights, or `model` itself if all its
+        layers compute in float32.
     """
     layers = model._flatten_layers(include_self=False)
     if all(layer.compute_dtype == "float32" for layer in layers):

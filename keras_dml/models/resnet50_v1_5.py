@@ -1,4 +1,4 @@
-"""ResNet-50 as torchvision has it."""
+"""ResNet-50 in the version of torchvision."""
 
 import keras
 
@@ -13,10 +13,10 @@ def resnet50_v1_5(
 ) -> keras.Model:
     """Builds ResNet-50 with the stride in the 3 x 3 convolution.
 
-    `keras.applications.ResNet50` has the stride in the first 1 x 1
-    convolution of a stage, a bias in every convolution and another epsilon:
-    it cannot hold torchvision's weights. The layers are named after those of
-    torchvision, dots turned to underscores.
+    `keras.applications.ResNet50` cannot hold torchvision's weights: it has the
+    stride in the first 1 x 1 convolution of a stage, a bias in every
+    convolution and another epsilon. The layers have the names of torchvision,
+    with underscores for dots.
 
     Args:
         input_shape: Height, width and 3, for images in the `"torch"` mode of

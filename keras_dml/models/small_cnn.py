@@ -16,9 +16,10 @@ def small_cnn(
 ) -> keras.Model:
     """Builds a network for images of 28 to 96 pixels, trained from scratch.
 
-    A stem, then one stage per width: the map is halved while it is at least 8
-    pixels wide, a convolution widens it, and a residual convolution follows.
-    Every convolution is 3 x 3, with batch normalization and ReLU.
+    A stem, then one stage for each width. A stage halves the map if its
+    shorter side has at least 8 pixels, then applies a convolution to the new
+    width and a residual convolution. Every convolution is 3 x 3, with batch
+    normalization and ReLU.
 
     Args:
         input_shape: Height, width and channels of an image; any number of
@@ -31,8 +32,8 @@ def small_cnn(
 
     Returns:
         A model from `(batch, height, width, channels)` to features
-        `(batch, height / 2**n, width / 2**n, widths[-1])`, where `n` is how
-        often the map was halved: twice at 28 pixels, three times at 96.
+        `(batch, height / 2**n, width / 2**n, widths[-1])`, where `n` is the
+        number of stages that halve the map: two at 28 pixels, three at 96.
 
     Example:
 

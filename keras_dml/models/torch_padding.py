@@ -1,22 +1,22 @@
 """Convolution and pooling with the padding of PyTorch and Caffe.
 
-Keras pads an even map on one side only where the stride is 2; they pad on
-both sides, and some of their pooling rounds the size up.
+With stride 2, Keras pads an even map on one side only. PyTorch and Caffe pad
+it on both sides, and some of their poolings round the size up.
 """
 
 import keras
 
 
 def convolve(x, width, kernel, name, stride=1, use_bias=False):
-    """Convolves, padded by half the kernel on every side.
+    """Convolves a map that is padded by half the kernel on every side.
 
     Args:
         x: 4D Keras tensor.
         width: Number of filters.
         kernel: Side of the kernel, odd.
         name: Name of the layer.
-        stride: Defaults to `1`.
-        use_bias: Defaults to `False`.
+        stride: Stride of the convolution. Defaults to `1`.
+        use_bias: Whether to add a bias. Defaults to `False`.
 
     Returns:
         4D Keras tensor.
@@ -40,8 +40,8 @@ def ceil_max_pool(x, size, name):
     """Pools with stride 2 and rounds the size of the output up.
 
     Args:
-        x: 4D Keras tensor of known height and width, with no negative value:
-            the border is filled with zeros.
+        x: 4D Keras tensor of known height and width, without negative values,
+            because zeros pad the border.
         size: Side of the window.
         name: Name of the layer.
 
@@ -57,6 +57,6 @@ def ceil_max_pool(x, size, name):
 
 
 def average_pool(x, name):
-    """Averages 3 x 3 values, the zeros around the border included."""
+    """Averages 3 x 3 values, and counts the zeros that pad the border."""
     x = keras.layers.ZeroPadding2D(1, name=f"{name}_padding")(x)
     return keras.layers.AveragePooling2D(3, strides=1, name=name)(x)

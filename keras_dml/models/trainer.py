@@ -1,4 +1,4 @@
-"""The trainer: an embedder, and the head that its loss needs."""
+"""Builds the trainer: an embedder with the head that its loss needs."""
 
 import keras
 
@@ -16,16 +16,16 @@ def build_trainer(
     """Builds the model that `fit` trains around an embedder.
 
     It shares the layers of the embedder up to "head", so that training it
-    trains the embedder. It leaves "unit" out: proxies and most losses
-    normalize by themselves.
+    trains the embedder. It leaves "unit" out, because proxies and most losses
+    normalize the embeddings.
 
     Args:
         embedder: Result of `build_embedder`.
         num_classes: Number of classes in training.
-        head: What the loss takes, a key of `keras_dml.models.HEADS`. Defaults
-            to `"logits"`.
-        options: Settings of the layers of the head. Defaults to those of
-            `HeadOptions()`.
+        head: The value of `takes` of the loss, a key of
+            `keras_dml.models.HEADS`; or a `Head`. Defaults to `"logits"`.
+        options: Settings of the layers of the head. Defaults to `None`, which
+            means `HeadOptions()`.
         policy: Dtype policy of the backbone; Keras scales the loss of a
             trainer under `"mixed_float16"`. Defaults to `"float32"`.
 
@@ -37,7 +37,7 @@ def build_trainer(
         Float32, see the classes of `keras_dml.models.heads`.
 
     Raises:
-        UsageError: If `head` is unknown, or `options` do not go with it.
+        UsageError: If `head` is unknown or cannot use one of the `options`.
 
     Example:
 

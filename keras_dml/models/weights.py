@@ -1,4 +1,4 @@
-"""The initial weights of a backbone."""
+"""Builds a backbone with its initial weights."""
 
 import warnings
 from dataclasses import replace
@@ -28,23 +28,25 @@ def build_with_weights(
     Args:
         name: One of `list_backbones()`, or `hub:PRESET`.
         input_shape: Height, width and channels of the preprocessed images.
-        weights: `"none"` for random weights, `"imagenet"` for the published
-            ones, which Keras downloads once, `"preset"` for those of a preset
-            of keras-hub, `"auto"` for the published ones if there are some,
-            or the path of a `.weights.h5`, `.h5` or `.keras` file, of
-            the backbone or of an embedder.
-        backbone: The entry of that name. Defaults to `None`: looked up.
-        pooled: Whether a network that can pool its tokens does. Defaults to
-            `False`.
+        weights: `"none"` for random weights; `"imagenet"` for the published
+            weights, which Keras downloads once; `"preset"` for the weights of
+            a preset of keras-hub; `"auto"` for the published weights if the
+            backbone has some, else random weights; or the path of a
+            `.weights.h5`, `.h5` or `.keras` file of the backbone or of an
+            embedder.
+        backbone: The backbone of that name. Defaults to `None`, which means
+            `get_backbone(name)`.
+        pooled: Whether a network that can pool its tokens pools them. Defaults
+            to `False`.
 
     Returns:
         A model or layer named "backbone" with 4D features, tokens or pooled
         features.
 
     Raises:
-        UsageError: The file is missing or does not fit, or the backbone has
-            no published weights.
-        RunError: The published weights could not be downloaded.
+        UsageError: If the file is missing or does not fit, or the backbone
+            has no published weights.
+        RunError: If the published weights could not be downloaded.
     """
     backbone = backbone or get_backbone(name)
     if pooled and backbone.pooled_builder is not None:
@@ -70,7 +72,7 @@ def _published(name, backbone, input_shape):
         )
     try:
         with warnings.catch_warnings():
-            # The weights are convolutions and fit any image size.
+            # The warning does not matter: convolutions fit any image size.
             warnings.filterwarnings("ignore", message="`input_shape` is undef")
             return backbone.builder(
                 input_shape=input_shape, weights=backbone.pretrained
@@ -100,7 +102,8 @@ def _existing(weights):
 
 
 def _load(model, path, name):
-    # Keras may leave a layer it finds no entry for at its random weights.
+    # Keras may keep the random weights of a layer without an entry in the
+    # file. NaN marks such layers.
     floats = [one for one in model.weights if "float" in str(one.dtype)]
     for weight in floats:
         weight.assign(np.full(weight.shape, np.nan))
@@ -128,12 +131,12 @@ def _load(model, path, name):
 
 
 def _backbone_of(model):
-    """Returns the backbone of one of our embedders, or the model itself."""
+    """Returns the backbone of an embedder, or the model itself."""
     names = [layer.name for layer in model.layers]
     return model.get_layer("backbone") if "backbone" in names else model
 
 
 def _first_lines(error):
-    """Returns a message of Keras without the values that it appends."""
+    """Returns an error message of Keras without the values at its end."""
     text = " ".join(str(error).split(", value=")[0].split())
     return text[:400].rstrip(".") + "."

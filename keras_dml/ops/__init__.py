@@ -1,4 +1,4 @@
-"""Tensor maths that layers and losses share, on any Keras backend."""
+"""Tensor operations that layers and losses share, for any Keras backend."""
 
 from keras_dml.ops.gradients import custom_gradient as custom_gradient
 from keras_dml.ops.pairs import Pairs as Pairs

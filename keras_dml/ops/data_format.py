@@ -1,4 +1,4 @@
-"""Where the axes of an image batch are."""
+"""The order of the axes of a batch of images."""
 
 import keras
 
@@ -6,7 +6,7 @@ DATA_FORMATS = ("channels_last", "channels_first")
 
 
 def standardize_data_format(data_format: str | None) -> str:
-    """`data_format` itself, or the one of Keras' configuration for `None`."""
+    """Returns `data_format`, or the default of Keras for `None`."""
     if data_format is None:
         return keras.config.image_data_format()
     if data_format not in DATA_FORMATS:
@@ -18,13 +18,13 @@ def standardize_data_format(data_format: str | None) -> str:
 
 
 def spatial_axes(data_format: str) -> tuple[int, int]:
-    """The axes of height and width in a 4D tensor."""
+    """Returns the axes of height and width in a 4D tensor."""
     return (1, 2) if data_format == "channels_last" else (2, 3)
 
 
 def pooled_shape(
     input_shape: tuple[int | None, ...], data_format: str
 ) -> tuple[int | None, int | None]:
-    """Shape `(batch, channels)` that is left after global pooling."""
+    """Returns the shape `(batch, channels)` of the output of global pooling."""
     channels = -1 if data_format == "channels_last" else 1
     return (input_shape[0], input_shape[channels])

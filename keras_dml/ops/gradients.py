@@ -1,15 +1,18 @@
-"""Functions that know a cheaper way to their gradient."""
+"""Functions with their own gradient, cheaper than the automatic one."""
 
 from keras import ops
 
 
 def custom_gradient(function):
-    """`keras.ops.custom_gradient` with one form of gradient for all backends.
+    """Makes a function with its own gradient work on all backends.
+
+    It wraps `keras.ops.custom_gradient`, whose gradient takes different
+    arguments on different backends.
 
     Args:
-        function: Function of tensors that returns its result, one tensor, and
-            the gradient: a function of the upstream gradient that returns a
-            tensor for every argument, or the only one.
+        function: Function of tensors that returns one tensor, the result, and
+            the gradient: a function of the upstream gradient that returns one
+            tensor for each argument, a lone tensor for a single argument.
 
     Returns:
         Function of the same tensors that returns the result.
@@ -27,14 +30,14 @@ def custom_gradient(function):
     def with_gradient(*arguments):
         result, gradient = function(*arguments)
 
-        # PyTorch gives the arguments first, and the upstream by name.
+        # PyTorch passes the arguments first, and `upstream` by name.
         def of_backend(*values, upstream=None):
             return gradient(values[0] if upstream is None else upstream)
 
         return result, of_backend
 
     def call(*arguments):
-        # TensorFlow takes no variables here, and a reshaped one is a tensor.
+        # TensorFlow takes no variables here; reshaping turns them into tensors.
         return with_gradient(*(ops.reshape(x, ops.shape(x)) for x in arguments))
 
     return call

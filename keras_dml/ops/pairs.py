@@ -1,4 +1,4 @@
-"""The pairs of a batch: which belong together, how far apart they are."""
+"""The pairs of a batch: which are positive, and how similar they are."""
 
 from typing import Any, NamedTuple
 
@@ -11,11 +11,11 @@ DISTANCES = ("cosine", "euclidean", "squared_euclidean")
 
 
 class Pairs(NamedTuple):
-    """The rows of one replica against the rows of all replicas.
+    """The pairs of the rows of one replica and the rows of all replicas.
 
     Attributes:
         embeddings: Float tensor `(rows, dim)`, the rows of this replica.
-        references: Float tensor `(columns, dim)`, what they are compared with.
+        references: Float tensor `(columns, dim)`, to compare the rows with.
         positive: Boolean tensor `(rows, columns)`, the pairs of one class. A
             row never pairs with itself.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
@@ -30,12 +30,12 @@ class Pairs(NamedTuple):
 
     @property
     def masks(self) -> tuple[Any, Any]:
-        """Both masks: positive, negative."""
+        """The two masks: positive, negative."""
         return self.positive, self.negative
 
 
 def pair_similarities(pairs: Pairs):
-    """Inner products `(rows, columns)`; cosines if the rows have length 1."""
+    """Returns inner products `(rows, columns)`: cosines for unit rows."""
     if pairs.references is pairs.embeddings:
         return _gram_matrix(pairs.embeddings)
     return ops.matmul(pairs.embeddings, ops.transpose(pairs.references))
@@ -43,7 +43,7 @@ def pair_similarities(pairs: Pairs):
 
 @custom_gradient
 def _gram_matrix(x):
-    """`x x^T`; one product makes the gradient, where two factors make two."""
+    """Returns `x x^T`; its gradient takes one matrix product instead of two."""
 
     def gradient(upstream):
         return ops.matmul(upstream + ops.transpose(upstream), x)
@@ -52,7 +52,7 @@ def _gram_matrix(x):
 
 
 def pair_distances(pairs: Pairs, metric: str = "euclidean"):
-    """Distance of every pair.
+    """Computes the distance of every pair.
 
     Args:
         pairs: The `Pairs`.
@@ -60,8 +60,8 @@ def pair_distances(pairs: Pairs, metric: str = "euclidean"):
             minus the inner product. Defaults to `"euclidean"`.
 
     Returns:
-        Tensor `(rows, columns)`. The Euclidean distance of vectors that are
-        equal but for rounding is zero with the gradient zero.
+        Tensor `(rows, columns)`. For vectors that differ by rounding only, the
+        Euclidean distance and its gradient are zero.
     """
     similarity = pair_similarities(pairs)
     if metric == "cosine":
@@ -71,24 +71,23 @@ def pair_distances(pairs: Pairs, metric: str = "euclidean"):
         + ops.sum(ops.square(pairs.references), axis=1)[None, :]
     )
     squared = lengths - 2.0 * similarity
-    # The difference of large numbers leaves noise, whose root is not small.
+    # Rounding leaves noise in the difference, and its root is not small.
     squared = ops.where(squared > rounding(squared) * lengths, squared, 0.0)
     return squared if metric == "squared_euclidean" else _root(squared)
 
 
 def pair_masks(labels, reference_labels, first_row=0):
-    """Which pairs are of one class and which of two.
+    """Returns which pairs are of one class and which are of two.
 
     Args:
         labels: Integer tensor `(rows,)`, or a matrix `(rows, columns)` that is
             nonzero where two rows belong together.
         reference_labels: Integer tensor `(columns,)`; not used with a matrix.
-        first_row: Integer, the column that is the first row itself. Defaults
-            to `0`.
+        first_row: Integer, the column of the first row. Defaults to `0`.
 
     Returns:
         Two boolean tensors `(rows, columns)`: positive, negative. Both are
-        `False` for a row with itself.
+        `False` for the pair of a row with itself.
     """
     if len(labels.shape) == 2:
         same = ops.not_equal(labels, 0)
@@ -103,12 +102,12 @@ def pair_masks(labels, reference_labels, first_row=0):
 
 
 def rows_with_both(positive, negative):
-    """Which rows have a positive and a negative: boolean `(rows,)`."""
+    """Returns which rows have a positive and a negative: boolean `(rows,)`."""
     return ops.logical_and(ops.any(positive, axis=1), ops.any(negative, axis=1))
 
 
 def informative_pairs(similarity, positive, negative, margin):
-    """Leaves out the pairs that are easy by more than a margin.
+    """Drops the pairs that are easy by more than a margin.
 
     A negative stays if `s_ij + margin > min_{P_i} s`, a positive if
     `s_ij - margin < max_{N_i} s`. A row keeps pairs of both kinds or none.
@@ -138,6 +137,6 @@ def informative_pairs(similarity, positive, negative, margin):
 
 @custom_gradient
 def _root(x):
-    """Square root with the gradient zero at zero."""
+    """Returns the square root, with gradient zero at zero."""
     root = ops.sqrt(x)
     return root, lambda upstream: ops.divide_no_nan(0.5 * upstream, root)

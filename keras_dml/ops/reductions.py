@@ -1,4 +1,4 @@
-"""Sums, maxima and means: masked, stable, over all replicas."""
+"""Masked, numerically stable sums, maxima and means, over all replicas."""
 
 from collections.abc import Callable
 
@@ -11,10 +11,10 @@ from keras_dml.ops.gradients import custom_gradient
 
 
 def log_one_plus_sum_exp(exponents, mask, axis: int):
-    """`log(1 + sum_i exp(z_i))` over the entries `z` that `mask` selects.
+    """Computes `log(1 + sum_i exp(z_i))` over the `z_i` that `mask` selects.
 
-    It is the soft form of `max(0, max_i z_i)`: zero where nothing is selected,
-    and never an overflow. Gradients are finite everywhere.
+    This is the soft form of `max(0, max_i z_i)`. It is zero if nothing is
+    selected, never overflows, and has finite gradients everywhere.
 
     Args:
         exponents: Float tensor.
@@ -54,9 +54,9 @@ def log_one_plus_sum_exp(exponents, mask, axis: int):
 
 
 def log_sum_exp(exponents, mask):
-    """`log sum_j exp(z_ij)` over the selected entries of a row; `0` if none."""
+    """Computes `log sum_j exp(z_ij)` over selected entries; `0` if none."""
     any_selected = ops.any(mask, axis=1)
-    # Without an entry the result would be -inf and its gradient NaN.
+    # Select a whole row without entries: else the gradient would be NaN.
     mask = ops.logical_or(mask, ops.logical_not(any_selected)[:, None])
     nothing = ops.cast(float("-inf"), exponents.dtype)
     result = ops.logsumexp(ops.where(mask, exponents, nothing), axis=1)
@@ -64,38 +64,40 @@ def log_sum_exp(exponents, mask):
 
 
 def masked_sum(x, mask):
-    """Sum of the selected entries of each row."""
+    """Returns the sum of the selected entries of each row."""
     return ops.sum(ops.where(mask, x, 0.0), axis=1)
 
 
 def masked_max(x, mask):
-    """Largest of the selected entries of each row; `-inf` if there is none."""
+    """Returns the largest selected entry of each row; `-inf` if none."""
     return ops.max(ops.where(mask, x, ops.cast(float("-inf"), x.dtype)), axis=1)
 
 
 def masked_min(x, mask):
-    """Smallest of the selected entries of each row; `inf` if there is none."""
+    """Returns the smallest selected entry of each row; `inf` if none."""
     return -masked_max(-x, mask)
 
 
 def masked_mean(x, mask):
-    """Mean of the selected entries of each row; `0` if there is none."""
+    """Returns the mean of the selected entries of each row; `0` if none."""
     number = ops.maximum(count(mask, x.dtype), 1.0)
     return masked_sum(x, mask) / number
 
 
 def count(mask, dtype):
-    """Number of selected entries in each row, as a float."""
+    """Returns the number of selected entries of each row, as a float."""
     return ops.sum(ops.cast(mask, dtype), axis=1)
 
 
 def batch_mean(totals, counts):
-    """`sum_i t_i / sum_i n_i` over the rows of all replicas, `0` if `n` is.
+    """Computes `sum_i t_i / sum_i n_i` over the rows of all replicas.
+
+    The result is `0` if all `n_i` are.
 
     Args:
-        totals: Float tensor `(rows,)`.
-        counts: Tensor `(rows,)`, how many values each total sums up; booleans
-            count as 0 and 1.
+        totals: Float tensor `(rows,)`, `t`.
+        counts: Tensor `(rows,)`, `n`: how many values each total sums up;
+            booleans count as 0 and 1.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry.
@@ -109,17 +111,17 @@ def batch_mean(totals, counts):
 
 
 def rounding(x) -> float:
-    """What a sum of numbers around one may be off by, in the dtype of `x`."""
+    """Returns a bound for the rounding error of sums near 1 in `x.dtype`."""
     dtype = keras.backend.standardize_dtype(x.dtype)
     return 8.0 * float(np.finfo(dtype).eps)
 
 
 def over_replicas(reduce: Callable, x):
-    """Reduces the values that each replica has into one for all of them.
+    """Reduces the values of all replicas to one value.
 
     Args:
         reduce: Function with an `axis`, such as `ops.sum` or `ops.max`.
-        x: Float tensor, what the rows of this replica reduce to.
+        x: Float tensor, the reduced rows of this replica.
 
     Returns:
         Tensor of the shape of `x`, the same on every replica.
@@ -133,12 +135,12 @@ def over_replicas(reduce: Callable, x):
 
 
 def row_sums(x):
-    """`ops.sum(x, axis=1)` of a float matrix, as a product."""
+    """Computes `ops.sum(x, axis=1)` of a float matrix as a matrix product."""
     ones = ops.ones((ops.shape(x)[1], 1), dtype=x.dtype)
     return ops.matmul(x, ones)[:, 0]
 
 
 def column_sums(x):
-    """`ops.sum(x, axis=0)` of a float matrix, as a product."""
+    """Computes `ops.sum(x, axis=0)` of a float matrix as a matrix product."""
     ones = ops.ones((1, ops.shape(x)[0]), dtype=x.dtype)
     return ops.matmul(ones, x)[0]

@@ -1,4 +1,4 @@
-"""Rows of matrices and of large weights, and the distinct ones of a vector."""
+"""Reads and writes rows of large weights; finds the distinct values."""
 
 from keras import ops
 
@@ -8,7 +8,7 @@ NO_VALUE = 2**31 - 1
 
 
 def read_rows(variable, positions):
-    """The rows of a weight at `positions`, without reading the others."""
+    """Returns the rows of a weight at `positions`; reads no other rows."""
     value = distribute.local_variable(variable)
     if value is None:
         return ops.take(variable, positions, axis=0)
@@ -16,7 +16,7 @@ def read_rows(variable, positions):
 
 
 def write_rows(variable, positions, rows) -> None:
-    """Sets rows of a weight; rows for the same position must be equal."""
+    """Sets rows of a weight; rows for one position must be equal."""
     value = distribute.local_variable(variable)
     indices = positions[:, None]
     if value is None:
@@ -37,7 +37,7 @@ def add_rows(variable, positions, rows) -> None:
 
 
 def entries(matrix, columns):
-    """The entry of every row in the column given for it.
+    """Returns one entry of each row, from the column given for the row.
 
     Args:
         matrix: Tensor `(rows, columns)`.
@@ -52,7 +52,7 @@ def entries(matrix, columns):
     >>> ops.convert_to_numpy(entries(matrix, np.array([1, 0])))
     array([2., 3.])
     """
-    # `ops.take_along_axis` copies the matrix.
+    # `ops.take_along_axis` would copy the matrix.
     rows = ops.arange(ops.shape(columns)[0], dtype=columns.dtype)
     return ops.take(
         ops.reshape(matrix, (-1,)), rows * matrix.shape[1] + columns
@@ -60,14 +60,14 @@ def entries(matrix, columns):
 
 
 def distinct(x):
-    """The values of `x` in ascending order, each of them once.
+    """Returns the distinct values of `x` in ascending order, and their number.
 
     Args:
         x: Integer tensor `(n,)` of values below `NO_VALUE`.
 
     Returns:
-        Tensor of the shape and dtype of `x`, whose end is filled with
-        `NO_VALUE`, and the number of distinct values, an int32 scalar tensor.
+        Tensor of the shape and dtype of `x`: the distinct values, then
+        `NO_VALUE` up to the end; and their number, an int32 scalar tensor.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""The maths of sample-aware proxies: weights, and exponents with weights."""
+"""The formulas of sample-aware proxies: weights and weighted exponents."""
 
 import math
 from typing import Any, NamedTuple
@@ -12,7 +12,9 @@ DECAYS = ("sigma", "lower_bound", "reciprocal")
 
 
 def effective_number(count, volume: float):
-    """`E = (1 - b**n) / (1 - b)` with `b = (V - 1) / V`, from 0 to `V`.
+    """Computes `E = (1 - b**n) / (1 - b)` with `b = (V - 1) / V`.
+
+    `E` lies between 0 and `V`.
 
     Args:
         count: Float tensor, the number `n` of rows seen of a class.
@@ -26,38 +28,45 @@ def effective_number(count, volume: float):
 
 
 def lower_bound(effective):
-    """`v = 1 / (1 + log(1 + E))`: equation 14."""
+    """Computes `v = 1 / (1 + log(1 + E))`: equation 14."""
     return 1.0 / (1.0 + ops.log1p(effective))
 
 
 def sigma(effective, volume: float, tau: float):
-    """The decay from 1 to `v` as `E` comes near `V`: equation 17.
+    """Computes the decay from 1 to `v` as `E` approaches `V`: equation 17.
 
-    `1 + (1 + exp(-t)) (v - 1) sigmoid(E - V + t)`, which is the same and
-    cannot overflow.
+    Uses `1 + (1 + exp(-t)) (v - 1) sigmoid(E - V + t)` with `t = tau`, which
+    equals equation 17 and cannot overflow.
     """
     opened = ops.sigmoid(effective - volume + tau)
     return 1.0 + (1.0 + math.exp(-tau)) * (lower_bound(effective) - 1) * opened
 
 
 def search_length(learned, effective, sensitivity: float, margin: float):
-    """`eta = (1 + k (1 - S)) v + l`, `S` the learned similarity: equation 15.
+    """Computes `eta = (1 + k (1 - S)) v + l`: equation 15.
 
-    Rows whose similarity to their proxy lies less than `eta` below `S` are
-    the informative ones; those further below are outliers.
+    `S` is the learned similarity. Rows whose similarity to their proxy lies
+    less than `eta` below `S` are informative; those further below are
+    outliers.
     """
     hardness = 1.0 + sensitivity * (1.0 - learned)
     return hardness * lower_bound(effective) + margin
 
 
 def positive_weight(similarity, learned, outlier, decay):
-    """`1 + decay` from `outlier` to `learned`, else `decay`: equation 16."""
+    """Returns `1 + decay` from `outlier` to `learned`, else `decay`.
+
+    Equation 16.
+    """
     informative = ops.logical_and(similarity >= outlier, similarity <= learned)
     return decay + ops.cast(informative, decay.dtype)
 
 
 def negative_weight(similarity, outlier, effective, scale: float = 1.0):
-    """`1 / max(1, E)` below `outlier`, else `1`: equation 16, times `scale`."""
+    """Returns `scale / max(1, E)` below `outlier`, else `scale`.
+
+    Equation 16, times `scale`.
+    """
     small = scale / ops.maximum(effective, 1.0)
     return ops.where(similarity < outlier, small, ops.full_like(small, scale))
 
@@ -66,12 +75,13 @@ class WeightedExponents(NamedTuple):
     """The parts of the output of `SampleAwareProxies`.
 
     Attributes:
-        columns: Float tensor `(batch, classes + 3)`, all of it. The first
-            columns are the exponents of a row and the other proxies, with
-            `-inf` in the column of its own one.
+        columns: Float tensor `(batch, classes + 3)`, the whole output. The
+            first columns are the exponents of a row and the proxies of other
+            classes, with `-inf` in the column of its own class.
         num_classes: Integer.
         own: Float tensor `(batch,)`, the exponent of a row and its own proxy.
-        own_weights: Float tensor `(batch,)`, its weight, without gradient.
+        own_weights: Float tensor `(batch,)`, the weight of a row and its own
+            proxy, without gradient.
         weight_of_others: Scalar tensor, the sum over the classes of the mean
             weight of the rows of other classes, without gradient.
     """
@@ -92,24 +102,24 @@ def join_exponents(
     own_weights,
     weight_of_others,
 ):
-    """`f (s + d)` for the other proxies of a row, `f (d - s)` for its own.
+    """Computes `f (s + d)` for other proxies, `f (d - s)` for a row's own.
 
-    The gradient is written out: it needs one pass over the matrix, where that
-    of the single operations needs five.
+    The gradient is written out and takes one pass over the matrix; the
+    automatic gradient takes five.
 
     Args:
         similarity: Float tensor `(batch, classes)`, `s`.
         labels: Int32 tensor `(batch,)`, values from 0 to `classes - 1`.
         factors: Float tensor `(batch, classes)`, `f`: weights times a scale.
-            Those of the own proxies are not used.
-        own_factors: Float tensor `(batch,)`, `f` of the own proxies.
+            Entries for the own proxies are not used.
+        own_factors: Float tensor `(batch,)`, `f` for the own proxies.
         margin: Float, `d`.
         own_weights: See `WeightedExponents`.
         weight_of_others: See `WeightedExponents`.
 
     Returns:
         Tensor `(batch, 1, classes + 3)`, which `split_exponents` takes. The
-        axis of one tells it from plain similarities.
+        axis of size 1 distinguishes it from plain similarities.
     """
     classes = similarity.shape[1]
     factors, own_factors, own_weights, weight_of_others = (
@@ -148,14 +158,14 @@ def join_exponents(
 
 
 def split_exponents(output, loss_name: str) -> WeightedExponents:
-    """The parts of the output of `SampleAwareProxies`.
+    """Splits the output of `SampleAwareProxies` into its parts.
 
     Args:
         output: Tensor `(batch, 1, classes + 3)`.
-        loss_name: String, for the error.
+        loss_name: String, for the error message.
 
     Raises:
-        ValueError: If it has another shape.
+        ValueError: If `output` has another shape.
     """
     if len(output.shape) != 3 or output.shape[1] != 1 or output.shape[2] < 4:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Draws: the classes of a step, and negatives at every distance."""
+"""Draws the classes of a step, and negatives weighted by their distance."""
 
 from keras import ops
 
@@ -10,9 +10,9 @@ LARGEST = 1.99
 
 
 def positions_in_sample(labels, batch_labels):
-    """The column of `sample_classes` that holds the class of each row.
+    """Returns the column of `sample_classes` that holds each row's class.
 
-    It follows from the labels of the batch alone: its classes come first, in
+    The labels of the batch determine it: their classes come first, in
     ascending order.
 
     Args:
@@ -33,13 +33,13 @@ def positions_in_sample(labels, batch_labels):
 
 
 def sample_classes(batch_labels, num_classes, size, uniform):
-    """Classes of the batch in ascending order, then drawn ones.
+    """Returns the classes of the batch in ascending order, then drawn ones.
 
-    The other classes are divided into as many neighbourhoods of equal length
-    as there are columns left, from a random start on, and one class is drawn
-    from each. So every other class is drawn with the same probability, none
-    twice, in a time that grows with `size` alone; with `size` equal to
-    `num_classes` all are.
+    The function divides the other classes, from a random start on, into one
+    neighborhood of about equal length for each remaining column, and draws
+    one class from each. So it draws every other class with the same
+    probability and none twice, in a time that grows with `size` alone. If
+    `size` equals `num_classes`, it returns all classes.
 
     Args:
         batch_labels: Int32 tensor `(batch,)`, the labels of all replicas.
@@ -60,8 +60,8 @@ def sample_classes(batch_labels, num_classes, size, uniform):
     classes, count = distinct(batch_labels)
     others, columns = num_classes - count, size - count
     column = ops.arange(size, dtype="int32")
-    # The first neighbourhoods are longer by the remainder of the division;
-    # products of two large numbers would not fit into 32 bits.
+    # The first neighborhoods share the remainder of the division. Products of
+    # two large numbers would not fit into 32 bits.
     number = column - count
     length = others // ops.maximum(columns, 1)
     longer = others - length * columns
@@ -77,14 +77,14 @@ def sample_classes(batch_labels, num_classes, size, uniform):
 
 
 def _other_class(place, classes):
-    """The class at a place among those that are not in `classes`."""
+    """Returns the class at a place among those that are not in `classes`."""
     order = ops.arange(ops.shape(classes)[0], dtype="int32")
     before = ops.searchsorted(classes - order, place, side="right")
     return place + ops.cast(before, "int32")
 
 
 def _below(limit, uniform):
-    """Integers from 0 to `limit - 1`."""
+    """Maps numbers in [0, 1) to integers from 0 to `limit - 1`."""
     scaled = uniform * ops.cast(limit, uniform.dtype)
     return ops.minimum(ops.cast(ops.floor(scaled), "int32"), limit - 1)
 
@@ -99,18 +99,18 @@ def distance_weighted_negatives(
     nearest=0.5,
     farthest=1.4,
 ):
-    """Draws for every row as many negatives as it has positives.
+    """Draws one negative for each positive of a row.
 
     The weight of a negative at the distance `d` is the inverse of the density
     of distances on the unit sphere: `log w = (2 - D) log d`
     `- (D - 3) / 2 log(1 - d**2 / 4)` with the dimension `D`. Distances below
-    `nearest` count as `nearest`, and negatives beyond `farthest` are left out.
-    A row whose negatives are all beyond draws evenly from all of them. No
-    negative is drawn twice.
+    `nearest` count as `nearest`, and negatives from `farthest` on are left
+    out. A row without closer negatives draws from all its negatives with
+    equal probability. A row draws no negative twice.
 
-    The draw depends on nothing but the distances, the step and the places of
-    the pairs in the global batch: not on the number of replicas, and a resumed
-    training draws what it would have drawn.
+    The draw depends on the distances, the step and the positions of the pairs
+    in the global batch only. So it does not depend on the number of replicas,
+    and a resumed training draws the same negatives as an uninterrupted one.
 
     Args:
         distance: Float tensor `(rows, columns)`, Euclidean distances of unit
@@ -119,13 +119,13 @@ def distance_weighted_negatives(
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         dim: Integer, the dimension of the vectors.
         step: Integer scalar tensor, the number of the training step.
-        first_row: Integer, the place of the first row in the global batch.
+        first_row: Integer, the position of the first row in the global batch.
             Defaults to `0`.
         nearest: Float. Defaults to `0.5`.
         farthest: Float. Defaults to `1.4`.
 
     Returns:
-        Boolean tensor `(rows, columns)`, the negatives that were drawn.
+        Boolean tensor `(rows, columns)`, the drawn negatives.
 
     Reference:
         Wu et al., "Sampling Matters in Deep Embedding Learning", 2017,
@@ -140,8 +140,9 @@ def distance_weighted_negatives(
     any_near = ops.any(near, axis=1, keepdims=True)
     allowed = ops.where(any_near, near, negative)
     weights = ops.where(any_near, weights, ops.zeros_like(weights))
-    # The k largest of log-weight plus Gumbel noise are k draws without return.
-    # Their range is hundreds: subtracting the largest keeps the digits.
+    # The k largest sums of log-weight and Gumbel noise are k draws without
+    # replacement. The log-weights span hundreds: subtract the largest, or the
+    # noise would lose digits in the sum.
     weights = (
         weights
         - ops.where(
@@ -158,12 +159,12 @@ def distance_weighted_negatives(
 
 
 def _uniform(shape, step, first_row, dtype):
-    """Numbers in (0, 1) from a hash of step, row and column."""
+    """Returns numbers in (0, 1) from a hash of step, row and column."""
     rows = ops.cast(ops.arange(shape[0]) + first_row, "int32")
     columns = ops.cast(ops.arange(shape[1]), "int32")
     by_row = _hash(rows + _hash(ops.cast(step, "int32")))
     bits = _hash(by_row[:, None] + columns[None, :])
-    # 23 bits are what float32 holds exactly.
+    # float32 holds 23 bits plus a half exactly.
     bits = ops.bitwise_and(bits, _int32(2**23 - 1))
     return (ops.cast(bits, dtype) + 0.5) / 2.0**23
 
@@ -176,7 +177,7 @@ def _hash(x):
 
 
 def _shift(x, bits):
-    """To the right, filling with zeros, which a signed shift does not."""
+    """Shifts to the right and fills with zeros, unlike a signed shift."""
     shifted = ops.bitwise_right_shift(x, _int32(bits))
     return ops.bitwise_and(shifted, _int32(2 ** (32 - bits) - 1))
 

@@ -1,4 +1,4 @@
-"""Unit vectors and their similarities, among each other and with proxies."""
+"""Unit vectors, and similarities of vectors with each other or proxies."""
 
 import keras
 from keras import ops
@@ -8,17 +8,17 @@ from keras_dml.ops.reductions import column_sums, log_one_plus_sum_exp, row_sums
 
 METRICS = ("cosine", "dot", "neg_squared_euclidean")
 BLOCKS = 8
-# Similarities of proxies with proxies that are held at a time, 64 MB.
+# The number of proxy-proxy similarities held in memory at a time, 64 MB.
 BLOCK_ENTRIES = 2**24
 
 
 def unit_rows(x, epsilon: float = 1e-12):
     """Divides vectors by their length: `x / sqrt(max(sum(x**2), epsilon))`.
 
-    Unlike `keras.ops.normalize`, whose gradient at a zero vector is NaN, the
+    The gradient of `keras.ops.normalize` at a zero vector is NaN. Here the
     bound is inside the root: a zero vector stays zero and its gradient is
-    finite. Half precision is widened to float32 on the way, where the sum of
-    squares cannot overflow for entries up to `1e18`.
+    finite. Half precision is widened to float32 for the computation, in which
+    the sum of squares does not overflow for entries up to `1e18`.
 
     Args:
         x: Float tensor, vectors along the last axis.
@@ -41,12 +41,11 @@ def unit_rows(x, epsilon: float = 1e-12):
 
 
 def products_with_unit_rows(x, y, scale: float = 1.0, epsilon: float = 1e-12):
-    """`scale * x . u(y)` of every row `x` and every row `y`, `u = unit_rows`.
+    """Computes `scale * x . u(y)` of all rows `x` and `y`, `u = unit_rows`.
 
-    The same as `scale * ops.matmul(x, ops.transpose(unit_rows(y)))` for a
-    large `y`, such as the proxies of thousands of classes: `u(y)` and its
-    gradient, each as large as `y`, are never made. The products are scaled
-    instead.
+    It equals `scale * ops.matmul(x, ops.transpose(unit_rows(y)))`, but suits a
+    large `y`, such as the proxies of thousands of classes: it scales the
+    products and never stores `u(y)` or its gradient, each as large as `y`.
 
     Args:
         x: Float tensor `(rows, dim)`.
@@ -95,7 +94,7 @@ def _scaled_products(scale, epsilon):
 
 
 def _squared_lengths(y):
-    """In blocks, whose squares stay in the processor's cache."""
+    """Returns `|y|**2` by row; the squares of a block stay in the cache."""
     rows = y.shape[0]
     size = max(1, -(-rows // BLOCKS))
     return ops.concatenate(
@@ -111,7 +110,7 @@ def _widened(x):
 
 
 def proxy_similarities(embeddings, proxies, metric="cosine", unit_proxies=True):
-    """Similarity of every embedding `x` and every proxy `p`.
+    """Computes the similarity of every embedding `x` and every proxy `p`.
 
     With `u(v) = v / |v|` it is `u(x) . u(p)` for `"cosine"`, `x . u(p)` for
     `"dot"`, and `min(2 u(x) . u(p) - 2, 0)` for `"neg_squared_euclidean"`.
@@ -149,14 +148,16 @@ def _without_rounding_above_zero(x):
 
 
 def mutual_repulsion(vectors, scale, margin):
-    """`1/C sum_c log(1 + sum_{k != c} exp(scale (v_c . v_k + margin)))`.
+    """Computes how much vectors repel each other.
 
-    The products are made in blocks of rows, and made again in the backward
+    `1/C sum_c log(1 + sum_{k != c} exp(scale (v_c . v_k + margin)))`.
+
+    It computes the products in blocks of rows, and again in the backward
     pass, so that memory grows with the number of vectors and not with its
     square. Time grows with the square.
 
     Args:
-        vectors: Float tensor `(C, dim)`, of a static number of rows.
+        vectors: Float tensor `(C, dim)` with a static number of rows.
         scale: Float.
         margin: Float.
 

@@ -1,4 +1,4 @@
-"""Optimizers of metric learning, and tables of who optimizes what."""
+"""Optimizers for metric learning, and tables of the variables they update."""
 
 from keras_dml.optimizers.group_table import OptimizerGroup, group_table
 from keras_dml.optimizers.layer_decay import (

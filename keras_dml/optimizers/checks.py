@@ -2,7 +2,7 @@
 
 
 def check_adam(beta_1: float, beta_2: float, **not_negative: float) -> None:
-    """Refuses arguments of the Adam family that are out of range.
+    """Raises if an argument of the Adam family is out of range.
 
     Args:
         beta_1: Float, in `[0, 1)`.

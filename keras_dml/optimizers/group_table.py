@@ -18,11 +18,11 @@ class OptimizerGroup(NamedTuple):
         group: Name of the optimizer.
         rule: The rule that matches its variables, `""` for the default.
         variables: Number of variables.
-        parameters: Number of their entries.
+        parameters: Number of entries of these variables.
         optimizer: Class of the optimizer.
         learning_rate: The current learning rate.
         schedule: `"constant"`, or the class of the schedule, with the rate
-            after its warm-up if it has one.
+            that its warm-up reaches if it has a warm-up.
         clip: Kind and limit of gradient clipping, or `"none"`.
         decay: Kind and factor of weight decay, or `"none"`.
     """
@@ -43,17 +43,16 @@ def group_table(
 ) -> list[OptimizerGroup]:
     """Returns one row for each optimizer that has variables.
 
-    Print it at the start of a run and save it: no learning rate, clipping or
-    decay stays hidden.
+    Print and save the table at the start of a run: it shows every learning
+    rate, clipping and decay.
 
     Args:
-        optimizer: `PerVariable` or any other Keras optimizer, before or after
-            it is built.
+        optimizer: `PerVariable` or any other Keras optimizer, built or not.
         variables: The trainable variables of the model.
 
     Returns:
-        List of `OptimizerGroup`, named tuples of strings and numbers. Rules
-        come first, in their order.
+        List of `OptimizerGroup`, named tuples of strings and numbers. The
+        rules come first, in their order, and the default last.
 
     Raises:
         ValueError: If two rules match the same variable.

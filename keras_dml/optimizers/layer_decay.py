@@ -11,11 +11,12 @@ def layer_decay(network: keras.layers.Layer, decay: float) -> dict[str, float]:
     """Returns the factor of the learning rate of every variable of a network.
 
     `factor = decay^d`, where `d` is the number of blocks between the block of
-    the variable and the output: the last block has the factor 1, the patch,
-    position and class embeddings of a transformer have the smallest. See
-    `layer_blocks` for what a block is. The published recipes count the
+    the variable and the output: the last block has the factor 1, and the
+    patch, position and class embeddings of a transformer have the smallest.
+    `layer_blocks` defines the blocks. The published recipes count the
     classifier as a layer too, so that their last block has the factor
-    `decay`; divide the learning rate of the backbone for the same.
+    `decay`; multiply the learning rate of the backbone by `decay` for the
+    same rates.
 
     Args:
         network: Built model or layer.
@@ -25,8 +26,8 @@ def layer_decay(network: keras.layers.Layer, decay: float) -> dict[str, float]:
         Dict of variable paths to factors, from the input to the output.
 
     Raises:
-        ValueError: If `decay` is outside its range, or two variables of
-            different blocks have one path.
+        ValueError: If `decay` is out of range, or two variables of different
+            blocks have the same path.
 
     Example:
 
@@ -59,17 +60,18 @@ def layer_decay_rules(
     """Returns rules for `PerVariable`, one for each block but the last.
 
     The rules match whole paths, exclude each other, and match trainable
-    variables only: freeze first. Variables without a rule have the factor 1.
+    variables only: freeze layers before the call. Variables without a rule
+    have the factor 1.
 
     Args:
         network: Built model or layer.
-        decay: As for `layer_decay`.
-        others: Starts of the paths of variables outside of `network`, such as
-            `"head/"`, that no rule may match. Defaults to `()`.
+        decay: See `layer_decay`.
+        others: Prefixes of the paths of variables outside of `network`, such
+            as `"head/"`, that no rule may match. Defaults to `()`.
 
     Returns:
-        Dict of regular expressions to the number of the block, counted from
-        the input, and its factor.
+        Dict of regular expressions to pairs: the number of the block, counted
+        from the input, and its factor.
 
     Example:
 
@@ -101,9 +103,9 @@ def _check_decay(decay):
 
 
 def _rule(paths: Sequence[str], rest: Sequence[str]) -> str:
-    """Returns a short pattern that matches `paths` and nothing of `rest`.
+    """Returns a short pattern that matches `paths` and no path in `rest`.
 
-    It matches no path that starts with an entry of `rest` either.
+    The pattern matches no path that starts with an entry of `rest` either.
     """
     start = _common_start(paths)
     if start and not any(
@@ -130,17 +132,17 @@ def layer_blocks(network: keras.layers.Layer) -> list[list[Any]]:
     """Groups the variables of a network by block, from input to output.
 
     A block lies between two layers that every path from the input to the
-    output goes through: a residual unit, or the branches up to where they
-    join. A layer that holds several layers of one class with layers inside,
-    as the encoder of a transformer does, is opened: each of them is a block.
-    Layers without matrices or kernels, such as normalization, belong to the
-    block before them. Nested models are opened as well.
+    output goes through: a residual unit, or the branches up to the layer that
+    joins them. The function opens nested models, and layers that hold several
+    layers of one class with layers inside, such as the encoder of a
+    transformer: each inner layer is a block. Layers without matrices or
+    kernels, such as normalization, belong to the block before them.
 
     Args:
         network: Built model or layer.
 
     Returns:
-        List of blocks, each the list of its variables.
+        List of blocks; a block is the list of its variables.
 
     Example:
 
@@ -183,7 +185,7 @@ def _parts(layer):
 
 
 def _holds_a_stack(children: Sequence[Any]) -> bool:
-    """Whether two of them are blocks: of one class, with layers inside."""
+    """Returns whether two layers of one class have layers inside."""
     classes = [
         type(child)
         for child in children
@@ -193,7 +195,7 @@ def _holds_a_stack(children: Sequence[Any]) -> bool:
 
 
 def _parts_of_graph(model):
-    """Cuts the graph where a single tensor passes through."""
+    """Cuts the graph at the layers that every path goes through."""
     nodes = [
         node
         for depth in sorted(model._nodes_by_depth, reverse=True)
@@ -215,7 +217,7 @@ def _parts_of_graph(model):
         new = id(layer) not in seen and getattr(layer, "weights", [])
         seen.add(id(layer))
         if reach <= number:
-            # Nothing passes by this layer: it ends a block.
+            # No branch bypasses this layer: it ends a block.
             inner = _parts(layer) if new else []
             if len(inner) == 1:
                 inner = [branches + inner[0]]

@@ -1,4 +1,4 @@
-"""The learning rates of a model, however many optimizers it has."""
+"""The learning rates of a model with one or several optimizers."""
 
 import keras
 from keras import ops
@@ -9,8 +9,8 @@ def inner_optimizers(
 ) -> list[keras.optimizers.Optimizer]:
     """Returns the optimizers that update variables, inside any wrapper.
 
-    Looks into `keras.optimizers.LossScaleOptimizer`, which mixed_float16
-    brings, and into `PerVariable`.
+    Looks into `keras.optimizers.LossScaleOptimizer`, which Keras adds under
+    mixed_float16, and into `PerVariable`.
 
     Args:
         optimizer: A Keras optimizer.
@@ -32,15 +32,15 @@ def inner_optimizers(
 
 
 def follows_schedule(optimizer: keras.optimizers.Optimizer) -> bool:
-    """Whether the rate is a function of the step and cannot be set."""
+    """Returns whether a schedule computes the rate, so that none can be set."""
     return not isinstance(optimizer.get_config()["learning_rate"], float)
 
 
 class LearningRate:
     """Reads and multiplies the learning rate of every inner optimizer.
 
-    Callbacks need not know whether a plain optimizer, `PerVariable` or a
-    `LossScaleOptimizer` around either trains the model.
+    With it a callback works for a plain optimizer, for `PerVariable`, and for
+    a `LossScaleOptimizer` around either.
 
     Args:
         optimizer: The optimizer of a compiled model.
@@ -57,7 +57,7 @@ class LearningRate:
         self.optimizers = inner_optimizers(optimizer)
 
     def values(self) -> dict[str, float]:
-        """Returns the current rates, under the names that Keras logs."""
+        """Returns the current rates by the names that Keras logs."""
         rates = {
             f"learning_rate_{optimizer.name}": float(
                 ops.convert_to_numpy(optimizer.learning_rate)
@@ -69,7 +69,7 @@ class LearningRate:
         return rates
 
     def require_settable(self, callback: str) -> None:
-        """Refuses optimizers whose rate is a function of the step.
+        """Raises if a schedule computes the rate of an optimizer.
 
         Args:
             callback: Name of the callback that changes the rate.

@@ -12,11 +12,11 @@ class PerVariable(keras.optimizers.MultiOptimizer):
     Regular expressions over the paths of variables form the groups.
 
     Each optimizer keeps its own learning rate or schedule, clipping and
-    decay; `global_clipnorm` is over the variables of its group. Two optimizers
-    of the same kind train exactly as one. A group that gets no gradient in a
-    step is left alone, its step count included.
+    decay; its `global_clipnorm` is over the variables of its group. Two
+    optimizers with the same settings train exactly as one. If a group gets no
+    gradient in a step, its optimizer makes no step: even its step count stays.
 
-    Give the optimizers names: they label the rows of `group_table` and the
+    Name the optimizers: the names label the rows of `group_table` and the
     learning rates in the logs.
 
     Args:
@@ -28,10 +28,10 @@ class PerVariable(keras.optimizers.MultiOptimizer):
 
     Raises:
         TypeError: If `default` or a value of `rules` is not an optimizer, or
-            is one that holds others.
-        ValueError: If a rule is no regular expression; when the variables
-            are known, if a rule matches none of them or two rules match the
-            same one.
+            is one that holds other optimizers.
+        ValueError: If a rule is not a regular expression; when the optimizer
+            is built, if a rule matches no variable or two rules match the
+            same variable.
 
     Example:
 

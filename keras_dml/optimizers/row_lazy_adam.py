@@ -1,4 +1,4 @@
-"""Adam for large tables, of which a step updates some rows."""
+"""Adam for large tables; each step updates some of the rows."""
 
 import math
 
@@ -8,10 +8,10 @@ from keras import ops
 from keras_dml.ops.rows import distinct
 from keras_dml.optimizers.checks import check_adam
 
-# A block of these stays in the processor's cache.
+# A block of this many entries stays in the processor's cache.
 BLOCK_ENTRIES = 2**18
 
-# What Keras' base class would do to every entry of the table.
+# Options of Keras' base class that go through every entry of the table.
 DENSE_OPTIONS = (
     "global_clipnorm",
     "use_ema",
@@ -26,29 +26,31 @@ DENSE_OPTIONS = (
 class RowLazyAdam(keras.optimizers.Optimizer):
     """Runs Adam on the rows that have a gradient, and skips the others.
 
-    Every row of a variable, along the first axis, is updated at the steps
-    that give it a gradient, exactly as `keras.optimizers.Adam` would update
-    it if there were no other steps: its moments and its count of steps `t`,
-    which corrects their bias, rest in between. With the moments `m` and `v`:
+    Rows lie along the first axis of a variable. A step updates the rows that
+    have a gradient exactly as `keras.optimizers.Adam` would update them if
+    the other steps did not exist: between its steps, a row keeps its moments
+    and its count of steps `t`, which corrects their bias. With the moments
+    `m` and `v`:
 
     `w -= learning_rate * sqrt(1 - beta_2**t) / (1 - beta_1**t)`
     `* m / (sqrt(v) + epsilon)`.
 
-    If every step gives every row a gradient it is `keras.optimizers.Adam`, or
-    `AdamW` with `weight_decay`. Otherwise it differs from it: a row without a
-    gradient does not go on by its momentum, and its `v` does not fade. A
-    common count of steps, as in TensorFlow Addons' `LazyAdam`, would correct
-    too little: a row that gets its first gradient after a thousand steps
-    would move 2.5 times too far.
+    If every step gives every row a gradient, it equals
+    `keras.optimizers.Adam`, or `AdamW` with `weight_decay`. Otherwise it
+    differs: the momentum does not move a row without a gradient, and the `v`
+    of that row does not decay. A common count of steps, as in TensorFlow
+    Addons' `LazyAdam`, would correct too little: a row that gets its first
+    gradient after a thousand steps would move 2.5 times too far.
 
-    With a sparse gradient, as `SampledProxies` gives it on TensorFlow, a step
-    reads and writes its rows alone, in blocks. A dense gradient means the rows
-    that are not all zero, and takes the time of a dense step. The learning
-    rate follows the steps of the optimizer.
+    With a sparse gradient, as `SampledProxies` makes on TensorFlow, a step
+    reads and writes the rows of the gradient only, in blocks. With a dense
+    gradient, a step updates the rows whose gradient is not all zero, and takes
+    the time of a dense step. A learning rate schedule follows the steps of the
+    optimizer, not those of a row.
 
-    Options of Keras' optimizers that go through the whole table at each step
-    are not offered: a global norm, moving averages, accumulated gradients and
-    loss scaling. Weight decay and clipping are, on the rows of the step.
+    The optimizer does not offer the options of Keras that go through the whole
+    table at each step: a global norm, moving averages, accumulated gradients
+    and loss scaling. Weight decay and clipping act on the rows of the step.
 
     Args:
         learning_rate: Float or `keras.optimizers.schedules` object. Defaults
@@ -116,7 +118,8 @@ class RowLazyAdam(keras.optimizers.Optimizer):
         self._steps = [
             self.add_variable(
                 moment.shape[:1],
-                # Accelerators gather and scatter floats; exact to 2**24.
+                # Float, because accelerators gather and scatter floats; it
+                # counts exactly to 2**24.
                 dtype="float32",
                 name=moment.name.replace("first_moment", "steps"),
             )
@@ -169,7 +172,7 @@ class RowLazyAdam(keras.optimizers.Optimizer):
             self.assign(weight, ops.where(mask, after, before))
 
     def _updated(self, gradient, old, rate, decay):
-        """Returns new values of some rows of a variable and of its state."""
+        """Returns the new values of rows of a variable and of its state."""
         rows, first, second, steps = old
         steps = steps + 1
         corrected = rate * (
@@ -185,7 +188,8 @@ class RowLazyAdam(keras.optimizers.Optimizer):
         return rows, first, second, steps
 
     def _apply_weight_decay(self, variables):
-        # That of the base class goes through all rows; see `_updated`.
+        # The method of the base class goes through all rows; `_updated` decays
+        # the rows of the step instead.
         pass
 
     def get_config(self):
@@ -201,7 +205,7 @@ class RowLazyAdam(keras.optimizers.Optimizer):
 
 
 def _summed(indices, values):
-    """Sums the values of rows that occur several times."""
+    """Sums the values of equal indices; returns distinct indices and sums."""
     names, count = distinct(indices)
     total = ops.shape(indices)[0]
 
@@ -222,6 +226,6 @@ def _on_device_of(variable, table):
 
 
 def _along_rows(vector, like):
-    """Reshapes a vector, one entry a row, to broadcast to `like`."""
+    """Reshapes a vector with one entry per row to broadcast to `like`."""
     ones = (1,) * (len(like.shape) - len(vector.shape))
     return ops.reshape(vector, (*ops.shape(vector), *ones))

@@ -19,8 +19,8 @@ class TorchAdam(keras.optimizers.Optimizer):
 
     `keras.optimizers.Adam` adds epsilon to `sqrt(v)` before the correction.
     The two agree for a tiny epsilon. With `epsilon=1`, which the authors of
-    ProxyNCA++ use, Keras' form moves 30 times less at the first step and is
-    still behind after a thousand.
+    ProxyNCA++ use, a step of Keras' form is 30 times smaller at first and
+    still smaller after a thousand steps.
 
     Args:
         learning_rate: Float or `keras.optimizers.schedules` object. Defaults
@@ -32,8 +32,8 @@ class TorchAdam(keras.optimizers.Optimizer):
             Defaults to `1e-8`.
         l2: Float, coupled weight decay: `l2 * w` is added to the clipped
             gradient of every variable, as `torch.optim.Adam(weight_decay=l2)`
-            does. Defaults to `0.0`. `weight_decay` is the decoupled one of
-            AdamW.
+            does. Defaults to `0.0`. `weight_decay` is the decoupled weight
+            decay of AdamW.
         name: String. Defaults to `"torch_adam"`.
         **kwargs: Arguments of `keras.optimizers.Optimizer`: `weight_decay`,
             `clipnorm`, `clipvalue`, `global_clipnorm`, `use_ema`,
@@ -121,7 +121,7 @@ class TorchAdam(keras.optimizers.Optimizer):
 
 
 def _correction(beta, step):
-    """Returns `1 - beta**step` without the rounding of float32."""
+    """Returns `1 - beta**step` without the float32 rounding of `beta**step`."""
     if beta == 0:
         return ops.ones_like(step)
     return -ops.expm1(step * math.log(beta))

@@ -1,4 +1,4 @@
-"""Regularizers of proxies: apart from other classes, together within one."""
+"""Regularizers that push proxies apart, or pull centers of a class together."""
 
 import keras
 from keras import ops
@@ -11,13 +11,13 @@ from keras_dml.ops.similarities import mutual_repulsion, unit_rows
 @formerly("CentreDistance")
 @keras.saving.register_keras_serializable(package="keras_dml")
 class CenterDistance(keras.regularizers.Regularizer):
-    """Regularizer that draws the centers of a class together.
+    """Regularizer that pulls the centers of a class together.
 
     `strength / (C K (K - 1)) sum_c sum_{s < t} |u(w_cs) - u(w_ct)|`
 
     for `K` centers `w` of each of `C` classes, `u(v) = v / |v|`. The distance
     is `sqrt(2 - 2 u . u + 1e-5)`, whose gradient is finite at equal centers.
-    Give it to `Proxies` as `regularizer`.
+    Pass it to `Proxies` as `regularizer`.
 
     Args:
         strength: Float, `tau`. Defaults to `0.2`.
@@ -33,7 +33,7 @@ class CenterDistance(keras.regularizers.Regularizer):
 
     Reference:
         Qian et al., "SoftTriple Loss: Deep Metric Learning Without Triplet
-        Sampling", 2019, equation 8 (the divisor is the authors' code's).
+        Sampling", 2019, equation 8 (with the divisor of the authors' code).
     """
 
     def __init__(self, strength=0.2):
@@ -68,7 +68,7 @@ class ProxyRepulsion(keras.regularizers.Regularizer):
     """Regularizer that pushes the proxies of different classes apart.
 
     `strength / C sum_c log(1 + sum_{k != c} exp(a (u(p_c) . u(p_k) + d)))`
-    for the proxies `p` of `C` classes, `u(v) = v / |v|`. Give it to `Proxies`
+    for the proxies `p` of `C` classes, `u(v) = v / |v|`. Pass it to `Proxies`
     as `regularizer`. Time grows with the square of the number of classes.
 
     Args:

@@ -1,4 +1,4 @@
-"""Weights of other frameworks, converted for the networks built here."""
+"""Converts weights of other frameworks for the networks of this package."""
 
 from keras_dml.models.conversion.convert import Conversion, convert_weights
 from keras_dml.models.conversion.fitting import (

@@ -20,8 +20,8 @@ class Conversion:
     """The result of a conversion.
 
     Attributes:
-        path: The file that was written.
-        parameters: Number of values in it.
+        path: The written file.
+        parameters: Number of values in the file.
         left_out: Entries of the checkpoint that are not for the backbone.
     """
 
@@ -36,10 +36,10 @@ def convert_weights(
     output: str | Path,
     force: bool = False,
 ) -> Conversion:
-    """Writes the weights of a public checkpoint as Keras reads them.
+    """Writes the weights of a public checkpoint to a file that Keras reads.
 
-    Every entry must match a variable and every variable an entry; only the
-    classifier is left out.
+    Every entry must match a variable and every variable an entry, except for
+    entries of the classifier, which the file leaves out.
 
     Args:
         checkpoint: A `state_dict` of PyTorch (`.pth`, `.safetensors` or
@@ -50,10 +50,10 @@ def convert_weights(
         force: Whether to replace `output`. Defaults to `False`.
 
     Raises:
-        UsageError: Unknown network, a checkpoint that is missing or does not
-            fit, or an output that is there, has another suffix or cannot be
+        UsageError: If `network` is unknown, if `checkpoint` is missing or does
+            not fit, or if `output` exists, has another suffix or cannot be
             written.
-        RunError: A package that reads the file is not installed.
+        RunError: If the package that reads the file is not installed.
 
     Example:
 
@@ -87,7 +87,10 @@ def convert_weights(
 
 
 def _save(model, output):
-    """Writes all or nothing; a folder, because Keras insists on the suffix."""
+    """Writes the whole file or nothing.
+
+    Writes it into a temporary folder, because Keras requires the suffix.
+    """
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(

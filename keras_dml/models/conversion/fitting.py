@@ -1,4 +1,4 @@
-"""Puts the entries of a checkpoint into the variables of a network."""
+"""Assigns the entries of a checkpoint to the variables of a network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,10 +28,11 @@ TENSORFLOW_VARIABLES = {
 
 @dataclass(frozen=True)
 class Layout:
-    """Names in a checkpoint, and the variables they stand for.
+    """Maps the names in a checkpoint to variables of a network.
 
     Attributes:
-        framework: `"torch"` or `"tensorflow"`, which wrote the checkpoint.
+        framework: The framework that wrote the checkpoint, `"torch"` or
+            `"tensorflow"`.
         classifier: Prefixes of the names that do not belong to the backbone.
         scope: Prefix of all other names.
     """
@@ -41,18 +42,19 @@ class Layout:
     scope: str = ""
 
     def leaves_out(self, key: str) -> bool:
-        """Whether an entry belongs to a classifier or to training."""
+        """Returns whether an entry belongs to a classifier or to training."""
         counter = key.endswith("num_batches_tracked") or key == "global_step"
         return counter or key.startswith(self.classifier)
 
     def places(self, key: str) -> list[tuple[str, str]]:
-        """Returns layer and variable names that an entry may stand for.
+        """Returns the layer and variable names that an entry may mean.
 
         Args:
             key: Name of the entry.
 
         Returns:
-            Pairs, of which a network has at most one.
+            Pairs of a layer name and a variable name; a network has at most
+            one of them.
         """
         torch = self.framework == "torch"
         separator = "." if torch else "/"
@@ -63,7 +65,7 @@ class Layout:
 
 
 LAYOUTS = {
-    # The earlier files call the classifier `fc`.
+    # Older files call the classifier `fc`.
     "bn_inception": Layout("torch", ("last_linear.", "fc.")),
     "googlenet": Layout("torch", ("fc.", "aux1.", "aux2.")),
     "resnet50_v1_5": Layout("torch", ("fc.",)),
@@ -78,20 +80,22 @@ def fit_checkpoint(
 ) -> list[str]:
     """Fills all variables of a network, each from one entry.
 
-    Nothing is assigned unless everything fits.
+    Assigns nothing unless everything fits.
 
     Args:
-        network: One of the networks built here.
-        entries: The checkpoint, by name. A wrapper's name in front of all
-            of them (`module.`, `model.`) is ignored.
+        network: One of the networks of this package.
+        entries: The entries of the checkpoint, by name. A prefix of a wrapper
+            (`module.`, `model.`) before all names is ignored.
         layout: How the checkpoint names the weights.
 
     Returns:
-        Names of the entries that were left out: the classifier.
+        Names of the entries that belong to the classifier or to training, and
+        are left out.
 
     Raises:
-        UsageError: An entry has no place, a variable has no entry, shapes
-            differ, or a value is not finite; all of them are named.
+        UsageError: If an entry has no place, a variable has no entry, shapes
+            differ, or a value is not finite. The message names the first few
+            of each.
     """
     entries = _unwrapped(entries)
     variables = {

@@ -7,24 +7,25 @@ import numpy as np
 
 from keras_dml.errors import RunError, UsageError
 
-# Where training scripts put the weights among other things.
+# Keys under which training scripts store the weights.
 NESTED = ("state_dict", "model_state_dict", "model")
 
 
 def read_checkpoint(path: Path, framework: str) -> dict[str, np.ndarray]:
     """Reads the entries of a checkpoint, by name.
 
-    Never runs code that a file holds.
+    Never runs code from the file.
 
     Args:
-        path: For `"torch"` a `.safetensors` or `.npz` file, or any other
-            that `torch.save` wrote, which needs PyTorch. For `"tensorflow"`
-            a checkpoint as `tf.train.load_checkpoint` takes it.
+        path: For `"torch"`, a `.safetensors` or `.npz` file, or a file that
+            `torch.save` wrote, which needs PyTorch. For `"tensorflow"`, a
+            checkpoint that `tf.train.load_checkpoint` takes.
         framework: `"torch"` or `"tensorflow"`.
 
     Raises:
         UsageError: If the file is missing, damaged, or not a checkpoint.
-        RunError: If PyTorch or safetensors is needed and not installed.
+        RunError: If the file needs PyTorch or safetensors, and the package is
+            not installed.
     """
     if framework == "tensorflow":
         return _read_tensorflow(path)
