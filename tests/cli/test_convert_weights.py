@@ -59,7 +59,7 @@ def test_converts_what_weights_takes(command, googlenet, checkpoint, tmp_path):
     before = output.read_bytes()
     refused(
         command("convert-weights", checkpoint, *arguments),
-        "`output` is there already",
+        "`--output` is there already",
         "--force",
     )
     assert output.read_bytes() == before
@@ -105,7 +105,7 @@ def test_an_output_that_cannot_be_written(name, command, checkpoint, tmp_path):
         tmp_path / name,
         "--force",
     )
-    refused(outcome, "`output` cannot be written")
+    refused(outcome, "`--output` cannot be written")
     left = sorted(one.name for one in tmp_path.iterdir())
     assert left == ["file", "folder.weights.h5"]
 
