@@ -77,7 +77,7 @@ def test_killed_and_started_again(tmp_path):
     # Another plan does not write into it.
     other = run(*DIGITS, *SMALL, "--output", folder, check=False)
     assert other.returncode == 2
-    assert "other settings: `seeds`" in other.stderr
+    assert "other settings: `--seeds`" in other.stderr
 
 
 def test_a_plan_with_mistakes_starts_nothing(tmp_path):
