@@ -5,6 +5,7 @@ that name to the layers in front of the loss, the callbacks that it needs,
 whether the head has variables to optimize, and the options that it rejects.
 """
 
+import abc
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -56,7 +57,7 @@ class HeadOptions:
     memory: CrossBatchMemory | None = None
 
 
-class Head:
+class Head(abc.ABC):
     """Base of the heads.
 
     Attributes:
@@ -76,6 +77,7 @@ class Head:
     has_variables = True
     has_class_columns = False
 
+    @abc.abstractmethod
     def connect(
         self,
         embedding: keras.KerasTensor,
@@ -94,7 +96,6 @@ class Head:
         Returns:
             The `y_pred` of the loss.
         """
-        raise NotImplementedError
 
     def check(self, options: HeadOptions, policy: str) -> None:
         """Raises if the head cannot use an option.
