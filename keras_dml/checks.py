@@ -1,67 +1,218 @@
-"""Checks arguments and raises errors with uniform wording."""
+"""Checks arguments and raises errors with uniform wording.
+
+Each check returns the value, so that a constructor checks and stores an
+argument in one line. The errors read "`name` must be <what>. Received:
+name=<value>. <advice>".
+"""
 
 import math
-from collections.abc import Iterable
+import numbers
+from collections.abc import Iterable, Sized
+
+import numpy as np
 
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 
 
-def finite_number(name: str, value) -> float:
+def require(holds, name: str, wanted: str, value, advice: str = "") -> None:
+    """Raises unless `holds`.
+
+    Args:
+        holds: The condition.
+        name: The argument, for the error.
+        wanted: What the argument must be, in words.
+        value: What the caller gave.
+        advice: A sentence on what to do instead. Defaults to none.
+
+    Raises:
+        UsageError: If `holds` is false.
+
+    Example:
+
+    >>> require(3 % 2 == 1, "size", "an odd number", 3)
+    """
+    if not holds:
+        received = f"`{name}` must be {wanted}. Received: {name}={value!r}"
+        raise UsageError(f"{received}. {advice}" if advice else received)
+
+
+def finite_number(name: str, value, advice: str = "") -> float:
     """Returns `value` as a float, if it is a finite number.
 
     Args:
         name: The argument, for the error.
         value: What the caller gave.
+        advice: A sentence on what to do instead. Defaults to none.
 
     Raises:
         UsageError: If `value` is a boolean, no number, infinite or NaN.
     """
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value):
-        raise UsageError(
-            f"`{name}` must be a finite number. Received: {name}={value!r}"
-        )
+    finite = _is(numbers.Real, value) and math.isfinite(value)
+    require(finite, name, "a finite number", value, advice)
     return float(value)
 
 
-def positive_number(name: str, value) -> float:
+def positive_number(name: str, value, advice: str = "") -> float:
     """Returns `value` as a float, if it is finite and above zero.
 
     Raises:
         UsageError: If it is not.
     """
-    if finite_number(name, value) <= 0:
-        raise UsageError(
-            f"`{name}` must be a positive number. Received: {name}={value!r}"
-        )
-    return float(value)
+    number = finite_number(name, value, advice)
+    require(number > 0, name, "a positive number", value, advice)
+    return number
 
 
-def positive_integer(name: str, value) -> int:
+def not_negative(name: str, value, advice: str = "") -> float:
+    """Returns `value` as a float, if it is finite and at least zero.
+
+    Raises:
+        UsageError: If it is not.
+    """
+    number = finite_number(name, value, advice)
+    require(number >= 0, name, "a number of at least zero", value, advice)
+    return number
+
+
+def in_interval(
+    name: str, value, low, high, closed: str = "neither", advice: str = ""
+) -> float:
+    """Returns `value` as a float, if it lies in an interval.
+
+    Args:
+        name: The argument, for the error.
+        value: What the caller gave.
+        low: Lower end.
+        high: Upper end.
+        closed: Which ends belong to the interval: `"neither"`, `"left"`,
+            `"right"` or `"both"`. Defaults to `"neither"`.
+        advice: A sentence on what to do instead. Defaults to none.
+
+    Raises:
+        UsageError: If it does not.
+
+    Example:
+
+    >>> in_interval("decay", 1, 0, 1, closed="right")
+    1.0
+    """
+    number = finite_number(name, value, advice)
+    left, right = closed in ("left", "both"), closed in ("right", "both")
+    holds = low < number < high or (left and number == low)
+    ends = f"{'[' if left else '('}{low}, {high}{']' if right else ')'}"
+    holds = holds or (right and number == high)
+    require(holds, name, f"a number in {ends}", value, advice)
+    return number
+
+
+def integer_at_least(name: str, value, least: int, advice: str = "") -> int:
+    """Returns `value`, if it is an integer of at least `least`.
+
+    Raises:
+        UsageError: If it is not.
+    """
+    holds = _is(numbers.Integral, value) and value >= least
+    wanted = f"an integer of at least {least}"
+    if least == 1:
+        wanted = "a positive integer"
+    require(holds, name, wanted, value, advice)
+    return int(value)
+
+
+def positive_integer(name: str, value, advice: str = "") -> int:
     """Returns `value`, if it is an integer of at least one.
 
     Raises:
         UsageError: If it is not.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise UsageError(
-            f"`{name}` must be a positive integer. Received: {name}={value!r}"
-        )
-    return value
+    return integer_at_least(name, value, 1, advice)
 
 
-def one_of(name: str, value, known: Iterable[str]):
+def boolean(name: str, value, advice: str = "") -> bool:
+    """Returns `value`, if it is `True` or `False`.
+
+    Raises:
+        UsageError: If it is not, such as the string `"false"`.
+    """
+    holds = isinstance(value, (bool, np.bool_))
+    require(holds, name, "True or False", value, advice)
+    return bool(value)
+
+
+def one_of(name: str, value, known: Iterable):
     """Returns `value`, if it is one of the `known` names.
+
+    Args:
+        name: The argument, for the error.
+        value: What the caller gave.
+        known: The allowed strings, and `None` where it is allowed.
 
     Raises:
         UsageError: If it is not. The error names the nearest one.
     """
     known = tuple(known)
     if value not in known:
-        raise UsageError(
-            f"`{name}` must be one of {', '.join(map(repr, known))}. "
-            f"Received: {name}={value!r}. "
-            f"Did you mean {nearest(str(value), known)}?"
-        )
+        names = [one for one in known if one is not None]
+        advice = f"Did you mean {nearest(str(value), names)}?"
+        wanted = f"one of {', '.join(map(repr, known))}"
+        require(False, name, wanted, value, advice)
     return value
+
+
+def same_length(advice: str = "", **values: Sized) -> None:
+    """Raises unless all values have the same length.
+
+    Args:
+        advice: A sentence on what to do instead. Defaults to none.
+        **values: The values by the name of their argument.
+
+    Raises:
+        UsageError: If two lengths differ.
+
+    Example:
+
+    >>> same_length(labels=[0, 1], ids=["a", "b"])
+    """
+    lengths = {name: len(value) for name, value in values.items()}
+    if len({*lengths.values()}) > 1:
+        names = " and ".join(f"`{name}`" for name in lengths)
+        received = ", ".join(f"{n} of {name}" for name, n in lengths.items())
+        raise UsageError(
+            f"{names} must have the same length. Received: {received}. "
+            f"{advice}".rstrip()
+        )
+
+
+def of_shape(name: str, array, *axes: str | int, advice: str = ""):
+    """Returns `array`, if it has the named axes.
+
+    Args:
+        name: The argument, for the error.
+        array: Anything with a `shape`; a size may be `None`, for unknown.
+        *axes: The name of each axis of any size, or the size itself.
+        advice: A sentence on what to do instead. Defaults to none.
+
+    Raises:
+        UsageError: If the number of axes or a size differs.
+
+    Example:
+
+    >>> of_shape("logits", np.ones((2, 3)), "batch", 3).shape
+    (2, 3)
+    """
+    shape = tuple(array.shape)
+    holds = len(shape) == len(axes) and all(
+        isinstance(axis, str) or size in (None, axis)
+        for axis, size in zip(axes, shape, strict=False)
+    )
+    if not holds:
+        raise UsageError(
+            f"`{name}` must have the shape ({', '.join(map(str, axes))}). "
+            f"Received: {name}.shape={shape}. {advice}".rstrip()
+        )
+    return array
+
+
+def _is(kind: type, value) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
