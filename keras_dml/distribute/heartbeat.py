@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import NamedTuple
 
 from keras_dml.distribute.cluster import Cluster
 from keras_dml.distribute.errors import RESTART
@@ -24,6 +24,22 @@ INTERVAL = 1.0
 # Seconds to wait, so that TensorFlow can report a lost process first.
 GRACE = 5.0
 IN_STEP = ("input", "step")
+
+
+class Progress(NamedTuple):
+    """Where a worker is.
+
+    Attributes:
+        place: `"input"` or `"step"` within a step, `""` elsewhere.
+        step: The number of the step.
+        idle: Seconds without a change of either.
+        age: Seconds since the worker said so.
+    """
+
+    place: str = ""
+    step: int = 0
+    idle: float = 0.0
+    age: float = 0.0
 
 
 class Heartbeat:
@@ -55,11 +71,12 @@ class Heartbeat:
         self.cluster = cluster
         self.timeout = timeout
         self.give_up = give_up or _give_up
-        self._place, self._count, self._changed = "", 0, time.monotonic()
+        self.mark("", 0)
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        # Per worker: place, count, seconds without change, time of message.
-        self._table: dict[int, list[Any]] = {}
+        # Per worker: its last message, and the time of the message.
+        self._table: dict[int, tuple[Progress, float]] = {}
+        # The time since when a worker is not connected.
         self._lost: dict[int, float] = {}
         if server is not None:
             self._thread(self._accept, server)
@@ -71,13 +88,11 @@ class Heartbeat:
     @staticmethod
     def listen() -> socket.socket:
         """Opens a listening socket on any free port."""
-        server = socket.create_server(("", 0))
-        return server
+        return socket.create_server(("", 0))
 
     def mark(self, place: str, count: int) -> None:
         """Records where this worker is, and in which step."""
-        self._place, self._count = place, count
-        self._changed = time.monotonic()
+        self._own = place, count, time.monotonic()
 
     def stop(self) -> None:
         """Stops watching."""
@@ -85,45 +100,43 @@ class Heartbeat:
 
     def problem(self) -> str | None:
         """Returns a sentence about a peer's problem, or `None`."""
-        now = time.monotonic()
-        with self._lock:
-            table = {i: list(row) for i, row in self._table.items()}
-            lost = dict(self._lost)
-        for index, since in lost.items():
-            if now - since > GRACE:
-                return f"{self._name(index)} is gone."
-        for index, row in table.items():
-            if now - row[3] > self.timeout:
-                return self._silence(index, f"{self.timeout:g}")
-        return self._stuck(table)
+        return self._absent(GRACE, self.timeout) or self._stuck()
 
     def suspect(self) -> str | None:
         """Returns a sentence about the peer that seems lost, or `None`.
 
         It judges at once, without the waiting times of `problem`.
         """
+        return self._absent(0.0, 3 * INTERVAL)
+
+    def _absent(self, lost, silent):
+        """Names a peer that is lost or silent for more seconds, or `None`."""
         now = time.monotonic()
         with self._lock:
-            silent = [(now - row[3], i) for i, row in self._table.items()]
-        for index in self._lost:
-            return f"{self._name(index)} is gone."
-        seconds, index = max(silent, default=(0.0, 0))
-        if seconds < 3 * INTERVAL:
-            return None
-        return self._silence(index, f"{seconds:.0f}")
+            broken = dict(self._lost)
+        for index, since in broken.items():
+            if now - since >= lost:
+                return f"{self._name(index)} is gone."
+        for index, peer in self._peers().items():
+            if peer.age > silent:
+                return (
+                    f"{self._name(index)} has not answered for "
+                    f"{peer.age:.0f} seconds: it is frozen or cannot be "
+                    "reached."
+                )
+        return None
 
-    def _stuck(self, table):
+    def _stuck(self):
         """Returns a sentence if all workers are stuck in a step, or `None`."""
-        table[self.cluster.index] = self._own()
-        everyone = len(self.cluster.addresses)
-        inside = [row for row in table.values() if row[0] in IN_STEP]
-        if len(inside) < everyone or (
-            min(row[2] for row in inside) <= self.timeout
+        table = self._everyone()
+        if len(table) < len(self.cluster.addresses) or any(
+            row.place not in IN_STEP or row.idle <= self.timeout
+            for row in table.values()
         ):
             return None
-        late = min(row[1] for row in inside)
-        behind = [i for i, row in table.items() if row[1] == late]
-        reading = [i for i in behind if table[i][0] == "input"]
+        late = min(row.step for row in table.values())
+        behind = [i for i, row in table.items() if row.step == late]
+        reading = [i for i in behind if table[i].place == "input"]
         names = ", ".join(self._name(i) for i in sorted(reading or behind))
         what = "wait for their input" if reading else "do not end it"
         return (
@@ -131,9 +144,32 @@ class Heartbeat:
             f"{what}: {names}."
         )
 
-    def _own(self):
-        now = time.monotonic()
-        return [self._place, self._count, now - self._changed, now]
+    def _peers(self) -> dict[int, Progress]:
+        """Returns the latest progress of the other workers."""
+        with self._lock:
+            now = time.monotonic()
+            return {
+                index: row._replace(age=now - heard)
+                for index, (row, heard) in self._table.items()
+            }
+
+    def _everyone(self) -> dict[int, Progress]:
+        """Returns the latest progress of all workers."""
+        place, count, changed = self._own
+        own = Progress(place, count, time.monotonic() - changed)
+        return {**self._peers(), self.cluster.index: own}
+
+    def _note(self, index, row):
+        """Records the progress that another worker has told."""
+        row = Progress(*row)
+        with self._lock:
+            self._table[index] = row, time.monotonic() - row.age
+            self._lost.pop(index, None)
+
+    def _lose(self, index):
+        """Records since when a worker is not connected."""
+        with self._lock:
+            self._lost.setdefault(index, time.monotonic())
 
     def _accept(self, server):
         while not self._stopped.is_set():
@@ -149,65 +185,41 @@ class Heartbeat:
             connection.makefile("rw") as stream,
         ):
             for line in stream:
-                said = json.loads(line)
-                index = said["worker"]
-                self._note(index, said["row"])
-                stream.write(json.dumps(self._answer()) + "\n")
-                stream.flush()
+                index, row = json.loads(line)
+                self._note(index, row)
+                _say(stream, self._everyone())
         if index is not None:
-            self._lost[index] = time.monotonic()
-
-    def _answer(self):
-        with self._lock:
-            now = time.monotonic()
-            rows = {
-                index: [*row[:3], now - row[3]]
-                for index, row in self._table.items()
-            }
-        rows[self.cluster.index] = [*self._own()[:3], 0.0]
-        return rows
+            self._lose(index)
 
     def _tell(self, host, port):
         """Runs on every other worker: sends messages to the chief."""
-        self._note(0, ["", 0, 0.0])
-        with (
-            contextlib.suppress(OSError, ValueError),
-            socket.create_connection((host, port), self.timeout) as link,
-        ):
-            # No timeout here: `problem` judges silence by the clock.
-            link.settimeout(None)
-            with link.makefile("rw") as stream:
-                while not self._stopped.wait(INTERVAL):
-                    self._exchange(stream)
-        self._lost[0] = time.monotonic()
+        self._note(0, Progress())
+        while not self._stopped.wait(INTERVAL):
+            with (
+                contextlib.suppress(OSError, ValueError),
+                socket.create_connection((host, port), self.timeout) as link,
+            ):
+                # No timeout here: `problem` judges silence by the clock.
+                link.settimeout(None)
+                with link.makefile("rw") as stream:
+                    while not self._stopped.wait(INTERVAL):
+                        self._exchange(stream)
+            self._lose(0)
 
     def _exchange(self, stream):
-        said = {"worker": self.cluster.index, "row": self._own()[:3]}
-        stream.write(json.dumps(said) + "\n")
-        stream.flush()
+        own = self.cluster.index
+        _say(stream, [own, self._everyone()[own]])
         for index, row in json.loads(stream.readline()).items():
-            if int(index) != self.cluster.index:
-                self._note(int(index), row[:3], age=row[3])
-
-    def _note(self, index, row, age=0.0):
-        with self._lock:
-            self._table[index] = [*row, time.monotonic() - age]
+            if int(index) != own:
+                self._note(int(index), row)
 
     def _watch(self):
         while not self._stopped.wait(INTERVAL):
             found = self.problem()
-            if found is None:
-                continue
             # Wait for one more exchange, so that the others learn of it too.
-            if not self._stopped.wait(2 * INTERVAL):
+            if found is not None and not self._stopped.wait(2 * INTERVAL):
                 self.give_up(found)
                 return
-
-    def _silence(self, index, seconds):
-        return (
-            f"{self._name(index)} has not answered for {seconds} seconds: it "
-            "is frozen or cannot be reached."
-        )
 
     def _name(self, index):
         return f"Worker {index} ({self.cluster.addresses[index]})"
@@ -248,16 +260,15 @@ def _listens(address):
     return False
 
 
+def _say(stream, message):
+    """Sends a message as a line of JSON."""
+    stream.write(json.dumps(message) + "\n")
+    stream.flush()
+
+
 def _give_up(sentence):
-    record = logger.makeRecord(
-        logger.name,
-        logging.ERROR,
-        "",
-        0,
-        f"{sentence} Start all workers again with `resume=True`.",
-        (),
-        None,
-    )
+    text = f"{sentence} Start all workers again with `resume=True`."
+    record = logging.makeLogRecord({"levelname": "ERROR", "msg": text})
     # The filter of the command line names its options, not the arguments.
     logger.filter(record)
     for handler in logger.handlers:

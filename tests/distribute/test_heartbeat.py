@@ -1,5 +1,7 @@
 """Two workers of one process, which watch each other over real sockets."""
 
+import json
+import socket
 import time
 
 import pytest
@@ -97,6 +99,43 @@ def test_a_worker_that_is_gone_is_named(pair):
     wait_for(lambda: said)
     assert chief.suspect() == said[0]
     assert said[0] == "Worker 1 (127.0.0.1:2) is gone."
+
+
+def test_a_worker_that_comes_back_is_not_gone(monkeypatch):
+    monkeypatch.setattr(heartbeat, "INTERVAL", 0.02)
+    monkeypatch.setattr(heartbeat, "GRACE", 0.2)
+    said = []
+    with Heartbeat.listen() as server:
+        address = server.getsockname()
+        cluster = Cluster(("127.0.0.1:1", "127.0.0.1:2"), 0, {})
+        chief = Heartbeat(cluster, 9.0, server, address[1], said.append)
+        for _ in range(2):
+            with (
+                socket.create_connection(("127.0.0.1", address[1])) as link,
+                link.makefile("rw") as stream,
+            ):
+                stream.write(json.dumps([1, ["", 0, 0.0, 0.0]]))
+                stream.write("\n")
+                stream.flush()
+                assert json.loads(stream.readline())
+                time.sleep(2 * heartbeat.GRACE)
+                assert not said
+        chief.stop()
+
+
+def test_a_connection_that_breaks_is_made_again(pair, monkeypatch):
+    chief, worker, said = pair
+    wait_for(lambda: 1 in chief._table)
+    exchange = worker._exchange
+
+    def breaks(stream):
+        monkeypatch.setattr(worker, "_exchange", exchange)
+        raise ConnectionResetError
+
+    monkeypatch.setattr(worker, "_exchange", breaks)
+    time.sleep(2 * TIMEOUT)
+    assert chief.suspect() is None
+    assert not said
 
 
 def test_a_worker_that_stops_watching_complains_no_more(pair):
