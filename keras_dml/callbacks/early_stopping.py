@@ -66,6 +66,9 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
         )
         self.best_epoch = 0
 
+    def on_train_begin(self, logs=None):
+        self.stopped_epoch = 0
+
     def on_epoch_end(self, epoch, logs=None):
         super().on_epoch_end(epoch, logs)
         if self.stopped_epoch:

@@ -79,3 +79,12 @@ def test_a_nan_is_never_the_best():
     callback = EarlyStopping(patience=3)
     run([float("nan"), 0.5, 0.4], callback)
     assert (callback.best, callback.best_epoch) == (0.5, 1)
+
+
+def test_a_second_fit_has_not_stopped_yet():
+    callback = EarlyStopping(patience=2)
+    assert run([0.5, 0.4, 0.4], callback) == 3
+    assert callback.stopped_epoch == 2
+    assert run([0.0, 0.0, 0.0, 0.6], callback, initial_epoch=3) == 4
+    assert callback.stopped_epoch == 0
+    assert (callback.best, callback.best_epoch) == (0.6, 3)
