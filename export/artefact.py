@@ -173,7 +173,7 @@ def make_manifest(
             "order": "RGB" if channels == 3 else "gray",
             "values": [0, 255],
             "resize": options.resize or min(height, width),
-            "squash": options.squash,
+            "squash": bool(options.squash),
             "antialias": True,
             "crop": "center",
             "normalization": _normalization(embedder),

@@ -68,10 +68,10 @@ class ExportOptions:
             `0.01`. With an index, it also limits the drop of R@1 against
             exact search. Defaults to `None`, no limit.
         resize: Integer, the shorter side in pixels to which the evaluation
-            resizes before it crops. Defaults to the size of the embedder's
-            images.
+            resizes before it crops. Defaults to `None`, that of the run, or
+            the size of the embedder's images.
         squash: Whether the evaluation resizes both sides to `resize`.
-            Defaults to `False`.
+            Defaults to `None`, that of the run, or `False`.
         metadata: JSON-able facts for the manifests, such as recipe, metrics
             and labels. Defaults to none.
         force: Whether to write into a folder that holds other files, and to
@@ -98,7 +98,7 @@ class ExportOptions:
     max_pixels: int = MAX_PIXELS
     max_drop: float | None = None
     resize: int | None = None
-    squash: bool = False
+    squash: bool | None = None
     metadata: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     force: bool = False
 

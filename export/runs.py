@@ -50,8 +50,8 @@ def export_run(
         data_dir: Folder of the data. Defaults to `None`, the folder that the
             run used.
         **changes: Arguments of `ExportOptions` that override `options`. The
-            run gives `calibration`, unless it is set, and `resize`, `squash`
-            and `metadata`.
+            run gives `calibration`, `resize` and `squash` unless they are
+            set, and adds its facts to `metadata`.
 
     Returns:
         `ExportResult`: size, cosines, retrieval and times of the embedder
@@ -79,17 +79,16 @@ def export_run(
     if options.with_index:
         gallery = read_gallery(trained, options.gallery, data_dir)
         options = dataclasses.replace(options, gallery=gallery)
-    return _export(
+    result = export_embedder(
         trained.embedder,
-        data,
-        trained.config,
-        trained.metrics,
         formats,
         output or trained.folder.export,
-        options,
-        compared=2 * COMPARED_IMAGES,
+        *_compared(data.test, trained.config, 2 * COMPARED_IMAGES),
+        _completed(options, data, trained.config, trained.metrics),
         check=check,
     )
+    logger.info("%r", result)
+    return result
 
 
 def exporter(
@@ -118,50 +117,43 @@ def exporter(
         metrics: Mapping[str, Any],
         folder: RunFolder,
     ) -> ExportResult:
-        return _export(
-            embedder, data, config, metrics, formats, folder.export, chosen
+        result = export_embedder(
+            embedder,
+            formats,
+            folder.export,
+            *_compared(data.test, config, COMPARED_IMAGES),
+            _completed(chosen, data, config, metrics),
         )
+        logger.info("%r", result)
+        return result
 
     return export
 
 
-def _export(
-    embedder: keras.Model,
+def _completed(
+    options: ExportOptions,
     data: RunData,
     config: RunConfig,
     metrics: Mapping[str, Any],
-    formats: str | Sequence[str],
-    output: str | Path,
-    options: ExportOptions,
-    compared: int = COMPARED_IMAGES,
-    check: Callable[[], None] | None = None,
-) -> ExportResult:
-    """Completes the options from the run, exports, and logs the comparison."""
+) -> ExportOptions:
+    """Fills the options that the caller left open with those of the run."""
     keys = ("dataset", "recipe", "backbone", "seed", "after")
     facts = {key: metrics[key] for key in keys}
-    references = options.references
-    options = dataclasses.replace(
-        options,
-        calibration=options.calibration or _calibration(data.train, config),
-        references=(
-            _references(data.test, config) if references is True else references
-        ),
-        resize=config.augmentation.resize,
-        squash=config.augmentation.squash,
-        metadata={**facts, "labels": list(data.train.class_names)},
-    )
-    images = _first_classes(data.test, compared)
-    result = export_embedder(
-        embedder,
-        formats,
-        output,
-        np.concatenate(list(_images(images, config))),
-        images.labels,
-        options,
-        check=check,
-    )
-    logger.info("%r", result)
-    return result
+    found: dict[str, Any] = {
+        "metadata": {
+            **facts,
+            "labels": list(data.train.class_names),
+            **options.metadata,
+        }
+    }
+    if options.references is True:
+        found["references"] = _references(data.test, config)
+    if options.calibration is None:
+        found["calibration"] = _calibration(data.train, config)
+    for name in ("resize", "squash"):
+        if getattr(options, name) is None:
+            found[name] = getattr(config.augmentation, name)
+    return dataclasses.replace(options, **found)
 
 
 def check_embedder(
@@ -306,8 +298,14 @@ def _references(test: Manifest, config: RunConfig) -> References:
     )
 
 
-def _first_classes(manifest: Manifest, count: int) -> Manifest:
-    """Selects whole classes, so that images keep their positives."""
-    counts = np.cumsum(np.bincount(manifest.labels))
+def _compared(
+    test: Manifest, config: RunConfig, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns images and labels of whole classes, about `count` rows.
+
+    Images of whole classes keep their positives.
+    """
+    counts = np.cumsum(np.bincount(test.labels))
     last = min(np.searchsorted(counts, count), len(counts) - 1)
-    return manifest.select(manifest.labels <= last)
+    chosen = test.select(test.labels <= last)
+    return np.concatenate(list(_images(chosen, config))), chosen.labels

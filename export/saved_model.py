@@ -172,7 +172,7 @@ def make_endpoints(
         Dict of name to `tf.function` with an input signature.
     """
     height, _, channels = embedder.input_shape[1:]
-    fit = ImageFit(height, channels, options.resize, options.squash)
+    fit = ImageFit(height, channels, options.resize, bool(options.squash))
     shape = (None, *fit.shape)
 
     # All endpoints share this function, so that its graph is stored once.

@@ -13,7 +13,12 @@ from keras_dml.embeddings import (
     save_embeddings,
 )
 from keras_dml.errors import RunError, UsageError
-from keras_dml.export import export_run, exporter, open_artefact
+from keras_dml.export import (
+    export_run,
+    exporter,
+    open_artefact,
+    read_manifest,
+)
 from keras_dml.models import load_embedder
 from keras_dml.run import fit as train
 from keras_dml.run.cache import weights_hash
@@ -57,6 +62,25 @@ def test_int8_is_calibrated_on_the_runs_own_images(run, tmp_path):
     # The test images of digits are queries and references at once.
     assert notes["rows"] == rows[0]["images"]
     assert set(notes["labels"]) == set(manifest["labels"])
+
+
+def test_the_callers_options_precede_those_of_the_run(run, tmp_path):
+    calibration = np.zeros((3, 8, 8, 1), "uint8")
+    export_run(
+        run,
+        "litert",
+        quantize="int8",
+        calibration=calibration,
+        resize=40,
+        squash=True,
+        metadata={"recipe": "mine", "owner": "me"},
+        output=tmp_path,
+    )
+    manifest = read_manifest(tmp_path / "litert-int8")
+    assert manifest["image"]["resize"] == 40
+    assert manifest["image"]["squash"] is True
+    assert (manifest["recipe"], manifest["owner"]) == ("mine", "me")
+    assert manifest["labels"] == [str(digit) for digit in range(10)]
 
 
 def test_the_index_holds_the_test_references(run, tmp_path):
