@@ -1,77 +1,97 @@
 """Checks the arrays of a retrieval evaluation."""
 
 import dataclasses
-from typing import Any, Self
+import functools
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_embeddings, as_ids, as_labels
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.labels import is_multi_label
+from keras_dml.evaluation.metrics.positive_ranks import PositiveRanks
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RetrievalInputs(Brief):
-    """Holds queries and the gallery that they search.
+    """Checks and holds queries and the gallery that they search.
 
     Args:
-        queries: Float32 array `(num_queries, dim)`.
+        queries: Array `(num_queries, dim)`; stored as float32.
         labels: Labels of the queries, in any form that `as_label_sets` reads.
-        query_ids: 1D array `(num_queries,)`, or `None` when no query is in
-            the gallery.
-        references: Float32 array `(num_references, dim)`.
-        reference_labels: Labels of the references.
-        reference_ids: 1D array `(num_references,)` or `None`.
-        metric: `"cosine"` or `"euclidean"`.
+        references: Array `(num_references, dim)`; stored as float32. Defaults
+            to `None`: the queries.
+        reference_labels: Labels of the references. Defaults to `None`: those
+            of the queries.
+        query_ids: 1D array `(num_queries,)`. Defaults to `None`: positions if
+            the queries search each other, else no query is in the gallery.
+        reference_ids: 1D array `(num_references,)`. Defaults to `None`: those
+            of the queries if these search each other, else positions.
+        metric: `"cosine"` or `"euclidean"`. Defaults to `"cosine"`.
     """
 
-    queries: np.ndarray
+    queries: Any
     labels: Any
-    query_ids: np.ndarray | None
-    references: np.ndarray
-    reference_labels: Any
-    reference_ids: np.ndarray | None
-    metric: str
+    references: Any = None
+    reference_labels: Any = None
+    query_ids: Any = None
+    reference_ids: Any = None
+    metric: str = "cosine"
 
-    @classmethod
-    def of(
-        cls,
-        query_embeddings: Any,
-        query_labels: Any,
-        reference_embeddings: Any,
-        reference_labels: Any,
-        query_ids: Any,
-        reference_ids: Any,
-        normalize: bool,
-    ) -> Self:
-        """Checks and converts the arguments of `evaluate_retrieval`."""
+    def __post_init__(self) -> None:
         _check_references(
-            reference_embeddings, reference_labels, query_ids, reference_ids
+            self.references,
+            self.reference_labels,
+            self.query_ids,
+            self.reference_ids,
         )
-        queries = as_embeddings(query_embeddings, "query_embeddings")
-        labels = query_labels
-        if not is_multi_label(labels):
-            labels = as_labels(labels, len(queries), "query_labels")
-        if reference_embeddings is None:
-            references, reference_labels = queries, labels
-            query_ids = as_ids(query_ids, len(queries), "query_ids")
-            reference_ids = query_ids
-        else:
-            _check_not_itself(query_embeddings, reference_embeddings, query_ids)
-            references = as_embeddings(
-                reference_embeddings, "reference_embeddings", queries.shape[1]
+        queries = as_embeddings(self.queries, "query_embeddings")
+        values = {"queries": queries}
+        if not is_multi_label(self.labels):
+            values["labels"] = as_labels(
+                self.labels, len(queries), "query_labels"
             )
-            if query_ids is not None:
-                query_ids = as_ids(query_ids, len(queries), "query_ids")
-        return cls(
-            queries=queries,
-            labels=labels,
-            query_ids=query_ids,
-            references=references,
-            reference_labels=reference_labels,
-            reference_ids=reference_ids,
-            metric="cosine" if normalize else "euclidean",
+        if self.references is None or self.query_ids is not None:
+            values["query_ids"] = as_ids(
+                self.query_ids, len(queries), "query_ids"
+            )
+        if self.references is None:
+            values["references"] = queries
+            values["reference_labels"] = values.get("labels", self.labels)
+            values["reference_ids"] = values["query_ids"]
+        else:
+            _check_not_itself(self.queries, self.references, self.query_ids)
+            values["references"] = as_embeddings(
+                self.references, "reference_embeddings", queries.shape[1]
+            )
+        for name, value in values.items():
+            # A frozen dataclass can only set its own fields this way.
+            object.__setattr__(self, name, value)
+
+    @functools.cached_property
+    def index(self) -> ExactIndex:
+        """The `ExactIndex` of the references."""
+        return ExactIndex(self.metric).build(
+            self.references, self.reference_ids
+        )
+
+    def positive_rank_blocks(
+        self, queries: np.ndarray | None = None
+    ) -> Iterator[PositiveRanks]:
+        """Yields the ranks of the positives, one block of queries at a time.
+
+        Args:
+            queries: Array `(num_queries, dim)` to search with. Defaults to
+                `None`: `queries`.
+        """
+        return self.index.positive_rank_blocks(
+            self.queries if queries is None else queries,
+            self.labels,
+            self.reference_labels,
+            self.query_ids,
         )
 
 

@@ -183,7 +183,16 @@ def evaluate(
     ks = as_counts([one for one in several if not isinstance(one, str)])
     names = metric_names(ks, extra)
     queries, gallery = _parts(embeddings, labels, references)
-    inputs = _inputs(queries, gallery, references is None, normalize)
+    by_id = references is None
+    inputs = RetrievalInputs(
+        queries.embeddings,
+        queries.labels,
+        gallery.embeddings,
+        gallery.labels,
+        queries.ids if by_id else None,
+        gallery.ids if by_id else None,
+        "cosine" if normalize else "euclidean",
+    )
     count = len(inputs.queries) * (1 if reranking is None else 2)
     approximation = None
     with progress_bar() as progress:
@@ -257,21 +266,6 @@ def _as_set(embeddings: Any, labels: Any) -> EmbeddingSet:
             "embeddings without. Give their classes as `labels`."
         )
     return embeddings
-
-
-def _inputs(
-    queries: EmbeddingSet, gallery: EmbeddingSet, by_id: bool, normalize: bool
-) -> RetrievalInputs:
-    by_itself = gallery is queries
-    return RetrievalInputs.of(
-        queries.embeddings,
-        queries.labels,
-        None if by_itself else gallery.embeddings,
-        None if by_itself else gallery.labels,
-        queries.ids if by_id else None,
-        gallery.ids if by_id and not by_itself else None,
-        normalize,
-    )
 
 
 def _unit(intervals: bool | str) -> str | None:

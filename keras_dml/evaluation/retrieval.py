@@ -8,7 +8,6 @@ import numpy as np
 
 from keras_dml.embeddings.checks import as_counts
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.spaces import Space
 from keras_dml.evaluation.inputs import RetrievalInputs
 from keras_dml.evaluation.labels import is_multi_label
@@ -87,14 +86,14 @@ def evaluate_retrieval(
     >>> evaluate_retrieval(embeddings, [0, 0, 1, 1]).metrics["recall@1"]
     1.0
     """
-    inputs = RetrievalInputs.of(
+    inputs = RetrievalInputs(
         query_embeddings,
         query_labels,
         reference_embeddings,
         reference_labels,
         query_ids,
         reference_ids,
-        normalize,
+        "cosine" if normalize else "euclidean",
     )
     result = measure(inputs, metric_names(k, extra_metrics))
     result.metrics.update(clustering_metrics(inputs, clustering))
@@ -194,17 +193,8 @@ def measure(
         progress: Function that is called after each block of queries, with
             their number. Defaults to a function that does nothing.
     """
-    if reranking is None:
-        index = ExactIndex(inputs.metric).build(
-            inputs.references, inputs.reference_ids
-        )
-        blocks = index.positive_rank_blocks(
-            inputs.queries,
-            inputs.labels,
-            inputs.reference_labels,
-            inputs.query_ids,
-        )
-    else:
+    blocks = inputs.positive_rank_blocks()
+    if reranking is not None:
         blocks = reranking.positive_rank_blocks(inputs)
 
     def reporting() -> Iterator[PositiveRanks]:

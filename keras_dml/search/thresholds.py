@@ -14,9 +14,7 @@ import numpy as np
 from keras_dml.console import logger
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
-from keras_dml.evaluation import Threshold, calibrate_threshold
-from keras_dml.evaluation.labels import Relevance
-from keras_dml.evaluation.open_set.identification import best_scores
+from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
 from keras_dml.files import write_text
 from keras_dml.run.trained_run import TrainedRun
 
@@ -96,13 +94,8 @@ def _calibrate(run: TrainedRun, rate: float, decision: str) -> RunThreshold:
         normalize=run.config.evaluation.normalize,
         decision=decision,
     )
-    _, impostors = best_scores(
-        rows,
-        rows,
-        Relevance.of(labels, len(rows), labels, len(rows)),
-        np.arange(len(rows)),
-        threshold.metric,
-    )
+    index = ExactIndex(threshold.metric).build(rows)
+    _, impostors = index.nearest_scores(rows, labels, labels, index.ids)
     return RunThreshold(
         threshold,
         float(np.mean(threshold.accepts(impostors))),

@@ -243,9 +243,7 @@ def test_progress_counts_every_query_of_every_block():
     # So many references that the scores do not fit into one block.
     gallery, labels = clustered(300_000, dim=2, classes=150_000)
     counts = []
-    inputs = RetrievalInputs.of(
-        gallery[:300], labels[:300], gallery, labels, None, None, True
-    )
+    inputs = RetrievalInputs(gallery[:300], labels[:300], gallery, labels)
     measure(inputs, ["recall@1"], progress=counts.append)
     assert sum(counts) == 300
     assert len(counts) > 1
@@ -254,9 +252,7 @@ def test_progress_counts_every_query_of_every_block():
 def test_progress_counts_every_query_when_reranking():
     embeddings, labels = clustered(40)
     counts = []
-    inputs = RetrievalInputs.of(
-        embeddings, labels, None, None, None, None, True
-    )
+    inputs = RetrievalInputs(embeddings, labels)
     measure(inputs, ["recall@1"], AlphaQueryExpansion(), counts.append)
     assert counts == [40]
 

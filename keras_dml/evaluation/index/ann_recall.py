@@ -1,8 +1,7 @@
 """Separates the retrieval errors of an index from those of the model."""
 
 import dataclasses
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -169,9 +168,7 @@ def evaluate_index(
     mean_over_queries(np.where(positives > 0, 0.0, np.nan))
     length = max(*ks, int(positives.max()))
     names = [*(f"recall@{n}" for n in ks), "r_precision", "map@r"]
-    sums: dict[str, Counter[str]] = {
-        part: Counter() for part in ("found", "true", "ann")
-    }
+    parts = []
     for block, found, true in pairs.search(
         queries, own, length, max(length, 2 * max(ks))
     ):
@@ -181,23 +178,22 @@ def evaluate_index(
             reference_labels,
             None if own is None else own[block],
         )
-        for part, ids in (("found", found[0]), ("true", true[0])):
-            values = values_by_query([ranks_from_ids(ids, *labels)], names)
-            for name in names:
-                sums[part][name] += np.nansum(values[name])
-        for n in ks:
-            shares = pairs.shares(found, true, n)
-            sums["ann"][f"ann_recall@{n}"] += shares.sum()
-    num_found = int(np.count_nonzero(positives))
+        parts.append(
+            (
+                values_by_query([ranks_from_ids(found[0], *labels)], names),
+                values_by_query([ranks_from_ids(true[0], *labels)], names),
+                {f"ann_recall@{n}": pairs.shares(found, true, n) for n in ks},
+            )
+        )
+    return IndexEvaluation(*map(_means, zip(*parts, strict=True)))
 
-    def means(part: str, count: int) -> dict[str, float]:
-        return {key: float(sums[part][key] / count) for key in sums[part]}
 
-    return IndexEvaluation(
-        metrics=means("found", num_found),
-        exact_metrics=means("true", num_found),
-        ann_recall=means("ann", len(queries)),
-    )
+def _means(blocks: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
+    """Averages metrics over all queries, from blocks of queries."""
+    return {
+        name: mean_over_queries(np.concatenate([one[name] for one in blocks]))
+        for name in blocks[0]
+    }
 
 
 class _Pairs:

@@ -103,13 +103,13 @@ class ExactIndex(Index):
         Raises:
             UsageError: If shapes or dtypes do not match.
         """
-        return PositiveRanks.concatenate(
-            list(
-                self.positive_rank_blocks(
-                    queries, query_labels, reference_labels, query_ids, max_rank
-                )
-            )
+        blocks = self.positive_rank_blocks(
+            queries, query_labels, reference_labels, query_ids
         )
+        if max_rank is not None:
+            (most,) = as_counts(max_rank, "max_rank")
+            blocks = (block.up_to(most) for block in blocks)
+        return PositiveRanks.concatenate(list(blocks))
 
     def positive_rank_blocks(
         self,
@@ -117,27 +117,65 @@ class ExactIndex(Index):
         query_labels: Any,
         reference_labels: Any,
         query_ids: Any = None,
-        max_rank: int | None = None,
     ) -> Iterator[PositiveRanks]:
         """Yields `PositiveRanks` of blocks of queries, in bounded memory.
 
         The arguments are those of `positive_ranks`.
         """
-        self._built_space()
-        queries = as_embeddings(queries, "queries", self._rows.shape[1])
-        own = self._table.rows_of(query_ids, len(queries), "query_ids")
-        relevance = Relevance.of(
-            query_labels, len(queries), reference_labels, len(self._rows)
-        ).take(self._table.order)
-        if max_rank is not None:
-            (max_rank,) = as_counts(max_rank, "max_rank")
-        for start, block, _ in self._score_blocks(queries, own):
-            columns = []
-            for query in range(start, start + len(block)):
-                positives = relevance.rows(query)
-                columns.append(positives[positives != own[query]])
-            ranks = map_rows(ranks_of, block, columns)
-            yield _gather(ranks, len(self._rows), max_rank)
+        for scores, _, columns in self._labeled_blocks(
+            queries, query_labels, reference_labels, query_ids
+        ):
+            ranks = map_rows(ranks_of, scores, columns)
+            lengths = [len(row) for row in ranks]
+            yield PositiveRanks(
+                ranks=np.concatenate(ranks),
+                offsets=np.concatenate([[0], np.cumsum(lengths)]),
+                num_references=len(self._rows),
+            )
+
+    def nearest_scores(
+        self,
+        queries: Any,
+        query_labels: Any,
+        reference_labels: Any,
+        query_ids: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Finds the scores of the nearest positive and the nearest negative.
+
+        Args:
+            queries: Array `(num_queries, dim)`.
+            query_labels: Labels of the queries, as for `positive_ranks`.
+            reference_labels: Labels of the references, in the same form and
+                in the order of `ids`.
+            query_ids: 1D array `(num_queries,)`; the reference with a query's
+                own id is skipped. Defaults to `None`: no reference is
+                skipped.
+
+        Returns:
+            Two float32 arrays `(num_queries,)`: the largest score of a
+            reference that shares a label with the query, and of one that does
+            not; minus infinity where there is no such reference.
+
+        Raises:
+            UsageError: If shapes or dtypes do not match.
+
+        Example:
+
+        >>> index = ExactIndex("dot").build([[1.0, 0.0], [0.0, 1.0]])
+        >>> index.nearest_scores([[2.0, 3.0]], ["up"], ["right", "up"])
+        (array([3.], dtype=float32), array([2.], dtype=float32))
+        """
+        positive: list[float] = []
+        negative: list[float] = []
+        for scores, transformed, columns in self._labeled_blocks(
+            queries, query_labels, reference_labels, query_ids
+        ):
+            scores = self._built_space().public_scores(scores, transformed)
+            for row, positives in zip(scores, columns, strict=True):
+                positive.append(row[positives].max(initial=-np.inf))
+                row[positives] = -np.inf
+                negative.append(row.max())
+        return np.array(positive, np.float32), np.array(negative, np.float32)
 
     def to_exact(self) -> "ExactIndex":
         """Returns the index itself."""
@@ -208,6 +246,27 @@ class ExactIndex(Index):
             scores = space.public_scores(scores, transformed)
             yield self._table.ids[columns], scores
 
+    def _labeled_blocks(
+        self,
+        queries: Any,
+        query_labels: Any,
+        reference_labels: Any,
+        query_ids: Any,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]:
+        """Yields raw scores, transformed queries and columns of positives."""
+        self._built_space()
+        queries = as_embeddings(queries, "queries", self._rows.shape[1])
+        own = self._table.rows_of(query_ids, len(queries), "query_ids")
+        relevance = Relevance.of(
+            query_labels, len(queries), reference_labels, len(self._rows)
+        ).take(self._table.order)
+        for start, scores, transformed in self._score_blocks(queries, own):
+            columns = []
+            for query in range(start, start + len(scores)):
+                positives = relevance.rows(query)
+                columns.append(positives[positives != own[query]])
+            yield scores, transformed, columns
+
     def _score_blocks(
         self, queries: np.ndarray, own: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
@@ -228,19 +287,3 @@ class ExactIndex(Index):
             excluded = np.flatnonzero(own_rows >= 0)
             scores[excluded, own_rows[excluded]] = -np.inf
             yield start, scores, block
-
-
-def _gather(
-    ranks: list[np.ndarray], num_references: int, max_rank: int | None
-) -> PositiveRanks:
-    counts = np.array([len(row) for row in ranks], np.int64)
-    if max_rank is not None:
-        ranks = [row[row <= max_rank] for row in ranks]
-    lengths = [len(row) for row in ranks]
-    return PositiveRanks(
-        ranks=np.concatenate(ranks),
-        offsets=np.concatenate([[0], np.cumsum(lengths)]),
-        num_references=num_references,
-        num_positives=counts,
-        max_rank=max_rank,
-    )

@@ -86,6 +86,17 @@ class PositiveRanks(Brief):
         """Int64 array as long as `ranks`, the query of each rank."""
         return np.repeat(np.arange(self.num_queries), np.diff(self.offsets))
 
+    def up_to(self, max_rank: int) -> "PositiveRanks":
+        """Returns the ranks without those beyond `max_rank`."""
+        kept = self.ranks <= max_rank
+        lengths = np.bincount(self.owners[kept], minlength=self.num_queries)
+        return dataclasses.replace(
+            self,
+            ranks=self.ranks[kept],
+            offsets=np.concatenate([[0], np.cumsum(lengths)]),
+            max_rank=max_rank,
+        )
+
     @staticmethod
     def concatenate(parts: Sequence["PositiveRanks"]) -> "PositiveRanks":
         """Joins blocks of queries that searched the same gallery."""
@@ -163,14 +174,12 @@ def ranks_from_ids(
     is_own = found == own[:, None]
     positive = relevance.among(found) & ~is_own
     ranks = np.cumsum(~is_own, axis=1)
-    complete = length == num_references
-    shortest = length - int(is_own.any())
-    if not complete:
-        positive &= ranks <= shortest
-    return PositiveRanks(
+    listed = PositiveRanks(
         ranks=ranks[positive],
         offsets=np.concatenate([[0], np.cumsum(positive.sum(axis=1))]),
         num_references=num_references,
         num_positives=relevance.counts(own),
-        max_rank=None if complete else shortest,
     )
+    if length == num_references:
+        return listed
+    return listed.up_to(length - int(is_own.any()))

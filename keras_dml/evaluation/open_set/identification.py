@@ -8,9 +8,7 @@ import numpy as np
 from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_embeddings
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.ids import IdTable
-from keras_dml.evaluation.index.spaces import score_blocks
-from keras_dml.evaluation.labels import Relevance
+from keras_dml.evaluation.index.exact import ExactIndex
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -94,13 +92,10 @@ def identification_rates(
     references = as_embeddings(
         reference_embeddings, "reference_embeddings", queries.shape[1]
     )
-    relevance = Relevance.of(
-        query_labels, len(queries), reference_labels, len(references)
+    index = ExactIndex("cosine" if normalize else "euclidean")
+    genuine, impostor = index.build(references, reference_ids).nearest_scores(
+        queries, query_labels, reference_labels, query_ids
     )
-    table = IdTable.of(reference_ids, len(references))
-    own = table.rows_of(query_ids, len(queries), "query_ids")
-    metric = "cosine" if normalize else "euclidean"
-    genuine, impostor = best_scores(queries, references, relevance, own, metric)
     known = np.isfinite(genuine)
     right = (genuine >= score) & (genuine > impostor)
     return IdentificationRates(
@@ -110,39 +105,6 @@ def identification_rates(
         num_known=int(np.count_nonzero(known)),
         score=float(score),
     )
-
-
-def best_scores(
-    queries: np.ndarray,
-    references: np.ndarray,
-    relevance: Relevance,
-    own: np.ndarray,
-    metric: str,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the scores of the nearest positive and the nearest negative.
-
-    Args:
-        queries: Float32 array `(num_queries, dim)`.
-        references: Float32 array `(num_references, dim)`.
-        relevance: `Relevance` of the references to the queries.
-        own: 1D int64 array `(num_queries,)`, the row of the reference that is
-            the query itself, or -1.
-        metric: `"cosine"` or `"euclidean"`.
-
-    Returns:
-        Two float32 arrays `(num_queries,)`; minus infinity where a query has
-        no such reference.
-    """
-    genuine = np.empty(len(queries), np.float32)
-    impostor = np.empty(len(queries), np.float32)
-    for start, scores in score_blocks(queries, references, metric):
-        rows = slice(start, start + len(scores))
-        positive = relevance.block(rows.start, rows.stop)
-        inside = np.flatnonzero(own[rows] >= 0)
-        scores[inside, own[rows][inside]] = -np.inf
-        genuine[rows] = np.where(positive, scores, -np.inf).max(axis=1)
-        impostor[rows] = np.where(positive, -np.inf, scores).max(axis=1)
-    return genuine, impostor
 
 
 def _mean(values: np.ndarray) -> float:

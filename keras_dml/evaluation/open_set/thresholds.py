@@ -18,6 +18,7 @@ it, the answer is "none". A threshold is calibrated for one of two decisions.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -27,9 +28,9 @@ import numpy as np
 from keras_dml.brief import Brief
 from keras_dml.embeddings.checks import as_embeddings
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.spaces import pair_scores
 from keras_dml.evaluation.labels import Relevance
-from keras_dml.evaluation.open_set.identification import best_scores
 from keras_dml.evaluation.open_set.pair_quantiles import (
     count_pairs,
     select_thresholds,
@@ -144,12 +145,9 @@ def calibrate_thresholds(
             f"Received: decision={decision!r}. Choose one of them."
         )
     rows = as_embeddings(embeddings)
-    relevance = Relevance.of(labels, len(rows), labels, len(rows))
     metric = "cosine" if normalize else "euclidean"
     calibrate = _of_pairs if decision == "pairs" else _of_nearest
-    num_impostors, num_genuine, found = calibrate(
-        rows, relevance, rates, metric
-    )
+    num_impostors, num_genuine, found = calibrate(rows, labels, rates, metric)
     return [
         Threshold(
             score=score,
@@ -168,11 +166,10 @@ def calibrate_thresholds(
 
 
 def _of_pairs(
-    rows: np.ndarray, relevance: Relevance, rates: list[float], metric: str
+    rows: np.ndarray, labels: Any, rates: list[float], metric: str
 ) -> Calibrated:
-    def pairs():
-        return pair_scores(rows, relevance, metric)
-
+    relevance = Relevance.of(labels, len(rows), labels, len(rows))
+    pairs = functools.partial(pair_scores, rows, relevance, metric)
     num_genuine = int(relevance.counts(np.arange(len(rows))).sum()) // 2
     num_impostors = len(rows) * (len(rows) - 1) // 2 - num_genuine
     _check_numbers(num_impostors, num_genuine, rates, "pairs of two classes")
@@ -187,10 +184,10 @@ def _of_pairs(
 
 
 def _of_nearest(
-    rows: np.ndarray, relevance: Relevance, rates: list[float], metric: str
+    rows: np.ndarray, labels: Any, rates: list[float], metric: str
 ) -> Calibrated:
-    own = np.arange(len(rows))
-    genuine, impostor = best_scores(rows, rows, relevance, own, metric)
+    index = ExactIndex(metric).build(rows)
+    genuine, impostor = index.nearest_scores(rows, labels, labels, index.ids)
     unknown = np.sort(impostor[np.isfinite(impostor)])[::-1]
     known = np.isfinite(genuine)
     num_genuine = int(np.count_nonzero(known))

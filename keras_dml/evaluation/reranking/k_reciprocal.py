@@ -54,26 +54,22 @@ class KReciprocal(Reranking):
     def positive_rank_blocks(
         self, inputs: RetrievalInputs
     ) -> Iterator[PositiveRanks]:
-        index = ExactIndex(inputs.metric).build(
-            inputs.references, inputs.reference_ids
-        )
+        ids = inputs.index.ids
         lists, _ = k_reciprocal(
             inputs.queries,
             inputs.references,
             **dataclasses.asdict(self),
             query_ids=inputs.query_ids,
-            reference_ids=index.ids,
+            reference_ids=ids,
             metric=inputs.metric,
         )
         own, start = inputs.query_ids, 0
-        for whole in index.positive_rank_blocks(
-            inputs.queries, inputs.labels, inputs.reference_labels, own
-        ):
+        for whole in inputs.positive_rank_blocks():
             rows = slice(start, start + whole.num_queries)
             head = ranks_from_ids(
                 lists[rows],
                 inputs.labels[rows],
-                index.ids,
+                ids,
                 inputs.reference_labels,
                 None if own is None else own[rows],
             )

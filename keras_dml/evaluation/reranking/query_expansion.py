@@ -46,7 +46,6 @@ class AlphaQueryExpansion(Reranking):
                 f"Received: metric={inputs.metric!r}. Normalize the "
                 "embeddings."
             )
-        index = ExactIndex().build(inputs.references, inputs.reference_ids)
         expanded = expand_queries(
             inputs.queries,
             inputs.references,
@@ -54,11 +53,9 @@ class AlphaQueryExpansion(Reranking):
             self.alpha,
             query_ids=inputs.query_ids,
             reference_ids=inputs.reference_ids,
-            index=index,
+            index=inputs.index,
         )
-        return index.positive_rank_blocks(
-            expanded, inputs.labels, inputs.reference_labels, inputs.query_ids
-        )
+        return inputs.positive_rank_blocks(expanded)
 
 
 def expand_queries(

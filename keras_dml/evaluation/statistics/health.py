@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.embeddings.checks import as_embeddings, as_labels
+from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.spaces import Space, duplicate_rows
 
 # Variance below this share of the mean square is float32 rounding.
@@ -129,17 +130,9 @@ def proxy_occupancy(
     """
     targets = as_embeddings(proxies, "proxies")
     rows = as_embeddings(embeddings, dim=targets.shape[1])
-    space = Space.fit(targets, "cosine" if normalize else "euclidean")
-    targets = space.transform(targets)
-    biases = space.biases(targets)
-    used = np.zeros(len(targets), bool)
-    for start in range(0, len(rows), ROWS_AT_A_TIME):
-        block = space.transform(rows[start : start + ROWS_AT_A_TIME])
-        scores = block @ targets.T
-        if biases is not None:
-            scores -= biases
-        used[scores.argmax(axis=1)] = True
-    return float(used.mean())
+    index = ExactIndex("cosine" if normalize else "euclidean").build(targets)
+    nearest, _ = index.search(rows, k=1)
+    return len(np.unique(nearest)) / len(targets)
 
 
 def embedding_health(

@@ -76,6 +76,22 @@ def test_duplicates_tie_whatever_the_blocks(metric, block_rows, rows, dim):
     assert (np.diff(ranks.ranks.reshape(40, 20), axis=1) == 1).all()
 
 
+@pytest.mark.parametrize("metric", METRICS)
+def test_nearest_scores_against_loops(metric):
+    rows, ids = make(30), np.random.default_rng(1).permutation(30)
+    labels = np.append(np.arange(29) % 4, 9)
+    index = ExactIndex(metric, block_bytes=4 * 30 * 7).build(rows, ids)
+    found, scores = index.search(rows, 29, exclude_ids=ids)
+    positive, negative = index.nearest_scores(rows, labels, labels, ids)
+    label_of = dict(zip(ids, labels, strict=True))
+    for query in range(30):
+        same = [label_of[one] == labels[query] for one in found[query]]
+        expected = max(scores[query][same], default=-np.inf)
+        assert positive[query] == expected
+        assert negative[query] == scores[query][~np.array(same)].max()
+    assert positive[29] == -np.inf
+
+
 @pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize("classes", [2, 90])
 def test_blocks_and_threads_do_not_change_ranks(classes, threads, monkeypatch):
