@@ -1,5 +1,8 @@
 """Errors that the command line turns into exit codes."""
 
+import contextlib
+from collections.abc import Iterator
+
 
 class UsageError(ValueError):
     """The caller's mistake; the command line prints it and exits with 2."""
@@ -11,3 +14,38 @@ class RunError(RuntimeError):
     """A run that cannot go on; the command line prints it and exits with 1."""
 
     exit_code = 1
+
+
+class Mistakes:
+    """Collects the mistakes of a caller, so that one error names them all.
+
+    Example:
+
+    ```python
+    mistakes = Mistakes()
+    for source in sources:
+        with mistakes.collected(f"{source}: "):
+            read(source)
+    mistakes.check()
+    ```
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[str, None] = {}
+
+    @contextlib.contextmanager
+    def collected(self, prefix: str = "") -> Iterator[None]:
+        """Keeps a `UsageError` of the block; equal lines are kept once."""
+        try:
+            yield
+        except UsageError as error:
+            self._lines |= dict.fromkeys(f"{prefix}{error}".splitlines())
+
+    def check(self, prefix: str = "") -> None:
+        """Raises if there was any mistake.
+
+        Raises:
+            UsageError: Names all mistakes, one a line.
+        """
+        if self._lines:
+            raise UsageError(prefix + "\n".join(self._lines))

@@ -1,7 +1,9 @@
 """Checks all runs of a plan before the first one starts."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from keras_dml.comparison.jobs import Job
@@ -40,14 +42,14 @@ def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
         UsageError: If a job is not valid. Names every mistake once, with the
             number of runs that have it.
     """
-    manifests: dict[str, Manifest | UsageError] = {}
-    spoilt: dict[str, int] = {}
+    read = functools.cache(_read)
+    spoilt = Counter[str]()
     checked = []
     for job in jobs:
         try:
-            checked.append(_checked(job, protocol, manifests))
+            checked.append(_checked(job, protocol, read))
         except UsageError as error:
-            spoilt[str(error)] = spoilt.get(str(error), 0) + 1
+            spoilt[str(error)] += 1
     if spoilt:
         raise UsageError(
             "\n".join(
@@ -58,34 +60,39 @@ def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
     return checked
 
 
-def _checked(
-    job: Job,
-    protocol: ProtocolConfig,
-    manifests: dict[str, Manifest | UsageError],
-) -> Job:
+def _checked(job: Job, protocol: ProtocolConfig, read: Callable) -> Job:
     get_backbone(job.config.model.backbone)
-    data = _data(job.config, manifests)
+    source = job.config.data
+    manifest = read(source.source, source.data_dir, source.allow_partial)
+    if isinstance(manifest, UsageError):
+        raise manifest
+    data = split_data(manifest, job.config)
     config = settle(job.config, data)
     check_stages(config, data)
     parts = [stage_data(data, stage, config) for stage in config.stages]
     if get_protocol(protocol).holds_out:
         _check_validation(config, data, parts[-1])
-    epochs = [sum(phase.epochs for phase in s.phases) for s in config.stages]
-    return dataclasses.replace(
-        job,
-        record=dataclasses.replace(
-            job.record, weights=Path(config.model.weights).name
-        ),
-        steps=sum(
-            count * len(make_sampler(part.fit, config)(0))
-            for count, part in zip(epochs, parts, strict=True)
-        ),
-        validations=sum(
-            count // config.evaluation.every
-            for count, part in zip(epochs, parts, strict=True)
-            if part.validation is not None
-        ),
-    )
+    steps = validations = 0
+    for stage, part in zip(config.stages, parts, strict=True):
+        epochs = sum(phase.epochs for phase in stage.phases)
+        steps += epochs * len(make_sampler(part.fit, config)(0))
+        if part.validation is not None:
+            validations += epochs // config.evaluation.every
+    weights = Path(config.model.weights).name
+    record = dataclasses.replace(job.record, weights=weights)
+    return Job(job.config, record, steps, validations)
+
+
+def _read(
+    source: str, data_dir: str | None, allow_partial: bool
+) -> Manifest | UsageError:
+    """Lists data; returns the error, so that it is found only once."""
+    try:
+        return readers.read(
+            source, data_dir=data_dir, allow_partial=allow_partial
+        )
+    except UsageError as error:
+        return error
 
 
 def _check_validation(
@@ -99,23 +106,3 @@ def _check_validation(
             "needed. Use `protocol: {kind: cross_validation, folds: 2}`, or "
             "`set: {evaluation.select: last}`."
         )
-
-
-def _data(
-    config: RunConfig, manifests: dict[str, Manifest | UsageError]
-) -> RunData:
-    settings = config.data
-    key = f"{settings.source}\0{settings.data_dir}"
-    if key not in manifests:
-        try:
-            manifests[key] = readers.read(
-                settings.source,
-                data_dir=settings.data_dir,
-                allow_partial=settings.allow_partial,
-            )
-        except UsageError as error:
-            manifests[key] = error
-    found = manifests[key]
-    if isinstance(found, UsageError):
-        raise found
-    return split_data(found, config)

@@ -10,7 +10,7 @@ from keras_dml.brief import Brief
 from keras_dml.comparison.check import check_jobs
 from keras_dml.comparison.concatenated import concatenated
 from keras_dml.comparison.estimate import announce
-from keras_dml.comparison.jobs import Job, make_jobs
+from keras_dml.comparison.jobs import Job, Tuned, make_jobs
 from keras_dml.comparison.page.comparison import write_comparison
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.plans import PlanLike, PlanOptions, make_plan
@@ -24,15 +24,14 @@ from keras_dml.comparison.records import (
 )
 from keras_dml.comparison.tunings import (
     PlannedTuning,
-    best_settings,
     check_tunings,
     plan_tunings,
     run_tunings,
 )
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.console import logger, progress_bar
-from keras_dml.errors import RunError, UsageError
-from keras_dml.tuning.trials import ArmTuning
+from keras_dml.errors import Mistakes, RunError
+from keras_dml.tuning.trials import TuningResult
 from keras_dml.wording import duration
 
 
@@ -143,25 +142,19 @@ def compare(
     place = PlanFolder(output or Path("runs", name))
     place.check(made)
     jobs, tunings = _checked(made, place)
-    metric = made.metrics[0] if made.metrics else "map@r"
-    if dry_run:
-        seconds = announce(jobs, tunings, place.path, processes, estimate)
-        return Comparison(
-            place.path,
-            collect([job.record for job in jobs], place.path),
-            seconds=seconds,
-            trials_left=sum(planned.left for planned in tunings),
-            metric=metric,
-        )
+    metric = next(iter(made.metrics), "map@r")
     with place:
-        place.open(made)
-        seconds = announce(
-            jobs, tunings, place.path, processes, estimate, place.estimate
-        )
+        if not dry_run:
+            place.open(made)
+        seconds = announce(jobs, tunings, place, processes, estimate, dry_run)
+        if dry_run:
+            records = collect([job.record for job in jobs], place.path)
+            left = sum(planned.left for planned in tunings)
+            return Comparison(place.path, records, None, seconds, left, metric)
         found = run_tunings(tunings, processes)
         if found:
-            settings = best_settings(found)
-            jobs = check_jobs(make_jobs(made, settings), made.protocol)
+            best = {key: own.best.parameters for key, own in found.items()}
+            jobs = check_jobs(make_jobs(made, best), made.protocol)
         failed = _run(jobs, place, processes)
         records, report = _finish(made, jobs, place, failed, found)
         return Comparison(place.path, records, report, seconds, metric=metric)
@@ -171,19 +164,12 @@ def _checked(
     plan: PlanConfig, place: PlanFolder
 ) -> tuple[list[Job], list[PlannedTuning]]:
     """Makes the runs and the tunings; one error names all mistakes."""
-    mistakes: dict[str, None] = {}
-    made: list[list] = []
-    for make in (
-        lambda: check_jobs(make_jobs(plan), plan.protocol),
-        lambda: plan_tunings(plan, place.path),
-    ):
-        try:
-            made.append(make())
-        except UsageError as error:
-            mistakes |= dict.fromkeys(str(error).splitlines())
-    if mistakes:
-        raise UsageError("\n".join(mistakes))
-    jobs, tunings = made
+    mistakes = Mistakes()
+    with mistakes.collected():
+        jobs = check_jobs(make_jobs(plan), plan.protocol)
+    with mistakes.collected():
+        tunings = plan_tunings(plan, place.path)
+    mistakes.check()
     return jobs, check_tunings(tunings, plan)
 
 
@@ -224,7 +210,7 @@ def _finish(
     jobs: Sequence[Job],
     place: PlanFolder,
     failed: Mapping[str, str],
-    found: Sequence[ArmTuning],
+    found: Mapping[Tuned, TuningResult],
 ) -> tuple[list[RunRecord], Path]:
     """Writes the results and the page."""
     records = collect([job.record for job in jobs], place.path, failed)

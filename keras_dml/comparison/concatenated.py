@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_dml.comparison.records import RunRecord
-from keras_dml.files import write_text
+from keras_dml.comparison.records import RunRecord, experiment_of, grouped
+from keras_dml.files import write_json
 from keras_dml.run.measure import evaluate, write_per_query
 from keras_dml.run.trained_run import TrainedRun
 
@@ -31,17 +31,9 @@ def concatenated(records: Sequence[RunRecord], folder: Path) -> list[RunRecord]:
     Reference:
         Musgrave et al., "A Metric Learning Reality Check", 2020, section 3.2.
     """
-    groups: dict[tuple, list[RunRecord]] = {}
-    for record in records:
-        key = (
-            record.source,
-            record.backbone,
-            record.weights,
-            record.dim,
-            record.arm,
-            record.seed,
-        )
-        groups.setdefault(key, []).append(record)
+    groups = grouped(
+        records, lambda run: (experiment_of(run), run.arm, run.seed)
+    )
     return [
         _measured(folds, folder)
         for folds in groups.values()
@@ -80,7 +72,7 @@ def _measure(folds: list[RunRecord], target: Path, result: Path) -> None:
     assert images is not None
     measured = evaluate(np.concatenate(rows, axis=1), images, runs[0].config)
     write_per_query(target / "per_query.npz", images, measured)
-    write_text(result, json.dumps(measured.metrics, indent=2) + "\n")
+    write_json(result, measured.metrics)
 
 
 def _unit_rows(rows: np.ndarray) -> np.ndarray:

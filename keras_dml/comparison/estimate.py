@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_dml.comparison.jobs import Job
+from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.protocols import within_budget
 from keras_dml.comparison.tunings import PlannedTuning
 from keras_dml.config import RunConfig
@@ -15,7 +16,6 @@ from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
 from keras_dml.files import write_json
-from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import read_history
 from keras_dml.run.processes import TrainingProcess, supervise
 from keras_dml.wording import counted, duration
@@ -71,23 +71,17 @@ def estimate_seconds(jobs: Sequence[Job], cache: Path | None = None) -> float:
 def measure_pace(config: RunConfig) -> Pace:
     """Measures the pace of a run: trains a few steps and evaluates once."""
     stage = config.stages[0]
-    short = within_budget(
-        config.model_copy(
-            update={
-                "stages": [
-                    stage.model_copy(update={"phases": stage.phases[:1]})
-                ],
-                "evaluation": config.evaluation.model_copy(
-                    update={"every": EPOCHS}
-                ),
-            }
-        ),
-        BudgetConfig(epochs=EPOCHS, steps_per_epoch=STEPS),
+    short = config.changed(
+        stages=[stage.changed(phases=stage.phases[:1])],
+        evaluation={"every": EPOCHS},
     )
+    budget = BudgetConfig(epochs=EPOCHS, steps_per_epoch=STEPS)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "trial.log")
         started = time.perf_counter()
-        trial = TrainingProcess(short, Path(folder, "trial"), log)
+        trial = TrainingProcess(
+            within_budget(short, budget), Path(folder, "trial"), log
+        )
         supervise(iter([trial, None]).__next__, lambda _: None)
         seconds = time.perf_counter() - started
         if trial.exit_code:
@@ -135,20 +129,20 @@ def _save(paces: Mapping[str, Pace], cache: Path | None) -> None:
 def announce(
     jobs: Sequence[Job],
     tunings: Sequence[PlannedTuning],
-    folder: Path,
+    place: PlanFolder,
     processes: int,
     estimate: bool,
-    cache: Path | None = None,
+    dry_run: bool,
 ) -> float | None:
     """Logs the number of trainings and about how long they will take.
 
     Args:
         jobs: The runs of a plan.
         tunings: Its tunings.
-        folder: Its folder.
+        place: Its folder.
         processes: How many runs train at once.
         estimate: Whether to estimate the time from a few training steps.
-        cache: File that keeps the measurements. Defaults to `None`.
+        dry_run: Whether to write nothing into the folder.
 
     Returns:
         The estimated seconds, one training after the other; `None` without an
@@ -156,14 +150,10 @@ def announce(
         stopped early.
     """
     runs = {job.run: job for job in jobs}
-    left = [
-        job
-        for job in runs.values()
-        if not RunFolder(folder / "runs" / job.run).finished
-    ]
-    trials = sum(planned.left for planned in tunings)
+    left = [job for job in runs.values() if not place.run(job).finished]
     if tunings:
         total = sum(planned.section.budget for planned in tunings)
+        trials = sum(planned.left for planned in tunings)
         folds = tunings[0].folds
         logger.info(
             "%s to find settings first%s, %d of them ended, %d to go.",
@@ -178,19 +168,15 @@ def announce(
         len(runs) - len(left),
         len(left),
     )
-    if not (left or trials) or not estimate:
+    for planned in tunings:
+        left += [planned.job] * (planned.left * planned.folds)
+    if not left or not estimate:
         return None
-    trainings = [
-        planned.job
-        for planned in tunings
-        for _ in range(planned.left * planned.folds)
-    ]
-    seconds = estimate_seconds([*trainings, *left], cache)
+    seconds = estimate_seconds(left, None if dry_run else place.estimate)
+    at_once = f"; less with {processes} at once, as far as the cores go"
     logger.info(
         "About %s one after the other%s, measured on a few steps.",
         duration(seconds),
-        f"; less with {processes} at once, as far as the cores go"
-        if processes > 1
-        else "",
+        at_once if processes > 1 else "",
     )
     return seconds

@@ -37,6 +37,8 @@ from keras_dml.wording import (
 
 CONFIRMED, CONTRADICTED = "confirmed", "contradicted"
 OPEN, NOT_MEASURED = "open", "not measured"
+# How both ends of an interval of differences are formatted.
+BOUNDS = "[{:+.3f}, {:+.3f}]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +46,8 @@ class FindingResult:
     """The outcome of a claim in one experiment.
 
     Args:
-        claim: The claim.
+        finding: The claim with its metric; for a pair, only the arms of it.
         experiment: `Experiment`, or `None` if no run has any of the arms.
-        metric: Name of the metric.
-        better: Tuple of the arms that the claim calls better.
-        than: Tuple of the arms that they are compared with.
         difference: Float, the mean of `better` minus the mean of `than`; NaN
             if it was not measured. With pairs, the difference of the pair
             that supports the claim least.
@@ -65,39 +64,31 @@ class FindingResult:
             claim must hold for every pair. Defaults to `()`.
     """
 
-    claim: str
+    finding: FindingConfig
     experiment: Experiment | None
-    metric: str
-    better: tuple[str, ...]
-    than: tuple[str, ...]
-    difference: float
-    seeds: Summary | None
-    queries: Difference | None
-    verdict: str
+    difference: float = math.nan
+    seeds: Summary | None = None
+    queries: Difference | None = None
+    verdict: str = NOT_MEASURED
     notes: tuple[str, ...] = ()
     pairs: tuple["FindingResult", ...] = ()
 
     @property
     def sentence(self) -> str:
         """The result in words."""
-        where = ""
-        if self.experiment is not None:
-            where = f" ({self.experiment.title})"
-        text = f"{self.claim}{where}: "
+        where = f" ({self.experiment.title})" if self.experiment else ""
+        parts = []
         if not math.isnan(self.difference):
-            text += f"{self.difference:+.3f} {metric_title(self.metric)}, "
+            metric = metric_title(self.finding.metric or "")
+            parts.append(f"{self.difference:+.3f} {metric}")
             if self.seeds is not None:
-                text += f"{self.seeds.unit} {bounds(self.seeds)}, "
+                parts.append(f"{self.seeds.unit} {_bounds(self.seeds)}")
             if self.queries is not None:
-                text += f"classes {bounds(self.queries)}"
-            text = text.removesuffix(", ") + ": "
+                parts.append(f"classes {_bounds(self.queries)}")
+        text = f"{self.finding.claim}{where}: "
+        text += f"{', '.join(parts)}: " if parts else ""
         notes = f" ({'; '.join(self.notes)})" if self.notes else ""
         return f"{text}{self.verdict}{notes}"
-
-
-def bounds(interval: Summary | Difference) -> str:
-    """Formats an interval of differences, with signs."""
-    return f"[{interval.low:+.3f}, {interval.high:+.3f}]"
 
 
 def check_findings(
@@ -164,33 +155,22 @@ def check_finding(
             "`records` must be of one experiment. Received: "
             f"{listed(sorted(experiments))}. `check_findings` takes them all."
         )
-    experiment = experiments.pop() if experiments else None
-    better, than = tuple(finding.better), tuple(finding.than)
-    finding = finding.model_copy(update={"metric": finding.metric or metric})
-    if finding.each and len(better) * len(than) > 1:
-        return _every_pair(finding, experiment, records)
-    return _compared(finding, experiment, records, better, than)
+    finding = finding.changed(metric=finding.metric or metric)
+    if finding.each and len(finding.better) * len(finding.than) > 1:
+        return _every_pair(finding, records)
+    return _compared(finding, records)
 
 
 def _every_pair(
-    finding: FindingConfig,
-    experiment: Experiment | None,
-    records: list[RunRecord],
+    finding: FindingConfig, records: list[RunRecord]
 ) -> FindingResult:
     pairs = tuple(
-        _compared(finding, experiment, records, (first,), (second,))
+        _compared(finding.changed(better=[first], than=[second]), records)
         for first, second in product(finding.better, finding.than)
     )
     verdicts = [pair.verdict for pair in pairs]
     measured = [pair for pair in pairs if not math.isnan(pair.difference)]
-    verdict = next(
-        (
-            verdict
-            for verdict in (CONTRADICTED, NOT_MEASURED, OPEN)
-            if verdict in verdicts
-        ),
-        CONFIRMED,
-    )
+    order = (CONTRADICTED, NOT_MEASURED, OPEN, CONFIRMED)
     worst = min(measured or pairs, key=lambda pair: pair.difference)
     notes = [
         f"{verdicts.count(CONFIRMED)} of {counted(len(pairs), 'pair')} "
@@ -198,70 +178,61 @@ def _every_pair(
     ]
     if measured:
         notes.append(
-            f"the figures are of `{worst.better[0]}` against "
-            f"`{worst.than[0]}`, the pair least in favor"
+            f"the figures are of `{worst.finding.better[0]}` against "
+            f"`{worst.finding.than[0]}`, the pair least in favor"
         )
     notes += dict.fromkeys(note for pair in pairs for note in pair.notes)
     return dataclasses.replace(
         worst,
-        better=tuple(finding.better),
-        than=tuple(finding.than),
-        verdict=verdict,
+        finding=finding,
+        verdict=min(verdicts, key=order.index),
         notes=tuple(notes),
         pairs=pairs,
     )
 
 
 def _compared(
-    finding: FindingConfig,
-    experiment: Experiment | None,
-    records: list[RunRecord],
-    better: tuple[str, ...],
-    than: tuple[str, ...],
+    finding: FindingConfig, records: list[RunRecord]
 ) -> FindingResult:
     metric, runs = finding.metric or "", by_arm(records)
-    arms = {arm: runs.get(arm, []) for arm in (*better, *than)}
+    experiment = experiment_of(records[0]) if records else None
+    names = list(dict.fromkeys([*finding.better, *finding.than]))
+    arms = {arm: runs.get(arm, []) for arm in names}
     found = paired_repetitions(arms, metric)
-    nothing = FindingResult(
-        finding.claim,
-        experiment,
-        metric,
-        better,
-        than,
-        math.nan,
-        None,
-        None,
-        NOT_MEASURED,
-    )
     if not found.keys:
-        return dataclasses.replace(nothing, notes=_missing(arms, metric))
-    names = list(arms)
-    first = [names.index(arm) for arm in better]
-    second = [names.index(arm) for arm in than]
-    apart = found.values[:, first].mean(axis=1)
-    apart = apart - found.values[:, second].mean(axis=1)
+        return FindingResult(finding, experiment, notes=_missing(arms, metric))
+    better = found.values[:, [names.index(arm) for arm in finding.better]]
+    than = found.values[:, [names.index(arm) for arm in finding.than]]
     # Remove rounding errors, so that equal arms do not differ.
-    apart = np.round(apart, DIGITS)
+    apart = np.round(better.mean(axis=1) - than.mean(axis=1), DIGITS)
     seeds = summarize(apart, unit=found.unit, folds=found.folds)
-    queries = _queries(found, arms, better, than, metric)
+    intervals: list[Summary | Difference] = []
     notes = _left_out(found, arms)
     if any(run.oracle for own in arms.values() for run in own):
         notes.append("oracle: epochs were chosen on the test classes")
-    repeated = seeds.count > 1
-    if not repeated:
+    if seeds.count > 1:
+        intervals.append(seeds)
+    else:
         notes.append("one seed: nothing is known of other seeds")
-    if isinstance(queries, str):
-        notes.append(f"no interval over classes, because {queries}")
-    intervals: list[Summary | Difference] = [seeds] if repeated else []
-    intervals += [] if isinstance(queries, str) else [queries]
-    return dataclasses.replace(
-        nothing,
-        difference=seeds.mean,
-        seeds=seeds if repeated else None,
-        queries=None if isinstance(queries, str) else queries,
-        verdict=_verdict(intervals),
-        notes=tuple(notes),
+    queries = None
+    try:
+        queries = _queries(finding, found, arms)
+        intervals.append(queries)
+    except UsageError as error:
+        notes.append(f"no interval over classes, because {error}")
+    return FindingResult(
+        finding,
+        experiment,
+        seeds.mean,
+        seeds if seeds.count > 1 else None,
+        queries,
+        _verdict(intervals),
+        tuple(notes),
     )
+
+
+def _bounds(interval: Summary | Difference) -> str:
+    return BOUNDS.format(interval.low, interval.high)
 
 
 def _verdict(intervals: list[Summary | Difference]) -> str:
@@ -273,32 +244,26 @@ def _verdict(intervals: list[Summary | Difference]) -> str:
 
 
 def _queries(
+    finding: FindingConfig,
     found: Repetitions,
     arms: dict[str, list[RunRecord]],
-    better: tuple[str, ...],
-    than: tuple[str, ...],
-    metric: str,
-) -> Difference | str:
-    """Returns the interval over test classes, or why it is missing."""
-    sides = []
-    for names in (better, than):
-        used = [
-            run
-            for arm in names
-            for run in arms[arm]
-            if run.status == "done" and (run.seed, run.fold) in found.pairs
-        ]
-        values = mean_over_runs(used, metric)
-        if isinstance(values, str):
-            return values
-        sides.append(values)
-    first, second = sides
+) -> Difference:
+    """Returns the interval over test classes; raises if values are missing."""
+    first, second = (
+        mean_over_runs(
+            [
+                run
+                for arm in names
+                for run in arms[arm]
+                if run.status == "done" and (run.seed, run.fold) in found.pairs
+            ],
+            finding.metric or "",
+        )
+        for names in (finding.better, finding.than)
+    )
     if not same_queries(first, second):
-        return "the arms were measured on different queries"
-    try:
-        return paired_bootstrap(first.values, second.values, first.labels)
-    except UsageError as error:
-        return str(error)
+        raise UsageError("the arms were measured on different queries")
+    return paired_bootstrap(first.values, second.values, first.labels)
 
 
 def _missing(arms: dict[str, list[RunRecord]], metric: str) -> tuple[str, ...]:

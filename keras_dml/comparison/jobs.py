@@ -6,21 +6,55 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_dml.comparison.plans import arms, backbones
 from keras_dml.comparison.protocols import get_protocol, within_budget
 from keras_dml.comparison.records import RunRecord
 from keras_dml.config import RunConfig, resolve
-from keras_dml.config.plan_sections import (
-    ArmConfig,
-    PlanConfig,
-)
-from keras_dml.errors import UsageError
+from keras_dml.config.plan_sections import ArmConfig, PlanConfig
+from keras_dml.errors import Mistakes, UsageError
 from keras_dml.wording import source_title
 
-# The key of a tuning: source, backbone and arm.
-Tuned = tuple[str, str | None, str]
+
+class Tuned(NamedTuple):
+    """What a tuning finds settings for.
+
+    Args:
+        source: Name or path of the data.
+        backbone: Name of the network; `None` is the recipe's network.
+        arm: Name of the arm.
+    """
+
+    source: str
+    backbone: str | None
+    arm: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """One combination of what a plan lists; folds share it.
+
+    Args:
+        source: Name or path of the data.
+        backbone: Name of the network; `None` is the recipe's network.
+        arm: The arm.
+        dim: Integer, the length of an embedding; `None` is the recipe's.
+        seed: Integer, the seed.
+        factors: Dict from the keys of the plan's `grid` to one value each.
+    """
+
+    source: str
+    backbone: str | None
+    arm: ArmConfig
+    dim: int | None
+    seed: int
+    factors: dict[str, Any]
+
+    @property
+    def tuned(self) -> Tuned:
+        """The key of the tuning that finds settings for it."""
+        return Tuned(self.source, self.backbone, self.arm.name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,24 +101,20 @@ def make_jobs(
     8
     """
     jobs: list[Job] = []
-    mistakes: dict[str, None] = {}
+    mistakes = Mistakes()
     runs: dict[str, str] = {}
     found = changes or {}
-    for seed, source in itertools.product(plan.seeds, plan.sources):
-        for arm in arms(plan):
-            for config_or_mistake in _configs(plan, source, arm, seed, found):
-                if isinstance(config_or_mistake, str):
-                    mistakes[config_or_mistake] = None
-                    continue
-                config, factors = config_or_mistake
-                for fold in get_protocol(plan.protocol).folds:
-                    job = make_job(plan, arm, config, factors, fold)
-                    run = own_name(job.run, job.config, runs)
-                    record = dataclasses.replace(job.record, run=run)
-                    jobs.append(dataclasses.replace(job, record=record))
-    mistakes |= dict.fromkeys(_unknown_arms(plan, jobs) if jobs else ())
-    if mistakes:
-        raise UsageError("\n".join(mistakes))
+    for setup in _setups(plan):
+        with mistakes.collected(f"{setup.source}, {setup.arm.name}: "):
+            config = configured(plan, setup, found.get(setup.tuned, {}))
+            jobs += [
+                make_job(plan, setup, config, fold, runs)
+                for fold in get_protocol(plan.protocol).folds
+            ]
+    if jobs:
+        with mistakes.collected():
+            _check_arms(plan, {job.record.arm for job in jobs})
+    mistakes.check()
     return jobs
 
 
@@ -98,121 +128,112 @@ def count_trials(plan: PlanConfig) -> int:
     )
 
 
-def with_changes(
-    plan: PlanConfig,
-    source: str,
-    arm: ArmConfig,
-    settings: Mapping[str, Any],
-    backbone: str | None = None,
-) -> RunConfig:
-    """Returns the run of a trial: an arm with additional settings.
+def first_setup(
+    plan: PlanConfig, source: str, arm: ArmConfig, backbone: str | None = None
+) -> Setup:
+    """Returns what the trials of a tuning train.
 
-    It takes the plan's first embedding size and seed, and the first value of
+    It has the plan's first embedding size and seed, and the first value of
     each setting in the plan's grid.
+    """
+    dim = plan.dims[0] if plan.dims else None
+    factors = {key: values[0] for key, values in plan.grid.items()}
+    return Setup(source, backbone, arm, dim, plan.seeds[0], factors)
+
+
+def _setups(plan: PlanConfig) -> Iterator[Setup]:
+    dims: list[int | None] = [*plan.dims] or [None]
+    for seed, source, arm in itertools.product(
+        plan.seeds, plan.sources, arms(plan)
+    ):
+        for backbone, dim, *values in itertools.product(
+            backbones(plan, source), dims, *plan.grid.values()
+        ):
+            factors = dict(zip(plan.grid, values, strict=True))
+            yield Setup(source, backbone, arm, dim, seed, factors)
+
+
+def configured(
+    plan: PlanConfig, setup: Setup, settings: Mapping[str, Any]
+) -> RunConfig:
+    """Returns the configuration of a setup, before the plan's protocol.
+
+    Args:
+        plan: The plan.
+        setup: The setup.
+        settings: Additional settings by dotted key; they win.
 
     Raises:
         UsageError: If a key or a value is wrong.
     """
-    model = {"backbone": backbone, "dim": plan.dims[0] if plan.dims else None}
-    first = {key: values[0] for key, values in plan.grid.items()}
-    return _resolved(
-        plan, source, arm, model, plan.seeds[0], {**first, **settings}
-    )
-
-
-def _configs(
-    plan: PlanConfig,
-    source: str,
-    arm: ArmConfig,
-    seed: int,
-    found: Mapping[Tuned, Mapping[str, Any]],
-) -> Iterator[tuple[RunConfig, dict[str, Any]] | str]:
-    """Yields each configuration of an arm with its factors, or a mistake."""
-    dims: list[int | None] = [*plan.dims] or [None]
-    for backbone, dim, values in itertools.product(
-        backbones(plan, source),
-        dims,
-        list(itertools.product(*plan.grid.values())),
-    ):
-        factors = dict(zip(plan.grid, values, strict=True))
-        model = {"backbone": backbone, "dim": dim}
-        settings = {**factors, **found.get((source, backbone, arm.name), {})}
-        try:
-            yield (
-                _resolved(plan, source, arm, model, seed, settings),
-                factors,
-            )
-        except UsageError as error:
-            yield f"{source}, {arm.name}: {error}"
-
-
-def _resolved(
-    plan: PlanConfig,
-    source: str,
-    arm: ArmConfig,
-    model: Mapping[str, Any],
-    seed: int,
-    settings: Mapping[str, Any],
-) -> RunConfig:
-    assert arm.recipe is not None
-    network = model.get("backbone")
-    cases = [case for case in plan.cases if case.covers(source, network)]
-    weights = [case.weights for case in cases if case.weights is not None]
-    flags = {**model, "weights": weights[-1] if weights else plan.weights}
+    assert setup.arm.recipe is not None
+    cases = [
+        case for case in plan.cases if case.covers(setup.source, setup.backbone)
+    ]
+    weights = [plan.weights]
+    weights += [case.weights for case in cases if case.weights is not None]
+    model = {
+        "backbone": setup.backbone,
+        "dim": setup.dim,
+        "weights": weights[-1],
+    }
     overrides = {**plan.set}
-    for part in (*(case.set for case in cases), arm.set, settings):
-        overrides |= part
-    return within_budget(
-        resolve(
-            arm.recipe,
-            source,
-            flags={
-                "seed": seed,
-                "strategy": "none",
-                "data": {"data_dir": plan.data_dir},
-                "model": {
-                    key: value
-                    for key, value in flags.items()
-                    if value is not None
-                },
-            },
-            overrides=[
-                f"{key}={json.dumps(value)}" for key, value in overrides.items()
-            ],
-        ),
-        plan.budget,
+    for case in cases:
+        overrides |= case.set
+    overrides |= {**setup.arm.set, **setup.factors, **settings}
+    config = resolve(
+        setup.arm.recipe,
+        setup.source,
+        flags={
+            "seed": setup.seed,
+            "strategy": "none",
+            "data": {"data_dir": plan.data_dir},
+            "model": {k: v for k, v in model.items() if v is not None},
+        },
+        overrides=[f"{k}={json.dumps(v)}" for k, v in overrides.items()],
     )
+    return within_budget(config, plan.budget)
 
 
 def make_job(
     plan: PlanConfig,
-    arm: ArmConfig,
+    setup: Setup,
     config: RunConfig,
-    factors: Mapping[str, Any],
     fold: int | None,
+    runs: dict[str, str],
 ) -> Job:
-    """Makes one run, named after the settings that vary in a plan."""
-    label = label_of(arm.name, factors, alone=len(arms(plan)) == 1)
-    return Job(
-        get_protocol(plan.protocol).applied(config, fold),
-        RunRecord(
-            run=run_name(config, label, fold),
-            source=config.data.source,
-            backbone=config.model.backbone,
-            weights=config.model.weights,
-            dim=config.model.dim,
-            arm=label,
-            line=arm.name,
-            recipe=config.recipe,
-            factors=dict(factors),
-            seed=config.seed,
-            fold=fold,
-        ),
+    """Makes one run, named after the settings that vary in a plan.
+
+    Args:
+        plan: The plan.
+        setup: What the run trains.
+        config: Its configuration, before the plan's protocol.
+        fold: Number of the fold; `None` without cross-validation.
+        runs: Dict from configurations to the names of their runs. The
+            function adds this run.
+    """
+    alone = len(arms(plan)) == 1
+    label = label_of(setup.arm.name, setup.factors, alone=alone)
+    final = get_protocol(plan.protocol).applied(config, fold)
+    record = RunRecord(
+        run=own_name(run_name(config, label, fold), final, runs),
+        source=config.data.source,
+        backbone=config.model.backbone,
+        weights=config.model.weights,
+        dim=config.model.dim,
+        arm=label,
+        line=setup.arm.name,
+        recipe=config.recipe,
+        factors=setup.factors,
+        seed=config.seed,
+        fold=fold,
     )
+    return Job(final, record)
 
 
-def _unknown_arms(plan: PlanConfig, jobs: list[Job]) -> list[str]:
-    known = {job.record.arm for job in jobs} | {arm.name for arm in arms(plan)}
+def _check_arms(plan: PlanConfig, rows: set[str]) -> None:
+    """Raises if findings or printed values name arms that do not exist."""
+    known = rows | {arm.name for arm in arms(plan)}
     named = [
         (f"finding {finding.claim!r}", arm)
         for finding in plan.findings
@@ -223,12 +244,14 @@ def _unknown_arms(plan: PlanConfig, jobs: list[Job]) -> list[str]:
         for table in plan.paper_values
         for arm in table.values
     ]
-    return [
+    unknown = [
         f"The {place} names the arm {arm!r}, which the plan does not have. "
         f"Its arms: {sorted(known)}."
         for place, arm in named
         if arm not in known
     ]
+    if unknown:
+        raise UsageError("\n".join(unknown))
 
 
 def label_of(arm: str, factors: Mapping[str, Any], *, alone: bool) -> str:
@@ -250,9 +273,11 @@ def run_name(config: RunConfig, label: str, fold: int | None) -> str:
         f"{config.model.dim}d",
         label,
         f"seed{config.seed}",
-        *([] if fold is None else [f"fold{fold}"]),
     ]
-    return "-".join(_slug(part) for part in parts)
+    if fold is not None:
+        parts.append(f"fold{fold}")
+    cleaned = (re.sub(r"[^A-Za-z0-9.]+", "_", part) for part in parts)
+    return "-".join(part.strip("_") for part in cleaned)
 
 
 def own_name(name: str, config: RunConfig, runs: dict[str, str]) -> str:
@@ -279,16 +304,8 @@ def short_name(key: str) -> str:
     >>> short_name("optimizer.proxies.lr")
     'proxies lr'
     """
-    parts = [
-        part
-        for part in key.split(".")
-        if not part.isdigit() and part != "arguments"
-    ]
+    names = (part for part in key.split(".") if part != "arguments")
+    parts = [name for name in names if not name.isdigit()]
     if parts[0] == "optimizer" or len(parts) > 2:
         return " ".join(parts[-2:])
     return parts[-1]
-
-
-def _slug(text: str) -> str:
-    """Turns text into a part of a folder name."""
-    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")

@@ -1,12 +1,13 @@
 """Averages the values of single queries over runs."""
 
-import zipfile
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from keras_dml.comparison.records import RunRecord
+from keras_dml.errors import UsageError
+from keras_dml.npz import read_npz
 
 FILE = "per_query.npz"
 # Means are rounded to this many decimals, which removes rounding errors.
@@ -27,34 +28,26 @@ class QueryValues(NamedTuple):
     values: np.ndarray
 
 
-def mean_over_runs(
-    records: Iterable[RunRecord], metric: str
-) -> QueryValues | str:
+def mean_over_runs(records: Iterable[RunRecord], metric: str) -> QueryValues:
     """Averages a metric of every query over runs.
 
     Args:
         records: Finished runs.
         metric: Name of a metric.
 
-    Returns:
-        `QueryValues`, or a string that says why they are missing.
+    Raises:
+        UsageError: If values are missing or of different queries. The text
+            completes a sentence of the page.
     """
-    total: QueryValues | None = None
-    count = 0
-    for record in records:
-        found = _read(record, metric)
-        if isinstance(found, str):
-            return found
-        if total is None:
-            total = found
-        elif same_queries(total, found):
-            total = total._replace(values=total.values + found.values)
-        else:
-            return f"`{record.run}` was measured on other queries"
-        count += 1
-    if total is None:
-        return "there is no finished run"
-    return total._replace(values=np.round(total.values / count, DIGITS))
+    runs = list(records)
+    if not runs:
+        raise UsageError("there is no finished run")
+    found = [_read(run, metric) for run in runs]
+    for run, own in zip(runs, found, strict=True):
+        if not same_queries(found[0], own):
+            raise UsageError(f"`{run.run}` was measured on other queries")
+    total = sum(own.values for own in found)
+    return found[0]._replace(values=np.round(total / len(found), DIGITS))
 
 
 def same_queries(first: QueryValues, second: QueryValues) -> bool:
@@ -64,18 +57,20 @@ def same_queries(first: QueryValues, second: QueryValues) -> bool:
     )
 
 
-def _read(record: RunRecord, metric: str) -> QueryValues | str:
+def _read(record: RunRecord, metric: str) -> QueryValues:
     if record.folder is None or not (record.folder / FILE).is_file():
-        return f"`{record.run}` has no `{FILE}`"
+        raise UsageError(f"`{record.run}` has no `{FILE}`")
     try:
-        with np.load(record.folder / FILE, allow_pickle=False) as file:
-            if metric not in file:
-                return f"`{FILE}` of `{record.run}` has no {metric}"
-            ids, labels = file["ids"], file["labels"]
-            values = file[metric].astype(np.float64)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return f"`{FILE}` of `{record.run}` cannot be read"
+        file = read_npz(record.folder / FILE, ["ids", "labels"], [metric])
+    except UsageError as error:
+        reason = f"`{FILE}` of `{record.run}` cannot be read"
+        raise UsageError(reason) from error
+    if metric not in file:
+        raise UsageError(f"`{FILE}` of `{record.run}` has no {metric}")
+    ids, labels, values = file["ids"], file["labels"], file[metric]
     if not ids.shape == labels.shape == values.shape or ids.ndim != 1:
-        return f"`{FILE}` of `{record.run}` has arrays of different lengths"
+        raise UsageError(
+            f"`{FILE}` of `{record.run}` has arrays of different lengths"
+        )
     order = np.argsort(ids, kind="stable")
-    return QueryValues(ids[order], labels[order], values[order])
+    return QueryValues(ids[order], labels[order], values[order].astype(float))

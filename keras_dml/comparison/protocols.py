@@ -1,10 +1,20 @@
 """Protocols and budgets, and how they change the run of a recipe."""
 
 import dataclasses
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from keras_dml.config import RunConfig, StageConfig
+from keras_dml.config import HeatConfig, PhaseConfig, RunConfig, StageConfig
 from keras_dml.config.plan_sections import BudgetConfig, ProtocolConfig
+
+
+def first_stage(stages: list[StageConfig]) -> list[StageConfig]:
+    """Trains the first stage of a recipe only, on the `fit` classes.
+
+    In a recipe with two stages, the first is the one whose schedule depends
+    on the validation.
+    """
+    return [stages[0].changed(name="main", classes="fit", replay=None)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,148 +22,35 @@ class Protocol:
     """How classes are split, and what chooses the epoch that is measured.
 
     Args:
-        section: The `protocol` section of a plan.
-
-    Attributes:
+        in_words: A sentence that says what chooses the measured epoch.
+        data: Dict of changes to the `data` section of a run. Defaults to
+            none.
+        stages: Function from the stages of a recipe to those that are
+            trained. Defaults to `first_stage`.
+        folds: The folds that are trained. Defaults to `(None,)`: no
+            cross-validation.
         holds_out: Whether held-out training classes choose the epoch.
+            Defaults to `False`.
+        concatenates: Whether the concatenated embeddings of all folds are
+            measured. Defaults to `False`.
     """
 
-    section: ProtocolConfig
-    holds_out: ClassVar[bool] = False
-
-    @property
-    def folds(self) -> list[int | None]:
-        """The folds that are trained; `[None]` without cross-validation."""
-        return [None]
-
-    @property
-    def concatenates(self) -> bool:
-        """Whether the concatenated embeddings of all folds are measured."""
-        return False
-
-    @property
-    def in_words(self) -> str:
-        """A sentence that says what chooses the measured epoch."""
-        raise NotImplementedError
-
-    def data(self, fold: int | None) -> dict[str, Any]:
-        """Returns the changes to the `data` section of a run."""
-        raise NotImplementedError
+    in_words: str
+    data: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    stages: Callable[[list[StageConfig]], list[StageConfig]] = first_stage
+    folds: tuple[int | None, ...] = (None,)
+    holds_out: bool = False
+    concatenates: bool = False
 
     def applied(self, config: RunConfig, fold: int | None = None) -> RunConfig:
         """Returns the run of a recipe under the protocol.
-
-        Only the first stage of the recipe is trained, on the training classes
-        that do not validate. In a recipe with two stages, the first is the
-        one whose schedule depends on the validation.
 
         Args:
             config: The run as the recipe defines it.
             fold: Number of the fold. Defaults to `None`.
         """
-        stage = _stage(config.stages[0], "main", "fit", None)
-        data = config.data.model_copy(update=self.data(fold))
-        return config.model_copy(update={"data": data, "stages": [stage]})
-
-
-class AsRecipe(Protocol):
-    """Leaves everything to each recipe."""
-
-    in_words = "as each recipe says"
-
-    def applied(self, config: RunConfig, fold: int | None = None) -> RunConfig:
-        return config
-
-
-class Oracle(Protocol):
-    """Chooses the epoch on the test classes, as most papers do."""
-
-    in_words = "oracle: the test classes themselves choose the epoch"
-
-    def data(self, fold: int | None) -> dict[str, Any]:
-        return {"validation": "test"}
-
-
-class FixedValidation(Protocol):
-    """Holds out a fraction of the training classes."""
-
-    holds_out = True
-
-    @property
-    def in_words(self) -> str:
-        return (
-            f"fixed validation: {self.section.fraction * 100:g} % of the "
-            "training classes choose the epoch"
-        )
-
-    def data(self, fold: int | None) -> dict[str, Any]:
-        fraction = self.section.fraction
-        return {"validation": "classes", "validation_fraction": fraction}
-
-
-class CrossValidation(Protocol):
-    """Trains once for each fold of the training classes."""
-
-    holds_out = True
-
-    @property
-    def folds(self) -> list[int | None]:
-        return list(range(self.section.folds))
-
-    @property
-    def concatenates(self) -> bool:
-        return self.section.concatenated
-
-    @property
-    def in_words(self) -> str:
-        section = self.section
-        sides = (
-            " Rows with all folds' dimensions measure the concatenated "
-            "embeddings of all folds, the others each fold separately."
-            if section.concatenated
-            else ""
-        )
-        return (
-            f"{section.folds}-fold cross-validation over the training "
-            f"classes, {section.split} folds: the classes of a fold choose "
-            f"its epoch.{sides}"
-        )
-
-    def data(self, fold: int | None) -> dict[str, Any]:
-        return {
-            "validation": "classes",
-            "folds": self.section.folds,
-            "fold": fold,
-            "fold_split": self.section.split,
-        }
-
-
-class TwoStage(Protocol):
-    """Finds the schedule on half of the classes, then trains on all."""
-
-    in_words = (
-        "two stages: one half of the training classes finds the schedule on "
-        "the other, then all of them train"
-    )
-
-    def applied(self, config: RunConfig, fold: int | None = None) -> RunConfig:
-        if any(stage.replay is not None for stage in config.stages):
-            return config
-        first = config.stages[0]
-        stages = [
-            _stage(first, "search", "first_half", first.replay),
-            _stage(first, "final", "all", "search"),
-        ]
-        return config.model_copy(update={"stages": stages})
-
-
-_PROTOCOLS: dict[str, type[Protocol]] = {
-    "recipe": AsRecipe,
-    "oracle": Oracle,
-    "fixed_validation": FixedValidation,
-    "cross_validation": CrossValidation,
-    "two_stage": TwoStage,
-}
+        data = dict(self.data) if fold is None else {**self.data, "fold": fold}
+        return config.changed(data=data, stages=self.stages(config.stages))
 
 
 def get_protocol(section: ProtocolConfig) -> Protocol:
@@ -165,20 +62,64 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
     >>> oracle.applied(resolve("hbn", "digits")).data.validation
     'test'
     """
-    return _PROTOCOLS[section.kind](section)
+    match section.kind:
+        case "recipe":
+            return Protocol("as each recipe says", stages=list)
+        case "oracle":
+            return Protocol(
+                "oracle: the test classes themselves choose the epoch",
+                {"validation": "test"},
+            )
+        case "two_stage":
+            return Protocol(
+                "two stages: one half of the training classes finds the "
+                "schedule on the other, then all of them train",
+                stages=_two_stages,
+            )
+        case "fixed_validation":
+            fraction = section.fraction
+            return Protocol(
+                f"fixed validation: {fraction * 100:g} % of the training "
+                "classes choose the epoch",
+                {"validation": "classes", "validation_fraction": fraction},
+                holds_out=True,
+            )
+    return _cross_validation(section)
 
 
-def tuning_protocol(section: ProtocolConfig) -> Protocol:
-    """Makes the protocol that judges trials: never on the test classes."""
-    protocol = get_protocol(section)
-    return protocol if protocol.holds_out else FixedValidation(ProtocolConfig())
+def tuning_protocol(section: ProtocolConfig) -> ProtocolConfig:
+    """Returns the protocol that judges trials: never on the test classes."""
+    return section if get_protocol(section).holds_out else ProtocolConfig()
 
 
-def _stage(
-    stage: StageConfig, name: str, classes: str, replay: str | None
-) -> StageConfig:
-    changes = {"name": name, "classes": classes, "replay": replay}
-    return stage.model_copy(update=changes)
+def _cross_validation(section: ProtocolConfig) -> Protocol:
+    sides = (
+        " Rows with all folds' dimensions measure the concatenated "
+        "embeddings of all folds, the others each fold separately."
+    )
+    return Protocol(
+        f"{section.folds}-fold cross-validation over the training classes, "
+        f"{section.split} folds: the classes of a fold choose its epoch."
+        f"{sides if section.concatenated else ''}",
+        {
+            "validation": "classes",
+            "folds": section.folds,
+            "fold_split": section.split,
+        },
+        folds=tuple(range(section.folds)),
+        holds_out=True,
+        concatenates=section.concatenated,
+    )
+
+
+def _two_stages(stages: list[StageConfig]) -> list[StageConfig]:
+    """Finds the schedule on half of the classes, then trains on all."""
+    if any(stage.replay is not None for stage in stages):
+        return stages
+    return [
+        stages[0].changed(name="search", classes="first_half"),
+        stages[0].changed(name="final", classes="all", replay="search"),
+    ]
 
 
 def within_budget(config: RunConfig, budget: BudgetConfig) -> RunConfig:
@@ -192,26 +133,23 @@ def within_budget(config: RunConfig, budget: BudgetConfig) -> RunConfig:
         budget: Epochs of every stage, and steps of an epoch.
     """
     steps = config.sampling.steps_per_epoch
-    if budget.steps_per_epoch is not None:
-        config = config.model_copy(
-            update={
-                "sampling": config.sampling.model_copy(
-                    update={"steps_per_epoch": budget.steps_per_epoch}
-                )
-            }
-        )
     before = _epochs(config.stages[0])
-    if budget.epochs is not None:
-        config = config.model_copy(
-            update={
-                "stages": [_of_epochs(s, budget.epochs) for s in config.stages],
-            }
+    if budget.steps_per_epoch is not None:
+        config = config.changed(
+            sampling={"steps_per_epoch": budget.steps_per_epoch}
         )
+    if budget.epochs is not None:
+        stages = [_of_epochs(stage, budget.epochs) for stage in config.stages]
+        config = config.changed(stages=stages)
     if steps is None:
         return config
     now = config.sampling.steps_per_epoch or steps
-    share = _epochs(config.stages[0]) * now / (before * steps)
-    return config.model_copy(update={"optimizer": _warm_up(config, share)})
+    share = min(_epochs(config.stages[0]) * now / (before * steps), 1)
+    warm_up = {
+        name: {"warmup_steps": round(group.warmup_steps * share)}
+        for name, group in config.optimizer
+    }
+    return config.changed(optimizer=warm_up)
 
 
 def budget_in_words(budget: BudgetConfig) -> str:
@@ -230,31 +168,25 @@ def _epochs(stage: StageConfig) -> int:
 
 def _of_epochs(stage: StageConfig, epochs: int) -> StageConfig:
     """Scales the phases of a stage; the longest takes the rounding error."""
-    total = _epochs(stage)
-    lengths = [
-        max(1, round(phase.epochs * epochs / total)) for phase in stage.phases
-    ]
-    longest = max(range(len(lengths)), key=lambda i: stage.phases[i].epochs)
-    lengths[longest] = max(1, lengths[longest] + epochs - sum(lengths))
-    phases = []
-    for phase, length in zip(stage.phases, lengths, strict=True):
-        changes: dict[str, object] = {"epochs": length}
-        if phase.heat is not None and phase.heat.epoch:
-            epoch = min(
-                round(phase.heat.epoch * length / phase.epochs), length - 1
-            )
-            changes["heat"] = phase.heat.model_copy(update={"epoch": epoch})
-        elif phase.heat is not None and phase.heat.every:
-            every = max(1, round(phase.heat.every * length / phase.epochs))
-            changes["heat"] = phase.heat.model_copy(update={"every": every})
-        phases.append(phase.model_copy(update=changes))
-    return stage.model_copy(update={"phases": phases})
+    old = [phase.epochs for phase in stage.phases]
+    new = [max(1, round(length * epochs / sum(old))) for length in old]
+    longest = old.index(max(old))
+    new[longest] = max(1, new[longest] + epochs - sum(new))
+    return stage.changed(
+        phases=[
+            phase.changed(epochs=length, heat=_moved(phase, length))
+            for phase, length in zip(stage.phases, new, strict=True)
+        ]
+    )
 
 
-def _warm_up(config: RunConfig, share: float):
-    changes = {}
-    for name in type(config.optimizer).model_fields:
-        group = getattr(config.optimizer, name)
-        steps = round(group.warmup_steps * min(share, 1))
-        changes[name] = group.model_copy(update={"warmup_steps": steps})
-    return config.optimizer.model_copy(update=changes)
+def _moved(phase: PhaseConfig, epochs: int) -> HeatConfig | None:
+    """Returns the heating of a phase when the phase has other epochs."""
+    heat = phase.heat
+    if heat is not None and heat.epoch:
+        epoch = round(heat.epoch * epochs / phase.epochs)
+        return heat.changed(epoch=min(epoch, epochs - 1))
+    if heat is not None and heat.every:
+        every = round(heat.every * epochs / phase.epochs)
+        return heat.changed(every=max(1, every))
+    return heat

@@ -4,29 +4,29 @@ import csv
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 from keras_dml.comparison.check import check_jobs
 from keras_dml.comparison.jobs import (
     Job,
+    Setup,
     Tuned,
+    configured,
+    first_setup,
     make_job,
-    with_changes,
 )
 from keras_dml.comparison.plans import arms, backbones
-from keras_dml.comparison.protocols import tuning_protocol
-from keras_dml.config.plan_sections import (
-    ArmConfig,
-    PlanConfig,
-)
+from keras_dml.comparison.protocols import get_protocol, tuning_protocol
+from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.console import logger
-from keras_dml.errors import UsageError
+from keras_dml.errors import Mistakes
+from keras_dml.tuning import loop
 from keras_dml.tuning.folder import TuningFolder
 from keras_dml.tuning.space import MakeConfig, TuningSpace
 from keras_dml.tuning.study import import_optuna
-from keras_dml.tuning.trials import ArmTuning
+from keras_dml.tuning.trials import TuningResult
 from keras_dml.wording import slug, source_title
 
 _ENDED = ("complete", "pruned")
@@ -37,9 +37,7 @@ class PlannedTuning:
     """The tuning of one arm on one data set with one network.
 
     Args:
-        source: The data.
-        backbone: The network; `None` is the recipe's network.
-        arm: Name of the arm.
+        tuned: The data, the network and the arm.
         section: The `tuning` section with the settings to try.
         make_config: Makes the run of given settings, see `tune`.
         job: A run with the first settings; every trial is as long.
@@ -47,14 +45,12 @@ class PlannedTuning:
         folder: The folder of the tuning.
     """
 
-    source: str
-    backbone: str | None
-    arm: str
+    tuned: Tuned
     section: TuningConfig
     make_config: MakeConfig
     job: Job
-    folds: int = 1
-    folder: Path = Path()
+    folds: int
+    folder: Path
 
     @property
     def left(self) -> int:
@@ -82,22 +78,22 @@ def plan_tunings(plan: PlanConfig, folder: str | Path) -> list[PlannedTuning]:
     if plan.tuning is None:
         return []
     import_optuna()
+    plan = plan.changed(protocol=tuning_protocol(plan.protocol))
     tunings: list[PlannedTuning] = []
-    mistakes: dict[str, None] = {}
+    mistakes = Mistakes()
+    taken = Counter[str]()
     for source in plan.sources:
-        for backbone in backbones(plan, source):
-            for arm in arms(plan):
-                try:
-                    tunings.append(_planned(plan, source, backbone, arm))
-                except UsageError as error:
-                    mistakes[f"{source}, {arm.name}: {error}"] = None
-    if mistakes:
-        raise UsageError("\n".join(mistakes))
-    folders = _folders(tunings, Path(folder) / "tuning")
-    return [
-        dataclasses.replace(planned, folder=own)
-        for planned, own in zip(tunings, folders, strict=True)
-    ]
+        for backbone, arm in product(backbones(plan, source), arms(plan)):
+            parts = [source_title(source), backbone, arm.name]
+            name = slug(*filter(None, parts))
+            taken[name] += 1
+            number = f"--{taken[name]}" if taken[name] > 1 else ""
+            own = Path(folder, "tuning", f"{name}{number}")
+            with mistakes.collected(f"{source}, {arm.name}: "):
+                setup = first_setup(plan, source, arm, backbone)
+                tunings.append(_planned(plan, setup, own))
+    mistakes.check()
+    return tunings
 
 
 def check_tunings(
@@ -112,8 +108,7 @@ def check_tunings(
         UsageError: If a tuning is not valid. Names every mistake once.
     """
     jobs = check_jobs(
-        [planned.job for planned in tunings],
-        tuning_protocol(plan.protocol).section,
+        [planned.job for planned in tunings], tuning_protocol(plan.protocol)
     )
     return [
         dataclasses.replace(planned, job=job)
@@ -123,24 +118,25 @@ def check_tunings(
 
 def run_tunings(
     tunings: Sequence[PlannedTuning], processes: int = 1
-) -> list[ArmTuning]:
+) -> dict[Tuned, TuningResult]:
     """Runs the remaining trials of the tunings.
 
     Args:
         tunings: The tunings of a plan.
         processes: Integer, trainings at once. Defaults to `1`.
 
+    Returns:
+        Dict from the data, network and arm of each tuning to its result.
+
     Raises:
         UsageError, RunError, PreemptedError: See `tune`.
     """
-    from keras_dml.tuning import loop
-
-    found = []
-    for number, planned in enumerate(tunings):
+    found = {}
+    for number, planned in enumerate(tunings, start=1):
         logger.info(
-            "Tuning %d of %d: %s", number + 1, len(tunings), planned.folder.name
+            "Tuning %d of %d: %s", number, len(tunings), planned.folder.name
         )
-        result = loop.tune(
+        found[planned.tuned] = loop.tune(
             planned.section,
             planned.make_config,
             planned.folder,
@@ -149,53 +145,20 @@ def run_tunings(
             # No retry after the end: runs already use the settings found.
             retry=not TuningFolder(planned.folder).best.is_file(),
         )
-        found.append(
-            ArmTuning(planned.source, planned.backbone, planned.arm, result)
-        )
     return found
 
 
-def best_settings(
-    found: Sequence[ArmTuning],
-) -> dict[Tuned, dict[str, Any]]:
-    """Returns the best settings of each tuning, as `make_jobs` takes them."""
-    return {
-        (one.source, one.backbone, one.arm): dict(one.result.best.parameters)
-        for one in found
-    }
-
-
-def _planned(
-    plan: PlanConfig,
-    source: str,
-    backbone: str | None,
-    arm: ArmConfig,
-) -> PlannedTuning:
+def _planned(plan: PlanConfig, setup: Setup, folder: Path) -> PlannedTuning:
     assert plan.tuning is not None
-    protocol = tuning_protocol(plan.protocol)
+    protocol = get_protocol(plan.protocol)
     folds = protocol.folds
-    fold = folds[0]
 
     def make_config(changes, number):
-        config = with_changes(plan, source, arm, changes, backbone)
-        return protocol.applied(config, fold)
+        return protocol.applied(configured(plan, setup, changes), folds[0])
 
-    section = plan.tuning.with_space(arm.space)
+    section = plan.tuning.with_space(setup.arm.space)
     reference = TuningSpace(section).check(make_config)
-    judged = plan.model_copy(update={"protocol": protocol.section})
-    job = make_job(judged, arm, reference, {}, fold)
+    job = make_job(plan, setup, reference, folds[0], {})
     return PlannedTuning(
-        source, backbone, arm.name, section, make_config, job, len(folds)
+        setup.tuned, section, make_config, job, len(folds), folder
     )
-
-
-def _folders(tunings: Sequence[PlannedTuning], parent: Path) -> list[Path]:
-    """Returns a folder for each tuning; adds a number to repeated names."""
-    folders, taken = [], Counter[str]()
-    for planned in tunings:
-        parts = [source_title(planned.source), planned.backbone, planned.arm]
-        name = slug(*(part for part in parts if part))
-        taken[name] += 1
-        number = f"--{taken[name]}" if taken[name] > 1 else ""
-        folders.append(parent / f"{name}{number}")
-    return folders

@@ -4,7 +4,7 @@
 is an error; so is a value of another type or outside its range.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -25,6 +25,24 @@ class Section(BaseModel):
     """Base of all sections: rejects unknown keys; values cannot change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def changed(self, **values: Any) -> Self:
+        """Returns a copy with other values, which are not validated.
+
+        Args:
+            **values: The values by name. A dict stands for the values to
+                change in the section of that name.
+
+        Example:
+
+        >>> config.changed(seed=1, model={"dim": 64}).model.dim
+        64
+        """
+        for name, value in values.items():
+            own = getattr(self, name)
+            if isinstance(own, Section) and isinstance(value, dict):
+                values[name] = own.changed(**value)
+        return self.model_copy(update=values)
 
 
 class DataConfig(Section):

@@ -74,23 +74,6 @@ class TuningResult:
         return sum(trial.state == state for trial in self.trials)
 
 
-@dataclass(frozen=True)
-class ArmTuning:
-    """The result of tuning one arm of a plan.
-
-    Args:
-        source: The data.
-        backbone: The network; `None` is the recipe's network.
-        arm: Name of the arm.
-        result: Its trials.
-    """
-
-    source: str
-    backbone: str | None
-    arm: str
-    result: TuningResult
-
-
 class Progress(NamedTuple):
     """The validation values of a trial so far.
 

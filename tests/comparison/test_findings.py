@@ -277,7 +277,8 @@ def test_each_pair_must_hold(values, verdict):
     assert len(found.pairs) == 4
     least = min(values["a"], values["b"]) - values["c"]
     assert found.difference == pytest.approx(least, abs=1e-3)
-    assert (found.better, found.than) == (("a", "b"), ("c", "d"))
+    assert found.finding.better == ["a", "b"]
+    assert found.finding.than == ["c", "d"]
     assert "`b` against `c`" in found.sentence
 
 

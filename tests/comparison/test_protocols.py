@@ -67,9 +67,9 @@ def test_two_stages_of_proxynca_pp_are_its_own():
 
 
 def test_folds():
-    assert get_protocol(ProtocolConfig(kind="oracle")).folds == [None]
+    assert get_protocol(ProtocolConfig(kind="oracle")).folds == (None,)
     tenfold = ProtocolConfig(kind="cross_validation")
-    assert get_protocol(tenfold).folds == list(range(10))
+    assert get_protocol(tenfold).folds == tuple(range(10))
 
 
 def test_phases_keep_their_shares_of_a_budget():

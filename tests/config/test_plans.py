@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_dml.comparison.jobs import make_jobs, with_changes
+from keras_dml.comparison.jobs import configured, first_setup, make_jobs
 from keras_dml.comparison.plans import arms
 from keras_dml.config import resolve
 from keras_dml.config.plans import (
@@ -597,7 +597,9 @@ def test_what_a_search_tries_are_settings_of_its_arms(name):
                 )
                 for key, values in space.items()
             }
-            config = with_changes(plan, plan.sources[0], arm, changes)
+            config = configured(
+                plan, first_setup(plan, plan.sources[0], arm), changes
+            )
             ends.append(flat(config.model_dump()))
             for key, value in changes.items():
                 assert ends[-1][place_of(key)] == value

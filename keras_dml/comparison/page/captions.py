@@ -1,50 +1,52 @@
 """Writes the captions that explain the tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from keras_dml.comparison.page.paper import PaperColumn, places_in_words
 from keras_dml.comparison.ranks import RankTable
 from keras_dml.comparison.records import (
-    Experiment,
-    Network,
     RunRecord,
+    network_of,
     trained_runs,
 )
 from keras_dml.comparison.summary import (
     INTERVAL_IN_WORDS,
     STD_IN_WORDS,
-    Summary,
+    summarize_arms,
 )
-from keras_dml.wording import (
-    counted,
-    listed,
-    metric_title,
-    spanned,
+from keras_dml.wording import counted, listed, metric_title, spanned
+
+# Explains the intervals and verdicts of claims.
+FINDINGS_CAPTION = (
+    "Differences are paired. Over seeds: the 95 % interval by Student's t "
+    "of the differences under the same seeds; folds of a seed are averaged "
+    "first, and with one seed the folds are its repetitions. Over classes: "
+    "the 95 % bootstrap interval of the differences on the same queries, "
+    "averaged over runs, with test classes drawn anew. Confirmed: both lie "
+    "above zero. Contradicted: both lie below. Open: neither. Where one is "
+    "missing, the other decides alone. Nothing is corrected for the number "
+    "of claims."
 )
 
 
 def results_caption(
-    network: Network,
     runs: list[RunRecord],
     metrics: Sequence[str],
-    summaries: Mapping[str, Mapping[Experiment, Mapping[str, Summary]]],
     paper: Sequence[PaperColumn],
     protocol: str,
 ) -> str:
     """Writes the caption of a table of results.
 
     Args:
-        network: Data, network and weights of the table.
-        runs: Its runs.
+        runs: The runs of the table: one network, one data set.
         metrics: Its metrics.
-        summaries: Dict from each metric to the result of `summarize_arms`.
         paper: The columns of numbers printed in papers.
         protocol: A sentence on how epochs were chosen, or `""`.
     """
     dims = sorted({run.dim for run in runs})
     noun = "embedding size" if len(dims) == 1 else "embedding sizes"
     sentences = [
-        f"{network.title}, {noun} {listed(dims)}.",
+        f"{network_of(runs[0]).title}, {noun} {listed(dims)}.",
         _seeds_in_words(runs),
     ]
     trained = {run.dim for run in trained_runs(runs)}
@@ -56,14 +58,13 @@ def results_caption(
         )
     if protocol:
         sentences.append(f"Protocol: {protocol.rstrip('.')}.")
-    sentences += _oracle_in_words(runs)
-    found = [
-        summary
-        for metric in metrics
-        for arms in summaries[metric].values()
-        for summary in arms.values()
-    ]
-    sentences.append(_spread_in_words(found))
+    oracle = [run.oracle for run in runs]
+    if any(oracle):
+        which = "All results are" if all(oracle) else "Rows marked"
+        sentences.append(
+            f"{which} oracle: the epoch was chosen on the test classes."
+        )
+    sentences.append(_spread_in_words(runs, metrics))
     each = " of each size" if len(dims) > 1 else ""
     sentences.append(f"Bold: the best mean{each}.")
     if any(run.pretrained for run in runs):
@@ -100,22 +101,19 @@ def ranks_caption(ranks: RankTable, metric: str) -> str:
     if ranks.num_blocks < 2:
         sentences.append("One is too few for a deviation or a test.")
     else:
-        sentences.append(
-            f"The deviation of the ranks is {STD_IN_WORDS}. "
+        equal = ranks.friedman_p >= 1 - ranks.level
+        sentences += [
+            f"The deviation of the ranks is {STD_IN_WORDS}.",
             f"Friedman test: p = {ranks.friedman_p:.2g}"
-            + (
-                ", so the arms are not told apart."
-                if ranks.friedman_p >= 1 - ranks.level
-                else "."
+            f"{', so the arms are not told apart' if equal else ''}.",
+            f"Nemenyi's critical difference at {100 * ranks.level:g} %: "
+            f"{ranks.critical_difference:.2f}.",
+        ]
+        if ranks.unit == "experiments":
+            sentences.append(
+                "Experiments on the same data are not independent, as both "
+                "take them to be."
             )
-            + f" Nemenyi's critical difference at {100 * ranks.level:g} %: "
-            f"{ranks.critical_difference:.2f}."
-        )
-    if ranks.unit == "experiments" and ranks.num_blocks > 1:
-        sentences.append(
-            "Experiments on the same data are not independent, as both take "
-            "them to be."
-        )
     if ranks.blocks_left_out:
         left = counted(ranks.blocks_left_out, ranks.unit.removesuffix("s"))
         sentences.append(f"{left} left out, which not all arms finished.")
@@ -123,20 +121,6 @@ def ranks_caption(ranks: RankTable, metric: str) -> str:
         arms = listed(f"`{arm}`" for arm in ranks.arms_left_out)
         sentences.append(f"Not ranked, without a finished run: {arms}.")
     return " ".join(sentences)
-
-
-def findings_caption() -> str:
-    """Explains the intervals and verdicts of claims."""
-    return (
-        "Differences are paired. Over seeds: the 95 % interval by Student's t "
-        "of the differences under the same seeds; folds of a seed are averaged "
-        "first, and with one seed the folds are its repetitions. Over classes: "
-        "the 95 % bootstrap interval of the differences on the same queries, "
-        "averaged over runs, with test classes drawn anew. Confirmed: both lie "
-        "above zero. Contradicted: both lie below. Open: neither. Where one is "
-        "missing, the other decides alone. Nothing is corrected for the number "
-        "of claims."
-    )
 
 
 def _seeds_in_words(runs: list[RunRecord]) -> str:
@@ -147,18 +131,14 @@ def _seeds_in_words(runs: list[RunRecord]) -> str:
     return f"{text}, {len(folds)} folds." if folds else f"{text}."
 
 
-def _oracle_in_words(runs: list[RunRecord]) -> list[str]:
-    oracle = {run.oracle for run in runs}
-    if oracle == {False}:
-        return []
-    which = (
-        "Rows marked oracle" if len(oracle) > 1 else "All results are oracle"
-    )
-    return [f"{which}: the epoch was chosen on the test classes."]
-
-
-def _spread_in_words(found: list[Summary]) -> str:
-    repeated = [summary for summary in found if summary.count > 1]
+def _spread_in_words(runs: list[RunRecord], metrics: Sequence[str]) -> str:
+    repeated = [
+        summary
+        for metric in metrics
+        for arms in summarize_arms(runs, metric).values()
+        for summary in arms.values()
+        if summary.count > 1
+    ]
     if not repeated:
         return "One repetition each, so nothing is known of the spread."
     units = {summary.unit for summary in repeated}

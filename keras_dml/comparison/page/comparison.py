@@ -1,10 +1,11 @@
 """Writes the tables, the figures and the page of a comparison."""
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from keras_dml.comparison.findings import check_findings
+from keras_dml.comparison.jobs import Tuned
 from keras_dml.comparison.page.critical_difference import (
     critical_difference_diagram,
 )
@@ -14,6 +15,7 @@ from keras_dml.comparison.page.figures import (
     quality_by_size,
     swept_factors,
 )
+from keras_dml.comparison.page.results import results_tables
 from keras_dml.comparison.page.table_formats import (
     Cell,
     Column,
@@ -25,7 +27,6 @@ from keras_dml.comparison.page.table_formats import (
 from keras_dml.comparison.page.tables import (
     findings_table,
     ranks_table,
-    results_tables,
     settings_table,
 )
 from keras_dml.comparison.protocols import budget_in_words, get_protocol
@@ -35,7 +36,7 @@ from keras_dml.comparison.summary import metric_of
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.files import write_text
 from keras_dml.plotting import save_figure
-from keras_dml.tuning.trials import ArmTuning
+from keras_dml.tuning.trials import TuningResult
 from keras_dml.wording import (
     counted,
     duration,
@@ -57,7 +58,7 @@ def write_comparison(
     plan: PlanConfig,
     records: Iterable[RunRecord],
     folder: str | Path,
-    tunings: Sequence[ArmTuning] = (),
+    tunings: Mapping[Tuned, TuningResult] | None = None,
 ) -> Path:
     """Writes `tables/`, `figures/` and `report.md` into a folder.
 
@@ -71,8 +72,8 @@ def write_comparison(
             ones.
         records: Runs of any state, in the order of the plan.
         folder: Where to write; it is made if it does not exist.
-        tunings: The settings that were found before the runs, one entry for
-            each arm, network and data set. Defaults to `()`.
+        tunings: Dict from data, network and arm to the tuning that found
+            settings before the runs. Defaults to none.
 
     Returns:
         The page's path.

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import math
 import re
 
 _LATEX_NAMES = {
@@ -39,6 +40,22 @@ class Cell:
     numbers: tuple[str, ...] = ()
     bold: bool = False
 
+    @classmethod
+    def of(cls, form: str, *values: float | None) -> "Cell":
+        """Makes a cell of numbers, with all digits in the CSV file.
+
+        Args:
+            form: How the numbers are formatted, such as `"{:.3f}"`. A dash
+                is shown if the first number is `None` or NaN.
+            *values: The numbers, one for each part of the column. `None` and
+                NaN are empty in the CSV file.
+        """
+        texts = [
+            "" if v is None or math.isnan(v) else f"{v:.6g}" for v in values
+        ]
+        text = form.format(*values) if texts[0] else "-"
+        return cls(text, tuple(texts))
+
 
 @dataclasses.dataclass(frozen=True)
 class Column:
@@ -54,6 +71,11 @@ class Column:
     title: str
     parts: tuple[str, ...] = ()
     numeric: bool = True
+
+    @property
+    def empty(self) -> Cell:
+        """A cell without a value."""
+        return Cell("-", ("",) * max(len(self.parts), 1))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,8 @@ import re
 import pytest
 
 from keras_dml.comparison.findings import check_findings
+from keras_dml.comparison.jobs import Tuned
+from keras_dml.comparison.page.results import results_tables
 from keras_dml.comparison.page.table_formats import (
     Cell,
     Column,
@@ -18,17 +20,12 @@ from keras_dml.comparison.page.table_formats import (
 from keras_dml.comparison.page.tables import (
     findings_table,
     ranks_table,
-    results_tables,
     settings_table,
 )
 from keras_dml.comparison.ranks import rank_arms
 from keras_dml.comparison.summary import summarize
 from keras_dml.config.plan_sections import PaperTable
-from keras_dml.tuning.trials import (
-    ArmTuning,
-    Trial,
-    TuningResult,
-)
+from keras_dml.tuning.trials import Trial, TuningResult
 from tests.comparison.made_up import record, unfinished
 from tests.comparison.test_findings import MAX, pair_runs
 
@@ -364,7 +361,8 @@ def test_settings_that_were_found():
         Trial(2, {"model.scale": 9.0}, "pruned", 0.7),
     ]
     result = TuningResult("map@r", trials)
-    table = settings_table([ArmTuning("data/shoes", "resnet50", "ln", result)])
+    tuned = Tuned("data/shoes", "resnet50", "ln")
+    table = settings_table({tuned: result})
     assert [entry.text for entry in table.rows[0]] == [
         *("ln", "shoes, resnet50", "model.scale 8.0", "0.612", "3", "1")
     ]
