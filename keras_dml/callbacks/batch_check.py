@@ -71,12 +71,13 @@ class BatchCheck(keras.callbacks.Callback):
     def _check_range(self, labels, epoch, number):
         if self.num_classes is None or labels.size == 0:
             return
-        if labels.min() < 0 or labels.max() >= self.num_classes:
+        least, most = labels.min(), labels.max()
+        if least < 0 or most >= self.num_classes:
             raise UsageError(
                 f"Labels must lie between 0 and {self.num_classes - 1}. "
-                f"Received: labels from {labels.min()} to {labels.max()} in "
-                f"batch {number} of epoch {epoch}. Number the training classes "
-                "from 0 without gaps."
+                f"Received: labels from {least} to {most} in batch {number} of "
+                f"epoch {epoch}. Number the training classes from 0 without "
+                "gaps."
             )
 
     def _check_positives(self, labels, epoch, number):

@@ -94,11 +94,8 @@ class EmbeddingHealth(keras.callbacks.Callback):
     def _proxies(self) -> np.ndarray | None:
         if self.proxies is None:
             return None
-        values = self.proxies
-        if isinstance(values, keras.layers.Layer):
-            values = values.proxies
-        else:
-            values = values()
+        layer = isinstance(self.proxies, keras.layers.Layer)
+        values = self.proxies.proxies if layer else self.proxies()
         values = np.asarray(ops.convert_to_numpy(values))
         # Each center of a class counts as a proxy.
         return values.reshape(-1, values.shape[-1])
@@ -107,13 +104,11 @@ class EmbeddingHealth(keras.callbacks.Callback):
         reason = evaluation.collapse_warning(
             self.health, self.retrieval.normalize
         )
-        again = self._was_collapsed and reason is not None
+        if reason and self._was_collapsed and not self._warned:
+            self._warned = True
+            self.warn(
+                f"The embeddings have collapsed by epoch {epoch}. {reason} "
+                "Lower the learning rate, mine easier negatives, or look for "
+                "a loss that only pulls images together."
+            )
         self._was_collapsed = reason is not None
-        if not again or self._warned:
-            return
-        self._warned = True
-        self.warn(
-            f"The embeddings have collapsed by epoch {epoch}. {reason} Lower "
-            "the learning rate, mine easier negatives, or look for a loss "
-            "that only pulls images together."
-        )

@@ -3,7 +3,7 @@
 import math
 
 from keras_dml.callbacks.heat_up import Heating
-from keras_dml.layers.checks import check_integer
+from keras_dml.checks import positive_integer, positive_number
 
 
 class GradualHeatUp(Heating):
@@ -45,18 +45,15 @@ class GradualHeatUp(Heating):
         learning_rate_factor=0.562,
         layer_name="logits",
     ):
-        super().__init__(
-            layer_name, learning_rate_factor, scale_factor=scale_factor
-        )
-        check_integer("every", every)
+        super().__init__(layer_name, learning_rate_factor)
+        self.every = positive_integer("every", every)
+        self.scale_factor = positive_number("scale_factor", scale_factor)
         if math.isclose(scale_factor, 1.0, rel_tol=1e-3):
             raise ValueError(
                 "`scale_factor` of `GradualHeatUp` must differ from 1, or a "
                 "heated model could not be told from one that is not. "
                 f"Received: scale_factor={scale_factor!r}"
             )
-        self.every = every
-        self.scale_factor = scale_factor
 
     def on_epoch_begin(self, epoch, logs=None):
         initial, factor = self.layer().initial_scale, self.scale_factor

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_dml.layers.checks import check_integer
+from keras_dml.checks import integer_at_least, positive_number
 from keras_dml.optimizers import LearningRate
 
 
@@ -20,20 +20,14 @@ class Heating(keras.callbacks.Callback):
         layer_name: String, name of the `ScaledLogits` layer.
         learning_rate_factor: Float, multiplies every rate when the scale
             changes; `1.0` does not change the rates.
-        **positive: Further arguments that must be positive numbers.
     """
 
-    def __init__(self, layer_name, learning_rate_factor, **positive):
+    def __init__(self, layer_name, learning_rate_factor):
         super().__init__()
-        positive["learning_rate_factor"] = learning_rate_factor
-        for name, value in positive.items():
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(
-                    f"`{name}` of `{type(self).__name__}` must be a positive "
-                    f"number. Received: {name}={value!r}"
-                )
         self.layer_name = layer_name
-        self.learning_rate_factor = learning_rate_factor
+        self.learning_rate_factor = positive_number(
+            "learning_rate_factor", learning_rate_factor
+        )
 
     def layer(self) -> keras.layers.Layer:
         """Returns the `ScaledLogits` layer.
@@ -59,9 +53,8 @@ class Heating(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         self.layer()
         if self.learning_rate_factor != 1.0:
-            LearningRate(self.model.optimizer).require_settable(
-                type(self).__name__
-            )
+            rates = LearningRate(self.model.optimizer)
+            rates.require_settable(type(self).__name__)
 
     def heat(self, scale: float) -> None:
         """Sets the scale and multiplies the rates, unless the scale is set."""
@@ -69,9 +62,8 @@ class Heating(keras.callbacks.Callback):
             return
         self.layer().scale.assign(scale)
         if self.learning_rate_factor != 1.0:
-            LearningRate(self.model.optimizer).multiply(
-                self.learning_rate_factor
-            )
+            rates = LearningRate(self.model.optimizer)
+            rates.multiply(self.learning_rate_factor)
 
 
 class HeatUp(Heating):
@@ -108,10 +100,9 @@ class HeatUp(Heating):
     def __init__(
         self, epoch, scale, learning_rate_factor=0.1, layer_name="logits"
     ):
-        super().__init__(layer_name, learning_rate_factor, scale=scale)
-        check_integer("epoch", epoch, least=0)
-        self.epoch = epoch
-        self.scale = scale
+        super().__init__(layer_name, learning_rate_factor)
+        self.epoch = integer_at_least("epoch", epoch, 0)
+        self.scale = positive_number("scale", scale)
 
     def on_train_begin(self, logs=None):
         super().on_train_begin(logs)

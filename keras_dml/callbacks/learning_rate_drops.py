@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_dml.layers.checks import check_integer
+from keras_dml.checks import in_interval, integer_at_least
 from keras_dml.optimizers import LearningRate
 
 
@@ -37,22 +37,16 @@ class LearningRateDrops(keras.callbacks.Callback):
 
     def __init__(self, epochs, factor=0.1, author_off_by_one=False):
         super().__init__()
-        for epoch in epochs:
-            check_integer("epochs", epoch, least=0)
-        if not 0 < factor < 1:
-            raise ValueError(
-                "`factor` of `LearningRateDrops` must lie between 0 and 1. "
-                f"Received: factor={factor!r}"
-            )
-        self.epochs = sorted(epochs)
-        self.factor = factor
+        self.epochs = sorted(
+            integer_at_least("epochs", epoch, 0) for epoch in epochs
+        )
+        self.factor = in_interval("factor", factor, 0, 1)
         self.author_off_by_one = author_off_by_one
 
     def on_train_begin(self, logs=None):
         if self.epochs:
-            LearningRate(self.model.optimizer).require_settable(
-                "LearningRateDrops"
-            )
+            rates = LearningRate(self.model.optimizer)
+            rates.require_settable("LearningRateDrops")
 
     def on_epoch_begin(self, epoch, logs=None):
         for _ in range(self.epochs.count(epoch - self.author_off_by_one)):

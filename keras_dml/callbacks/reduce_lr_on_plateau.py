@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import keras
 
 from keras_dml.callbacks.resumable import Resumable
+from keras_dml.checks import in_interval
 from keras_dml.optimizers import LearningRate
 
 logger = logging.getLogger(__name__)
@@ -69,11 +70,7 @@ class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
         min_lr=0.0,
     ):
         self._check(patience, mode, min_delta)
-        if not 0 < factor < 1:
-            raise ValueError(
-                "`factor` of `ReduceLROnPlateau` must lie between 0 "
-                f"and 1. Received: factor={factor!r}"
-            )
+        in_interval("factor", factor, 0, 1)
         super().__init__(
             monitor,
             factor=factor,

@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from keras_dml.layers.checks import check_choice, check_integer
+from keras_dml.checks import not_negative, one_of, positive_integer
 
 
 class Resumable(keras.callbacks.Callback):
@@ -25,13 +25,9 @@ class Resumable(keras.callbacks.Callback):
 
     def _check(self, patience: int, mode: str, min_delta: float) -> None:
         """Raises for arguments that Keras would silently reinterpret."""
-        check_integer("patience", patience)
-        check_choice("mode", mode, ("max", "min"))
-        if not min_delta >= 0:
-            raise ValueError(
-                "`min_delta` must not be negative. "
-                f"Received: min_delta={min_delta!r}"
-            )
+        positive_integer("patience", patience)
+        one_of("mode", mode, ("max", "min"))
+        not_negative("min_delta", min_delta)
 
     def on_train_begin(self, logs=None):
         """Does nothing, where Keras would reset the state."""
@@ -47,6 +43,5 @@ class Resumable(keras.callbacks.Callback):
                 setattr(self, name, state[key])
 
     def _is_improvement(self, monitor_value, reference_value):
-        if math.isnan(monitor_value):
-            return False
-        return super()._is_improvement(monitor_value, reference_value)
+        better = super()._is_improvement(monitor_value, reference_value)
+        return better and not math.isnan(monitor_value)

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_dml import evaluation
-from keras_dml.layers.checks import check_integer
+from keras_dml.checks import positive_integer
 
 
 class RetrievalEvaluation(keras.callbacks.Callback):
@@ -79,7 +79,6 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         gather=None,
     ):
         super().__init__()
-        check_integer("every", every)
         for name, value in (("data", data), ("references", references)):
             if hasattr(value, "__next__"):
                 raise ValueError(
@@ -93,7 +92,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         self.references = references
         self.k = k
         self.prefix = prefix
-        self.every = every
+        self.every = positive_integer("every", every)
         self.normalize = normalize
         self.clustering = clustering
         self.seed = seed
@@ -114,9 +113,9 @@ class RetrievalEvaluation(keras.callbacks.Callback):
     def evaluate(self) -> dict[str, float]:
         """Measures the current embedder; returns metrics without prefix."""
         queries, labels = self._embed(self.data)
-        gallery = (None, None)
-        if self.references is not None:
-            gallery = self._embed(self.references)
+        gallery = (
+            () if self.references is None else self._embed(self.references)
+        )
         metrics = evaluation.retrieval_metrics(
             queries,
             labels,
@@ -129,37 +128,29 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         return {name: float(value) for name, value in metrics.items()}
 
     def _embed(self, data):
-        rows, labels = _embed(self.embedder, data, self.batch_size)
-        if self.gather is None:
-            return rows, labels
-        return self.gather(rows), self.gather(labels)
-
-
-def _embed(embedder, data, batch_size):
-    """Embeds all rows in one pass; returns embeddings and labels."""
-    embeddings, labels = [], []
-    for batch in _batches(data, batch_size):
-        if not isinstance(batch, tuple | list) or len(batch) != 2:
+        """Embeds all rows in one pass; returns embeddings and labels."""
+        embeddings, labels = [], []
+        for batch in _batches(data, self.batch_size):
+            if not isinstance(batch, tuple | list) or len(batch) != 2:
+                raise ValueError(
+                    "`RetrievalEvaluation` needs batches of (inputs, labels). "
+                    f"Received: a batch of type {type(batch).__name__}"
+                )
+            inputs, classes = batch
+            labels.append(np.asarray(ops.convert_to_numpy(classes)).reshape(-1))
+            if isinstance(self.embedder, keras.Model):
+                rows = self.embedder.predict_on_batch(inputs)
+            else:
+                rows = np.asarray(ops.convert_to_numpy(self.embedder(inputs)))
+            # Under a strategy each replica returns the whole batch: keep one.
+            embeddings.append(rows[: len(labels[-1])])
+        if not labels:
             raise ValueError(
-                "`RetrievalEvaluation` needs batches of (inputs, labels). "
-                f"Received: a batch of type {type(batch).__name__}"
+                "The data of `RetrievalEvaluation` hold no batch. "
+                f"Received: {data!r}"
             )
-        inputs, batch_labels = batch
-        labels.append(
-            np.asarray(ops.convert_to_numpy(batch_labels)).reshape(-1)
-        )
-        if isinstance(embedder, keras.Model):
-            rows = embedder.predict_on_batch(inputs)
-        else:
-            rows = np.asarray(ops.convert_to_numpy(embedder(inputs)))
-        # Under a strategy each replica returns the whole batch: keep one.
-        embeddings.append(rows[: len(labels[-1])])
-    if not labels:
-        raise ValueError(
-            "The data of `RetrievalEvaluation` hold no batch. "
-            f"Received: {data!r}"
-        )
-    return np.concatenate(embeddings), np.concatenate(labels)
+        found = np.concatenate(embeddings), np.concatenate(labels)
+        return found if self.gather is None else tuple(map(self.gather, found))
 
 
 def _batches(data, batch_size):
@@ -167,9 +158,5 @@ def _batches(data, batch_size):
         return (data[index] for index in range(data.num_batches))
     if not isinstance(data, tuple):
         return iter(data)
-    inputs, labels = data
-    starts = range(0, len(labels), batch_size)
-    return (
-        (inputs[start : start + batch_size], labels[start : start + batch_size])
-        for start in starts
-    )
+    places = range(0, len(data[-1]), batch_size)
+    return (tuple(one[at : at + batch_size] for one in data) for at in places)

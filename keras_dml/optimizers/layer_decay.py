@@ -6,6 +6,8 @@ from typing import Any
 
 import keras
 
+from keras_dml.checks import in_interval
+
 
 def layer_decay(network: keras.layers.Layer, decay: float) -> dict[str, float]:
     """Returns the factor of the learning rate of every variable of a network.
@@ -38,7 +40,7 @@ def layer_decay(network: keras.layers.Layer, decay: float) -> dict[str, float]:
     Reference:
         Clark et al., "ELECTRA", 2020, table 9; Bao et al., "BEiT", 2022.
     """
-    _check_decay(decay)
+    in_interval("decay", decay, 0, 1, closed="right")
     blocks = layer_blocks(network)
     factors: dict[str, float] = {}
     for number, block in enumerate(blocks):
@@ -93,13 +95,6 @@ def layer_decay_rules(
         rest = [*(trainable - set(paths)), *others]
         rules[_rule(paths, rest)] = (number, factors[paths[0]])
     return rules
-
-
-def _check_decay(decay):
-    if not 0 < decay <= 1:
-        raise ValueError(
-            f"`decay` must be in (0, 1]. Received: decay={decay!r}"
-        )
 
 
 def _rule(paths: Sequence[str], rest: Sequence[str]) -> str:

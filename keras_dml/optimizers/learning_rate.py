@@ -58,15 +58,11 @@ class LearningRate:
 
     def values(self) -> dict[str, float]:
         """Returns the current rates by the names that Keras logs."""
-        rates = {
-            f"learning_rate_{optimizer.name}": float(
-                ops.convert_to_numpy(optimizer.learning_rate)
-            )
-            for optimizer in self.optimizers
-        }
         if len(self.optimizers) == 1:
-            return {"learning_rate": next(iter(rates.values()))}
-        return rates
+            return {"learning_rate": _rate(self.optimizers[0])}
+        return {
+            f"learning_rate_{one.name}": _rate(one) for one in self.optimizers
+        }
 
     def require_settable(self, callback: str) -> None:
         """Raises if a schedule computes the rate of an optimizer.
@@ -78,9 +74,7 @@ class LearningRate:
             ValueError: If an optimizer follows a `LearningRateSchedule`.
         """
         scheduled = [
-            optimizer.name
-            for optimizer in self.optimizers
-            if follows_schedule(optimizer)
+            one.name for one in self.optimizers if follows_schedule(one)
         ]
         if scheduled:
             raise ValueError(
@@ -93,5 +87,8 @@ class LearningRate:
     def multiply(self, factor: float) -> None:
         """Multiplies every rate by `factor`."""
         for optimizer in self.optimizers:
-            rate = float(ops.convert_to_numpy(optimizer.learning_rate))
-            optimizer.learning_rate = rate * factor
+            optimizer.learning_rate = _rate(optimizer) * factor
+
+
+def _rate(optimizer):
+    return float(ops.convert_to_numpy(optimizer.learning_rate))

@@ -5,8 +5,8 @@ import math
 import keras
 from keras import ops
 
+from keras_dml.checks import in_interval, not_negative
 from keras_dml.ops.rows import distinct
-from keras_dml.optimizers.checks import check_adam
 
 # A block of this many entries stays in the processor's cache.
 BLOCK_ENTRIES = 2**18
@@ -101,10 +101,9 @@ class RowLazyAdam(keras.optimizers.Optimizer):
             clipvalue=clipvalue,
             name=name,
         )
-        check_adam(beta_1, beta_2, epsilon=epsilon)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
+        self.beta_1 = in_interval("beta_1", beta_1, 0, 1, closed="left")
+        self.beta_2 = in_interval("beta_2", beta_2, 0, 1, closed="left")
+        self.epsilon = not_negative("epsilon", epsilon)
 
     def build(self, variables):
         if self.built:
@@ -175,10 +174,9 @@ class RowLazyAdam(keras.optimizers.Optimizer):
         """Returns the new values of rows of a variable and of its state."""
         rows, first, second, steps = old
         steps = steps + 1
-        corrected = rate * (
-            ops.sqrt(1.0 - ops.power(self.beta_2, steps))
-            / (1.0 - ops.power(self.beta_1, steps))
-        )
+        bias_1 = 1.0 - ops.power(self.beta_1, steps)
+        bias_2 = 1.0 - ops.power(self.beta_2, steps)
+        corrected = rate * (ops.sqrt(bias_2) / bias_1)
         corrected = _along_rows(ops.cast(corrected, rows.dtype), rows)
         first = first + (gradient - first) * (1.0 - self.beta_1)
         second = second + (ops.square(gradient) - second) * (1.0 - self.beta_2)

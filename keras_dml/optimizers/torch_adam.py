@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_dml.optimizers.checks import check_adam
+from keras_dml.checks import in_interval, not_negative
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -65,11 +65,10 @@ class TorchAdam(keras.optimizers.Optimizer):
         **kwargs,
     ):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
-        check_adam(beta_1, beta_2, epsilon=epsilon, l2=l2)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.l2 = l2
+        self.beta_1 = in_interval("beta_1", beta_1, 0, 1, closed="left")
+        self.beta_2 = in_interval("beta_2", beta_2, 0, 1, closed="left")
+        self.epsilon = not_negative("epsilon", epsilon)
+        self.l2 = not_negative("l2", l2)
 
     def build(self, variables):
         if self.built:
@@ -89,26 +88,15 @@ class TorchAdam(keras.optimizers.Optimizer):
             gradient = ops.add(gradient, ops.multiply(variable, self.l2))
         index = self._get_variable_index(variable)
         first, second = self._first_moments[index], self._second_moments[index]
-        self.assign_add(
-            first,
-            ops.multiply(ops.subtract(gradient, first), 1 - self.beta_1),
-        )
-        self.assign_add(
-            second,
-            ops.multiply(
-                ops.subtract(ops.square(gradient), second), 1 - self.beta_2
-            ),
-        )
+        change = ops.subtract(gradient, first)
+        self.assign_add(first, change * (1 - self.beta_1))
+        change = ops.subtract(ops.square(gradient), second)
+        self.assign_add(second, change * (1 - self.beta_2))
         step = ops.cast(self.iterations + 1, dtype)
         mean = ops.divide(first, _correction(self.beta_1, step))
         deviation = ops.sqrt(ops.divide(second, _correction(self.beta_2, step)))
-        self.assign_sub(
-            variable,
-            ops.divide(
-                ops.multiply(mean, learning_rate),
-                ops.add(deviation, self.epsilon),
-            ),
-        )
+        update = mean * learning_rate / (deviation + self.epsilon)
+        self.assign_sub(variable, update)
 
     def get_config(self):
         return {
