@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.checks import of_shape, positive_integer
 from keras_dml.errors import UsageError
 
 
@@ -32,23 +33,14 @@ def as_embeddings(
             a value is not finite in float32.
     """
     array = np.asarray(embeddings)
-    if array.ndim != 2 or array.shape[1] == 0:
+    advice = "Give one row for each image, all embedded with one model."
+    of_shape(name, array, "rows", dim or "dim", advice=advice)
+    if array.shape[1] == 0 or len(array) < min_rows:
         raise UsageError(
-            f"`{name}` must have the shape `(rows, dim)`. "
-            f"Received: shape={array.shape}. Give one row for each image."
-        )
-    if array.shape[0] < min_rows:
-        raise UsageError(
-            f"`{name}` must have at least one row. "
+            f"`{name}` must have at least one row and one column. "
             f"Received: shape={array.shape}. Check that images were found."
         )
-    if dim is not None and array.shape[1] != dim:
-        raise UsageError(
-            f"`{name}` must have {dim} columns as the references have. "
-            f"Received: shape={array.shape}. Embed both with one model."
-        )
-    is_number = array.dtype.kind in "fiu" or array.dtype.name == "bfloat16"
-    if not is_number:
+    if array.dtype.kind not in "fiu" and array.dtype.name != "bfloat16":
         raise UsageError(
             f"`{name}` must hold real numbers. Received: dtype={array.dtype}. "
             "Convert it to float32."
@@ -68,27 +60,39 @@ def as_embeddings(
 def as_labels(labels: Any, num_rows: int, name: str) -> np.ndarray:
     """Returns a 1D array of integers or strings, one for each row."""
     array = np.asarray(labels)
-    if array.ndim != 1 or len(array) != num_rows:
-        raise UsageError(
-            f"`{name}` must have the shape `({num_rows},)`, one label for "
-            f"each embedding. Received: shape={array.shape}. Give each "
-            "embedding its class."
-        )
-    return _integers_or_strings(array, name)
+    of_shape(name, array, num_rows, advice="Give one for each embedding.")
+    if array.dtype.kind == "O" and all(isinstance(x, str) for x in array):
+        array = array.astype(str)
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8")
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64)
+    if array.dtype.kind == "U":
+        return array
+    raise UsageError(
+        f"`{name}` must hold integers or strings. "
+        f"Received: dtype={array.dtype}. Convert it first."
+    )
 
 
 def as_ids(ids: Any, num_rows: int, name: str) -> np.ndarray:
     """Returns a 1D array of integers or strings; `0, 1, ...` for `None`."""
-    if ids is None:
-        return np.arange(num_rows)
-    array = np.asarray(ids)
-    if array.ndim != 1 or len(array) != num_rows:
+    return (
+        np.arange(num_rows) if ids is None else as_labels(ids, num_rows, name)
+    )
+
+
+def as_unique_ids(ids: Any, num_rows: int) -> np.ndarray:
+    """Returns `as_ids`, if none repeats."""
+    ids = as_ids(ids, num_rows, "ids")
+    unique, counts = np.unique(ids, return_counts=True)
+    if len(unique) < len(ids):
         raise UsageError(
-            f"`{name}` must have the shape `({num_rows},)`, one id for each "
-            f"embedding. Received: shape={array.shape}. Give each embedding "
-            "its id, or leave the argument out."
+            "`ids` must be unique, for a query is told from its references by "
+            f"id. Received: {unique[counts > 1][0].item()!r} more than once. "
+            "Give each image its own id."
         )
-    return _integers_or_strings(array, name)
+    return ids
 
 
 def check_same_kind(
@@ -105,27 +109,5 @@ def check_same_kind(
 
 def as_counts(k: Any, name: str = "k") -> tuple[int, ...]:
     """Returns a tuple of positive integers from one integer or several."""
-    values = (k,) if isinstance(k, int | np.integer) else tuple(k)
-    for value in values:
-        is_integer = isinstance(value, int | np.integer)
-        if not is_integer or isinstance(value, bool) or value < 1:
-            raise UsageError(
-                f"`{name}` must be a positive integer or several of them. "
-                f"Received: {name}={k}. Count from 1."
-            )
-    return tuple(int(value) for value in values)
-
-
-def _integers_or_strings(array: np.ndarray, name: str) -> np.ndarray:
-    if array.dtype.kind == "O" and all(isinstance(x, str) for x in array):
-        array = array.astype(str)
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
-    if array.dtype.kind in "iub":
-        return array.astype(np.int64)
-    if array.dtype.kind == "U":
-        return array
-    raise UsageError(
-        f"`{name}` must hold integers or strings. "
-        f"Received: dtype={array.dtype}. Convert it first."
-    )
+    values = (k,) if isinstance(k, int | np.integer) else k
+    return tuple(positive_integer(name, one, "Count from 1.") for one in values)

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.embeddings.checks import as_embeddings, as_ids
+from keras_dml.embeddings.checks import as_embeddings, as_unique_ids
 from keras_dml.errors import UsageError
 
 ROLES = ("", "query", "gallery")
@@ -59,19 +59,11 @@ class EmbeddingSet(Brief):
                 f"embeddings. Received: shape={labels.shape}. Give each "
                 "embedding its class."
             )
-        ids = as_ids(self.ids, len(rows), "ids")
-        unique, counts = np.unique(ids, return_counts=True)
-        if len(unique) < len(ids):
-            raise UsageError(
-                "`ids` must be unique, for a query is told from its "
-                f"references by id. Received: {unique[counts > 1][0]!r} more "
-                "than once. Give each image its own id."
-            )
         names = self.class_names
         values = {
             "embeddings": rows,
             "labels": labels,
-            "ids": ids,
+            "ids": as_unique_ids(self.ids, len(rows)),
             "role": _roles(self.role, len(rows)),
             "class_names": None if names is None else np.asarray(names, str),
         }

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from keras_dml.embeddings.checks import as_ids, check_same_kind
+from keras_dml.checks import require
+from keras_dml.embeddings.checks import as_ids, as_unique_ids, check_same_kind
 from keras_dml.errors import UsageError
 
 
@@ -41,16 +42,7 @@ class IdTable:
         Raises:
             UsageError: If an id repeats, or length or dtype is wrong.
         """
-        table = cls(as_ids(ids, num_rows, "ids"), np.arange(num_rows))
-        ordered = table.ids[table._by_id]
-        repeats = ordered[1:][ordered[1:] == ordered[:-1]]
-        if len(repeats):
-            raise UsageError(
-                "`ids` must be unique. "
-                f"Received: {repeats[0].item()!r} more than once. Give each "
-                "row its own id."
-            )
-        return table
+        return cls(as_unique_ids(ids, num_rows), np.arange(num_rows))
 
     @property
     def given(self) -> np.ndarray:
@@ -84,12 +76,8 @@ class IdTable:
         """
         gone = np.unique(as_ids(ids, len(np.atleast_1d(ids)), "ids"))
         rows = self.rows_of(gone, len(gone), "ids")
-        if (rows < 0).any():
-            unknown = gone[np.argmin(rows)].item()
-            raise UsageError(
-                "`ids` must all be in the index. "
-                f"Received: {unknown!r}, which is not. Leave it out."
-            )
+        unknown = gone[rows < 0].tolist()
+        require(not unknown, "ids", "in the index", unknown, "Leave them out.")
         if len(rows) == len(self.ids):
             raise UsageError(
                 "`ids` must leave a reference in the index. Received: all "
@@ -104,20 +92,13 @@ class IdTable:
             UsageError: If `ids` is `None`, an id repeats, or the table has
                 an id already.
         """
-        if ids is None:
-            raise UsageError(
-                "`ids` must name the added rows. Received: ids=None. Give "
-                "each a new id."
-            )
+        named = ids is not None
+        require(named, "ids", "given", ids, "Give each added row a new id.")
         more = type(self).of(ids, num_rows)
         present = self.rows_of(more.ids, num_rows, "ids") >= 0
-        if present.any():
-            known = more.ids[np.argmax(present)].item()
-            raise UsageError(
-                "`ids` must be new to the index. "
-                f"Received: {known!r}, which it has. Remove that first, or "
-                "choose another id."
-            )
+        known = more.ids[present].tolist()
+        advice = "Remove them first, or choose other ids."
+        require(not known, "ids", "new to the index", known, advice)
         return type(self)(
             np.concatenate([self.ids, more.ids]),
             np.concatenate([self.order, len(self.ids) + more.order]),

@@ -42,12 +42,7 @@ class RetrievalInputs(Brief):
     metric: str = "cosine"
 
     def __post_init__(self) -> None:
-        _check_references(
-            self.references,
-            self.reference_labels,
-            self.query_ids,
-            self.reference_ids,
-        )
+        self._check_references()
         queries = as_embeddings(self.queries, "query_embeddings")
         values = {"queries": queries}
         if not is_multi_label(self.labels):
@@ -63,13 +58,36 @@ class RetrievalInputs(Brief):
             values["reference_labels"] = values.get("labels", self.labels)
             values["reference_ids"] = values["query_ids"]
         else:
-            _check_not_itself(self.queries, self.references, self.query_ids)
             values["references"] = as_embeddings(
                 self.references, "reference_embeddings", queries.shape[1]
             )
         for name, value in values.items():
             # A frozen dataclass can only set its own fields this way.
             object.__setattr__(self, name, value)
+
+    def _check_references(self) -> None:
+        _check_together(
+            "Give both, or neither to search the queries.",
+            reference_embeddings=self.references,
+            reference_labels=self.reference_labels,
+        )
+        if self.references is not None:
+            _check_together(
+                "Give both, or neither when no query is in the gallery.",
+                query_ids=self.query_ids,
+                reference_ids=self.reference_ids,
+            )
+        elif self.reference_ids is not None:
+            raise UsageError(
+                "`reference_ids` needs `reference_embeddings`. Received: "
+                "`reference_ids` alone. Name the queries by `query_ids`."
+            )
+        if self.references is self.queries and self.query_ids is None:
+            raise UsageError(
+                "`reference_embeddings` must not be the `query_embeddings` "
+                "themselves, or each query finds itself. Received: one array "
+                "as both. Leave the references out, or give ids."
+            )
 
     @functools.cached_property
     def index(self) -> ExactIndex:
@@ -95,34 +113,11 @@ class RetrievalInputs(Brief):
         )
 
 
-def _check_references(
-    embeddings: Any, labels: Any, query_ids: Any, reference_ids: Any
-) -> None:
-    if (embeddings is None) != (labels is None):
+def _check_together(advice: str, **values: Any) -> None:
+    given = [name for name, value in values.items() if value is not None]
+    if len(given) == 1:
+        names = " and ".join(f"`{name}`" for name in values)
         raise UsageError(
-            "`reference_embeddings` and `reference_labels` must be given "
-            "together. Received: one of them. Give both, or neither to "
-            "search the queries."
-        )
-    if embeddings is None and reference_ids is not None:
-        raise UsageError(
-            "`reference_ids` needs `reference_embeddings`. Received: "
-            "`reference_ids` alone. Name the queries by `query_ids`."
-        )
-    if embeddings is not None and (query_ids is None) != (
-        reference_ids is None
-    ):
-        raise UsageError(
-            "`query_ids` and `reference_ids` must be given together when "
-            "there are references. Received: one of them. Give both, or "
-            "neither when no query is in the gallery."
-        )
-
-
-def _check_not_itself(queries: Any, references: Any, query_ids: Any) -> None:
-    if references is queries and query_ids is None:
-        raise UsageError(
-            "`reference_embeddings` must not be the `query_embeddings` "
-            "themselves, or each query finds itself. Received: one array as "
-            "both. Leave the references out, or give ids."
+            f"{names} must be given together. Received: `{given[0]}` alone. "
+            f"{advice}"
         )

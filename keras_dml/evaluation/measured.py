@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_dml.brief import Brief
+from keras_dml.checks import require
 from keras_dml.console import progress_bar
 from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.embeddings.checks import as_counts
@@ -272,9 +273,6 @@ def _unit(intervals: bool | str) -> str | None:
     """Returns the unit that the bootstrap draws; `None` for no intervals."""
     if isinstance(intervals, bool):
         return "classes" if intervals else None
-    if intervals not in UNITS:
-        raise UsageError(
-            f"`intervals` must be a boolean or one of {UNITS}. "
-            f"Received: intervals={intervals!r}. Choose what is drawn anew."
-        )
+    wanted = f"a boolean or one of {UNITS}"
+    require(intervals in UNITS, "intervals", wanted, intervals)
     return intervals

@@ -7,18 +7,18 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from keras_dml.checks import one_of, positive_integer
 from keras_dml.embeddings.checks import (
     as_counts,
     as_embeddings,
     as_ids,
 )
-from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import Index, check_weights_hash
 from keras_dml.evaluation.index.ranking import map_rows, nearest, ranks_of
 from keras_dml.evaluation.index.spaces import (
+    METRICS,
     Space,
-    check_metric,
     duplicate_rows,
 )
 from keras_dml.evaluation.labels import Relevance
@@ -63,12 +63,8 @@ class ExactIndex(Index):
     weights_hash: str | None = None
 
     def __post_init__(self) -> None:
-        check_metric(self.metric)
-        if self.block_bytes < 1:
-            raise UsageError(
-                "`block_bytes` must be positive. "
-                f"Received: block_bytes={self.block_bytes}. Give some memory."
-            )
+        one_of("metric", self.metric, METRICS)
+        positive_integer("block_bytes", self.block_bytes, "Give some memory.")
 
     @property
     def exact(self) -> bool:

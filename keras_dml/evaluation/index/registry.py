@@ -10,11 +10,11 @@ import pkgutil
 import warnings
 from typing import Any
 
+from keras_dml.checks import one_of
 from keras_dml.embeddings.embedding_set import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import index as package
 from keras_dml.evaluation.index.base import Index
-from keras_dml.naming import nearest
 
 for _module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
     importlib.import_module(_module.name)
@@ -29,11 +29,7 @@ def check_index(name: str) -> None:
     Raises:
         UsageError: If no index has this name.
     """
-    if name not in INDEXES:
-        raise UsageError(
-            f"`index` must be one of {', '.join(INDEXES)}. "
-            f"Received: {name!r}. Nearest: {nearest(name, INDEXES)}."
-        )
+    one_of("index", name, INDEXES)
 
 
 def make_index(

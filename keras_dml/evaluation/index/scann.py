@@ -9,22 +9,20 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from keras_dml.embeddings.checks import (
-    as_counts,
-    as_ids,
-)
+from keras_dml.checks import in_interval, one_of, positive_integer
+from keras_dml.embeddings.checks import as_ids
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index import scann_files
 from keras_dml.evaluation.index.base import Index, check_weights_hash
 from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.scann_searcher import (
+    SHAPES,
     ScannSearcher,
     ScannShape,
-    check_shape,
     import_scann,
 )
-from keras_dml.evaluation.index.spaces import Space, check_metric
+from keras_dml.evaluation.index.spaces import METRICS, Space
 
 MIN_REORDERED = 100
 COUNTS = (
@@ -102,16 +100,24 @@ class ScannIndex(Index):
     weights_hash: str | None = None
 
     def __post_init__(self) -> None:
-        check_metric(self.metric)
-        check_shape(self.shape, self.num_leaves)
-        for name in COUNTS:
-            _check_count(getattr(self, name), name)
-        if not 0 <= self.anisotropic_threshold < 1:
+        one_of("metric", self.metric, METRICS)
+        one_of("shape", self.shape, SHAPES)
+        if self.num_leaves is not None and self.shape not in (None, "tree"):
             raise UsageError(
-                "`anisotropic_threshold` must be at least 0 and less than 1. "
-                "Received: anisotropic_threshold="
-                f"{self.anisotropic_threshold}. ScaNN's guide uses 0.2."
+                "`num_leaves` is for a tree. Received: "
+                f"num_leaves={self.num_leaves} with shape={self.shape!r}. "
+                "Leave one of them out."
             )
+        for name in COUNTS:
+            _check_count(name, getattr(self, name))
+        in_interval(
+            "anisotropic_threshold",
+            self.anisotropic_threshold,
+            0,
+            1,
+            closed="left",
+            advice="ScaNN's guide uses 0.2.",
+        )
         import_scann()
 
     @property
@@ -155,8 +161,8 @@ class ScannIndex(Index):
             Tuple `(ids, scores)` of arrays `(num_queries, k)`, as those of
             `Index.search`.
         """
-        _check_count(leaves_to_search, "leaves_to_search")
-        _check_count(reorder, "reorder")
+        _check_count("leaves_to_search", leaves_to_search)
+        _check_count("reorder", reorder)
         search = functools.partial(
             self._search,
             leaves_to_search=leaves_to_search or self.leaves_to_search,
@@ -270,6 +276,6 @@ class ScannIndex(Index):
             )
 
 
-def _check_count(value: int | None, name: str) -> None:
+def _check_count(name: str, value: int | None) -> None:
     if value is not None:
-        as_counts(value, name)
+        positive_integer(name, value)

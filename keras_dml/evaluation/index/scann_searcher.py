@@ -13,7 +13,8 @@ import numpy as np
 
 from keras_dml.errors import UsageError
 
-SHAPES = ("brute_force", "hashing", "tree")
+# `None` chooses by the number of references.
+SHAPES = ("brute_force", "hashing", "tree", None)
 # ScaNN's own rules of thumb.
 HASHING_FROM = 20_000
 TREE_FROM = 100_000
@@ -78,21 +79,6 @@ class ScannShape:
     def default_leaves_to_search(self) -> int:
         """A tenth of the leaves, at least one."""
         return max(1, math.ceil(self.num_leaves / 10))
-
-
-def check_shape(name: str | None, num_leaves: int | None) -> None:
-    """Raises if the shape is unknown, or has leaves without being a tree."""
-    if name is not None and name not in SHAPES:
-        raise UsageError(
-            f"`shape` must be one of {SHAPES}, or `None` to go by the number "
-            f"of references. Received: shape={name!r}. Choose one of them."
-        )
-    if num_leaves is not None and name not in (None, "tree"):
-        raise UsageError(
-            "`num_leaves` is for a tree. Received: "
-            f"num_leaves={num_leaves} with shape={name!r}. Leave one of them "
-            "out."
-        )
 
 
 def _name_by_size(num_references: int) -> str:

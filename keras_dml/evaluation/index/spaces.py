@@ -86,15 +86,6 @@ class Space:
         return np.minimum(2 * scores - squares[:, None], 0.0)
 
 
-def check_metric(metric: str) -> None:
-    """Raises if the metric is unknown."""
-    if metric not in METRICS:
-        raise UsageError(
-            f"`metric` must be one of {METRICS}. "
-            f"Received: metric={metric!r}. Choose one of them."
-        )
-
-
 def _divide(rows: np.ndarray, norms: np.ndarray) -> np.ndarray:
     """Divides in float64 and rounds to float32, a few rows at a time."""
     quotients = np.empty(rows.shape, np.float32)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.embeddings.checks import as_counts, as_embeddings
-from keras_dml.errors import UsageError
+from keras_dml.checks import one_of, positive_integer, require
+from keras_dml.embeddings.checks import as_embeddings
 
 
 def cluster(
@@ -45,13 +45,10 @@ def cluster(
     from sklearn.exceptions import ConvergenceWarning
 
     rows = as_embeddings(embeddings)
-    (num_clusters,) = as_counts(num_clusters, "num_clusters")
-    if num_clusters > len(rows):
-        raise UsageError(
-            "`num_clusters` must be at most the number of embeddings, "
-            f"{len(rows)}. Received: num_clusters={num_clusters}. Ask for "
-            "fewer clusters."
-        )
+    positive_integer("num_clusters", num_clusters)
+    enough = num_clusters <= len(rows)
+    wanted = f"at most the number of embeddings, {len(rows)}"
+    require(enough, "num_clusters", wanted, num_clusters)
     means = KMeans(
         num_clusters,
         init=init,
@@ -96,7 +93,7 @@ def normalized_mutual_information(
     """
     from sklearn.metrics import normalized_mutual_info_score
 
-    _check_average(average)
+    one_of("average", average, AVERAGES)
     score = normalized_mutual_info_score(
         labels, clusters, average_method=average
     )
@@ -132,7 +129,7 @@ def adjusted_mutual_information(
         Vinh, Epps and Bailey, "Information Theoretic Measures for Clusterings
         Comparison", 2010.
     """
-    _check_average(average)
+    one_of("average", average, AVERAGES)
     _, classes, class_sizes = np.unique(
         labels, return_inverse=True, return_counts=True
     )
@@ -203,11 +200,3 @@ def expected_information(
 def _entropy(sizes: np.ndarray) -> float:
     shares = sizes / sizes.sum()
     return float(-np.sum(shares * np.log(shares)))
-
-
-def _check_average(average: str) -> None:
-    if average not in AVERAGES:
-        raise UsageError(
-            f"`average` must be one of {tuple(AVERAGES)}. "
-            f"Received: average={average!r}. Choose one of them."
-        )

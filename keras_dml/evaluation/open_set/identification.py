@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
+from keras_dml.checks import require
 from keras_dml.embeddings.checks import as_embeddings
-from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.exact import ExactIndex
 
 
@@ -83,11 +83,8 @@ def identification_rates(
         Grother, Ngan and Hanaoka, "Face Recognition Vendor Test, Part 2:
         Identification", NISTIR 8271, section 3.
     """
-    if np.isnan(score):
-        raise UsageError(
-            "`score` must be a number. Received: NaN. Calibrate it with "
-            "`calibrate_threshold`."
-        )
+    advice = "Calibrate it with `calibrate_threshold`."
+    require(not np.isnan(score), "score", "a number", score, advice)
     queries = as_embeddings(query_embeddings, "query_embeddings")
     references = as_embeddings(
         reference_embeddings, "reference_embeddings", queries.shape[1]

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
+from keras_dml.checks import in_interval, one_of
 from keras_dml.embeddings.checks import as_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.exact import ExactIndex
@@ -36,7 +37,6 @@ from keras_dml.evaluation.open_set.pair_quantiles import (
     select_thresholds,
 )
 
-DECISIONS = ("pairs", "nearest")
 # The numbers of impostor and genuine decisions, and for each rate a score, its
 # FMR and its FNMR.
 Calibrated = tuple[int, int, list[tuple[float, float, float]]]
@@ -138,15 +138,11 @@ def calibrate_thresholds(
     rates and defaults to `(0.1, 0.01, 0.001)`. Several rates take no more
     time than one.
     """
-    rates = [_check_rate(rate) for rate in fmr]
-    if decision not in DECISIONS:
-        raise UsageError(
-            f"`decision` must be one of {DECISIONS}. "
-            f"Received: decision={decision!r}. Choose one of them."
-        )
+    advice = "0.001 lets one impostor in a thousand through."
+    rates = [in_interval("fmr", rate, 0, 1, advice=advice) for rate in fmr]
+    calibrate = DECISIONS[one_of("decision", decision, DECISIONS)]
     rows = as_embeddings(embeddings)
     metric = "cosine" if normalize else "euclidean"
-    calibrate = _of_pairs if decision == "pairs" else _of_nearest
     num_impostors, num_genuine, found = calibrate(rows, labels, rates, metric)
     return [
         Threshold(
@@ -205,14 +201,7 @@ def _of_nearest(
     return len(unknown), num_genuine, found
 
 
-def _check_rate(rate: float) -> float:
-    if not 0 < rate < 1:
-        raise UsageError(
-            "`fmr` must lie between 0 and 1, both excluded. "
-            f"Received: fmr={rate}. 0.001 lets one impostor in a thousand "
-            "through."
-        )
-    return float(rate)
+DECISIONS = {"pairs": _of_pairs, "nearest": _of_nearest}
 
 
 def _allowed(rate: float, total: int) -> int:

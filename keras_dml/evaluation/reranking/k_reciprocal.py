@@ -7,8 +7,8 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from keras_dml.embeddings.checks import as_counts, as_embeddings, as_ids
-from keras_dml.errors import UsageError
+from keras_dml.checks import in_interval, positive_integer
+from keras_dml.embeddings.checks import as_embeddings, as_ids
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.spaces import Space
@@ -128,7 +128,11 @@ def k_reciprocal(
         Zhong, Zheng, Cao and Li, "Re-ranking Person Re-identification with
         k-reciprocal Encoding", 2017, equations 2 to 12.
     """
-    k1, k2, candidates = _check_settings(k1, k2, original_weight, candidates)
+    positive_integer("k1", k1)
+    positive_integer("k2", k2)
+    positive_integer("candidates", candidates)
+    advice = "1 keeps the order of the embeddings."
+    in_interval("original_weight", original_weight, 0, 1, "both", advice)
     gallery = as_embeddings(references, "references")
     queries = as_embeddings(queries, "queries", gallery.shape[1])
     ids = as_ids(reference_ids, len(gallery), "reference_ids")
@@ -155,20 +159,6 @@ def k_reciprocal(
         np.take_along_axis(found, best, axis=1),
         -np.take_along_axis(distances, best, axis=1),
     )
-
-
-def _check_settings(
-    k1: int, k2: int, original_weight: float, candidates: int
-) -> tuple[int, int, int]:
-    (k1,), (k2,) = as_counts(k1, "k1"), as_counts(k2, "k2")
-    (candidates,) = as_counts(candidates, "candidates")
-    if not 0 <= original_weight <= 1:
-        raise UsageError(
-            "`original_weight` must lie between 0 and 1. "
-            f"Received: original_weight={original_weight}. 1 keeps the order "
-            "of the embeddings."
-        )
-    return k1, k2, candidates
 
 
 def _join(

@@ -6,7 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from keras_dml.embeddings.checks import as_counts, as_embeddings, as_ids
+from keras_dml.checks import not_negative, positive_integer
+from keras_dml.embeddings.checks import as_embeddings, as_ids
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import Index
@@ -104,12 +105,8 @@ def expand_queries(
     """
     rows = as_embeddings(references, "references")
     queries = as_embeddings(queries, "queries", rows.shape[1])
-    (k,) = as_counts(k)
-    if not alpha >= 0:
-        raise UsageError(
-            "`alpha` must not be negative. "
-            f"Received: alpha={alpha}. 3 is usual, 0 is a plain average."
-        )
+    positive_integer("k", k)
+    not_negative("alpha", alpha, "3 is usual, 0 is a plain average.")
     ids = as_ids(reference_ids, len(rows), "reference_ids")
     table = IdTable.of(ids, len(rows))
     index = index or ExactIndex().build(rows, ids)

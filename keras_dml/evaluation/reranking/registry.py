@@ -1,10 +1,9 @@
 """Makes re-rankings by name."""
 
-from keras_dml.errors import UsageError
+from keras_dml.checks import one_of
 from keras_dml.evaluation.reranking.base import Reranking
 from keras_dml.evaluation.reranking.k_reciprocal import KReciprocal
 from keras_dml.evaluation.reranking.query_expansion import AlphaQueryExpansion
-from keras_dml.naming import nearest
 
 RERANKINGS: dict[str, type[Reranking] | None] = {
     "none": None,
@@ -23,10 +22,5 @@ def as_reranking(rerank: str | Reranking) -> Reranking | None:
     """
     if isinstance(rerank, Reranking):
         return rerank
-    if rerank not in RERANKINGS:
-        raise UsageError(
-            f"`rerank` must be one of {', '.join(RERANKINGS)}. "
-            f"Received: {rerank!r}. Nearest: {nearest(rerank, RERANKINGS)}."
-        )
-    kind = RERANKINGS[rerank]
+    kind = RERANKINGS[one_of("rerank", rerank, RERANKINGS)]
     return None if kind is None else kind()

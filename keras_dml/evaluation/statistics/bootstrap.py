@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.embeddings.checks import as_counts, as_labels
+from keras_dml.checks import in_interval, positive_integer
+from keras_dml.embeddings.checks import as_labels
 from keras_dml.errors import UsageError
 
 # How many draws are counted at a time: 64 MiB of integers.
@@ -100,7 +101,7 @@ def bootstrap_intervals(
         Efron and Tibshirani, "An Introduction to the Bootstrap", 1993,
         chapter 13.
     """
-    _check(level)
+    in_interval("level", level, 0, 1, advice="0.95 is usual.")
     names = list(per_query)
     values = np.stack(
         [np.asarray(per_query[name], np.float64) for name in names], axis=1
@@ -164,7 +165,7 @@ def paired_bootstrap(
         Efron and Tibshirani, "An Introduction to the Bootstrap", 1993,
         chapters 13 and 15.
     """
-    _check(level)
+    in_interval("level", level, 0, 1, advice="0.95 is usual.")
     first, second = np.asarray(first, float), np.asarray(second, float)
     if first.shape != second.shape:
         raise UsageError(
@@ -199,7 +200,7 @@ def _resampled_means(
     Returns:
         Float64 array `(num_resamples, metrics)` of means.
     """
-    (num_resamples,) = as_counts(num_resamples, "num_resamples")
+    positive_integer("num_resamples", num_resamples)
     kept = ~np.isnan(values).any(axis=1)
     totals, counts = values[kept], np.ones(int(kept.sum()))
     if classes is not None:
@@ -245,12 +246,4 @@ def _check_lone(values: np.ndarray) -> None:
             "All values must be NaN for the same queries, the lone ones. "
             "Received: a query with a value of one metric or result and "
             "without another. Compare results on one gallery."
-        )
-
-
-def _check(level: float) -> None:
-    if not 0 < level < 1:
-        raise UsageError(
-            "`level` must lie between 0 and 1, both excluded. "
-            f"Received: level={level}. 0.95 is usual."
         )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
+from keras_dml.checks import one_of
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import as_label_sets
 
@@ -76,12 +77,7 @@ class ClassTable(Brief):
         return self.sorted_by(list(self.means)[-1]).rows()
 
     def _means_of(self, metric: str) -> np.ndarray:
-        if metric not in self.means:
-            raise UsageError(
-                f"`metric` must be one of {sorted(self.means)}. "
-                f"Received: metric={metric!r}. Choose one of them."
-            )
-        return self.means[metric]
+        return self.means[one_of("metric", metric, self.means)]
 
 
 def class_table(per_query: Mapping[str, np.ndarray], labels: Any) -> ClassTable:

@@ -264,7 +264,7 @@ def test_refuses_use_before_build():
     "call, message",
     [
         (lambda: ExactIndex("cosinus"), "`metric` must be one of"),
-        (lambda: ExactIndex(block_bytes=0), "`block_bytes` must be positive"),
+        (lambda: ExactIndex(block_bytes=0), "`block_bytes` must be a positive"),
         (lambda: ExactIndex().build(make(2), [1, 1]), "must be unique"),
         (lambda: ExactIndex().build(make(2), [1.5, 2]), "integers or strings"),
         (lambda: ExactIndex().build([["a", "b"]]), "must hold real numbers"),
@@ -272,7 +272,7 @@ def test_refuses_use_before_build():
         (lambda: ExactIndex().build(make(2)).search(make(2), 0), "`k` must"),
         (
             lambda: ExactIndex().build(make(2)).search(make(2, dim=3), 1),
-            "`queries` must have 7 columns",
+            "`queries` shape .rows, 7.",
         ),
         (
             lambda: (

@@ -25,7 +25,7 @@ def test_scann_by_its_name(fall_back):
 
 
 def test_refuses_other_names():
-    with pytest.raises(UsageError, match=r"one of exact, scann"):
+    with pytest.raises(UsageError, match=r"one of 'exact', 'scann'"):
         make_index("faiss")
 
 

@@ -1,7 +1,6 @@
 import pytest
 
-from keras_dml.errors import UsageError
-from keras_dml.evaluation.index.scann_searcher import ScannShape, check_shape
+from keras_dml.evaluation.index.scann_searcher import ScannShape
 
 
 @pytest.mark.parametrize(
@@ -41,10 +40,3 @@ def test_too_few_to_train_hashes_need_brute_force(name):
 )
 def test_searches_a_tenth_of_the_leaves(num_leaves, expected):
     assert ScannShape("tree", num_leaves).default_leaves_to_search == expected
-
-
-def test_refuses_what_scann_has_not():
-    with pytest.raises(UsageError, match="`shape` must be one of"):
-        check_shape("graph", None)
-    with pytest.raises(UsageError, match="`num_leaves` is for a tree"):
-        check_shape("hashing", 5)

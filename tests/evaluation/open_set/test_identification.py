@@ -81,5 +81,5 @@ def test_ties_are_wrong():
 def test_refuses():
     with pytest.raises(UsageError, match="`score` must be a number"):
         identification_rates([[1.0]], [0], [[1.0]], [0], np.nan)
-    with pytest.raises(UsageError, match="must have 1 columns"):
+    with pytest.raises(UsageError, match="shape .rows, 1."):
         identification_rates([[1.0]], [0], [[1.0, 2.0]], [0], 0.5)

@@ -211,8 +211,8 @@ def test_float16_and_strided_embeddings():
             {"fmr": 0.2, "decision": "nearest"},
             r"needs at least 150 images .* Received: 120",
         ),
-        ({"fmr": 0}, "`fmr` must lie between"),
-        ({"fmr": 1.0}, "`fmr` must lie between"),
+        ({"fmr": 0}, "`fmr` must be a number in"),
+        ({"fmr": 1.0}, "`fmr` must be a number in"),
         ({"decision": "triplets"}, "`decision` must be one of"),
     ],
 )

@@ -118,7 +118,7 @@ def test_neighbors_help_noisy_queries():
 
 def test_refuses():
     rows, labels = make(20)
-    with pytest.raises(UsageError, match="`alpha` must not be negative"):
+    with pytest.raises(UsageError, match="`alpha` must be a number of at"):
         expand_queries(rows, rows, alpha=-1)
     with pytest.raises(UsageError, match="`k` must be a positive"):
         expand_queries(rows, rows, k=0)

@@ -156,7 +156,7 @@ def test_sixty_thousand_queries_take_seconds():
         (({"mrr": [1.0, 0.0]}, [4, 4]), "at least two classes"),
         (({"mrr": [1.0, 0.0]}, [4]), r"`classes` must have the shape"),
         (({"mrr": [1.0, 0.0]}, [{1}, {2}]), "`classes` must hold"),
-        (({"mrr": [1.0, 0.0]}, None, 1.0), "`level` must lie between"),
+        (({"mrr": [1.0, 0.0]}, None, 1.0), "`level` must be a number in"),
         (({"mrr": [1.0, 0.0]}, None, 0.95, 0), "`num_resamples` must be"),
         (
             ({"mrr": [1.0, 0.0, 1.0], "map": [1.0, np.nan, 1.0]},),
