@@ -94,9 +94,9 @@ class EmbeddingHealth(keras.callbacks.Callback):
     def _proxies(self) -> np.ndarray | None:
         if self.proxies is None:
             return None
-        layer = isinstance(self.proxies, keras.layers.Layer)
-        values = self.proxies.proxies if layer else self.proxies()
-        values = np.asarray(ops.convert_to_numpy(values))
+        own = self.proxies
+        rows = own.proxies if isinstance(own, keras.layers.Layer) else own()
+        values = np.asarray(ops.convert_to_numpy(rows))
         # Each center of a class counts as a proxy.
         return values.reshape(-1, values.shape[-1])
 

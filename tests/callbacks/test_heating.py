@@ -123,7 +123,7 @@ def test_heating_to_the_first_scale_is_refused():
     "cls, arguments, message",
     [
         (HeatUp, {"epoch": -1, "scale": 4.0}, "epoch=-1"),
-        (HeatUp, {"epoch": 1, "scale": 0.0}, "`scale` must be a positive.*scale=0"),
+        (HeatUp, {"epoch": 1, "scale": 0.0}, "`scale` must.*scale=0"),
         (GradualHeatUp, {"every": 0}, "every=0"),
         (GradualHeatUp, {"scale_factor": 1.0}, "must differ from 1"),
         (GradualHeatUp, {"learning_rate_factor": -1}, "positive.*=-1"),
