@@ -292,11 +292,7 @@ def embed_missing(
         folder.write_bad(one for one in known if one[0] not in again)
     del again
     batches = image_batches(
-        images,
-        parts,
-        config,
-        batch_size=batch_size,
-        max_pixels=max_pixels,
+        images, parts, config, batch_size=batch_size, max_pixels=max_pixels
     )
     embedded = watch(embed_batches(forward, batches), parts, len(images))
     for number, part, (rows, values) in zip(

@@ -15,12 +15,7 @@ from typing import Any
 from keras_dml.embeddings.embedding_set import EmbeddingSet
 from keras_dml.embeddings.files import count_rows, save_embeddings
 from keras_dml.errors import RunError, UsageError
-from keras_dml.files import (
-    ClaimedFolder,
-    read_json,
-    write_json,
-    write_text,
-)
+from keras_dml.files import ClaimedFolder, read_json, write_json, write_text
 from keras_dml.naming import differences
 
 BAD = "bad.csv"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +44,11 @@ class IdTable:
             UsageError: If an id repeats, or length or dtype is wrong.
         """
         return cls(as_unique_ids(ids, num_rows), np.arange(num_rows))
+
+    @classmethod
+    def stored(cls, arrays: Mapping[str, np.ndarray], num_rows: int) -> Self:
+        """Makes the table of a saved index from its `ids` and `order`."""
+        return cls(as_ids(arrays["ids"], num_rows, "ids"), arrays["order"])
 
     @property
     def given(self) -> np.ndarray:

@@ -13,33 +13,17 @@ from keras_dml.errors import UsageError
 class LabelSets:
     """Stores the labels of all rows in one flat array.
 
-    The labels of row `i` are `values[offsets[i]:offsets[i + 1]]`.
-
     Args:
-        values: 1D array of integers or strings.
-        offsets: 1D int64 array `(rows + 1,)`.
+        values: 1D array of integers or strings, the labels of the first row,
+            then those of the second, and so on.
+        owners: 1D int64 array as long as `values`, the row of each label.
         num_columns: Integer, the number of columns if the labels were given
             as a matrix, else `None`. Defaults to `None`.
     """
 
     values: np.ndarray
-    offsets: np.ndarray
+    owners: np.ndarray
     num_columns: int | None = None
-
-    @property
-    def single(self) -> bool:
-        """Whether every row has exactly one label."""
-        return bool((np.diff(self.offsets) == 1).all())
-
-    @property
-    def owners(self) -> np.ndarray:
-        """Int64 array as long as `values`, the row of each label."""
-        return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Int64 array `(rows,)`, the number of labels of each row."""
-        return np.diff(self.offsets)
 
 
 def is_multi_label(labels: Any) -> bool:
@@ -71,22 +55,7 @@ def as_label_sets(labels: Any, num_rows: int, name: str) -> LabelSets:
         return _from_sets(labels, num_rows, name)
     if np.ndim(labels) == 2:
         return _from_matrix(np.asarray(labels), num_rows, name)
-    values = as_labels(labels, num_rows, name)
-    return LabelSets(values, np.arange(num_rows + 1))
-
-
-def check_comparable(
-    left: LabelSets, right: LabelSets, left_name: str, right_name: str
-) -> None:
-    """Raises if labels have different forms and so can never be equal."""
-    if left.values.size and right.values.size:
-        check_same_kind(left.values, right.values, left_name, right_name)
-    if left.num_columns != right.num_columns:
-        raise UsageError(
-            f"`{left_name}` and `{right_name}` must have one form, and as "
-            "matrices the same classes as columns. Received: "
-            f"{_form(left)} and {_form(right)}. Encode both alike."
-        )
+    return LabelSets(as_labels(labels, num_rows, name), np.arange(num_rows))
 
 
 def _are_sets(labels: Any) -> bool:
@@ -105,7 +74,7 @@ def _from_sets(labels: Any, num_rows: int, name: str) -> LabelSets:
     flat = [label for row in labels for label in sorted(row)]
     values = as_labels(flat, len(flat), name) if flat else np.zeros(0, int)
     lengths = [len(row) for row in labels]
-    return LabelSets(values, np.concatenate([[0], np.cumsum(lengths)]))
+    return LabelSets(values, np.repeat(np.arange(num_rows), lengths))
 
 
 def _from_matrix(matrix: np.ndarray, num_rows: int, name: str) -> LabelSets:
@@ -117,9 +86,7 @@ def _from_matrix(matrix: np.ndarray, num_rows: int, name: str) -> LabelSets:
             "each row, one column for each class."
         )
     rows, columns = np.nonzero(matrix)
-    lengths = np.bincount(rows, minlength=len(matrix))
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return LabelSets(columns, offsets, matrix.shape[1])
+    return LabelSets(columns, rows, matrix.shape[1])
 
 
 def _check_length(length: int, num_rows: int, name: str) -> None:
@@ -130,10 +97,18 @@ def _check_length(length: int, num_rows: int, name: str) -> None:
         )
 
 
-def _form(labels: LabelSets) -> str:
-    if labels.num_columns is None:
-        return "labels that are no matrix"
-    return f"a matrix of {labels.num_columns} classes"
+def _check_comparable(queries: LabelSets, references: LabelSets) -> None:
+    """Raises if labels have different forms and so can never be equal."""
+    names = "query_labels", "reference_labels"
+    if queries.values.size and references.values.size:
+        check_same_kind(queries.values, references.values, *names)
+    if queries.num_columns != references.num_columns:
+        raise UsageError(
+            "`query_labels` and `reference_labels` must have one form, and as "
+            "matrices the same classes as columns. Received: "
+            f"{queries.num_columns} and {references.num_columns} columns, "
+            "where None is no matrix. Encode both alike."
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +125,6 @@ class Relevance:
             label 1, and so on, ascending for each label.
         starts: 1D int64 array `(num_labels + 1,)` into `members`.
         num_references: Integer.
-        single: Boolean, whether every image has one label.
 
     Example:
 
@@ -164,7 +138,6 @@ class Relevance:
     members: np.ndarray
     starts: np.ndarray
     num_references: int
-    single: bool
 
     @classmethod
     def of(
@@ -189,9 +162,7 @@ class Relevance:
         references = as_label_sets(
             reference_labels, num_references, "reference_labels"
         )
-        check_comparable(
-            queries, references, "query_labels", "reference_labels"
-        )
+        _check_comparable(queries, references)
         names, codes = np.unique(
             np.concatenate([references.values, queries.values]),
             return_inverse=True,
@@ -201,11 +172,10 @@ class Relevance:
         sizes = np.bincount(codes[:split], minlength=len(names))
         return cls(
             codes=codes[split:],
-            offsets=queries.offsets,
+            offsets=np.searchsorted(queries.owners, np.arange(num_queries + 1)),
             members=references.owners[order],
             starts=np.concatenate([[0], np.cumsum(sizes)]),
             num_references=num_references,
-            single=queries.single and references.single,
         )
 
     def take(self, order: np.ndarray) -> Self:
@@ -268,10 +238,8 @@ class Relevance:
         Returns:
             Int64 array `(num_queries,)`.
         """
-        counts = np.empty(len(own), np.int64)
-        for query, row in enumerate(own):
-            positives = self.rows(query)
-            place = np.searchsorted(positives, row)
-            found = place < len(positives) and positives[place] == row
-            counts[query] = len(positives) - int(found)
-        return counts
+        counts = [
+            np.count_nonzero(self.rows(query) != row)
+            for query, row in enumerate(own)
+        ]
+        return np.array(counts, np.int64)

@@ -64,10 +64,7 @@ class RetrievalResult(Brief):
     ) -> Self:
         """Returns a copy with 95 % intervals; see `bootstrap_intervals`."""
         intervals = bootstrap_intervals(
-            self.per_query,
-            classes,
-            num_resamples=num_resamples,
-            seed=seed,
+            self.per_query, classes, num_resamples=num_resamples, seed=seed
         )
         return dataclasses.replace(self, intervals=intervals)
 

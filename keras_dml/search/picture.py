@@ -61,8 +61,7 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
     columns = 1 + max(len(answer.neighbors) for answer in result.answers)
     rows = len(result.answers)
     figure = Figure(
-        figsize=(columns * INCHES, rows * (INCHES + 0.55)),
-        layout="constrained",
+        figsize=(columns * INCHES, rows * (INCHES + 0.55)), layout="constrained"
     )
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes in grid.flat:

@@ -159,9 +159,7 @@ def search_run(
     threshold = _threshold(opened, max_false_match_rate, decision)
     searched = _gallery(opened, gallery, data_dir)
     built = build_index(
-        index,
-        searched.embeddings,
-        normalize=opened.config.evaluation.normalize,
+        index, searched.embeddings, normalize=opened.config.evaluation.normalize
     )
     found, scores = built.search(
         opened.embed_images(queries), k, exclude_ids=_own_ids(queries, searched)

@@ -31,7 +31,6 @@ def test_every_form_against_loops(form):
         if form == "strings":
             queries, references = queries.astype(str), references.astype(str)
     relevance = Relevance.of(queries, 12, references, 19)
-    assert relevance.single == (form in ("single", "strings"))
     np.testing.assert_array_equal(relevance.block(0, 12), expected)
     np.testing.assert_array_equal(relevance.block(3, 5), expected[3:5])
     for query in range(12):
@@ -62,10 +61,8 @@ def test_taken_references_change_their_rows():
 def test_labels_of_rows():
     sets = as_label_sets([{"b", "a"}, set(), {"c"}], 3, "labels")
     assert sets.values.tolist() == ["a", "b", "c"]
-    assert sets.lengths.tolist() == [2, 0, 1]
     assert sets.owners.tolist() == [0, 0, 2]
-    assert not sets.single
-    assert as_label_sets([4, 4], 2, "labels").single
+    assert as_label_sets([4, 4], 2, "labels").owners.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

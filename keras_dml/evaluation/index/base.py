@@ -13,6 +13,8 @@ from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.spaces import Space
 
+ARRAYS = ("ids", "order", "offset")
+
 
 class Index(Brief, abc.ABC):
     """Finds the references nearest to a query.
@@ -172,6 +174,15 @@ class Index(Brief, abc.ABC):
         Raises:
             UsageError: If other weights made the index.
         """
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """Returns the arrays `ARRAYS`, which `save` writes for all indexes."""
+        space = self._built_space()
+        return {
+            "ids": self._table.ids,
+            "order": self._table.order,
+            "offset": space.offset,
+        }
 
     @abc.abstractmethod
     def _take(self, rows: np.ndarray, table: IdTable, space: Space) -> None:

@@ -8,19 +8,15 @@ from typing import Any, Self, final
 import numpy as np
 
 from keras_dml.checks import one_of, positive_integer
-from keras_dml.embeddings.checks import (
-    as_counts,
-    as_embeddings,
-    as_ids,
-)
+from keras_dml.embeddings.checks import as_counts, as_embeddings
 from keras_dml.evaluation.ids import IdTable
-from keras_dml.evaluation.index.base import Index, check_weights_hash
-from keras_dml.evaluation.index.ranking import map_rows, nearest, ranks_of
-from keras_dml.evaluation.index.spaces import (
-    METRICS,
-    Space,
-    duplicate_rows,
+from keras_dml.evaluation.index.base import (
+    ARRAYS,
+    Index,
+    check_weights_hash,
 )
+from keras_dml.evaluation.index.ranking import map_rows, nearest, ranks_of
+from keras_dml.evaluation.index.spaces import METRICS, Space, duplicate_rows
 from keras_dml.evaluation.labels import Relevance
 from keras_dml.evaluation.metrics.positive_ranks import PositiveRanks
 from keras_dml.npz import read_npz, write_npz
@@ -183,13 +179,10 @@ class ExactIndex(Index):
         Row `i` of the array `embeddings` has the id `ids[i]`; `order` holds
         the input position of each row.
         """
-        space = self._built_space()
         write_npz(
             path,
+            **self._arrays(),
             embeddings=self._rows,
-            ids=self._table.ids,
-            order=self._table.order,
-            offset=space.offset,
             metric=self.metric,
             weights_hash=self.weights_hash or "",
         )
@@ -202,17 +195,13 @@ class ExactIndex(Index):
     def load(
         cls, path: str | os.PathLike[str], weights_hash: str | None = None
     ) -> Self:
-        arrays = read_npz(
-            path,
-            ("embeddings", "ids", "order", "offset", "metric", "weights_hash"),
-        )
+        needed = ("embeddings", "metric", "weights_hash", *ARRAYS)
+        arrays = read_npz(path, needed)
         stored = str(arrays["weights_hash"]) or None
         check_weights_hash(path, stored, weights_hash)
         index = cls(str(arrays["metric"]), weights_hash=stored)
         rows = as_embeddings(arrays["embeddings"])
-        table = IdTable(
-            as_ids(arrays["ids"], len(rows), "ids"), arrays["order"]
-        )
+        table = IdTable.stored(arrays, len(rows))
         index._take(rows, table, Space(index.metric, arrays["offset"]))
         return index
 

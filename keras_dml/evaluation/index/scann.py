@@ -10,11 +10,14 @@ from typing import Any, Self, final
 import numpy as np
 
 from keras_dml.checks import in_interval, one_of, positive_integer
-from keras_dml.embeddings.checks import as_ids
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index import scann_files
-from keras_dml.evaluation.index.base import Index, check_weights_hash
+from keras_dml.evaluation.index.base import (
+    ARRAYS,
+    Index,
+    check_weights_hash,
+)
 from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.scann_searcher import (
     SHAPES,
@@ -25,12 +28,7 @@ from keras_dml.evaluation.index.scann_searcher import (
 from keras_dml.evaluation.index.spaces import METRICS, Space
 
 MIN_REORDERED = 100
-COUNTS = (
-    "num_leaves",
-    "leaves_to_search",
-    "reorder",
-    "dimensions_per_block",
-)
+COUNTS = ("num_leaves", "leaves_to_search", "reorder", "dimensions_per_block")
 QUERIES_PER_BLOCK = 2**13
 
 
@@ -101,7 +99,7 @@ class ScannIndex(Index):
 
     def __post_init__(self) -> None:
         one_of("metric", self.metric, METRICS)
-        one_of("shape", self.shape, SHAPES)
+        one_of("shape", self.shape, (*SHAPES, None))
         if self.num_leaves is not None and self.shape not in (None, "tree"):
             raise UsageError(
                 "`num_leaves` is for a tree. Received: "
@@ -187,15 +185,8 @@ class ScannIndex(Index):
         The folder must be new or empty, or hold a saved index, which is
         replaced.
         """
-        space = self._built_space()
-        scann_files.write_folder(
-            Path(path),
-            self._searcher,
-            dataclasses.asdict(self),
-            ids=self._table.ids,
-            order=self._table.order,
-            offset=space.offset,
-        )
+        arrays, settings = self._arrays(), dataclasses.asdict(self)
+        scann_files.write_folder(Path(path), self._searcher, settings, **arrays)
 
     @classmethod
     def check_available(cls) -> None:
@@ -209,15 +200,12 @@ class ScannIndex(Index):
     def load(
         cls, path: str | os.PathLike[str], weights_hash: str | None = None
     ) -> Self:
-        searcher, settings, arrays = scann_files.read_folder(
-            Path(path), ("ids", "order", "offset")
-        )
+        searcher, settings, arrays = scann_files.read_folder(Path(path), ARRAYS)
         check_weights_hash(path, settings["weights_hash"], weights_hash)
         index = cls(**settings)
         index._searcher = searcher
+        index._table = IdTable.stored(arrays, len(searcher))
         index._space = Space(index.metric, arrays["offset"])
-        ids = as_ids(arrays["ids"], len(searcher), "ids")
-        index._table = IdTable(ids, arrays["order"])
         return index
 
     def _take(self, rows: np.ndarray, table: IdTable, space: Space) -> None:
@@ -225,8 +213,8 @@ class ScannIndex(Index):
             rows,
             "squared_l2" if self.metric == "euclidean" else "dot_product",
             ScannShape.choose(len(rows), self.shape, self.num_leaves),
-            self.dimensions_per_block,
-            self.anisotropic_threshold,
+            dimensions_per_block=self.dimensions_per_block,
+            anisotropic_threshold=self.anisotropic_threshold,
         )
         self._space, self._table = space, table
 

@@ -7,9 +7,12 @@ pickle, which runs code when it is read; this module neither writes nor reads a
 pickle.
 """
 
+import contextlib
 import json
 import os
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +27,7 @@ FOLDER = "scann-"
 
 
 def write_folder(
-    path: Path,
-    searcher: ScannSearcher,
-    settings: dict[str, Any],
-    **arrays: Any,
+    path: Path, searcher: ScannSearcher, settings: dict[str, Any], **arrays: Any
 ) -> None:
     """Writes or replaces a saved index.
 
@@ -40,26 +40,15 @@ def write_folder(
     Raises:
         UsageError: If the path holds anything else.
     """
-    former = _folders(path)
-    path.mkdir(parents=True, exist_ok=True)
-    number = max((_number(name) for name in former), default=-1) + 1
-    folder = path / f"{FOLDER}{number}"
-    folder.mkdir()
-    try:
-        sizes = searcher.write(folder)
+    with _new_folder(path) as folder:
         header = {
             "folder": folder.name,
-            "sizes": sizes,
+            "sizes": searcher.write(folder),
             "shape": searcher.shape.name,
             "num_leaves": searcher.shape.num_leaves,
             "settings": settings,
         }
         npz.write_npz(path / TABLE, header=json.dumps(header), **arrays)
-    except BaseException:
-        shutil.rmtree(folder)
-        raise
-    for name in former:
-        shutil.rmtree(path / name)
 
 
 def read_folder(
@@ -87,23 +76,24 @@ def read_folder(
     return searcher, header["settings"], arrays
 
 
-def _folders(path: Path) -> list[str]:
-    """Lists ScaNN's folders in a saved index; raises on other content."""
-    if not path.exists():
-        return []
-    names = [entry.name for entry in path.iterdir()] if path.is_dir() else None
-    if names is None or any(
-        name != TABLE and _number(name) < 0 for name in names
-    ):
+@contextlib.contextmanager
+def _new_folder(path: Path) -> Iterator[Path]:
+    """Yields a new folder for ScaNN's files; at the end deletes former ones."""
+    former = [entry for entry in path.glob("*") if entry.name != TABLE]
+    names = [re.fullmatch(rf"{FOLDER}(\d+)", entry.name) for entry in former]
+    if path.is_file() or None in names:
         raise UsageError(
             "`path` must be a new folder or a saved `ScannIndex`. Received: "
             f"{os.fspath(path)!r}, which holds something else. Choose "
             "another path."
         )
-    return [name for name in names if name != TABLE]
-
-
-def _number(name: str) -> int:
-    """Returns the number of a folder of ScaNN's files; -1 for other names."""
-    number = name.removeprefix(FOLDER)
-    return int(number) if name != number and number.isdigit() else -1
+    last = max((int(name[1]) for name in names if name), default=-1)
+    folder = path / f"{FOLDER}{last + 1}"
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    for one in former:
+        shutil.rmtree(one)

@@ -1,5 +1,6 @@
 """Wraps ScaNN's searcher, which finds row numbers, not ids."""
 
+import bisect
 import dataclasses
 import functools
 import math
@@ -13,8 +14,7 @@ import numpy as np
 
 from keras_dml.errors import UsageError
 
-# `None` chooses by the number of references.
-SHAPES = ("brute_force", "hashing", "tree", None)
+SHAPES = ("brute_force", "hashing", "tree")
 # ScaNN's own rules of thumb.
 HASHING_FROM = 20_000
 TREE_FROM = 100_000
@@ -63,28 +63,22 @@ class ScannShape:
         >>> ScannShape.choose(1_000_000)
         ScannShape(name='tree', num_leaves=1000)
         """
-        if name is None:
-            name = _name_by_size(num_references)
-            if num_leaves is not None:
-                name = "tree"
+        if name is None and num_leaves is not None:
+            name = "tree"
+        elif name is None:
+            sizes = (HASHING_FROM, TREE_FROM)
+            name = SHAPES[bisect.bisect(sizes, num_references)]
         if num_references < MIN_TRAINED:
             name = "brute_force"
         if name != "tree":
             return cls(name)
-        if num_leaves is None:
-            num_leaves = round(math.sqrt(num_references))
+        num_leaves = num_leaves or round(math.sqrt(num_references))
         return cls(name, min(num_leaves, num_references))
 
     @property
     def default_leaves_to_search(self) -> int:
         """A tenth of the leaves, at least one."""
         return max(1, math.ceil(self.num_leaves / 10))
-
-
-def _name_by_size(num_references: int) -> str:
-    if num_references < HASHING_FROM:
-        return "brute_force"
-    return "hashing" if num_references < TREE_FROM else "tree"
 
 
 ASSETS = "scann_assets.pbtxt"
@@ -143,9 +137,7 @@ def configure(
     if shape.name == "tree":
         # Random initialization would draw other centers in every process.
         builder.tree(
-            shape.num_leaves,
-            shape.default_leaves_to_search,
-            random_init=False,
+            shape.num_leaves, shape.default_leaves_to_search, random_init=False
         )
     if shape.name == "brute_force":
         builder.score_brute_force()
@@ -173,12 +165,7 @@ class ScannSearcher:
 
     @classmethod
     def train(
-        cls,
-        rows: np.ndarray,
-        distance: str,
-        shape: ScannShape,
-        dimensions_per_block: int,
-        anisotropic_threshold: float,
+        cls, rows: np.ndarray, distance: str, shape: ScannShape, **hashing: Any
     ) -> Self:
         """Trains a searcher; the same rows train the same searcher.
 
@@ -186,16 +173,10 @@ class ScannSearcher:
             rows: Float32 array `(num_references, dim)`; ScaNN copies it.
             distance: `"dot_product"` or `"squared_l2"`.
             shape: `ScannShape`.
-            dimensions_per_block: Integer, how many dimensions share a hash.
-            anisotropic_threshold: Float, the threshold of the hashing loss.
+            **hashing: Further arguments of `configure`.
         """
-        builder = configure(
-            import_scann().builder(rows, NEIGHBORS, distance),
-            shape,
-            rows.shape[1],
-            dimensions_per_block,
-            anisotropic_threshold,
-        )
+        builder = import_scann().builder(rows, NEIGHBORS, distance)
+        configure(builder, shape, rows.shape[1], **hashing)
         try:
             return cls(builder.build().searcher, shape)
         except RuntimeError as error:
@@ -260,12 +241,10 @@ class ScannSearcher:
     def write(self, folder: Path) -> dict[str, int]:
         """Writes ScaNN's files and returns the size in bytes of each."""
         self._native.serialize(os.fspath(folder), True)
-        sizes = {}
-        for path in sorted(folder.iterdir()):
+        for path in folder.iterdir():
             with open(path, "rb") as file:
                 os.fsync(file.fileno())
-            sizes[path.name] = path.stat().st_size
-        return sizes
+        return _sizes(folder)
 
     @classmethod
     def read(
@@ -283,12 +262,7 @@ class ScannSearcher:
                 ScaNN cannot read the files.
         """
         scann = import_scann()
-        found = {}
-        if folder.is_dir():
-            found = {
-                path.name: path.stat().st_size for path in folder.iterdir()
-            }
-        if found != sizes or ASSETS not in sizes:
+        if _sizes(folder) != sizes or ASSETS not in sizes:
             raise _unreadable(folder, "missing, cut or foreign files")
         text = (folder / ASSETS).read_text(encoding="utf-8")
         if not _named_files(text) <= set(sizes):
@@ -301,6 +275,10 @@ class ScannSearcher:
 
     def __len__(self) -> int:
         return self._native.size()
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in folder.glob("*")}
 
 
 def _named_files(assets: str) -> set[str]:

@@ -249,11 +249,7 @@ PLAIN = {
     "mrr": reciprocal_rank,
     "map": average_precision,
 }
-AT_K = {
-    "recall": recall_at_k,
-    "precision": precision_at_k,
-    "map": map_at_k,
-}
+AT_K = {"recall": recall_at_k, "precision": precision_at_k, "map": map_at_k}
 
 
 def metric_function(name: str) -> Callable[[PositiveRanks], np.ndarray]:

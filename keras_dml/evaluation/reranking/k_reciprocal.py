@@ -307,10 +307,7 @@ def _mutual(neighbors: np.ndarray) -> sparse.csr_array:
 
 
 def _weigh(
-    rows: np.ndarray,
-    start: int,
-    union: sparse.csr_array,
-    mean_distance: float,
+    rows: np.ndarray, start: int, union: sparse.csr_array, mean_distance: float
 ) -> sparse.csr_array:
     lengths = np.diff(union.indptr)
     images = start + np.repeat(np.arange(len(lengths)), lengths)

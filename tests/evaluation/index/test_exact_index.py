@@ -272,7 +272,7 @@ def test_refuses_use_before_build():
         (lambda: ExactIndex().build(make(2)).search(make(2), 0), "`k` must"),
         (
             lambda: ExactIndex().build(make(2)).search(make(2, dim=3), 1),
-            "`queries` shape .rows, 7.",
+            "`queries` must have the shape .rows, 7.",
         ),
         (
             lambda: (

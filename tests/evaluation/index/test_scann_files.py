@@ -96,7 +96,8 @@ def test_leaves_what_is_not_its_own(tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_text("cat")
     ExactIndex().build(make(20)).save(tmp_path / "exact.npz")
-    for name in ("photos", "exact.npz"):
+    (tmp_path / "numbers" / "7").mkdir(parents=True)
+    for name in ("photos", "exact.npz", "numbers"):
         with pytest.raises(UsageError, match="holds something else"):
             index.save(tmp_path / name)
     (tmp_path / "empty").mkdir()
