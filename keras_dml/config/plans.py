@@ -1,18 +1,16 @@
 """Loads plans by name or from a file."""
 
-from pathlib import Path
 from typing import Any
 
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.validation import validated
 from keras_dml.config.yaml_files import (
     dump_yaml,
+    is_path,
     packaged_names,
-    read_packaged,
-    read_yaml,
+    read_named,
 )
 from keras_dml.errors import UsageError
-from keras_dml.naming import nearest
 
 # Version 0.2 merged plans: the new name, and how the old names start.
 _MERGED = {
@@ -53,25 +51,15 @@ def load_plan(name: str) -> PlanConfig:
     >>> load_plan("demo").seeds
     [0, 1]
     """
-    if name.endswith((".yaml", ".yml")):
-        path = Path(name)
-        if not path.is_file():
-            raise UsageError(f"There is no plan file {name}.")
-        return parse_plan(read_yaml(path))
     names = plan_names()
+    unknown = name not in names and not is_path(name)
     for whole, parts in _MERGED.items():
-        if name not in names and name.startswith(parts):
+        if unknown and name.startswith(parts):
             raise UsageError(
                 f"The plan {name!r} is part of the plan {whole!r} now. Its "
                 "`sources`, `backbones` and `arms` choose what is run."
             )
-    if name not in names:
-        raise UsageError(
-            "A plan must be a known name or a YAML file. Received: "
-            f"{name!r}. Nearest: {nearest(name, names)}. `keras-dml plans` "
-            "lists them all."
-        )
-    return parse_plan(read_packaged("plans", name))
+    return parse_plan(read_named("plans", name, names, "A plan"))
 
 
 def parse_plan(values: dict[str, Any]) -> PlanConfig:

@@ -16,7 +16,6 @@ these bases; later bases win. A recipe whose name starts with `_` serves only
 as a base and is not listed.
 """
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +23,9 @@ from typing import Any
 
 from keras_dml.config.merging import Layer, Merged, flatten
 from keras_dml.config.yaml_files import (
+    is_path,
     packaged_names,
-    read_packaged,
-    read_yaml,
+    read_named,
 )
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
@@ -35,15 +34,12 @@ from keras_dml.naming import nearest
 DEFAULT_RECIPE = "norm_softmax"
 
 _TEXTS = ("about", "paper", "expected", "backbone")
-# The parts of a recipe, and whether they hold one section for each name.
-PARTS = {
-    "common": False,
-    "default": False,
-    "pretrained": False,
-    "published": False,
-    "sources": True,
-    "presets": True,
-}
+PARTS = (
+    *("common", "default", "pretrained", "published"),
+    # One section for each name.
+    *("sources", "presets"),
+)
+_KEYS = (*_TEXTS, *PARTS, "base")
 
 
 @dataclass(frozen=True)
@@ -170,18 +166,15 @@ def _chain(
     """
     if name in below:
         raise UsageError(f"Recipe `{below[0]}` builds on itself: `{name}`.")
-    if name.endswith((".yaml", ".yml")):
-        path = folder / name
-        if not path.is_file():
-            raise UsageError(f"There is no recipe file {path}.")
-        content, folder = read_yaml(path), path.parent
-    else:
-        content = _packaged(name, below[-1] if below else "")
+    of = f"`base` of the recipe `{below[-1]}`" if below else "`recipe`"
+    known = packaged_names("recipes") if below else recipe_names()
+    content = read_named("recipes", name, known, of, folder)
+    folder = (folder / name).parent
     for key in content:
-        if key not in (*_TEXTS, *PARTS, "base"):
+        if key not in _KEYS:
             raise UsageError(
                 f"Recipe `{_label(name)}`: unknown key `{key}`. Nearest: "
-                f"{nearest(key, (*_TEXTS, *PARTS, 'base'))}."
+                f"{nearest(key, _KEYS)}."
             )
     bases = content.get("base") or []
     files = [
@@ -192,21 +185,8 @@ def _chain(
     return [*{label: file for label, file in files}.items(), (name, content)]
 
 
-@functools.cache
-def _packaged(name: str, of: str) -> dict[str, Any]:
-    known = packaged_names("recipes") if of else recipe_names()
-    if name not in known:
-        key = f"`base` of the recipe `{of}`" if of else "`recipe`"
-        raise UsageError(
-            f"{key} must be a known name or a YAML file. Received: "
-            f"{name!r}. Nearest: {nearest(name, known)}. "
-            "`keras-dml recipes` lists them all."
-        )
-    return read_packaged("recipes", name)
-
-
 def _label(name: str) -> str:
-    return Path(name).stem if name.endswith((".yaml", ".yml")) else name
+    return Path(name).stem if is_path(name) else name
 
 
 def _keys(

@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
+    Discriminator,
     Field,
     FiniteFloat,
-    ValidationError,
+    Tag,
     model_validator,
 )
 
 from keras_dml.config.sections import Count, Section
-from keras_dml.naming import nearest
 
 DEFAULT_TRIALS = 20
 
@@ -74,27 +74,26 @@ class RangeConfig(Section):
             )
 
 
-def _read_space(space: Any) -> Any:
-    """Reads settings with their values; one error names all mistakes."""
-    if not isinstance(space, Mapping):
-        raise ValueError(
-            "`space` must map settings, such as `model.scale`, to a list "
-            "of values or to `low` and `high`"
-        )
-    read, mistakes = {}, []
-    for key, values in space.items():
-        try:
-            read[key] = _read_values(values)
-        except ValueError as error:
-            mistakes.append(f"`{key}`: {_sentence(error)}")
-    if mistakes:
-        raise ValueError("; ".join(mistakes))
-    return read
+def _list_of_choices(values: Any) -> list[Any]:
+    if not isinstance(values, list) or not values:
+        raise ValueError("expected a list of values, or `low` and `high`")
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise ValueError(f"{value!r} is in the list twice")
+    return values
 
 
-Space = Annotated[
-    dict[str, RangeConfig | list[Any]], BeforeValidator(_read_space)
+def _form(values: Any) -> str:
+    is_range = isinstance(values, Mapping | RangeConfig)
+    return "range" if is_range else "list"
+
+
+Choices = Annotated[list[Any], BeforeValidator(_list_of_choices)]
+Values = Annotated[
+    Annotated[RangeConfig, Tag("range")] | Annotated[Choices, Tag("list")],
+    Discriminator(_form),
 ]
+Space = dict[str, Values]
 
 
 class PruneConfig(Section):
@@ -153,24 +152,27 @@ class TuningConfig(Section):
         prunes = self.kind != "grid" if self.prune is None else self.prune
         return PruneConfig() if prunes else None
 
-    def with_space(self, space: Mapping[str, Any]) -> "TuningConfig":
+    def with_space(self, space: Space) -> "TuningConfig":
         """Returns the section with more settings, which override its own.
 
         Raises:
             ValueError: If it is a grid and a setting has a range.
         """
-        try:
-            return TuningConfig.model_validate(
-                {
-                    **dict(self),
-                    "space": {**self.space, **space},
-                }
-            )
-        except ValidationError as error:
-            raise ValueError(_sentence(error)) from error
+        wider = self.model_copy(update={"space": {**self.space, **space}})
+        wider.check_grid()
+        return wider
 
     @model_validator(mode="after")
     def _grid_of_lists(self):
+        self.check_grid()
+        return self
+
+    def check_grid(self) -> None:
+        """Raises if it is a grid and a setting has a range.
+
+        Raises:
+            ValueError: Names these settings.
+        """
         ranges = [
             f"`{key}`"
             for key, values in self.space.items()
@@ -181,36 +183,3 @@ class TuningConfig(Section):
                 "a grid takes lists of values only; `low` and `high` are for "
                 f"`kind: tpe` or `random`. Ranges: {', '.join(ranges)}"
             )
-        return self
-
-
-def _read_values(values: Any) -> RangeConfig | list[Any]:
-    """Reads a list of different values, or a range."""
-    if isinstance(values, RangeConfig):
-        return values
-    if isinstance(values, Mapping):
-        for key in values:
-            if key not in RangeConfig.model_fields:
-                known = nearest(str(key), RangeConfig.model_fields)
-                raise ValueError(f"unknown key `{key}`. Nearest: {known}")
-        return RangeConfig.model_validate(values)
-    if not isinstance(values, list) or not values:
-        raise ValueError(
-            "expected a list of values, or `low` and `high`. "
-            f"Received: {values!r}"
-        )
-    for number, value in enumerate(values):
-        if value in values[:number]:
-            raise ValueError(f"{value!r} is in the list twice")
-    return values
-
-
-def _sentence(error: ValueError) -> str:
-    """Returns the reasons of an error, without pydantic's wording."""
-    if not isinstance(error, ValidationError):
-        return str(error)
-    reasons = []
-    for item in error.errors():
-        where = f"`{item['loc'][0]}`: " if item["loc"] else ""
-        reasons.append(where + item["msg"].removeprefix("Value error, "))
-    return ", ".join(dict.fromkeys(reasons))

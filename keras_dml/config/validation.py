@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 
+# What pydantic adds to a key whose value may have several forms.
+FORMS = ("range", "list", "int", "float")
 SectionType = TypeVar("SectionType", bound=BaseModel)
 
 
@@ -33,7 +35,7 @@ def validated(
 
 def _sentence(item: Any, root: type[BaseModel]) -> str:
     """Returns a sentence on one mistake, with the nearest valid key."""
-    location = item["loc"]
+    location = [part for part in item["loc"] if part not in FORMS]
     key = ".".join(str(part) for part in location)
     if item["type"] == "extra_forbidden":
         known = _fields_at(location[:-1], root)
@@ -62,7 +64,7 @@ def _section_of(annotation: Any) -> type[BaseModel] | None:
     """Returns the section class inside `X`, `list[X]` or `X | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if get_origin(annotation) in (list, Union, UnionType):
+    if get_origin(annotation) in (list, dict, Union, UnionType, Annotated):
         for argument in get_args(annotation):
             found = _section_of(argument)
             if found:

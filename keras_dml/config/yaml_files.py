@@ -1,6 +1,8 @@
 """Reads and writes YAML; floats such as `1e-3` are read as numbers."""
 
+import functools
 import re
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import yaml
 
 from keras_dml.errors import UsageError
+from keras_dml.naming import nearest
 
 
 class _Loader(yaml.SafeLoader):
@@ -63,6 +66,45 @@ def packaged_names(kind: str) -> list[str]:
     )
 
 
+def read_named(
+    kind: str,
+    name: str,
+    known: Sequence[str],
+    what: str,
+    folder: Path = Path(),
+) -> dict[str, Any]:
+    """Reads a packaged file by its name, or a YAML file by its path.
+
+    Args:
+        kind: `"recipes"` or `"plans"`.
+        name: The name, or a path that ends in `.yaml`.
+        known: The names to choose from.
+        what: What has this name, for the error.
+        folder: The folder that a relative path starts from. Defaults to the
+            working directory.
+
+    Raises:
+        UsageError: If there is no such file, or it is not a valid one.
+    """
+    if is_path(name):
+        if not (folder / name).is_file():
+            raise UsageError(f"There is no {kind[:-1]} file {folder / name}.")
+        return read_yaml(folder / name)
+    if name not in known:
+        raise UsageError(
+            f"{what} must be a known name or a YAML file. Received: {name!r}. "
+            f"Nearest: {nearest(name, known)}. `keras-dml {kind}` lists them "
+            "all."
+        )
+    return read_packaged(kind, name)
+
+
+def is_path(name: str) -> bool:
+    """Returns whether a name is the path of a YAML file."""
+    return name.endswith((".yaml", ".yml"))
+
+
+@functools.cache
 def read_packaged(kind: str, name: str) -> dict[str, Any]:
     """Reads one of the packaged files, see `packaged_names`."""
     folder = resources.files("keras_dml.configs") / kind

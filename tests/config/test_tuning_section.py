@@ -10,6 +10,8 @@ from keras_dml.config.tuning_section import (
     RangeConfig,
     TuningConfig,
 )
+from keras_dml.config.validation import validated
+from keras_dml.errors import UsageError
 
 RATE = {"low": 1e-4, "high": 1e-1, "log": True}
 
@@ -72,13 +74,13 @@ def test_reads_what_it_wrote():
 @pytest.mark.parametrize(
     "space, message",
     [
-        ([1], "must map settings"),
-        ({"lr": []}, "`lr`: expected a list of values"),
-        ({"lr": 0.1}, "Received: 0.1"),
+        ([1], "`space`: Input should be a valid dictionary"),
+        ({"lr": []}, "`space.lr`: expected a list of values, or `low`"),
+        ({"lr": 0.1}, "`low` and `high`. Received: 0.1"),
         ({"lr": [1, 2, 1.0]}, "1.0 is in the list twice"),
-        ({"lr": {"low": 1, "hihg": 2}}, "unknown key `hihg`. Nearest: 'high'"),
-        ({"lr": {"low": 1}}, "`high`: Field required"),
-        ({"lr": {"low": "a", "high": 2}}, "`low`: Input should be"),
+        ({"lr": {"low": 1, "hihg": 2}}, "key `space.lr.hihg`. Nearest: 'high'"),
+        ({"lr": {"low": 1}}, "`space.lr.high`: Field required"),
+        ({"lr": {"low": "a", "high": 2}}, "`space.lr.low`: Input should be"),
         ({"lr": {"low": 2, "high": 2}}, "`low` must be below `high`"),
         ({"lr": {"low": 0, "high": 2, "log": True}}, "positive `low`"),
         ({"lr": {"low": 1, "high": 9, "step": 0}}, "`step` must be positive"),
@@ -94,17 +96,16 @@ def test_reads_what_it_wrote():
     ],
 )
 def test_refuses_a_space(space, message):
-    with pytest.raises(ValidationError, match=re.escape(message)):
-        read(space)
+    with pytest.raises(UsageError, match=re.escape(message)):
+        validated(TuningConfig, {"space": space})
 
 
 def test_names_all_mistakes_of_a_space_at_once():
     space = {"model.dim": {"low": 9, "high": 1}, "model.scale": 4}
-    with pytest.raises(ValidationError) as error:
-        read(space)
-    assert "`model.dim`" in str(error.value)
-    assert "`model.scale`" in str(error.value)
-    assert error.value.error_count() == 1
+    with pytest.raises(UsageError) as error:
+        validated(TuningConfig, {"space": space})
+    assert "`space.model.dim`" in str(error.value)
+    assert "`space.model.scale`" in str(error.value)
 
 
 def test_a_grid_takes_no_ranges():
@@ -115,15 +116,16 @@ def test_a_grid_takes_no_ranges():
 
 def test_more_settings_win_over_its_own():
     section = read({"model.scale": [4, 8]}, trials=3)
-    wider = section.with_space({"model.scale": [16, 32], "lr": RATE})
+    rate = RangeConfig(**RATE)
+    wider = section.with_space({"model.scale": [16, 32], "lr": rate})
     assert wider.space["model.scale"] == [16, 32]
-    assert wider.space["lr"] == RangeConfig(**RATE)
+    assert wider.space["lr"] == rate
     assert wider.trials == 3
     assert section.space == {"model.scale": [4, 8]}
     assert section.budget == 2
     assert read({}, trials=3).budget == 3
     with pytest.raises(ValueError, match="^a grid takes lists of values only"):
-        read({"model.scale": [4, 8]}, kind="grid").with_space({"lr": RATE})
+        read({"model.scale": [4, 8]}, kind="grid").with_space({"lr": rate})
 
 
 @pytest.mark.parametrize(
