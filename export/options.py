@@ -38,7 +38,7 @@ class ExportOptions:
 
     Args:
         quantize: For LiteRT: any of `"none"`, `"float16"`, `"dynamic_range"`
-            and `"int8"`, one artefact each. Defaults to `("none",)`.
+            and `"int8"`, one artefact each. Defaults to `"none"`.
         dynamic_batch: For LiteRT: whether the model takes any number of
             images at once. Some accelerators of phones need a fixed number.
             Defaults to `False`, one image.
@@ -46,27 +46,27 @@ class ExportOptions:
             the training set, resized as in the evaluation; 200 images are
             enough. Defaults to `None`; for a run, some of its training
             images.
-        references: For LiteRT: `References` whose embeddings are written
-            next to the model, to search on the device; `True` for the test
-            references of a run. Defaults to `False`.
+        references: For LiteRT: whether to write references next to the model,
+            to search on the device. `True` takes the test references of a
+            run. In Python also `References`. Defaults to `False`.
         with_index: For the SavedModel: whether the model can search a
             gallery. Defaults to `False`.
         index: The method of the search: `"exact"`, in plain TensorFlow;
             `"scann"`, approximate, which needs ScaNN to load the model; or
             `"auto"`, exact below 20,000 references and ScaNN otherwise.
             Defaults to `"auto"`.
-        gallery: The references to search: an `EmbeddingSet` made by the
-            embedder. For a run also a source, all images of which are
+        gallery: The references to search: a source, all images of which are
             embedded, or a file or folder of embeddings made by this run's
-            weights. Defaults to `None`, the test references of a run.
-        max_k: Integer, the largest number of neighbors that a request may ask
-            for. Defaults to `100`.
-        max_pixels: Integer, the number of pixels of the largest image file
-            that the SavedModel decodes. Defaults to 89,478,485, as in
-            training.
-        max_drop: Float, the largest allowed drop of R@1 or MAP@R, such as
-            `0.01`. With an index, it also limits the drop of R@1 against
-            exact search. Defaults to `None`, no limit.
+            weights. In Python also an `EmbeddingSet` made by the embedder,
+            the only form without a run. Defaults to `None`, the test
+            references of a run.
+        max_k: The most neighbors that a request may ask for. Defaults to
+            `100`.
+        max_pixels: Number of pixels of the largest image file that the
+            SavedModel decodes. Defaults to 89,478,485, as in training.
+        max_drop: The largest allowed drop of R@1 or MAP@R, such as `0.01`.
+            With an index, it also limits the drop of R@1 against exact
+            search. Defaults to `None`, no limit.
         resize: Integer, the shorter side in pixels to which the evaluation
             resizes before it crops. Defaults to `None`, that of the run, or
             the size of the embedder's images.
@@ -87,7 +87,7 @@ class ExportOptions:
     ('int8',)
     """
 
-    quantize: str | Sequence[str] = ("none",)
+    quantize: str | Sequence[str] = "none"
     dynamic_batch: bool = False
     calibration: Iterable[np.ndarray] | None = None
     references: References | bool = False
@@ -111,6 +111,7 @@ class ExportOptions:
             one_of("quantize", name, QUANTIZATIONS)
         one_of("index", self.index, INDEXES)
         positive_integer("max_k", self.max_k)
+        positive_integer("max_pixels", self.max_pixels)
         if self.max_drop is not None and self.max_drop < 0:
             raise UsageError(
                 f"`max_drop` must be at least 0. Received: {self.max_drop}"

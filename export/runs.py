@@ -42,13 +42,13 @@ def export_run(
     """Exports the embedder of a finished run and checks each artefact.
 
     Args:
-        run: The run folder, or `TrainedRun`.
+        run: The run folder. In Python also a `TrainedRun`.
         formats: One or more of `"saved_model"`, `"litert"` and `"onnx"`.
             Defaults to the first two.
         options: `ExportOptions`. Defaults to `ExportOptions()`.
         output: Folder of the artefacts. Defaults to `None`, `RUN/export`.
-        data_dir: Folder of the data. Defaults to `None`, the folder that the
-            run used.
+        data_dir: Folder that holds the data set's files. Defaults to `None`,
+            the folder that the run used.
         **changes: Arguments of `ExportOptions` that override `options`. The
             run gives `calibration`, `resize` and `squash` unless they are
             set, and adds its facts to `metadata`.

@@ -2,14 +2,14 @@
 
 import functools
 import html
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from keras_dml import distribute
-from keras_dml.config import DEFAULT_RECIPE, RunConfig, resolve
+from keras_dml.checks import positive_number
+from keras_dml.config import DEFAULT_RECIPE, RunConfig, flags_of, resolve
 from keras_dml.config.resolve import again
 from keras_dml.console import logging_to
 from keras_dml.embed.local import Embedded, embed_source
@@ -38,11 +38,13 @@ class FitOptions(TypedDict, total=False):
         report: Whether to write `report.html`. Defaults to `True`.
         export: Whether to export a SavedModel and LiteRT at the end.
             Defaults to `True`.
-        data_dir: Folder of a named data set.
+        data_dir: Folder that holds the data set's files.
         strategy: `"auto"`, `"none"`, `"mirrored"` or `"multi_worker"`.
+            Defaults to `"auto"`.
         devices: Kind and number of devices, such as `"cpu:2"`, to try a
             strategy.
         peer_timeout: Seconds to wait for a worker that does not answer.
+            Defaults to 120.
     """
 
     report: bool
@@ -166,20 +168,21 @@ def fit(
         source: A data set's name, a folder with one sub-folder per class, a
             CSV file (path,label[,split]), or `"tfds:NAME"`. Defaults to
             `None`, which needs `config`.
-        recipe: `"NAME"` or `"FILE.yaml"`, optionally with `":PRESET"`.
-            Defaults to `None`, the default recipe.
-        backbone: Name of a backbone. Defaults to `None`, the backbone of the
-            recipe.
+        recipe: `"NAME"` or `"FILE.yaml"`, optionally with `":PRESET"` or
+            `":PRESET+PRESET"`. Defaults to `None`, the default recipe.
+        backbone: A network's name, see `keras-dml backbones`. Defaults to
+            `None`, which is that of the data set.
         weights: `"imagenet"`, `"preset"`, `"none"` or a file. Defaults to
             `None`, the published weights of the backbone, if it has any.
         config: A run folder or its `config.yaml`, to train this run again. If
             its images were moved, give their new `source`. Defaults to
             `None`.
-        settings: Any other settings: a mapping of dotted keys to values, or
-            `"key=value"` strings. Defaults to none.
-        seed: Integer. Defaults to `None`, which is 0, or the seed of `config`.
-        output: The run folder. Defaults to `None`,
-            `runs/SOURCE-RECIPE-SEED`.
+        settings: Any other settings, `key=value`, such as
+            `stages.main.train.epochs=20`. In Python also a mapping of dotted
+            keys to values. Defaults to none.
+        seed: Seed of everything random. Defaults to `None`, which is 0, or
+            the seed of `config`.
+        output: The run folder. Defaults to `runs/SOURCE-RECIPE-SEED`.
         resume: Whether to continue an interrupted run. Defaults to `False`.
         **options: `report`, `export`, `data_dir`, `strategy`, `devices` and
             `peer_timeout`, see `FitOptions`.
@@ -199,24 +202,16 @@ def fit(
     print(run.metrics["after"]["recall@1"])
     ```
     """
-    data_dir = options.get("data_dir")
-    flags: dict[str, Any] = {
-        "seed": seed,
-        "strategy": options.get("strategy"),
-        "devices": options.get("devices"),
-        "data": {"data_dir": None if data_dir is None else str(data_dir)},
-        "model": {
-            "backbone": backbone,
-            "weights": None if weights is None else os.fspath(weights),
-        },
-    }
-    resolved = _resolve(source, recipe, config, _given(flags), settings)
+    arguments = {"backbone": backbone, "weights": weights, "seed": seed}
+    flags = flags_of({**arguments, **options})
+    resolved = _resolve(source, recipe, config, flags, settings)
     folder = Path(output) if output else _default_output(resolved)
+    timeout = options.get("peer_timeout", distribute.PEER_TIMEOUT)
     metrics = training.fit(
         resolved,
         folder,
         resume=resume,
-        peer_timeout=options.get("peer_timeout", distribute.PEER_TIMEOUT),
+        peer_timeout=positive_number("peer_timeout", timeout),
         export=exporter() if options.get("export", True) else None,
     )
     run = Run.just_trained(folder, resolved, metrics)
@@ -236,8 +231,6 @@ def _resolve(
     settings: Mapping[str, Any] | Sequence[str],
 ) -> RunConfig:
     """Returns the configuration of a recipe, or of an earlier run."""
-    if isinstance(settings, Mapping):
-        settings = [f"{key}={json.dumps(settings[key])}" for key in settings]
     name = None if source is None else os.fspath(source)
     if config is None:
         if name is None:
@@ -260,15 +253,6 @@ def _resolve(
             f"{str(config)!r}, where there is none."
         )
     return again(path, name, flags=flags, overrides=settings)
-
-
-def _given(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the flags that were set; the recipe defines the others."""
-    sections = {
-        key: _given(value) if isinstance(value, Mapping) else value
-        for key, value in flags.items()
-    }
-    return {key: value for key, value in sections.items() if value is not None}
 
 
 def _default_output(config: RunConfig) -> Path:

@@ -10,17 +10,9 @@ from typing import NoReturn
 import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from keras_dml.cli.compare import compare
+from keras_dml.cli import commands
 from keras_dml.cli.config import config
-from keras_dml.cli.convert_weights import convert_weights
-from keras_dml.cli.embed import embed
-from keras_dml.cli.evaluate import evaluate
-from keras_dml.cli.export import export
-from keras_dml.cli.fit import fit
 from keras_dml.cli.lists import backbones, datasets, plans, recipes
-from keras_dml.cli.prepare import prepare
-from keras_dml.cli.report import report
-from keras_dml.cli.search import search
 from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError
 
@@ -34,16 +26,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
-    fit,
-    evaluate,
-    search,
-    embed,
-    report,
-    compare,
-    export,
+    commands.fit,
+    commands.evaluate,
+    commands.search,
+    commands.embed,
+    commands.report,
+    commands.compare,
+    commands.export,
     config,
-    prepare,
-    convert_weights,
+    commands.prepare,
+    commands.convert_weights,
     recipes,
     datasets,
     backbones,

@@ -2,31 +2,25 @@
 
 import dataclasses
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keras_dml.cli.options import (
-    SOURCE,
-    Backbone,
-    DataDir,
-    Json,
-    Recipe,
-    Settings,
-    Weights,
-)
+from keras_dml.cli.options import Json, options_of
 from keras_dml.cli.printing import print_rows, print_settings, say
 
+if TYPE_CHECKING:
+    from keras_dml.run.forecast import Forecast
 
+
+@options_of(
+    "keras_dml.api:fit",
+    "keras_dml.api:FitOptions",
+    only=("source", "recipe", "backbone", "weights", "data_dir", "settings"),
+    names={"settings": "--set"},
+)
 def config(
-    source: Annotated[
-        str | None, typer.Argument(help=SOURCE, show_default=False)
-    ] = None,
-    recipe: Recipe = None,
-    backbone: Backbone = None,
-    weights: Weights = None,
-    data_dir: DataDir = None,
-    settings: Settings = None,
+    *,
     diff: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -36,96 +30,82 @@ def config(
         ),
     ] = None,
     as_json: Json = False,
+    **options: Any,
 ) -> None:
     """Show what `fit` would do: every setting and where it comes from.
 
     Without SOURCE it shows the recipe alone.
     """
-    from keras_dml.config import DEFAULT_RECIPE, explain
+    from keras_dml.config import DEFAULT_RECIPE, explain, flags_of
 
-    flags = {
-        "data": {"data_dir": str(data_dir)} if data_dir else {},
-        "model": {
-            key: value
-            for key, value in (("backbone", backbone), ("weights", weights))
-            if value is not None
-        },
+    source, recipe = options.get("source"), options.get("recipe")
+    settings = {
+        "flags": flags_of(options),
+        "overrides": options.get("settings", ()),
     }
     if diff is not None:
-        _print_differences(diff, source or "", flags, settings or [], as_json)
+        _print_differences(diff, source or "", settings, as_json)
         return
-    explanation = explain(
-        recipe or DEFAULT_RECIPE,
-        source or "",
-        flags=flags,
-        overrides=settings or [],
-    )
-    follows: dict[str, Any] = {}
+    explanation = explain(recipe or DEFAULT_RECIPE, source or "", **settings)
+    found = None
     if source is not None:
         from keras_dml.run.forecast import forecast
 
         found = forecast(explanation)
         explanation = found.explanation
-        follows = {
-            "stages": [dataclasses.asdict(stage) for stage in found.stages],
-            "test_classes": found.test_classes,
-            "test_images": found.test_images,
-            "seen": found.seen,
-        }
     if as_json:
+        follows = {} if found is None else dataclasses.asdict(found)
         rows = {
             one.key: {"value": one.value, "origin": one.origin}
             for one in explanation.settings
         }
+        follows.pop("explanation", None)
         print(json.dumps({"settings": rows, **follows}))
         return
     print_settings(
         (one.key, one.value, one.origin) for one in explanation.settings
     )
-    if follows:
-        _print_forecast(follows)
+    if found is not None:
+        _print_forecast(found)
 
 
-def _print_forecast(follows: dict[str, Any]) -> None:
+def _print_forecast(found: "Forecast") -> None:
     """Prints the data of each stage and of the measurement."""
     print_rows(
         "What follows from the data",
         [
             {
-                "stage": one["stage"],
-                "trains on": _amount(one, "train"),
-                "validates on": _amount(one, "validation"),
-                "epochs": str(one["epochs"]),
-                "steps per epoch": str(one["steps_per_epoch"]),
+                "stage": one.stage,
+                "trains on": _amount(one.train_images, one.train_classes),
+                "validates on": _amount(
+                    one.validation_images, one.validation_classes
+                ),
+                "epochs": str(one.epochs),
+                "steps per epoch": str(one.steps_per_epoch),
             }
-            for one in follows["stages"]
+            for one in found.stages
         ],
     )
-    kind = "classes seen in training" if follows["seen"] else "unseen classes"
+    kind = "classes seen in training" if found.seen else "unseen classes"
     say(
-        f"Measured on {follows['test_images']:,} images of "
-        f"{follows['test_classes']:,} {kind}."
+        f"Measured on {found.test_images:,} images of "
+        f"{found.test_classes:,} {kind}."
     )
 
 
-def _amount(row: dict[str, Any], part: str) -> str:
-    images, classes = row[f"{part}_images"], row[f"{part}_classes"]
+def _amount(images: int, classes: int) -> str:
     return f"{images:,} images, {classes:,} classes" if images else "-"
 
 
 def _print_differences(
     names: tuple[str, str],
     source: str,
-    flags: dict[str, Any],
-    settings: list[str],
+    settings: dict[str, Any],
     as_json: bool,
 ) -> None:
     from keras_dml.config import differences, load_any
 
-    one, other = (
-        load_any(name, source, flags=flags, overrides=settings)
-        for name in names
-    )
+    one, other = (load_any(name, source, **settings) for name in names)
     found = differences(one, other)
     if as_json:
         print(json.dumps(found))

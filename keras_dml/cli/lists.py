@@ -11,20 +11,18 @@ from keras_dml.cli.printing import print_rows, print_settings, say
 if TYPE_CHECKING:
     from keras_dml.config.plan_sections import PlanConfig
 
+Name = Annotated[
+    str | None, typer.Argument(help="Show this one.", show_default=False)
+]
 
-def recipes(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="Show this recipe.", show_default=False),
-    ] = None,
-) -> None:
+
+def recipes(name: Name = None) -> None:
     """List the recipes, or show one: its paper, its presets, what it sets."""
     from keras_dml.config import load_recipe, recipe_names
 
     if name is not None:
         _show_recipe(name)
         return
-    loaded = [load_recipe(one) for one in recipe_names()]
     print_rows(
         "Recipes",
         [
@@ -34,7 +32,7 @@ def recipes(
                 "reported": one.expected,
                 "presets": " ".join(one.presets),
             }
-            for one in loaded
+            for one in map(load_recipe, recipe_names())
         ],
     )
 
@@ -58,21 +56,15 @@ def _show_recipe(name: str) -> None:
     keys = {"sources": recipe.sources, "presets": recipe.presets}
     print_settings(
         (key, value, name)
-        for part, named in PARTS.items()
-        for one in (keys[part] if named else ("",))
+        for part in PARTS
+        for one in keys.get(part, ("",))
         for name, key, value in recipe.own(part, one)
     )
     say(f"Every value: `keras-dml config --recipe {name}`.")
 
 
-def plans(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="Show this plan.", show_default=False),
-    ] = None,
-) -> None:
+def plans(name: Name = None) -> None:
     """List the plans, or show one: its arms, data, runs and budget."""
-    from keras_dml.comparison.jobs import make_jobs
     from keras_dml.config.plans import load_plan, plan_names
 
     if name is not None:
@@ -81,24 +73,24 @@ def plans(
     rows = []
     for one in plan_names():
         plan = load_plan(one)
+        runs, trials = _size(plan)
         rows.append(
             {
                 "name": one,
                 "title": plan.title,
                 "data": ", ".join(plan.sources),
-                "runs": str(len({job.run for job in make_jobs(plan)})),
-                "trials before": str(_trials(plan) or ""),
+                "runs": runs,
+                "trials before": trials,
             }
         )
     print_rows("Plans", rows)
 
 
 def _show_plan(plan: "PlanConfig") -> None:
-    from keras_dml.comparison.jobs import make_jobs
     from keras_dml.comparison.plans import arms
 
     protocol = plan.protocol.model_dump(exclude_defaults=True)
-    budget = plan.budget.model_dump(exclude_none=True)
+    runs, trials = _size(plan)
     _say_all(
         {
             "Plan": plan.title,
@@ -109,9 +101,9 @@ def _show_plan(plan: "PlanConfig") -> None:
             "Embedding sizes": ", ".join(map(str, plan.dims)),
             "Seeds": ", ".join(map(str, plan.seeds)),
             "Protocol": _inline({"kind": plan.protocol.kind, **protocol}),
-            "Budget": _inline(budget),
-            "Runs": str(len({job.run for job in make_jobs(plan)})),
-            "Trials before": str(_trials(plan) or ""),
+            "Budget": _inline(plan.budget.model_dump(exclude_none=True)),
+            "Runs": runs,
+            "Trials before": trials,
         }
     )
     print_rows(
@@ -125,10 +117,12 @@ def _show_plan(plan: "PlanConfig") -> None:
     print_settings((key, plan.grid[key], "each of") for key in plan.grid)
 
 
-def _trials(plan: "PlanConfig") -> int:
-    from keras_dml.comparison.jobs import count_trials
+def _size(plan: "PlanConfig") -> tuple[str, str]:
+    """Returns the numbers of runs, and of tuning trials before them."""
+    from keras_dml.comparison.jobs import count_trials, make_jobs
 
-    return count_trials(plan)
+    runs = {job.run for job in make_jobs(plan)}
+    return str(len(runs)), str(count_trials(plan) or "")
 
 
 def _inline(values: dict[str, Any]) -> str:
@@ -144,9 +138,8 @@ def _say_all(lines: dict[str, str]) -> None:
 
 def datasets() -> None:
     """List the data sets that are known by name."""
-    from keras_dml.config import dataset_facts, known_datasets
+    from keras_dml.data.facts import dataset_facts, known_datasets
 
-    known = [dataset_facts(name) for name in known_datasets()]
     print_rows(
         "Data sets",
         [
@@ -158,7 +151,7 @@ def datasets() -> None:
                 "classes": f"{one.counts.get('classes', 0):,}",
                 "recall at": ", ".join(map(str, one.recall_k)),
             }
-            for one in known
+            for one in map(dataset_facts, known_datasets())
         ],
     )
 

@@ -1,57 +1,146 @@
-"""Defines the arguments and options that several commands share."""
+"""Derives the options of a command from the library's function it calls.
 
-from pathlib import Path
-from typing import Annotated
+An option is a parameter of the library: its name, its type and, in the
+docstring, its help and its default. What a command was not given is not
+passed on, so that the default of the library holds.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any
 
 import typer
 
+from keras_dml.cli.signatures import Parameter, read_parameters
 from keras_dml.errors import UsageError
 
-SOURCE = (
-    "A data set's name, a folder with one sub-folder per class, a CSV file "
-    "(path,label[,split]), or tfds:NAME."
-)
-RunPath = Annotated[Path, typer.Argument(help="The run folder.")]
-Recipe = Annotated[
-    str | None,
-    typer.Option(
-        help="NAME or FILE.yaml, with :PRESET or :PRESET+PRESET if wanted."
-    ),
-]
-Backbone = Annotated[
-    str | None, typer.Option(help="See `keras-dml backbones`.")
-]
-Weights = Annotated[
-    str | None, typer.Option(help="imagenet, preset, none, or a file.")
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="Any setting: key=value, such as stages.main.train.epochs=20.",
-    ),
-]
-DataDir = Annotated[
-    Path | None, typer.Option(help="Folder that holds the data set's files.")
-]
-IndexKind = Annotated[
-    str, typer.Option("--index", help="exact, or scann (approximate).")
-]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.")
 ]
+Command = Callable[..., None]
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-def parse_ranks(text: str) -> list[int]:
-    """Reads the integers of `--k`.
+def _words(name: str, text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
-    Raises:
-        UsageError: If they are not positive integers joined by commas.
-    """
-    ranks = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() and int(part) > 0 for part in ranks):
+
+def _numbers(name: str, text: str) -> list[int]:
+    parts = _words(name, text)
+    if not parts or not all(part.isdigit() for part in parts):
         raise UsageError(
-            "`--k` must be positive integers joined by commas, such as "
-            f"1,2,4,8. Received: {text!r}"
+            f"`{name}` must be whole numbers joined by commas, such as 1,2,4. "
+            f"Received: {text!r}"
         )
-    return [int(part) for part in ranks]
+    return [int(part) for part in parts]
+
+
+def _as_given(name: str, value: Any) -> Any:
+    return value
+
+
+# The type of an option and how it is read, for each annotation in the library
+# that is not text. An option of type `list` is given once for each item.
+FORMS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
+    "bool": (bool, _as_given),
+    "References | bool": (bool, _as_given),
+    "int": (int, _as_given),
+    "float": (float, _as_given),
+    "Sequence[str]": (str, _words),
+    "Sequence[int]": (str, _numbers),
+    "int | Sequence[int]": (str, _numbers),
+    "str | Sequence[str]": (list[str], _as_given),
+    "Mapping[str, Any] | Sequence[str]": (list[str], _as_given),
+    "Sequence[str | os.PathLike[str]]": (list[str], _as_given),
+}
+TEXT = (str, _as_given)
+
+
+def options_of(
+    *targets: str,
+    only: Collection[str] = (),
+    without: Collection[str] = (),
+    names: Mapping[str, str] = {},
+) -> Callable[[Command], Command]:
+    """Gives a command the parameters of functions and classes of options.
+
+    What a function takes by position becomes an argument, the rest options.
+    The command itself declares what the library does not have; a parameter of
+    its own replaces one of the same name.
+
+    Args:
+        *targets: Functions and classes, such as `"keras_dml.api:fit"`.
+        only: The parameters to take. Defaults to all.
+        without: Parameters to leave out. Defaults to none.
+        names: Maps parameters to options of another name, such as `"--set"`,
+            or to the name of an argument in the help. Defaults to none.
+
+    Example:
+
+    ```python
+    @options_of("keras_dml.report.page:write_report")
+    def report(**options):
+        from keras_dml.report import write_report
+
+        print(write_report(**options))
+    ```
+    """
+    found = {
+        one.name: one for target in targets for one in read_parameters(target)
+    }
+
+    def decorate(command: Command) -> Command:
+        own = inspect.signature(command).parameters
+        chosen = [
+            one
+            for name, one in found.items()
+            if name in (only or found) and name not in {*without, *own}
+        ]
+        readers = {
+            one.name: FORMS.get(one.annotation, TEXT)[1] for one in chosen
+        }
+
+        @functools.wraps(command)
+        def called(**given: Any) -> None:
+            command(
+                **{
+                    name: readers.get(name, _as_given)(name, value)
+                    for name, value in given.items()
+                    if value is not None
+                }
+            )
+
+        signature = inspect.Signature(
+            [
+                *(_parameter(one, names.get(one.name, "")) for one in chosen),
+                *(one for one in own.values() if one.kind == KEYWORD),
+            ]
+        )
+        called.__signature__ = signature  # type: ignore[attr-defined]
+        called.__annotations__ = {}
+        return called
+
+    return decorate
+
+
+def _parameter(one: Parameter, name: str) -> inspect.Parameter:
+    """Returns a parameter as Typer reads it."""
+    kind, _ = FORMS.get(one.annotation, TEXT)
+    default: Any = inspect.Parameter.empty if one.required else None
+    shown: Any = one.default or False
+    if kind is bool:
+        default = shown = one.default.startswith("True")
+        # Typer adds `--no-...` to an option that is not named here.
+        name = name or ("" if default else f"--{one.name.replace('_', '-')}")
+    if one.positional and not name.startswith("--"):
+        info: Any = typer.Argument(metavar=name or None, show_default=False)
+    else:
+        info = typer.Option(*name.split(), show_default=shown)
+    info.help = one.about
+    return inspect.Parameter(
+        one.name,
+        KEYWORD,
+        default=default,
+        annotation=Annotated[kind if one.required else kind | None, info],
+    )

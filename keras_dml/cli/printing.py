@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
@@ -28,26 +28,21 @@ def print_gain(metrics: dict[str, Any]) -> None:
     """Prints what training gained over the features it started from."""
     kind = "classes seen in training" if metrics["seen"] else "unseen classes"
     source = Path(metrics["dataset"]).name
-    table = Table(
-        title=f"{source}, {metrics['recipe']}: {metrics['num_queries']:,} "
-        f"queries, {metrics['test_classes']} {kind}"
+    pretrained, before = metrics["pretrained"], metrics["before"]
+    print_rows(
+        f"{source}, {metrics['recipe']}: {metrics['num_queries']:,} "
+        f"queries, {metrics['test_classes']} {kind}",
+        [
+            {
+                "metric": name,
+                metrics["pretrained_features"]: pretrained[name],
+                "untrained head": before[name],
+                "trained": after,
+                "gain": f"{after - pretrained[name]:+.4f}",
+            }
+            for name, after in metrics["after"].items()
+        ],
     )
-    table.add_column("metric")
-    start_from = metrics["pretrained_features"]
-    for column in (start_from, "untrained head", "trained", "gain"):
-        table.add_column(column, justify="right")
-    for name, after in metrics["after"].items():
-        start, before = (
-            metrics[part][name] for part in ("pretrained", "before")
-        )
-        table.add_row(
-            name,
-            f"{start:.4f}",
-            f"{before:.4f}",
-            f"{after:.4f}",
-            f"{after - start:+.4f}",
-        )
-    output.print(table)
     if metrics["partial"]:
         output.print("The data set is incomplete: these numbers are partial.")
 
@@ -107,13 +102,16 @@ def print_artefacts(rows: Sequence[dict[str, Any]]) -> None:
     Args:
         rows: Dicts with the same keys, the first of which is `"artefact"`.
     """
-    table = Table(title="Exported")
-    table.add_column("measure", no_wrap=True)
-    for row in rows:
-        table.add_column(row["artefact"], justify="right", overflow="fold")
-    for measure in list(rows[0])[1:]:
-        table.add_row(measure, *(_cell(row[measure]) for row in rows))
-    output.print(table)
+    print_rows(
+        "Exported",
+        [
+            {
+                "measure": measure,
+                **{row["artefact"]: row[measure] for row in rows},
+            }
+            for measure in list(rows[0])[1:]
+        ],
+    )
 
 
 def _cell(value: Any) -> str:
@@ -139,9 +137,10 @@ def print_settings(settings: Iterable[tuple[str, Any, str]]) -> None:
 def print_rows(title: str, rows: list[dict[str, Any]]) -> None:
     """Prints dicts with the same keys as a table."""
     table = Table(title=escape(title))
-    for column in rows[0]:
+    for column, value in rows[0].items():
+        side: JustifyMethod = "right" if isinstance(value, float) else "left"
         # Fold long text, do not cut it: users copy it from narrow windows.
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", justify=side)
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
     output.print(table)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from keras_dml.brief import Brief
+from keras_dml.checks import positive_integer
 from keras_dml.comparison.check import check_jobs
 from keras_dml.comparison.concatenated import concatenated
 from keras_dml.comparison.estimate import announce
@@ -33,6 +34,8 @@ from keras_dml.console import logger, progress_bar
 from keras_dml.errors import Mistakes, RunError
 from keras_dml.tuning.trials import TuningResult
 from keras_dml.wording import duration
+
+STATUSES = ("done", "failed", "left")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -72,10 +75,20 @@ class Comparison(Brief):
         """Maps the name of each failed run to the reason."""
         return {r.run: r.error for r in self.records if r.status == "failed"}
 
+    def summary(self) -> dict[str, Any]:
+        """Returns places, counts and errors as plain values, for JSON."""
+        return {
+            "folder": str(self.folder),
+            "report": str(self.report) if self.report else None,
+            **{key: self.count(key) for key in STATUSES},
+            "trials_left": self.trials_left,
+            "seconds_estimated": self.seconds,
+            "errors": self.failed,
+        }
+
     def _brief_title(self) -> str:
         counts = ", ".join(
-            f"{self.count(status)} {status}"
-            for status in ("done", "failed", "left")
+            f"{self.count(status)} {status}" for status in STATUSES
         )
         return f"Comparison in {self.folder}: {counts}"
 
@@ -109,11 +122,10 @@ def compare(
     resumes interrupted ones and repeats failed ones.
 
     Args:
-        plan: The name of a plan, a path that ends in `.yaml`, or a
-            `PlanConfig`. With `recipes`, the data: a source, such as a folder
-            of images, or a list of sources.
-        output: The plan's folder. Defaults to `runs/` and the name of the
-            plan.
+        plan: A plan's name (see `keras-dml plans`) or `PLAN.yaml`; with
+            `recipes` a source of data. In Python also a `PlanConfig`, or with
+            `recipes` a list of sources.
+        output: The plan's folder. Defaults to `runs/NAME`.
         processes: How many runs train at once. Defaults to `1`.
         dry_run: Whether to stop before the first run and write nothing.
             Defaults to `False`.
@@ -138,6 +150,7 @@ def compare(
     print(result.report)
     ```
     """
+    positive_integer("processes", processes)
     made, name = make_plan(plan, options)
     place = PlanFolder(output or Path("runs", name))
     place.check(made)

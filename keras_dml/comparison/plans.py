@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+from keras_dml.config.merging import parse_settings
 from keras_dml.config.plan_sections import ArmConfig, PlanConfig
 from keras_dml.config.plans import load_plan, narrowed, parse_plan
 from keras_dml.errors import UsageError
@@ -17,22 +18,22 @@ class PlanOptions(TypedDict, total=False):
     """The options of `compare` that change a plan; `None` changes nothing.
 
     Attributes:
-        recipes: Compares these recipes, `"NAME"` or `"NAME:PRESET"`. The
-            first argument of `compare` is then the data.
-        arms: Keeps only these arms of the plan.
-        seeds: Trains each arm with these seeds; an integer `n` stands for the
-            seeds 0 to `n - 1`.
-        backbones: Names of networks.
-        dims: Lengths of an embedding.
+        recipes: The recipes to compare on data, `NAME[:PRESET],...`
+        arms: The arms of the plan to keep, `NAME,...`
+        seeds: The seeds of each arm, such as 0,1,2. In Python, an integer `n`
+            stands for the seeds 0 to `n - 1`. Defaults to those of the plan.
+        backbones: The networks, `NAME,...`
+        dims: The lengths of an embedding, such as 64,512.
         weights: `"imagenet"`, `"none"` or a file, for all networks.
         protocol: `"recipe"`, `"oracle"`, `"fixed_validation"`, `"two_stage"`,
-            `"cross_validation"` or `"cross_validation:FOLDS"`; or a mapping,
-            the `protocol` section.
+            or `"cross_validation[:FOLDS]"`. In Python also a mapping, the
+            `protocol` section. Defaults to that of the plan.
         epochs: Epochs of every run.
         steps_per_epoch: Steps of every epoch.
-        source: Runs the plan on these data instead.
-        data_dir: The folder that holds the files of the data set.
-        set: Settings of all runs, by dotted key.
+        source: The data to run the plan on instead.
+        data_dir: Folder that holds the data set's files.
+        set: Settings of all runs, `key=value`. In Python also a mapping of
+            dotted keys to values.
     """
 
     recipes: Sequence[str] | None
@@ -46,7 +47,7 @@ class PlanOptions(TypedDict, total=False):
     steps_per_epoch: int | None
     source: str | Sequence[str] | None
     data_dir: str | Path | None
-    set: Mapping[str, Any] | None
+    set: Mapping[str, Any] | Sequence[str] | None
 
 
 def make_plan(
@@ -175,7 +176,7 @@ def _changed(plan: PlanConfig, given: Mapping[str, Any]) -> PlanConfig:
         if key in ("epochs", "steps_per_epoch"):
             values["budget"][key] = value
         elif key == "set":
-            values["set"] |= value
+            values["set"] |= parse_settings(value)
         elif key == "source":
             values["sources"] = [value] if isinstance(value, str) else value
         elif key == "seeds":

@@ -1,4 +1,4 @@
-"""Configuration: recipes, data-set facts, and the resolved run."""
+"""Configuration: recipes, and the resolved run."""
 
 from keras_dml.config.recipes import (
     DEFAULT_RECIPE,
@@ -12,6 +12,7 @@ from keras_dml.config.resolve import (
     differences,
     dump_run_config,
     explain,
+    flags_of,
     load_any,
     load_run_config,
     resolve,
@@ -34,18 +35,11 @@ from keras_dml.config.sections import (
     SamplingConfig,
     StageConfig,
 )
-from keras_dml.data.facts import (
-    DatasetFacts,
-    SourceFile,
-    dataset_facts,
-    known_datasets,
-)
 
 __all__ = [
     "DEFAULT_RECIPE",
     "AugmentationConfig",
     "DataConfig",
-    "DatasetFacts",
     "EvaluationConfig",
     "Explanation",
     "GroupConfig",
@@ -61,13 +55,11 @@ __all__ = [
     "RunConfig",
     "SamplingConfig",
     "Setting",
-    "SourceFile",
     "StageConfig",
-    "dataset_facts",
     "differences",
     "dump_run_config",
     "explain",
-    "known_datasets",
+    "flags_of",
     "load_any",
     "load_recipe",
     "load_run_config",

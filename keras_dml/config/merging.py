@@ -11,6 +11,7 @@ stages: {main: {train: {epochs: 20}}} # the phase `train` of the stage `main`
 """
 
 import copy
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 
 BUILT_IN = "built in"
+
+Settings = Mapping[str, Any] | Sequence[str]
 
 _TERM = frozenset(LossConfig.model_fields)
 _STAGE = frozenset(StageConfig.model_fields)
@@ -106,6 +109,15 @@ class Merged:
         marked = _marked(current(layer.values))
         self._tree = _merge(self._tree, marked, layer.origin, ())
 
+    def override(self, settings: Settings) -> None:
+        """Merges settings over the others, in their order.
+
+        Raises:
+            UsageError: As for `add` and `parse_settings`.
+        """
+        for key, value in parse_settings(settings):
+            self.add(Layer("override", nested(key, value)))
+
     @property
     def values(self) -> dict[str, Any]:
         """The plain values."""
@@ -121,19 +133,44 @@ class Merged:
         }
 
 
-def parse_override(override: str) -> dict[str, Any]:
-    """Reads `key=value`, a dotted key and a YAML value, as a partial mapping.
+def parse_settings(settings: Settings) -> list[tuple[str, Any]]:
+    """Reads settings as pairs of a dotted key and a plain value.
+
+    Args:
+        settings: A mapping of dotted keys to values, or texts `key=value`
+            with YAML values.
 
     Raises:
-        UsageError: If the text is not `key=value`.
+        UsageError: If a text is not `key=value`.
+
+    Example:
+
+    >>> parse_settings(["model.dim=64", "loss.triplet.margin=0.3"])
+    [('model.dim', 64), ('loss.triplet.margin', 0.3)]
     """
-    key, equals, text = override.partition("=")
-    if not equals or not key:
-        raise UsageError(
-            "A setting must be `key=value`, such as `model.dim=64`. "
-            f"Received: {override!r}"
-        )
-    value = parse_yaml(text)
+    if isinstance(settings, Mapping):
+        plain: dict[str, Any] = json.loads(json.dumps(dict(settings)))
+        return list(plain.items())
+    pairs = []
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise UsageError(
+                "A setting must be `key=value`, such as `model.dim=64`. "
+                f"Received: {setting!r}"
+            )
+        pairs.append((key, parse_yaml(text)))
+    return pairs
+
+
+def nested(key: str, value: Any) -> dict[str, Any]:
+    """Returns the partial configuration that sets a dotted key.
+
+    Example:
+
+    >>> nested("model.dim", 64)
+    {'model': {'dim': 64}}
+    """
     *above, last = key.split(".")
     named = key == "loss" or last in ("stages", "phases")
     if isinstance(value, Mapping) and not named:

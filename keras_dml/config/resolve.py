@@ -1,7 +1,8 @@
 """Resolves a recipe, a source and overrides to one full configuration."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from keras_dml.config.merging import (
     BUILT_IN,
     Layer,
     Merged,
+    Settings,
     flatten,
-    parse_override,
+    nested,
 )
 from keras_dml.config.recipes import Recipe, load_recipe
 from keras_dml.config.sections import RunConfig
@@ -80,12 +82,45 @@ class Explanation:
         )
 
 
+# The arguments of `fit` that are settings, and the keys that they set.
+FLAGS = {
+    "seed": "seed",
+    "strategy": "strategy",
+    "devices": "devices",
+    "data_dir": "data.data_dir",
+    "backbone": "model.backbone",
+    "weights": "model.weights",
+}
+
+
+def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns those arguments of `fit` that are settings, for `resolve`.
+
+    Args:
+        arguments: Arguments by name. `None` leaves the setting to the recipe.
+
+    Example:
+
+    >>> flags_of({"seed": 1, "backbone": "resnet50", "weights": None})
+    {'seed': 1, 'model': {'backbone': 'resnet50'}}
+    """
+    flags = Merged()
+    for name, key in FLAGS.items():
+        value = arguments.get(name)
+        if value is not None:
+            plain = (
+                os.fspath(value) if isinstance(value, os.PathLike) else value
+            )
+            flags.add(Layer("flag", nested(key, plain)))
+    return flags.values
+
+
 def explain(
     recipe: str,
     source: str = "",
     *,
     flags: Mapping[str, Any] | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Settings = (),
 ) -> Explanation:
     """Resolves the configuration of a run and says where each value was set.
 
@@ -127,8 +162,7 @@ def explain(
         if starts_from_weights(model["backbone"], model.get("weights", "auto")):
             below += parsed.layers("pretrained")
     merged = Merged([*below, *above])
-    for override in overrides:
-        merged.add(Layer("override", parse_override(override)))
+    merged.override(overrides)
     complete(merged)
     return Explanation(validated(RunConfig, merged.values), merged.origins)
 
@@ -138,7 +172,7 @@ def resolve(
     source: str,
     *,
     flags: Mapping[str, Any] | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Settings = (),
 ) -> RunConfig:
     """Resolves the configuration of a run.
 
@@ -153,8 +187,8 @@ def resolve(
             section also for the paper's own data sets.
         source: Name of a data set, a folder, a CSV file or `tfds:NAME`.
         flags: Nested mapping of settings. Defaults to none.
-        overrides: `key=value` strings with dotted keys; values are YAML.
-            Items of lists go by name or position:
+        overrides: Settings: a mapping of dotted keys to values, or `key=value`
+            strings with YAML values. Items of lists go by name or position:
             `stages.main.train.epochs=20`, `loss.proxy_anchor.margin=0.2`,
             `stages.0.phases.0.epochs=20`. Defaults to none.
 
@@ -192,7 +226,7 @@ def again(
     source: str | None = None,
     *,
     flags: Mapping[str, Any] | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Settings = (),
 ) -> RunConfig:
     """Returns the configuration of an earlier run, to train it again.
 
@@ -210,8 +244,7 @@ def again(
     if source is not None:
         layers.append(Layer("flag", {"data": {"source": source}}))
     merged = Merged(layers)
-    for override in overrides:
-        merged.add(Layer("override", parse_override(override)))
+    merged.override(overrides)
     return validated(RunConfig, complete(merged).values)
 
 
@@ -220,7 +253,7 @@ def load_any(
     source: str = "",
     *,
     flags: Mapping[str, Any] | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Settings = (),
 ) -> RunConfig:
     """Returns the configuration of a run folder, a file or a recipe.
 

@@ -43,18 +43,18 @@ class Report:
 
 def prepare(
     name: str,
-    data_dir=None,
+    data_dir: str | Path | None = None,
     download: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Checks a data set's layout and counts, and checksums of its archives.
 
     Args:
-        name: String, a data set's name or `tfds:NAME`.
+        name: A data set's name, see `keras-dml datasets`, or `tfds:NAME`.
         data_dir: Path of the data set's folder or of the one above it.
             Defaults to `None`.
-        download: Boolean, whether to download a missing set with
-            tensorflow-datasets if its builder works. Defaults to `False`.
+        download: Whether to download a missing set with tensorflow-datasets
+            if its builder works. Defaults to `False`.
         progress: Function that is called with a sentence about each step.
             Defaults to `None`.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_dml.checks import positive_integer
 from keras_dml.config import RunConfig
 from keras_dml.console import logger, progress_bar, track
 from keras_dml.data import decoding, verification
@@ -79,21 +80,21 @@ def embed_source(
     """Embeds all images of a source, in memory independent of their number.
 
     Args:
-        run: `TrainedRun`, or the folder of a finished run.
+        run: The run folder. In Python also a `TrainedRun`.
         source: A folder of images, with or without one sub-folder per class;
-            a CSV file; a data set's name.
-        output: A folder for shards, or one `.npz` or `.parquet` file.
-        data_dir: The folder of a named data set. Defaults to `None`.
+            a CSV file (path[,label]); a data set's name, or `"tfds:NAME"`.
+        output: A folder for shards, or one `FILE.npz` or `FILE.parquet`.
+        data_dir: Folder that holds the data set's files. Defaults to `None`.
         file_format: `"npz"` or `"parquet"`. Defaults to `None`, the format of
             the file name, or `"npz"` for a folder.
-        shard_size: Integer, the number of images of a shard. A kill loses at
-            most the current shard. Defaults to `10000`.
-        batch_size: Integer, the number of images to embed at once. Defaults to
-            `None`, the run's `evaluation.batch_size`.
-        max_pixels: Integer; larger images are bad ones. Defaults to
+        shard_size: Number of images of a shard. A kill loses at most the
+            current shard. Defaults to `10000`.
+        batch_size: Number of images to embed at once. Defaults to `None`, the
+            run's `evaluation.batch_size`.
+        max_pixels: Images with more pixels are bad ones. Defaults to
             89,478,485.
-        resume: Boolean, whether to continue an output that exists. Defaults
-            to `False`.
+        resume: Whether to continue an output that exists. Defaults to
+            `False`.
 
     Returns:
         `Embedded`.
@@ -109,6 +110,10 @@ def embed_source(
     embed_source("runs/shoes", "photos", "vectors", resume=True)
     ```
     """
+    positive_integer("shard_size", shard_size)
+    positive_integer("max_pixels", max_pixels)
+    if batch_size is not None:
+        positive_integer("batch_size", batch_size)
     output = Path(output)
     kind = _format(output, file_format)
     is_file = output.suffix in _SUFFIXES

@@ -40,9 +40,9 @@ def write_report(
     projector.
 
     Args:
-        run: Folder of a finished run.
-        data_dir: Folder of the data. Defaults to `None`: the folder in which
-            the run found them.
+        run: The run folder.
+        data_dir: Folder that holds the data set's files. Defaults to `None`,
+            the folder that the run used.
 
     Returns:
         The page's path.

@@ -211,19 +211,22 @@ def evaluate_run(
     weights and images stay the same.
 
     Args:
-        run: `TrainedRun`, or the run folder.
-        source: Other data, whose test classes are measured. Defaults to
-            `None`, the run's data.
-        data_dir: Folder of the data. Defaults to `None`, the folder that the
-            run used.
-        k: Ranks of Recall@K. Defaults to `None`, those of the run.
-        index: `"exact"`, or `"scann"` to measure ScaNN in addition to exact
-            search. Defaults to `"exact"`.
-        clustering: Whether to measure clustering, too. Defaults to `False`.
-        intervals: Whether to add 95 % intervals. Defaults to `False`.
-        per_class: Whether to add a table of classes. Defaults to `False`.
-        rerank: `"none"`, `"query_expansion"` or `"k_reciprocal"`. Defaults to
-            `"none"`.
+        run: The run folder. In Python also a `TrainedRun`.
+        source: Other data than the run's own, whose test classes are
+            measured. Defaults to `None`, the run's data.
+        data_dir: Folder that holds the data set's files. Defaults to `None`,
+            the folder that the run used.
+        k: Ranks of Recall@K, such as 1,2,4,8. Defaults to `None`, those of
+            the run.
+        index: `"exact"`, or `"scann"` (approximate) to measure ScaNN in
+            addition to exact search. Defaults to `"exact"`.
+        clustering: Whether to cluster as well, for NMI. Defaults to `False`.
+        intervals: Whether to add 95 % intervals over classes. Defaults to
+            `False`.
+        per_class: Whether to add a table of classes, the worst first.
+            Defaults to `False`.
+        rerank: The re-ranking to measure as well: `"none"`,
+            `"query_expansion"` or `"k_reciprocal"`. Defaults to `"none"`.
 
     Returns:
         `Measured`: the metrics, and the additional results requested.

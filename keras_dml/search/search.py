@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.checks import positive_integer
 from keras_dml.console import logger
 from keras_dml.data import verification
 from keras_dml.data.manifest import Manifest
@@ -121,18 +122,20 @@ def search_run(
     An image that is itself a file of the gallery does not find itself.
 
     Args:
-        run: `TrainedRun`, or the folder of a finished run.
-        images: Image files.
-        k: Integer, the number of neighbors to find. Defaults to `10`.
+        run: The run folder. In Python also a `TrainedRun`.
+        images: Image files to look up.
+        k: Number of neighbors to find. Defaults to `10`.
         gallery: A source, all images of which are searched. Defaults to
             `None`, the run's test images.
-        data_dir: Folder of the gallery's files. Defaults to `None`.
-        index: `"exact"` or `"scann"`. Defaults to `"exact"`.
-        max_false_match_rate: Float in (0, 1) that calibrates the threshold
-            below which an image has no match. Defaults to `None`, which is
-            0.001, or no threshold if none can be calibrated.
-        decision: `"pairs"` or `"nearest"`, the meaning of the rate, see
-            `threshold_of`. Defaults to `"pairs"`.
+        data_dir: Folder that holds the data set's files. Defaults to `None`,
+            the folder that the run used.
+        index: `"exact"`, or `"scann"` (approximate). Defaults to `"exact"`.
+        max_false_match_rate: The share in (0, 1) of wrong decisions on
+            validation classes that sets the threshold below which an image
+            has no match. Defaults to `None`, which is 0.001, or no threshold
+            if none can be calibrated.
+        decision: What the rate is a share of: `"pairs"` of images, or
+            searches (`"nearest"`). Defaults to `"pairs"`.
 
     Returns:
         `SearchResult`.
@@ -154,6 +157,7 @@ def search_run(
             f"excluded. Received: {max_false_match_rate}."
         )
     check_index(index)
+    positive_integer("k", k)
     opened = TrainedRun.of(run, data_dir if gallery is None else None)
     queries = read_queries(images)
     threshold = _threshold(opened, max_false_match_rate, decision)

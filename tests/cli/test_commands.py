@@ -32,19 +32,22 @@ def command(capsys, monkeypatch):
     return call
 
 
-def test_help_answers_without_loading_keras():
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["fit", "--help"], ["export", "--help"]]
+)
+def test_help_answers_without_loading_keras(arguments):
     script = (
-        "import sys; sys.argv = ['keras-dml', '--help']\n"
+        f"import sys; sys.argv = ['keras-dml', *{arguments}]\n"
         "from keras_dml.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'keras', 'tensorflow', 'sklearn'} & set(sys.modules)\n"
+        "heavy = {'keras', 'tensorflow', 'numpy'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert "evaluate" in done.stdout
+    assert "Usage" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["recipes", "datasets", "backbones"])

@@ -135,7 +135,7 @@ def test_scann_that_does_not_load_is_the_callers_to_install(
         (["--embeddings", "FILE", "--source", "digits"], ["`--source`"]),
         (["--embeddings", "FILE", "--index", "faiss"], ["'faiss'", "scann"]),
         (["--embeddings", "FILE", "--rerank", "recip"], ["'k_reciprocal'"]),
-        (["--embeddings", "FILE", "--k", "0,1"], ["`--k`", "'0,1'"]),
+        (["--embeddings", "FILE", "--k", "0,1"], ["`--k`", "positive"]),
         (["RUN", "--index", "exakt"], ["'exakt'", "'exact'"]),
         (["RUN", "--rerank", "yes"], ["`--rerank`"]),
         (["RUN", "--source", "nowhere"], ["nowhere"]),

@@ -5,7 +5,8 @@ from keras_dml.config.merging import (
     Layer,
     Merged,
     flatten,
-    parse_override,
+    nested,
+    parse_settings,
 )
 from keras_dml.errors import UsageError
 
@@ -21,6 +22,11 @@ BELOW = {
     ],
     "model": {"dim": 64, "heat": None, "k": [1, 2]},
 }
+
+
+def parse_override(text):
+    ((key, value),) = parse_settings([text])
+    return nested(key, value)
 
 
 def merged(*changes):

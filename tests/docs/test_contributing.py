@@ -38,6 +38,15 @@ def change(package, name, how, code):
     if how is None:
         assert not file.exists(), f"{name} exists already"
         file.write_text(code, encoding="utf-8")
+    elif how == "change":
+        text = file.read_text(encoding="utf-8")
+        for part in code.split("@@\n"):
+            lines = part.splitlines(keepends=True)
+            before = "".join(line[1:] for line in lines if line[0] != "+")
+            after = "".join(line[1:] for line in lines if line[0] != "-")
+            assert text.count(before) == 1, before
+            text = text.replace(before, after)
+        file.write_text(text, encoding="utf-8")
     elif how == "add":
         with open(file, "a", encoding="utf-8") as opened:
             opened.write(code)

@@ -42,11 +42,12 @@ def convert_weights(
     entries of the classifier, which the file leaves out.
 
     Args:
-        checkpoint: A `state_dict` of PyTorch (`.pth`, `.safetensors` or
-            `.npz`), or for `inception_v1` a checkpoint of TensorFlow.
-        network: One of `LAYOUTS`.
-        output: The file to write, ending in `.weights.h5`. Pass it as
-            `weights` of the same backbone.
+        checkpoint: A public checkpoint: `.pth`, `.safetensors` or `.npz` of
+            PyTorch, or for `inception_v1` `.ckpt` of TensorFlow.
+        network: `"bn_inception"`, `"googlenet"`, `"inception_v1"` or
+            `"resnet50_v1_5"`.
+        output: The file to write, `NAME.weights.h5`. Pass it as `weights` of
+            the same backbone.
         force: Whether to replace `output`. Defaults to `False`.
 
     Raises:

@@ -1,0 +1,258 @@
+"""The commands that call a function of the library and print its result."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from keras_dml.cli.options import Json, options_of
+from keras_dml.cli.printing import (
+    print_answers,
+    print_artefacts,
+    print_evaluation,
+    print_gain,
+    print_rows,
+    say,
+)
+from keras_dml.console import logging_to
+from keras_dml.errors import RunError, UsageError
+
+
+@options_of(
+    "keras_dml.api:fit",
+    "keras_dml.api:FitOptions",
+    names={"settings": "--set"},
+)
+def fit(**options: Any) -> None:
+    """Train an embedder, measure it on unseen classes, export it."""
+    from keras_dml import api, distribute
+
+    run = api.fit(**options)
+    if distribute.is_chief():
+        print_gain(run.metrics)
+        say(f"Run folder: {run.folder.path}")
+
+
+@options_of("keras_dml.run.trained_run:evaluate_run")
+def evaluate(
+    *,
+    run: Annotated[
+        Path | None, typer.Argument(help="The run folder.", show_default=False)
+    ] = None,
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(
+            help="Measure the vectors of an .npz or .parquet file, or of a "
+            "folder of `keras-dml embed`, instead of a run's."
+        ),
+    ] = None,
+    as_json: Json = False,
+    **options: Any,
+) -> None:
+    """Measure the retrieval of a trained embedder, or of any embeddings."""
+    if (run is None) == (embeddings is None):
+        raise UsageError(
+            "`evaluate` needs either a run folder or `--embeddings FILE`. "
+            f"Received: {'neither' if run is None else 'both'}."
+        )
+    if run is not None:
+        from keras_dml.run.trained_run import evaluate_run
+
+        with logging_to():
+            measured = evaluate_run(run, **options)
+    else:
+        if {"source", "data_dir"} & {*options}:
+            raise UsageError(
+                "`--source` and `--data-dir` belong to a run. Received: "
+                "`--embeddings`, which brings its own data."
+            )
+        from keras_dml.evaluation import evaluate as evaluate_vectors
+
+        measured = evaluate_vectors(embeddings, **options)
+    if as_json:
+        print(json.dumps(measured.flat()))
+    else:
+        print_evaluation(measured)
+
+
+@options_of("keras_dml.search.search:search_run")
+def search(
+    *,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the answers, as a PNG file.")
+    ] = None,
+    as_json: Json = False,
+    **options: Any,
+) -> None:
+    """Find the images nearest to others, or none if none is near enough."""
+    from keras_dml.search.picture import check_picture, draw_answers
+    from keras_dml.search.search import search_run
+
+    if picture is not None:
+        check_picture(picture)
+    with logging_to():
+        result = search_run(**options)
+    if picture is not None:
+        draw_answers(result, picture)
+    if as_json:
+        print(json.dumps(result.to_dict()))
+        return
+    print_answers(result)
+    if picture is not None:
+        say(f"Picture: {picture}")
+
+
+@options_of(
+    "keras_dml.embed.local:embed_source",
+    names={"output": "--output", "file_format": "--format"},
+)
+def embed(
+    *,
+    fail_on_bad: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-bad", help="Exit with 1 if an image cannot be read."
+        ),
+    ] = False,
+    as_json: Json = False,
+    **options: Any,
+) -> None:
+    """Embed all images of a folder, with their ids, into files."""
+    from keras_dml.embed.local import embed_source
+
+    with logging_to():
+        done = embed_source(**options)
+    if as_json:
+        print(json.dumps(dataclasses.asdict(done)))
+    else:
+        rate = ""
+        if done.seconds:
+            rate = f" ({done.images_per_second:,.0f} images/s)"
+        say(
+            f"Embedded {done.rows:,} of {done.images:,} images{rate}, "
+            f"{done.dim} numbers each: {done.output}"
+        )
+        if done.bad:
+            say(f"Skipped {done.bad:,} images, listed in {done.bad_list}")
+    if fail_on_bad and done.bad:
+        raise RunError(
+            f"{done.bad} of {done.images} images cannot be read; "
+            f"{done.bad_list} names them and says why."
+        )
+
+
+@options_of("keras_dml.report.page:write_report")
+def report(**options: Any) -> None:
+    """Write one page that shows what a run learned."""
+    from keras_dml.report import write_report
+
+    with logging_to():
+        page = write_report(**options)
+    say(f"Report: {page}")
+
+
+@options_of(
+    "keras_dml.comparison.compare:compare",
+    "keras_dml.comparison.plans:PlanOptions",
+    names={"plan": "PLAN|SOURCE", "output": "--output"},
+)
+def compare(*, as_json: Json = False, **options: Any) -> None:
+    """Train and compare recipes fairly: seeds, intervals, tables, figures.
+
+    Start the same command again to go on where it was stopped.
+    """
+    from keras_dml.comparison.compare import compare as compare_runs
+
+    with logging_to():
+        result = compare_runs(**options)
+    if as_json:
+        print(json.dumps(result.summary()))
+    elif result.report is None:
+        statuses = {record.run: record.status for record in result.records}
+        print_rows(
+            f"{len(result.runs)} runs",
+            [{"run": run, "status": statuses[run]} for run in statuses],
+        )
+    else:
+        say(f"Report: {result.report}")
+    if result.failed:
+        names = ", ".join(result.failed)
+        raise RunError(
+            f"{len(result.failed)} of {len(result.runs)} runs failed: "
+            f"{names}. The rest is in the report; start the same command "
+            "again to try them anew."
+        )
+
+
+@options_of(
+    "keras_dml.export.runs:export_run",
+    "keras_dml.export.options:ExportOptions",
+    # A run brings these.
+    without=("options", "calibration", "resize", "squash", "metadata"),
+    names={
+        "formats": "--format",
+        "references": "--with-references --with-gallery",
+    },
+)
+def export(**options: Any) -> None:
+    """Export a trained embedder and compare it with the original."""
+    from keras_dml.export import export_run
+
+    print_artefacts(export_run(**options))
+
+
+@options_of(
+    "keras_dml.data.prepare:prepare",
+    without=("progress",),
+    names={"name": "DATASET", "download": "--download"},
+)
+def prepare(
+    *,
+    data_dir: Annotated[Path, typer.Option(help="Where it is, or shall be.")],
+    **options: Any,
+) -> None:
+    """Check a data set's files; say what is missing and where to get it."""
+    from keras_dml.data.prepare import prepare as check
+
+    found = check(data_dir=data_dir, **options)
+    for count, value in found.counts.items():
+        say(f"{count.replace('_', ' ')}: {value:,}")
+    for archive, state in found.archives.items():
+        say(f"{archive}: {state}")
+    if found.complete:
+        say(f"{found.name} is complete. Train on it with")
+        say(f"keras-dml fit {found.name} --data-dir {found.data_dir}")
+        return
+    say(found.problem)
+    for file in found.missing:
+        size = f"{file.size:,} bytes" if file.size else "size not published"
+        checksum = file.sha256 or file.md5 or "no published checksum"
+        say(f"{file.name} ({size}, {checksum})\n  {file.url}")
+    for sentence in found.advice:
+        say(sentence)
+    raise typer.Exit(2)
+
+
+@options_of(
+    "keras_dml.models.conversion.convert:convert_weights",
+    names={
+        "checkpoint": "FILE",
+        "network": "--network",
+        "output": "--output",
+        "force": "--force",
+    },
+)
+def convert_weights(**options: Any) -> None:
+    """Convert a public checkpoint into weights of a backbone."""
+    from keras_dml.models.conversion import convert_weights as convert
+
+    result = convert(**options)
+    network = options["network"]
+    say(f"{result.parameters:,} values of {network}: {result.path}")
+    if result.left_out:
+        count = len(result.left_out)
+        say(f"left out: {count} entries, of the classifier or of training")
+    say("Train from them with")
+    say(f"keras-dml fit ... --backbone {network} --weights {result.path}")

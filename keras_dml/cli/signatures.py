@@ -1,0 +1,94 @@
+"""Reads the parameters of the library's functions from their source.
+
+Importing the modules would load Keras and TensorFlow, and `--help` has to
+answer at once.
+"""
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+
+_SECTION = re.compile(r"^(?:Args|Attributes):\n(.+?)(?:\n\n|\Z)", re.S | re.M)
+_ENTRY = re.compile(r"^    (\w+): (.+?)(?=\n    \S|\Z)", re.S | re.M)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a function, or one field of a class of options.
+
+    Attributes:
+        name: Its name.
+        annotation: The source text of its annotation, without `| None`.
+        about: The first sentence of the docstring on it.
+        default: Its default in the words of the docstring; empty for `None`.
+        required: Whether it has no default.
+        positional: Whether it can be given without its name.
+    """
+
+    name: str
+    annotation: str
+    about: str
+    default: str
+    required: bool
+    positional: bool
+
+
+@functools.cache
+def read_parameters(target: str) -> tuple[Parameter, ...]:
+    """Reads the parameters of a function, or the fields of a class.
+
+    Args:
+        target: A module and a name in it, such as `"keras_dml.api:fit"`.
+
+    Example:
+
+    >>> read_parameters("keras_dml.data.prepare:prepare")[2].default
+    'False'
+    """
+    module, wanted = target.split(":")
+    path = module.removeprefix("keras_dml.").replace(".", "/")
+    file = resources.files("keras_dml").joinpath(f"{path}.py")
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    (node,) = (one for one in tree.body if getattr(one, "name", "") == wanted)
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    section = _SECTION.search(ast.get_docstring(node) or "")
+    texts = dict(_ENTRY.findall(section[1] if section else ""))
+    return tuple(
+        Parameter(
+            name,
+            ast.unparse(annotation).removesuffix(" | None"),
+            *_about_and_default(texts.get(name, "")),
+            *kind,
+        )
+        for name, annotation, *kind in _declared(node)
+    )
+
+
+def _declared(
+    node: ast.FunctionDef | ast.ClassDef,
+) -> Iterator[tuple[str, ast.expr, bool, bool]]:
+    """Yields name, annotation, whether required, and whether positional."""
+    if isinstance(node, ast.ClassDef):
+        for line in node.body:
+            if isinstance(line, ast.AnnAssign):
+                yield ast.unparse(line.target), line.annotation, False, False
+        return
+    parameters = [*node.args.args, *node.args.kwonlyargs]
+    num_positional = len(node.args.args)
+    num_required = num_positional - len(node.args.defaults)
+    for place, one in enumerate(parameters):
+        assert one.annotation is not None
+        required, positional = place < num_required, place < num_positional
+        yield one.arg, one.annotation, required, positional
+
+
+def _about_and_default(text: str) -> tuple[str, str]:
+    """Returns the first sentence and the default, without their quotes."""
+    line = " ".join(text.split())
+    about = re.split(r"(?<=\.) (?=[A-Z])", line)[0]
+    default = line.partition(" Defaults to ")[2].rstrip(".")
+    default = re.sub(r"^(`None`|none)(, (which is )?|$)", "", default)
+    return re.sub('[`"]', "", about), re.sub('[`"]', "", default)

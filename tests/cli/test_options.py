@@ -1,0 +1,118 @@
+"""Options are parameters of the library: names, types, helps, defaults."""
+
+import importlib
+import inspect
+import typing
+
+import pytest
+import typer
+
+from keras_dml.cli.app import app
+from keras_dml.cli.options import options_of
+from keras_dml.cli.signatures import read_parameters
+from tests.cli.refusals import refused
+
+COMMANDS = typer.main.get_command(app).commands
+SOURCES = [
+    "keras_dml.api:fit",
+    "keras_dml.api:FitOptions",
+    "keras_dml.comparison.compare:compare",
+    "keras_dml.comparison.plans:PlanOptions",
+    "keras_dml.data.prepare:prepare",
+    "keras_dml.embed.local:embed_source",
+    "keras_dml.export.options:ExportOptions",
+    "keras_dml.export.runs:export_run",
+    "keras_dml.models.conversion.convert:convert_weights",
+    "keras_dml.report.page:write_report",
+    "keras_dml.run.trained_run:evaluate_run",
+    "keras_dml.search.search:search_run",
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_source_says_what_the_signature_says(source):
+    module, name = source.split(":")
+    known = getattr(importlib.import_module(module), name)
+    read = {one.name: one for one in read_parameters(source)}
+    if typing.is_typeddict(known):
+        assert set(read) == set(known.__annotations__)
+        return
+    true = inspect.signature(known).parameters
+    assert [*read] == [n for n, p in true.items() if p.kind != p.VAR_KEYWORD]
+    for name, parameter in read.items():
+        assert parameter.required == (true[name].default is inspect._empty)
+        if isinstance(true[name].default, bool | int | str):
+            shown = parameter.default.split(", ")[0]
+            assert shown.replace(",", "") == str(true[name].default), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_short_help(name):
+    for parameter in COMMANDS[name].params:
+        assert parameter.help.endswith((".", "...", "?")), parameter.name
+        assert "Python" not in parameter.help
+        assert len(parameter.help) < 200, parameter.name
+
+
+def test_names_and_flags_of_options():
+    found = {
+        option.name: (*option.opts, *option.secondary_opts)
+        for name in ("fit", "export", "embed", "compare")
+        for option in COMMANDS[name].params
+    }
+    expected = {
+        "source": ("source",),
+        "data_dir": ("--data-dir",),
+        "resume": ("--resume",),
+        "report": ("--report", "--no-report"),
+        "settings": ("--set",),
+        "references": ("--with-references", "--with-gallery"),
+        "file_format": ("--format",),
+        "plan": ("plan",),
+    }
+    assert {name: found[name] for name in expected} == expected | {
+        # The last command with this name is `compare`.
+        "source": ("--source",),
+    }
+
+
+def test_only_what_is_given_is_passed_on():
+    given = {}
+
+    @options_of("keras_dml.run.trained_run:evaluate_run", only=["k", "index"])
+    def command(*, as_json: bool = False, **options):
+        given.update(options, as_json=as_json)
+
+    command(k="1, 4", index=None, as_json=True)
+    assert given == {"k": [1, 4], "as_json": True}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["compare", "demo", "--seeds", "0;1"], "`--seeds` must be whole"),
+        (["compare", "demo", "--dims", ""], "`--dims` must be whole"),
+        (["compare", "demo", "--processes", "0"], "`--processes` must be"),
+        (["compare", "demo", "--set", "model.dim"], "must be `key=value`"),
+        (["evaluate", "--embeddings", "x.npz", "--k", "a"], "such as 1,2,4"),
+        (["search", "absent", "x.png", "--k", "0"], "`--k` must be a pos"),
+        (
+            ["embed", "absent", "x", "--output", "y", "--shard-size", "0"],
+            "`--shard-size` must be a positive",
+        ),
+        (
+            ["embed", "absent", "x", "--output", "y", "--batch-size", "-1"],
+            "`--batch-size` must be a positive",
+        ),
+        (["export", "absent", "--max-pixels", "0"], "`--max-pixels` must be"),
+        (["export", "absent", "--max-drop", "-1"], "`--max-drop` must be"),
+        (["fit", "digits", "--peer-timeout", "0"], "`--peer-timeout` must"),
+        (["fit", "digits", "--seed", "-1"], "`--seed`"),
+    ],
+)
+def test_the_library_refuses_what_is_out_of_range(
+    command, arguments, part, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    refused(command(*arguments), part)
+    assert not list(tmp_path.iterdir())
