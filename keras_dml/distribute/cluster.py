@@ -14,6 +14,9 @@ EXAMPLE = (
     '"task": {"type": "worker", "index": 0}}'
 )
 SLURM_PORT = 8888
+NO_PARAMETER_SERVERS = (
+    "Parameter servers are not supported: Keras 3 cannot train with them."
+)
 
 
 @dataclass(frozen=True)
@@ -36,17 +39,16 @@ class Cluster:
         Raises:
             UsageError: If the port is taken.
         """
-        port = int(self.addresses[self.index].rpartition(":")[2])
+        address = self.addresses[self.index]
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind(("", port))
+                probe.bind(("", int(address.rpartition(":")[2])))
             except OSError as error:
                 raise UsageError(
-                    f"Worker {self.index} cannot listen at "
-                    f"{self.addresses[self.index]}: {error.strerror}. Give "
-                    "every process its own `index` in TF_CONFIG, and wait "
-                    "until an earlier run has ended."
+                    f"Worker {self.index} cannot listen at {address}: "
+                    f"{error.strerror}. Give every process its own `index` in "
+                    "TF_CONFIG, and wait until an earlier run has ended."
                 ) from error
 
 
@@ -86,58 +88,45 @@ def _parse(text):
 
 
 def _from_config(config):
-    cluster = config.get("cluster")
+    cluster, task = config.get("cluster"), config.get("task")
     if cluster is None and "task" not in config:
         return None
-    jobs = _jobs(cluster, config)
-    task = config.get("task")
+    jobs = cluster if isinstance(cluster, dict) else {}
+    if "ps" in jobs:
+        raise UsageError(
+            f"{NO_PARAMETER_SERVERS} Received: TF_CONFIG with a `ps` job. Use "
+            "`worker` jobs only, and `strategy='multi_worker'`."
+        )
+    for name, addresses in jobs.items():
+        if name not in ("chief", "worker"):
+            raise _broken(f"`cluster` has the unknown job {name!r}", config)
+        if not isinstance(addresses, list) or not all(map(_usable, addresses)):
+            raise _broken(f"`cluster.{name}` is no list of host:port", config)
+    chiefs, workers = jobs.get("chief", []), jobs.get("worker", [])
+    addresses = (*chiefs, *workers)
+    if len(chiefs) > 1:
+        raise _broken("there is more than one chief", config)
+    if not addresses:
+        raise _broken("`cluster` names no workers", config)
+    if len(set(addresses)) < len(addresses):
+        raise _broken("an address is there twice", config)
     if not isinstance(task, dict) or not {"type", "index"} <= task.keys():
         raise _broken("`task` needs `type` and `index`", config)
     kind, index = task["type"], task["index"]
-    if isinstance(index, str) and index.isdecimal():
-        index = int(index)
     if kind not in jobs:
         raise _broken(f"`task.type` {kind!r} is not in `cluster`", config)
+    if isinstance(index, str) and index.isdecimal():
+        index = int(index)
     if type(index) is not int or not 0 <= index < len(jobs[kind]):
-        raise _broken(
-            f"`task.index` {index!r} must be in 0..{len(jobs[kind]) - 1}",
-            config,
-        )
-    addresses = tuple(one for names in jobs.values() for one in names)
-    offset = len(jobs["chief"]) if kind != "chief" and "chief" in jobs else 0
+        last = len(jobs[kind]) - 1
+        raise _broken(f"`task.index` {index!r} must be in 0..{last}", config)
+    # The chief is the first worker.
+    offset = len(chiefs) if kind == "worker" else 0
     return Cluster(addresses, offset + index, config)
 
 
-def _jobs(cluster, config):
-    """Returns the addresses of the chief and the workers, in that order."""
-    if not isinstance(cluster, dict) or not cluster:
-        raise _broken("`cluster` names no workers", config)
-    if "ps" in cluster:
-        raise UsageError(
-            "Parameter servers are not supported: Keras 3 cannot train with "
-            "them. Received: TF_CONFIG with a `ps` job. Use `worker` jobs "
-            "only, and `strategy='multi_worker'`."
-        )
-    unknown = sorted(set(cluster) - {"chief", "worker"})
-    if unknown:
-        raise _broken(f"`cluster` has the unknown job {unknown[0]!r}", config)
-    jobs = {
-        name: cluster[name] for name in ("chief", "worker") if name in cluster
-    }
-    for name, addresses in jobs.items():
-        if not isinstance(addresses, list) or not all(
-            isinstance(one, str) and one.rpartition(":")[2].isdecimal()
-            for one in addresses
-        ):
-            raise _broken(f"`cluster.{name}` is no list of host:port", config)
-    if len(jobs.get("chief", [])) > 1:
-        raise _broken("there is more than one chief", config)
-    listed = [one for names in jobs.values() for one in names]
-    if not listed:
-        raise _broken("`cluster` names no workers", config)
-    if len(set(listed)) < len(listed):
-        raise _broken("an address is there twice", config)
-    return jobs
+def _usable(address):
+    return isinstance(address, str) and address.rpartition(":")[2].isdecimal()
 
 
 def _from_slurm():
@@ -158,8 +147,9 @@ def _from_slurm():
             f"The cluster cannot be read from Slurm: {error}. Start the "
             "workers with `srun`, or set TF_CONFIG."
         ) from error
-    config = {"cluster": jobs, "task": {"type": kind, "index": index}}
-    return _from_config(config)
+    return _from_config(
+        {"cluster": jobs, "task": {"type": kind, "index": index}}
+    )
 
 
 def _broken(reason, received):

@@ -2,12 +2,18 @@
 
 import contextlib
 import functools
+import re
 from typing import Any
 
 import keras
 
+from keras_dml.checks import one_of
 from keras_dml.distribute import workers
-from keras_dml.distribute.cluster import Cluster, read_cluster
+from keras_dml.distribute.cluster import (
+    NO_PARAMETER_SERVERS,
+    Cluster,
+    read_cluster,
+)
 from keras_dml.errors import UsageError
 
 STRATEGIES = ("auto", "none", "mirrored", "multi_worker")
@@ -116,31 +122,25 @@ def get_strategy(
     """
     if name in ("parameter_server", "ps"):
         raise UsageError(
-            "Parameter servers are not supported: Keras 3 cannot train with "
-            "them. Use 'multi_worker'. "
-            f"Received: name={name!r}"
+            f"{NO_PARAMETER_SERVERS} Received: name={name!r}. Use "
+            "'multi_worker'."
         )
-    if name not in STRATEGIES:
-        raise UsageError(
-            "`name` of a strategy must be 'auto', 'none', 'mirrored' or "
-            f"'multi_worker'. Received: name={name!r}"
-        )
-    if name == "none":
-        return SingleDevice()
-    if name == "auto" and keras.backend.backend() != "tensorflow":
+    one_of("name", name, STRATEGIES)
+    elsewhere = keras.backend.backend() != "tensorflow"
+    if name == "none" or (name == "auto" and elsewhere):
         return SingleDevice()
     _require_tensorflow(f"name={name!r}")
     policy = policy or keras.config.dtype_policy().name
     cluster = _cluster(name)
     if cluster is not None:
+        received = f"{len(cluster.addresses)} workers"
         if devices is not None:
             raise UsageError(
                 "A worker trains on all of its GPUs, or on its processor. "
-                f"Received: devices={devices!r} and {len(cluster.addresses)} "
-                "workers. Leave `devices` out; CUDA_VISIBLE_DEVICES hides "
-                "GPUs."
+                f"Received: devices={devices!r} and {received}. Leave "
+                "`devices` out; CUDA_VISIBLE_DEVICES hides GPUs."
             )
-        _check_policy(policy, f"{len(cluster.addresses)} workers")
+        _check_policy(policy, received)
         return workers.start(cluster, peer_timeout)
     found = _logical_devices(devices)
     if len(found) < 2:
@@ -184,17 +184,13 @@ def _require_tensorflow(received):
 
 
 def _parse_devices(devices):
-    kind, _, count = devices.partition(":")
-    if kind.lower() not in ("cpu", "gpu") or not count.isdecimal():
+    match = re.fullmatch(r"(cpu|gpu):0*([1-9]\d*)", devices.lower())
+    if match is None:
         raise UsageError(
-            "`devices` must be a kind and a number, such as 'cpu:2' or "
-            f"'gpu:4'. Received: devices={devices!r}"
+            "`devices` must be a kind and a number of at least one, such as "
+            f"'cpu:2' or 'gpu:4'. Received: devices={devices!r}"
         )
-    if int(count) < 1:
-        raise UsageError(
-            f"`devices` must ask for at least one. Received: {devices!r}"
-        )
-    return kind.upper(), int(count)
+    return match[1].upper(), int(match[2])
 
 
 def _logical_devices(devices):

@@ -5,6 +5,7 @@ this process unchanged.
 """
 
 import contextlib
+import functools
 import json
 import os
 import time
@@ -32,14 +33,14 @@ class Session:
         cluster: The workers.
 
     Attributes:
-        heartbeat: `Heartbeat` that watches the workers; `None` at first.
+        heartbeat: `Heartbeat` that watches the workers, once all have joined.
     """
+
+    heartbeat: Heartbeat
 
     def __init__(self, strategy: Any, cluster: Cluster) -> None:
         self.strategy = strategy
         self.cluster = cluster
-        self.heartbeat: Heartbeat | None = None
-        self._sums: dict[int, Callable] = {}
 
     def sum(self, words: np.ndarray) -> np.ndarray:
         """Sums int64 vectors of equal length over the workers."""
@@ -62,15 +63,11 @@ class Session:
             first = context.replica_id_in_sync_group % local == 0
             return tf.constant(padded if first else np.zeros_like(padded))
 
-        values = self.strategy.experimental_distribute_values_from_function(
-            value
-        )
-        if size not in self._sums:
-            self._sums[size] = _traced_sum(self.strategy)
-        total = self.strategy.experimental_local_results(
-            self._sums[size](values)
-        )
-        return total[0].numpy()[: len(words)]
+        strategy = self.strategy
+        values = strategy.experimental_distribute_values_from_function(value)
+        total = _traced_sum(strategy, size)(values)
+        copies = strategy.experimental_local_results(total)
+        return copies[0].numpy()[: len(words)]
 
 
 _session: Session | None = None
@@ -108,7 +105,7 @@ def start(cluster: Cluster, peer_timeout: float) -> Any:
 
 def finish() -> None:
     """Stops watching the peers; call it when no worker waits for another."""
-    if _session is not None and _session.heartbeat is not None:
+    if _session is not None:
         _session.heartbeat.stop()
 
 
@@ -135,10 +132,8 @@ def losing_peers() -> Iterator[None]:
     try:
         yield
     except lost as error:
-        found = None
-        if _session.heartbeat is not None:
-            time.sleep(2 * INTERVAL)
-            found = _session.heartbeat.suspect()
+        time.sleep(2 * INTERVAL)
+        found = _session.heartbeat.suspect()
         if found is None and "ollective" not in str(error):
             raise
         raise PeerLostError(
@@ -155,7 +150,7 @@ def mark(place: str, count: int = 0) -> None:
             for each other; `""` elsewhere.
         count: The number of the step. Defaults to `0`.
     """
-    if _session is not None and _session.heartbeat is not None:
+    if _session is not None:
         _session.heartbeat.mark(place, count)
 
 
@@ -263,16 +258,12 @@ def together(function: Callable[[], Result]) -> Result:
     """
     if _session is None:
         return function()
-    result, failure = None, None
+    result, failure, said = None, None, None
     try:
         result = function()
     except (UsageError, RunError) as error:
-        failure = error
-    outcomes = gather(
-        None
-        if failure is None
-        else [isinstance(failure, UsageError), str(failure)]
-    )
+        failure, said = error, [isinstance(error, UsageError), str(error)]
+    outcomes = gather(said)
     if failure is not None:
         raise failure
     for index, outcome in enumerate(outcomes):
@@ -282,7 +273,9 @@ def together(function: Callable[[], Result]) -> Result:
     return result  # type: ignore[return-value]
 
 
-def _traced_sum(strategy):
+@functools.cache
+def _traced_sum(strategy, size):
+    """Returns a function for vectors of one size, so that it traces once."""
     import tensorflow as tf
 
     def add(words):

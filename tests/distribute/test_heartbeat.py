@@ -1,5 +1,6 @@
 """Two workers of one process, which watch each other over real sockets."""
 
+import contextlib
 import json
 import socket
 import time
@@ -103,28 +104,34 @@ def test_a_worker_that_is_gone_is_named(pair):
 
 def test_a_worker_that_comes_back_is_not_gone(monkeypatch):
     monkeypatch.setattr(heartbeat, "INTERVAL", 0.02)
-    monkeypatch.setattr(heartbeat, "GRACE", 0.2)
+    monkeypatch.setattr(heartbeat, "GRACE", 1.0)
     said = []
+
+    @contextlib.contextmanager
+    def connect(port):
+        link = socket.create_connection(("127.0.0.1", port))
+        with link, link.makefile("rw") as stream:
+            stream.write(json.dumps([1, ["", 0, 0.0, 0.0]]) + "\n")
+            stream.flush()
+            assert json.loads(stream.readline())
+            yield
+
     with Heartbeat.listen() as server:
-        address = server.getsockname()
+        port = server.getsockname()[1]
         cluster = Cluster(("127.0.0.1:1", "127.0.0.1:2"), 0, {})
-        chief = Heartbeat(cluster, 9.0, server, address[1], said.append)
-        for _ in range(2):
-            with (
-                socket.create_connection(("127.0.0.1", address[1])) as link,
-                link.makefile("rw") as stream,
-            ):
-                stream.write(json.dumps([1, ["", 0, 0.0, 0.0]]))
-                stream.write("\n")
-                stream.flush()
-                assert json.loads(stream.readline())
-                time.sleep(2 * heartbeat.GRACE)
-                assert not said
+        chief = Heartbeat(cluster, 99.0, server, port, said.append)
+        with connect(port):
+            assert not chief._lost
+        wait_for(lambda: chief._lost)
+        with connect(port):
+            time.sleep(1.5 * heartbeat.GRACE)
+        assert not said
         chief.stop()
 
 
 def test_a_connection_that_breaks_is_made_again(pair, monkeypatch):
     chief, worker, said = pair
+    monkeypatch.setattr(heartbeat, "GRACE", 1.0)
     wait_for(lambda: 1 in chief._table)
     exchange = worker._exchange
 
@@ -133,8 +140,8 @@ def test_a_connection_that_breaks_is_made_again(pair, monkeypatch):
         raise ConnectionResetError
 
     monkeypatch.setattr(worker, "_exchange", breaks)
-    time.sleep(2 * TIMEOUT)
-    assert chief.suspect() is None
+    wait_for(lambda: chief._lost)
+    wait_for(lambda: not chief._lost and not worker._lost)
     assert not said
 
 
