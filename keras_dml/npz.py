@@ -59,21 +59,12 @@ def read_npz(
             file = np.load(stream, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
-            missing = [key for key in needed if key not in file.files]
-            if missing:
-                raise UsageError(
-                    f"{name} must hold the arrays {_listed(needed)}. "
-                    f"Received: {_listed(file.files) or 'no array'}. Save it "
-                    f"with {_listed(missing)} as well."
-                )
-            wanted = [*needed, *(key for key in optional if key in file.files)]
+            found = file.files
+            wanted = [key for key in (*needed, *optional) if key in found]
             arrays = {key: file[key] for key in wanted}
         # NumPy returns a member that is no array as bytes.
         if not all(isinstance(one, np.ndarray) for one in arrays.values()):
             raise ValueError("it holds something that is no array")
-        return arrays
-    except UsageError:
-        raise
     except _UNREADABLE as error:
         if "Object arrays" in str(error):
             raise UsageError(
@@ -86,6 +77,14 @@ def read_npz(
             f"{name} is not a readable `.npz` file ({reason.rstrip('.')}). "
             "Save it again with numpy.savez."
         ) from error
+    missing = [key for key in needed if key not in arrays]
+    if missing:
+        raise UsageError(
+            f"{name} must hold the arrays {_listed(needed)}. Received: "
+            f"{_listed(found) or 'no array'}. Save it with {_listed(missing)} "
+            "as well."
+        )
+    return arrays
 
 
 def count_npz_rows(path: str | os.PathLike[str], name: str) -> int | None:

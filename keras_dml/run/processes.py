@@ -64,9 +64,9 @@ def start_training(
         threads: Number of cores it may use. Defaults to `None`, all.
 
     Returns:
-        The process. Its exit code is 0 if the run is finished, 143 if SIGTERM
-        stopped it and it was saved, 74 if the disk is full, 2 for a wrong
-        setting, and 1 for any other error.
+        The process. Its exit code is 0 if the run is finished, 74 if the disk
+        is full, or that of the error: 143 if SIGTERM stopped the run and it
+        was saved, 2 for a wrong setting, and 1 for most others.
     """
     settings = log.with_suffix(".yaml")
     write_text(settings, dump_run_config(config))
@@ -77,10 +77,7 @@ def start_training(
             environment[f"{kind}_THREADS"] = str(threads)
     with open(log, "ab") as output:
         return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "keras_dml.run.processes"),
-                *(settings, folder),
-            ],
+            [sys.executable, "-m", "keras_dml.run.processes", settings, folder],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -165,9 +162,8 @@ class TrainingProcess:
         code = self.exit_code or 0
         if code < 0:
             return f"killed by {signal.Signals(-code).name}"
-        return (
-            last_line(self.log).removeprefix("Error: ") or f"exit code {code}"
-        )
+        said = last_line(self.log).removeprefix("Error: ")
+        return said or f"exit code {code}"
 
     def stop(self) -> None:
         """Asks the process to save itself and end.
@@ -262,11 +258,8 @@ def supervise(
                 if not over:
                     time.sleep(poll)
         except OSError as error:
-            remedy = (
-                "Free some space"
-                if error.errno == errno.ENOSPC
-                else "Make that possible"
-            )
+            full = error.errno == errno.ENOSPC
+            remedy = "Free some space" if full else "Make that possible"
             raise RunError(
                 f"Stopped: {error.strerror} ({error.filename}). Finished "
                 f"trainings are kept. {remedy} and run the same command again."
@@ -296,12 +289,8 @@ def main(settings: str, folder: str) -> None:
 
     try:
         train.fit(load_run_config(Path(settings)), folder, resume=True)
-    except PreemptedError as error:
+    except (UsageError, RunError) as error:
         _leave(error, error.exit_code)
-    except UsageError as error:
-        _leave(error, 2)
-    except RunError as error:
-        _leave(error, 1)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
