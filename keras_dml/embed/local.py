@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from keras_dml.config import RunConfig
 from keras_dml.console import logger, progress_bar, track
 from keras_dml.data import decoding, verification
 from keras_dml.data.image_list import ImageList, list_images, readable
+from keras_dml.embed.output import Output
 from keras_dml.embed.stream import (
     by_part,
     embed_batches,
@@ -24,20 +24,12 @@ from keras_dml.embed.stream import (
     watch,
 )
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.embeddings.files import FORMATS, check_format
-from keras_dml.embeddings.merging import merge_shards, merged_manifest
-from keras_dml.embeddings.shard_folder import (
-    Bad,
-    ShardFolder,
-    check_same,
-    write_bad,
-)
-from keras_dml.errors import RunError, UsageError
+from keras_dml.embeddings.shard_folder import ShardFolder, check_same
+from keras_dml.errors import RunError
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.version import __version__
 
 SHARD_SIZE = 10_000
-_SUFFIXES = tuple(f".{kind}" for kind in FORMATS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,13 +106,8 @@ def embed_source(
     positive_integer("max_pixels", max_pixels)
     if batch_size is not None:
         positive_integer("batch_size", batch_size)
-    output = Path(output)
-    kind = _format(output, file_format)
-    is_file = output.suffix in _SUFFIXES
-    folder = ShardFolder(
-        output.with_name(f".{output.name}.shards") if is_file else output
-    )
-    _check_free(output, folder, resume)
+    target = Output(output, file_format)
+    target.check_free(resume)
     opened = TrainedRun.of(run)
     with progress_bar() as progress:
         progress.add_task("listing images", total=None, note="")
@@ -129,76 +116,54 @@ def embed_source(
         opened,
         images,
         source=source,
-        format=kind,
+        format=target.format,
         shard_size=shard_size,
         max_pixels=max_pixels,
     )
-    if is_file and output.exists():
-        stored = merged_manifest(output)
-        assert stored is not None
-        check_same(stored, settings, output)
-        shutil.rmtree(folder.path, ignore_errors=True)
-        return _summary(output, stored, _bad_list(output, folder), 0, 0.0)
-    if folder.exists:
-        check_same(folder.manifest(), settings, output)
+    stored = target.manifest()
+    if stored is None:
+        target.shards.create(settings)
     else:
-        folder.create(settings)
-    with folder:
-        folder.lock()
+        check_same(stored, settings, target.path)
+        if target.merged:
+            target.delete_shards()
+            return _embedded(target, stored)
+    with target.shards as shards:
+        shards.lock()
         start = time.perf_counter()
         done = embed_missing(
             make_forward(opened.embedder),
             images,
-            folder,
+            shards,
             opened.config,
             batch_size or opened.config.evaluation.batch_size,
         )
         seconds = time.perf_counter() - start
-        manifest = folder.finish()
-        if is_file:
-            write_bad(_bad_list(output, folder), folder.read_bad())
-            if manifest["rows"]:
-                merge_shards(folder, output)
-            shutil.rmtree(folder.path)
-    bad_list = _bad_list(output, folder)
-    if not manifest["rows"]:
+        finished = target.finish()
+    if not finished["rows"]:
         raise RunError(
             f"None of the {len(images)} images of {source} can be read; "
-            f"{bad_list} says why."
+            f"{target.bad_list} says why."
         )
-    return _summary(output, manifest, bad_list, done, seconds)
+    return _embedded(target, finished, done, seconds)
 
 
-def _format(output: Path, wanted: str | None) -> str:
-    if output.suffix not in _SUFFIXES:
-        check_format(wanted or FORMATS[0])
-        return wanted or FORMATS[0]
-    kind = output.suffix.removeprefix(".")
-    if wanted not in (None, kind):
-        raise UsageError(
-            "`file_format` and the name of `output` must agree. Received: "
-            f"{wanted} and {output}. Leave `file_format` out."
-        )
-    check_format(kind)
-    return kind
-
-
-def _check_free(output: Path, folder: ShardFolder, resume: bool) -> None:
-    """Raises if this call must not write to the output."""
-    folder.check_free()
-    begun = folder.exists
-    if output.exists() and output != folder.path:
-        begun = output.is_file() and merged_manifest(output) is not None
-        if not begun:
-            raise UsageError(
-                f"{output} exists and was not written by `embed`. Choose "
-                "another `output`."
-            )
-    if begun and not resume:
-        raise UsageError(
-            f"{output} already holds embeddings, or a part of them. Pass "
-            "`resume=True` to go on, or choose another `output`."
-        )
+def _embedded(
+    target: Output,
+    manifest: dict[str, Any],
+    done: int = 0,
+    seconds: float = 0.0,
+) -> Embedded:
+    return Embedded(
+        output=str(target.path),
+        images=manifest["num_images"],
+        rows=manifest["rows"],
+        bad=manifest["bad"],
+        bad_list=str(target.bad_list) if manifest["bad"] else None,
+        dim=manifest["dim"],
+        seconds=round(seconds, 3) if done else 0.0,
+        images_per_second=round(done / seconds, 1) if done else 0.0,
+    )
 
 
 def make_settings(
@@ -213,7 +178,7 @@ def make_settings(
         **choices: `source`, `format` and `max_pixels`.
     """
     config = run.config
-    parts = split_rows(len(images), shard_size)
+    parts = shard_ranges(len(images), shard_size)
     return {
         "version": __version__,
         **choices,
@@ -232,33 +197,8 @@ def make_settings(
     }
 
 
-def _bad_list(output: Path, folder: ShardFolder) -> Path:
-    if output == folder.path:
-        return output / "bad.csv"
-    return output.with_name(f"{output.name}.bad.csv")
-
-
-def _summary(
-    output: Path,
-    manifest: dict[str, Any],
-    bad_list: Path,
-    done: int,
-    seconds: float,
-) -> Embedded:
-    return Embedded(
-        output=str(output),
-        images=manifest["num_images"],
-        rows=manifest["rows"],
-        bad=manifest["bad"],
-        bad_list=str(bad_list) if manifest["bad"] else None,
-        dim=manifest["dim"],
-        seconds=round(seconds, 3) if done else 0.0,
-        images_per_second=round(done / seconds, 1) if done else 0.0,
-    )
-
-
-def split_rows(count: int, size: int) -> list[range]:
-    """Returns the rows of each shard; the last one may be shorter."""
+def shard_ranges(count: int, size: int) -> list[range]:
+    """Returns the numbers of each shard's images; the last may have fewer."""
     return [
         range(start, min(start + size, count))
         for start in range(0, count, size)
@@ -286,68 +226,58 @@ def embed_missing(
     """
     settings = folder.manifest()
     max_pixels = settings["max_pixels"]
-    numbers = folder.missing()
-    all_parts = split_rows(len(images), settings["shard_size"])
-    parts = [all_parts[number] for number in numbers]
+    missing = folder.missing()
+    ranges = shard_ranges(len(images), settings["shard_size"])
+    parts = [ranges[number] for number in missing]
     # A kill may have listed bad images of a shard that is missing. They will
     # be found again.
-    again = {images.ids[row] for part in parts for row in part}
+    again = {images.ids[number] for part in parts for number in part}
     known = folder.read_bad()
-    if any(one[0] in again for one in known):
-        folder.write_bad(one for one in known if one[0] not in again)
+    if any(bad[0] in again for bad in known):
+        folder.write_bad(bad for bad in known if bad[0] not in again)
     del again
     batches = image_batches(
         images, parts, config, batch_size=batch_size, max_pixels=max_pixels
     )
     embedded = watch(embed_batches(forward, batches), parts, len(images))
-    for number, part, (rows, values) in zip(
-        numbers, parts, by_part(embedded, parts), strict=True
+    for shard, part, (numbers, vectors) in zip(
+        missing, parts, by_part(embedded, parts), strict=True
     ):
-        bad = _bad_rows(images, part, rows, max_pixels)
-        folder.write(number, _rows(images, rows, values, settings), bad)
-        logger.info(
-            "%s: %d images, %d bad.",
-            folder.shard(number).name,
-            len(rows),
-            len(bad),
-        )
+        bad = [
+            (
+                images.ids[number],
+                readable(images.path(number)),
+                verification.reason_refused(images.path(number), max_pixels),
+            )
+            for number in np.setdiff1d(part, numbers)
+        ]
+        rows = _embedding_set(images, numbers, vectors, settings)
+        folder.write(shard, rows, bad)
+        name, good = folder.shard(shard).name, len(rows)
+        logger.info("%s: %d images, %d bad.", name, good, len(bad))
     return sum(map(len, parts))
 
 
-def _rows(
+def _embedding_set(
     images: ImageList,
-    rows: np.ndarray,
-    values: np.ndarray,
+    numbers: np.ndarray,
+    vectors: np.ndarray,
     settings: dict[str, Any],
 ) -> EmbeddingSet:
-    finite = np.isfinite(values).all(axis=1)
+    finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
         raise RunError(
-            f"The embedding of {images.ids[rows[np.argmin(finite)]]} is not "
+            f"The embedding of {images.ids[numbers[np.argmin(finite)]]} is not "
             "finite. The weights of the run are damaged or overflow: train "
             "it again, with model.policy=float32 if it was another."
         )
 
-    def of_rows(values: Sequence[str]) -> np.ndarray:
-        return np.asarray([values[row] for row in rows], str)
+    def chosen(values: Sequence[str]) -> np.ndarray:
+        return np.asarray([values[number] for number in numbers], str)
 
     return EmbeddingSet(
-        values.reshape(len(rows), settings["dim"]),
-        None if images.labels is None else of_rows(images.labels),
-        of_rows(images.ids),
+        vectors.reshape(len(numbers), settings["dim"]),
+        None if images.labels is None else chosen(images.labels),
+        chosen(images.ids),
         weights_hash=settings["weights_hash"],
     )
-
-
-def _bad_rows(
-    images: ImageList, part: range, good: np.ndarray, max_pixels: int
-) -> list[Bad]:
-    bad = np.setdiff1d(np.arange(part.start, part.stop), good)
-    return [
-        (
-            images.ids[row],
-            readable(images.path(row)),
-            verification.reason_refused(images.path(row), max_pixels),
-        )
-        for row in bad
-    ]

@@ -172,20 +172,16 @@ def watch(
         The batches, unchanged.
     """
     before = count - sum(map(len, parts))
-    ends = np.cumsum([len(part) for part in parts])
-    starts = np.asarray([part.start for part in parts])
     begin = time.perf_counter()
     with progress_bar() as progress:
         task = progress.add_task(
             "embedding", total=count, completed=before, note=""
         )
-        for rows, values in batches:
-            part = int(np.searchsorted(starts, rows[-1], side="right")) - 1
-            done = int(
-                ends[part] - len(parts[part]) + rows[-1] + 1 - starts[part]
-            )
+        for numbers, vectors in batches:
+            end = int(numbers[-1]) + 1
+            done = sum(len(part[: max(0, end - part.start)]) for part in parts)
             rate = done / (time.perf_counter() - begin)
             progress.update(
                 task, completed=before + done, note=f"{rate:,.0f} images/s"
             )
-            yield rows, values
+            yield numbers, vectors
