@@ -1,15 +1,15 @@
 """The main interface: `fit` trains an embedder, and `Run` uses it."""
 
 import functools
-import html
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from keras_dml import distribute
+from keras_dml.brief import Brief
 from keras_dml.checks import positive_number
-from keras_dml.config import DEFAULT_RECIPE, RunConfig, flags_of, resolve
+from keras_dml.config import RunConfig, flags_of, resolve
 from keras_dml.config.resolve import again
 from keras_dml.console import logging_to
 from keras_dml.embed.local import Embedded, embed_source
@@ -55,7 +55,7 @@ class FitOptions(TypedDict, total=False):
     peer_timeout: float
 
 
-class Run(TrainedRun):
+class Run(Brief, TrainedRun):
     """A finished run: holds its results and uses its embedder.
 
     Args:
@@ -120,33 +120,34 @@ class Run(TrainedRun):
         """Writes `report.html` and returns its path."""
         return write_report(self.folder.path, **options)
 
-    def __repr__(self) -> str:
-        return "\n".join(f"{name}: {text}" for name, text in self._lines())
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>"
-            for name, text in self._lines()
-        )
-        return f"<table>{rows}</table>"
-
-    def _lines(self) -> list[tuple[str, str]]:
+    def tested(self) -> str:
+        """Returns the data, the recipe and the test images as text."""
         metrics = self.metrics
-        gains = (
-            f"{name} {value:.4f} ({value - metrics['pretrained'][name]:+.4f})"
-            for name, value in metrics["after"].items()
-            if name in ("recall@1", "map@r")
+        kind = "seen in training" if metrics["seen"] else "unseen in training"
+        return (
+            f"{Path(metrics['dataset']).name}, {metrics['recipe']}: "
+            f"{metrics['num_queries']:,} queries, {metrics['test_classes']} "
+            f"classes {kind}"
         )
-        what = f"{metrics['recipe']} on {metrics['dataset']}"
-        kind = "seen" if metrics["seen"] else "unseen"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns one row per metric: before and after training, the gain."""
+        start, before = self.metrics["pretrained"], self.metrics["before"]
         return [
-            ("Run", f"{self.folder.path}"),
-            ("Training", f"{what}, {metrics['backbone']}"),
-            (
-                f"Test, {metrics['test_classes']} {kind} classes",
-                ", ".join(gains),
-            ),
+            {
+                "metric": name,
+                self.metrics["pretrained_features"]: start[name],
+                "untrained head": before[name],
+                "trained": after,
+                "gain": f"{after - start[name]:+.4f}",
+            }
+            for name, after in self.metrics["after"].items()
         ]
+
+    def _brief_title(self) -> str:
+        return f"Run {self.folder.path}: {self.tested()}"
+
+    _brief_rows = rows
 
 
 def fit(
@@ -238,9 +239,7 @@ def _resolve(
                 "`fit` needs the `source` of the images, or the `config` of a "
                 "run. Received: neither."
             )
-        return resolve(
-            recipe or DEFAULT_RECIPE, name, flags=flags, overrides=settings
-        )
+        return resolve(recipe, name, flags=flags, overrides=settings)
     if recipe is not None:
         raise UsageError(
             "`config` says everything that a recipe says. Received: "

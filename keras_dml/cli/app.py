@@ -80,20 +80,20 @@ class _OptionNames(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._options: dict[str, TyperOption] = {}
         group = typer.main.get_command(app)
         assert isinstance(group, TyperGroup)
         parameters = [p for c in group.commands.values() for p in c.params]
-        for one in parameters:
-            if isinstance(one, TyperOption):
-                flag = one.opts[0].lstrip("-").replace("-", "_")
-                self._options |= {str(one.name): one, flag: one}
-        arguments = [
-            one for one in parameters if isinstance(one, TyperArgument)
-        ]
         # `embeddings` also names an array in files of embeddings.
-        for name in ("embeddings", *(str(one.name) for one in arguments)):
-            self._options.pop(name, None)
+        others = {"embeddings"} | {
+            one.name for one in parameters if isinstance(one, TyperArgument)
+        }
+        self._options = {
+            name: one
+            for one in parameters
+            if isinstance(one, TyperOption)
+            for name in (one.name, one.opts[0].strip("-").replace("-", "_"))
+            if name not in others
+        }
 
     def translate(self, text: str) -> str:
         """Returns the text with options in place of arguments."""

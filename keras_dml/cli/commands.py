@@ -12,7 +12,6 @@ from keras_dml.cli.printing import (
     print_answers,
     print_artefacts,
     print_evaluation,
-    print_gain,
     print_rows,
     say,
 )
@@ -31,7 +30,9 @@ def fit(**options: Any) -> None:
 
     run = api.fit(**options)
     if distribute.is_chief():
-        print_gain(run.metrics)
+        print_rows(run.tested(), run.rows())
+        if run.metrics["partial"]:
+            say("The data set is incomplete: these numbers are partial.")
         say(f"Run folder: {run.folder.path}")
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 @options_of(
     "keras_dml.api:fit",
     "keras_dml.api:FitOptions",
-    only=("source", "recipe", "backbone", "weights", "data_dir", "settings"),
+    # These are no settings.
+    without=("config", "output", "resume", "report", "export", "peer_timeout"),
     names={"settings": "--set"},
 )
 def config(
@@ -36,9 +37,9 @@ def config(
 
     Without SOURCE it shows the recipe alone.
     """
-    from keras_dml.config import DEFAULT_RECIPE, explain, flags_of
+    from keras_dml.config import explain, flags_of
 
-    source, recipe = options.get("source"), options.get("recipe")
+    source = options.get("source")
     settings = {
         "flags": flags_of(options),
         "overrides": options.get("settings", ()),
@@ -46,7 +47,7 @@ def config(
     if diff is not None:
         _print_differences(diff, source or "", settings, as_json)
         return
-    explanation = explain(recipe or DEFAULT_RECIPE, source or "", **settings)
+    explanation = explain(options.get("recipe"), source or "", **settings)
     found = None
     if source is not None:
         from keras_dml.run.forecast import forecast
@@ -56,15 +57,13 @@ def config(
     if as_json:
         follows = {} if found is None else dataclasses.asdict(found)
         rows = {
-            one.key: {"value": one.value, "origin": one.origin}
-            for one in explanation.settings
+            key: {"value": value, "origin": origin}
+            for key, value, origin in explanation.settings
         }
         follows.pop("explanation", None)
         print(json.dumps({"settings": rows, **follows}))
         return
-    print_settings(
-        (one.key, one.value, one.origin) for one in explanation.settings
-    )
+    print_settings(explanation.settings)
     if found is not None:
         _print_forecast(found)
 

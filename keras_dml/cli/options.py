@@ -59,7 +59,6 @@ TEXT = (str, _as_given)
 
 def options_of(
     *targets: str,
-    only: Collection[str] = (),
     without: Collection[str] = (),
     names: Mapping[str, str] = {},
 ) -> Callable[[Command], Command]:
@@ -71,7 +70,6 @@ def options_of(
 
     Args:
         *targets: Functions and classes, such as `"keras_dml.api:fit"`.
-        only: The parameters to take. Defaults to all.
         without: Parameters to leave out. Defaults to none.
         names: Maps parameters to options of another name, such as `"--set"`,
             or to the name of an argument in the help. Defaults to none.
@@ -93,9 +91,7 @@ def options_of(
     def decorate(command: Command) -> Command:
         own = inspect.signature(command).parameters
         chosen = [
-            one
-            for name, one in found.items()
-            if name in (only or found) and name not in {*without, *own}
+            one for name, one in found.items() if name not in {*without, *own}
         ]
         readers = {
             one.name: FORMS.get(one.annotation, TEXT)[1] for one in chosen

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, JustifyMethod
@@ -24,34 +23,9 @@ def say(sentence: str) -> None:
     output.print(sentence, highlight=False, markup=False, soft_wrap=True)
 
 
-def print_gain(metrics: dict[str, Any]) -> None:
-    """Prints what training gained over the features it started from."""
-    kind = "classes seen in training" if metrics["seen"] else "unseen classes"
-    source = Path(metrics["dataset"]).name
-    pretrained, before = metrics["pretrained"], metrics["before"]
-    print_rows(
-        f"{source}, {metrics['recipe']}: {metrics['num_queries']:,} "
-        f"queries, {metrics['test_classes']} {kind}",
-        [
-            {
-                "metric": name,
-                metrics["pretrained_features"]: pretrained[name],
-                "untrained head": before[name],
-                "trained": after,
-                "gain": f"{after - pretrained[name]:+.4f}",
-            }
-            for name, after in metrics["after"].items()
-        ],
-    )
-    if metrics["partial"]:
-        output.print("The data set is incomplete: these numbers are partial.")
-
-
 def print_evaluation(measured: "Measured") -> None:
     """Prints the metrics of embeddings, and the optional results."""
-    exact = measured.exact
-    lone = f", {exact.num_lone:,} without a positive" if exact.num_lone else ""
-    print_rows(f"{exact.num_queries:,} queries{lone}", measured.rows())
+    print_rows(measured.exact.counts(), measured.rows())
     if measured.approximation is not None:
         print_rows(
             "Share of the K nearest that the index finds",
@@ -138,7 +112,8 @@ def print_rows(title: str, rows: list[dict[str, Any]]) -> None:
     """Prints dicts with the same keys as a table."""
     table = Table(title=escape(title))
     for column, value in rows[0].items():
-        side: JustifyMethod = "right" if isinstance(value, float) else "left"
+        number = isinstance(value, float) or str(value).startswith(("+", "-"))
+        side: JustifyMethod = "right" if number else "left"
         # Fold long text, do not cut it: users copy it from narrow windows.
         table.add_column(column, overflow="fold", justify=side)
     for row in rows:

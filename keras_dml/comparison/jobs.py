@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import itertools
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -190,7 +189,7 @@ def configured(
             "data": {"data_dir": plan.data_dir},
             "model": {k: v for k, v in model.items() if v is not None},
         },
-        overrides=[f"{k}={json.dumps(v)}" for k, v in overrides.items()],
+        overrides=overrides,
     )
     return within_budget(config, plan.budget)
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import AliasChoices, Field, NonNegativeInt, model_validator
 
 from keras_dml.config.sections import Count, Fraction, Section
 from keras_dml.config.tuning_section import Space, TuningConfig
@@ -121,9 +121,7 @@ class PlanConfig(Section):
     backbones: list[str] = []
     weights: str | None = None
     dims: list[Count] = []
-    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [
-        0
-    ]
+    seeds: Annotated[list[NonNegativeInt], Field(min_length=1)] = [0]
     protocol: ProtocolConfig = ProtocolConfig()
     budget: BudgetConfig = BudgetConfig()
     set: dict[str, Any] = {}

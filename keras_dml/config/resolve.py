@@ -4,7 +4,7 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_dml import former
 from keras_dml.backbone_facts import starts_from_weights
@@ -17,7 +17,7 @@ from keras_dml.config.merging import (
     flatten,
     nested,
 )
-from keras_dml.config.recipes import Recipe, load_recipe
+from keras_dml.config.recipes import DEFAULT_RECIPE, Recipe, load_recipe
 from keras_dml.config.sections import RunConfig
 from keras_dml.config.validation import validated
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
@@ -25,8 +25,7 @@ from keras_dml.data.facts import dataset_facts
 from keras_dml.errors import UsageError
 
 
-@dataclasses.dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One value of a configuration.
 
     Attributes:
@@ -116,7 +115,7 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def explain(
-    recipe: str,
+    recipe: str | None = None,
     source: str = "",
     *,
     flags: Mapping[str, Any] | None = None,
@@ -125,7 +124,7 @@ def explain(
     """Resolves the configuration of a run and says where each value was set.
 
     Args:
-        recipe: As for `resolve`.
+        recipe: As for `resolve`. Defaults to `None`, the default recipe.
         source: As for `resolve`. Defaults to `""`: the user's own images.
         flags: As for `resolve`. Defaults to none.
         overrides: As for `resolve`. Defaults to none.
@@ -138,6 +137,7 @@ def explain(
     >>> explain("hbn:authors", "cub200").origins["model.logits_bias"]
     'bn: presets.authors'
     """
+    recipe = recipe or DEFAULT_RECIPE
     name, _, preset = recipe.partition(":")
     parsed = load_recipe(name)
     presets = [one for one in preset.split("+") if one]
@@ -168,7 +168,7 @@ def explain(
 
 
 def resolve(
-    recipe: str,
+    recipe: str | None,
     source: str,
     *,
     flags: Mapping[str, Any] | None = None,
@@ -184,7 +184,8 @@ def resolve(
     Args:
         recipe: `NAME`, `FILE.yaml`, or either with `:PRESET`; several presets
             are joined by `+`. The preset `default` takes the `default`
-            section also for the paper's own data sets.
+            section also for the paper's own data sets. `None` is the default
+            recipe.
         source: Name of a data set, a folder, a CSV file or `tfds:NAME`.
         flags: Nested mapping of settings. Defaults to none.
         overrides: Settings: a mapping of dotted keys to values, or `key=value`

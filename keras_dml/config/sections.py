@@ -10,6 +10,8 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    NonNegativeFloat,
+    NonNegativeInt,
     Strict,
     model_validator,
 )
@@ -66,7 +68,7 @@ class DataConfig(Section):
     validation: Literal["classes", "test", "none"] = "classes"
     validation_fraction: Fraction = 0.1
     folds: Annotated[int, Field(ge=2)] | None = None
-    fold: Annotated[int, Field(ge=0)] | None = None
+    fold: NonNegativeInt | None = None
     fold_split: Literal["random", "contiguous"] = "random"
 
     @model_validator(mode="after")
@@ -172,7 +174,7 @@ class MemoryConfig(Section):
 
     size: Count
     weight: Positive = 1.0
-    warm_up_steps: Annotated[int, Field(ge=0)] = 1000
+    warm_up_steps: NonNegativeInt = 1000
 
 
 class LossConfig(Section):
@@ -196,13 +198,13 @@ class GroupConfig(Section):
     name: Literal[
         "adam", "torch_adam", "row_lazy_adam", "adamw", "sgd", "rmsprop"
     ] = "adam"
-    lr: Annotated[float, Field(ge=0)] = 1e-3
+    lr: NonNegativeFloat = 1e-3
     schedule: Literal["constant", "cosine", "step"] = "constant"
-    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    warmup_steps: NonNegativeInt = 0
     step_epochs: Count | None = None
     step_factor: Positive = 0.1
     clip_value: Positive | None = None
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    weight_decay: NonNegativeFloat = 0.0
     layer_decay: Share = 1.0
     arguments: dict[str, Any] = {}
 
@@ -241,7 +243,7 @@ class OptimizerConfig(Section):
 class HeatConfig(Section):
     """Raises the temperature: lowers the scale and the learning rate."""
 
-    epoch: Annotated[int, Field(ge=0)] | None = None
+    epoch: NonNegativeInt | None = None
     scale: Positive | None = None
     every: Count | None = None
     scale_factor: Positive = 1 / 1.41
@@ -263,7 +265,7 @@ class PlateauConfig(Section):
 
     patience: Count = 4
     factor: Fraction = 0.1
-    min_delta: Annotated[float, Field(ge=0)] = 1e-4
+    min_delta: NonNegativeFloat = 1e-4
 
 
 class PhaseConfig(Section):
@@ -273,7 +275,7 @@ class PhaseConfig(Section):
     epochs: Count = 1
     freeze: Literal["none", "weights", "all"] = "none"
     lr_factor: Positive = 1.0
-    refresh_bn: Annotated[int, Field(ge=0)] = 0
+    refresh_bn: NonNegativeInt = 0
     heat: HeatConfig | None = None
     plateau: PlateauConfig | None = None
     stop_patience: Count | None = None
@@ -308,7 +310,7 @@ class RunConfig(Section):
 
     recipe: str = "custom"
     section: str = "default"
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: NonNegativeInt = 0
     strategy: Literal["auto", "none", "mirrored", "multi_worker"] = "auto"
     devices: str | None = None
     data: DataConfig = DataConfig()

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     BeforeValidator,
     Discriminator,
-    Field,
     FiniteFloat,
+    NonNegativeInt,
     Tag,
     model_validator,
 )
@@ -104,7 +104,7 @@ class PruneConfig(Section):
     """
 
     trials: Count = 5
-    epochs: Annotated[int, Field(ge=0)] = 1
+    epochs: NonNegativeInt = 1
 
 
 class TuningConfig(Section):
@@ -118,7 +118,7 @@ class TuningConfig(Section):
     space: Space = {}
     monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
     prune: bool | PruneConfig | None = None
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: NonNegativeInt = 0
 
     @property
     def size(self) -> int | None:

@@ -39,6 +39,12 @@ def test_a_recipe_alone(command):
     assert "steps per epoch" not in outcome.out
 
 
+def test_every_setting_of_fit_is_an_option(command):
+    outcome = command("config", "--seed", "3", "--strategy", "none")
+    found = settings(outcome)
+    assert found["seed=3"] == found['strategy="none"'] == "flag"
+
+
 def test_what_follows_from_the_data(command):
     outcome = command(
         "config", "digits", "--set", "stages.main.train.epochs=7", "--json"

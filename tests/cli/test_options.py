@@ -79,7 +79,7 @@ def test_names_and_flags_of_options():
 def test_only_what_is_given_is_passed_on():
     given = {}
 
-    @options_of("keras_dml.run.trained_run:evaluate_run", only=["k", "index"])
+    @options_of("keras_dml.run.trained_run:evaluate_run")
     def command(*, as_json: bool = False, **options):
         given.update(options, as_json=as_json)
 
