@@ -6,7 +6,12 @@ from typing import Any, Self
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.embeddings.checks import as_embeddings, as_unique_ids
+from keras_dml.checks import one_of
+from keras_dml.embeddings.checks import (
+    as_embeddings,
+    as_labels,
+    as_unique_ids,
+)
 from keras_dml.errors import UsageError
 
 ROLES = ("", "query", "gallery")
@@ -148,18 +153,9 @@ class EmbeddingSet(Brief):
 def _roles(role: Any, num_rows: int) -> np.ndarray:
     if role is None:
         return np.full(num_rows, "", "<U7")
-    role = np.asarray(role)
-    if role.shape != (num_rows,) or role.dtype.kind != "U":
-        raise UsageError(
-            f"`role` must hold one string for each of the {num_rows} "
-            f"embeddings. Received: shape={role.shape}, dtype={role.dtype}."
-        )
-    unknown = sorted(set(role.tolist()) - set(ROLES))
-    if unknown:
-        raise UsageError(
-            "`role` must hold '', 'query' or 'gallery'. "
-            f"Received: {unknown[0]!r}. Rename it."
-        )
+    role = as_labels(role, num_rows, "role")
+    for one in np.unique(role).tolist():
+        one_of("role", one, ROLES)
     if _one_sided(role):
         raise UsageError(
             "`role` must name queries and a gallery, or neither. Received: "

@@ -1,14 +1,13 @@
 """Merges shards of embeddings into one file, with one shard in memory."""
 
+import itertools
 import json
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from keras_dml.embeddings.embedding_set import EmbeddingSet
 from keras_dml.embeddings.files import import_parquet, read_file, to_table
 from keras_dml.embeddings.shard_folder import ShardFolder
 from keras_dml.errors import UsageError
@@ -46,17 +45,12 @@ def merged_manifest(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _shards(folder: ShardFolder) -> Iterator[EmbeddingSet]:
-    for path in folder.shards():
-        yield read_file(path)
-
-
 def _merge_npz(folder, path):
-    manifest = folder.manifest()
+    manifest, shards = folder.manifest(), folder.shards()
     total = manifest["rows"]
     members = ["embeddings", "ids", *(["labels"] * manifest["labels"])]
     widths = {
-        name: max(getattr(rows, name).dtype for rows in _shards(folder))
+        name: max(getattr(rows, name).dtype for rows in map(read_file, shards))
         for name in members[1:]
     }
     with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
@@ -70,7 +64,7 @@ def _merge_npz(folder, path):
                     "shape": shape,
                 }
                 np.lib.format.write_array_header_1_0(member, header)
-                for rows in _shards(folder):
+                for rows in map(read_file, shards):
                     member.write(getattr(rows, name).astype(dtype).tobytes())
         for name, text in (
             ("hash", manifest["weights_hash"]),
@@ -81,18 +75,11 @@ def _merge_npz(folder, path):
 
 
 def _merge_parquet(folder, path):
-    parquet = import_parquet()
-    writer = None
-    try:
-        for rows in _shards(folder):
-            table = to_table(rows)
-            if writer is None:
-                notes = json.dumps(folder.manifest()).encode()
-                schema = table.schema.with_metadata(
-                    {**(table.schema.metadata or {}), _KEY.encode(): notes}
-                )
-                writer = parquet.ParquetWriter(path, schema)
-            writer.write_table(table.replace_schema_metadata(schema.metadata))
-    finally:
-        if writer is not None:
-            writer.close()
+    tables = (to_table(read_file(shard)) for shard in folder.shards())
+    first = next(tables)
+    metadata = dict(first.schema.metadata or {})
+    metadata[_KEY.encode()] = json.dumps(folder.manifest()).encode()
+    schema = first.schema.with_metadata(metadata)
+    with import_parquet().ParquetWriter(path, schema) as writer:
+        for table in itertools.chain([first], tables):
+            writer.write_table(table.replace_schema_metadata(metadata))

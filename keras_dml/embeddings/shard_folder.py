@@ -81,7 +81,12 @@ class ShardFolder(ClaimedFolder):
 
     def read_bad(self) -> list[Bad]:
         """Reads id, path and reason of the images that were left out."""
-        return read_bad(self.path / BAD)
+        path = self.path / BAD
+        if not path.is_file():
+            return []
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file)
+            return [(row["id"], row["path"], row["reason"]) for row in rows]
 
     def write_bad(self, bad: Iterable[Bad]) -> None:
         """Writes or replaces the list of bad images; deletes an empty one."""
@@ -150,17 +155,6 @@ def check_same(
             f"{'; '.join(changed)}. Restore them, or choose another "
             "`output`."
         )
-
-
-def read_bad(path: Path) -> list[Bad]:
-    """Reads the rows of a list of bad images; empty if there is no file."""
-    if not path.is_file():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [
-            (row["id"], row["path"], row["reason"])
-            for row in csv.DictReader(file)
-        ]
 
 
 def write_bad(path: Path, bad: Iterable[Bad]) -> None:

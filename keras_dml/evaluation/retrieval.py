@@ -221,13 +221,13 @@ def clustering_metrics(
     rows, labels = space.transform(inputs.queries), inputs.labels
     arguments = {} if clustering is True else clustering
     clusters = cluster(rows, len(np.unique(labels)), **arguments)
+    scores = {
+        "nmi": normalized_mutual_information,
+        "ami": adjusted_mutual_information,
+    }
     metrics = {}
     for average in AVERAGES:
         suffix = "" if average == "arithmetic" else f"_{average}"
-        metrics[f"nmi{suffix}"] = normalized_mutual_information(
-            labels, clusters, average
-        )
-        metrics[f"ami{suffix}"] = adjusted_mutual_information(
-            labels, clusters, average
-        )
+        for name, score in scores.items():
+            metrics[f"{name}{suffix}"] = score(labels, clusters, average)
     return metrics

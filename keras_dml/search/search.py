@@ -232,15 +232,12 @@ def _own_ids(queries: Manifest, gallery: EmbeddedImages) -> np.ndarray:
     ids = np.full(len(queries), "", gallery.embeddings.ids.dtype)
     if gallery.images is None or gallery.images.paths is None:
         return ids
-    wanted = [_file(path) for path in queries.paths.tolist()]
-    found = {
-        file: row
-        for row, path in enumerate(gallery.images.paths.tolist())
-        if (file := _file(path)) in wanted
-    }
-    for query, file in enumerate(wanted):
-        if file in found:
-            ids[query] = gallery.embeddings.ids[found[file]]
+    paths = gallery.images.paths.tolist()
+    rows = {_file(path): row for row, path in enumerate(paths)}
+    for query, path in enumerate(queries.paths.tolist()):
+        row = rows.get(_file(path))
+        if row is not None:
+            ids[query] = gallery.embeddings.ids[row]
     return ids
 
 
@@ -265,25 +262,20 @@ def _answers(
     order = np.argsort(ids, kind="stable")
     rows = order[np.searchsorted(ids[order], found)]
 
-    def neighbor(row: int, score: float) -> Neighbor:
-        accepted = (
-            None
-            if threshold is None
-            else bool(threshold.threshold.accepts(score))
-        )
-        return Neighbor(str(ids[row]), str(names[row]), score, row, accepted)
-
-    return [
-        Answer(
-            path,
-            [
-                neighbor(row, score)
-                for row, score in zip(*found_rows, strict=True)
-                # The excluded file comes last, with a score of -infinity.
-                if np.isfinite(score)
-            ],
-        )
-        for path, *found_rows in zip(
-            queries.paths.tolist(), rows.tolist(), scores.tolist(), strict=True
-        )
-    ]
+    answers = []
+    for path, its_rows, its_scores in zip(
+        queries.paths.tolist(), rows.tolist(), scores.tolist(), strict=True
+    ):
+        neighbors = []
+        for row, score in zip(its_rows, its_scores, strict=True):
+            accepted = None
+            if threshold is not None:
+                accepted = bool(threshold.threshold.accepts(score))
+            label = str(names[row])
+            # The excluded file comes last, with a score of -infinity.
+            if np.isfinite(score):
+                neighbors.append(
+                    Neighbor(str(ids[row]), label, score, row, accepted)
+                )
+        answers.append(Answer(path, neighbors))
+    return answers

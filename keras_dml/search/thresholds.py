@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from keras_dml.console import logger
-from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
-from keras_dml.files import write_text
+from keras_dml.files import write_json
 from keras_dml.run.trained_run import TrainedRun
 
 FILE = "thresholds.json"
@@ -63,17 +62,11 @@ def threshold_of(
     if key not in stored["thresholds"]:
         found = _calibrate(run, max_false_match_rate, decision)
         stored["thresholds"][key] = dataclasses.asdict(found)
-        path = run.folder.path / FILE
-        write_text(path, json.dumps(stored, indent=2) + "\n")
+        write_json(run.folder.path / FILE, stored)
     return _from_dict(stored["thresholds"][key])
 
 
-def validation_embeddings(run: TrainedRun) -> EmbeddingSet:
-    """Returns embeddings of the classes that a run held out.
-
-    Raises:
-        UsageError: If it held out no classes.
-    """
+def _calibrate(run: TrainedRun, rate: float, decision: str) -> RunThreshold:
     validation = run.part("validation")
     if validation is None:
         raise UsageError(
@@ -81,12 +74,8 @@ def validation_embeddings(run: TrainedRun) -> EmbeddingSet:
             "threshold on. `fit` holds some out where at least 20 classes "
             "train and the last stage trains on `classes: fit`."
         )
-    return validation.embeddings
-
-
-def _calibrate(run: TrainedRun, rate: float, decision: str) -> RunThreshold:
-    validation = validation_embeddings(run)
-    rows, labels = validation.embeddings, validation.labels
+    rows = validation.embeddings.embeddings
+    labels = validation.embeddings.labels
     threshold = calibrate_threshold(
         rows,
         labels,

@@ -44,8 +44,8 @@ def test_select_keeps_rows_together():
         ({"role": ["query"] * 3 + ["galery"]}, "'galery'"),
         ({"role": ["query"] * 4}, "`role` must name queries and a gallery"),
         ({"role": ["gallery"] * 4}, "`role` must name queries and a gallery"),
-        ({"role": [1, 2, 3, 4]}, "`role` must hold one string"),
-        ({"role": ["query", "gallery"]}, "`role` must hold one string"),
+        ({"role": [1, 2, 3, 4]}, "`role` must be one of"),
+        ({"role": ["query", "gallery"]}, "`role` must have the shape"),
         ({"class_names": ["cat"]}, "`labels` must be in 0..0"),
         (
             {"labels": list("aabb"), "class_names": ["cat"]},

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
+from keras_dml.checks import positive_integer
 from keras_dml.embeddings.checks import as_counts, as_embeddings, as_ids
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import Index
 from keras_dml.evaluation.labels import Relevance
@@ -101,10 +103,12 @@ def ann_recall_at_k(
     >>> ann_recall_at_k(index, [[2.0, 1.0]], k=1)
     1.0
     """
-    (k,) = as_counts(k)
+    positive_integer("k", k)
     pairs = _Pairs(index, exact)
     queries = as_embeddings(queries, "queries")
-    own = _ids_or_none(exclude_ids, len(queries), "exclude_ids")
+    own = exclude_ids
+    if own is not None:
+        own = as_ids(own, len(queries), "exclude_ids")
     shares = [
         pairs.shares(found, true, k)
         for _, found, true in pairs.search(queries, own, k, 2 * k)
@@ -159,8 +163,8 @@ def evaluate_index(
     ks = as_counts(k)
     pairs = _Pairs(index, exact)
     queries = as_embeddings(query_embeddings, "query_embeddings")
-    own = _ids_or_none(query_ids, len(queries), "query_ids")
-    rows = pairs.table.rows_of(own, len(queries), "query_ids")
+    rows = pairs.table.rows_of(query_ids, len(queries), "query_ids")
+    own = None if query_ids is None else np.asarray(query_ids)
     positives = Relevance.of(
         query_labels, len(queries), reference_labels, len(pairs.table.ids)
     ).counts(rows)
@@ -208,10 +212,8 @@ class _Pairs:
         self, queries: np.ndarray, own: np.ndarray | None, k: int, exact_k: int
     ) -> Iterator[tuple[slice, Lists, Lists]]:
         """Yields the lists of both indexes, in blocks of queries."""
-        size = max(1, NEIGHBORS_PER_BLOCK // exact_k)
-        size = min(MAX_QUERIES_PER_BLOCK, size)
-        for start in range(0, len(queries), size):
-            block = slice(start, start + size)
+        size = min(NEIGHBORS_PER_BLOCK // exact_k, MAX_QUERIES_PER_BLOCK)
+        for block in row_blocks(len(queries), size):
             excluded = None if own is None else own[block]
             yield (
                 block,
@@ -257,7 +259,3 @@ def _exact_of(index: Index, exact: Index | None, table: IdTable) -> Index:
             "ids. Build both of the same references, or leave it out."
         )
     return exact
-
-
-def _ids_or_none(ids: Any, num_ids: int, name: str) -> np.ndarray | None:
-    return None if ids is None else as_ids(ids, num_ids, name)

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_dml.checks import in_interval, one_of, positive_integer
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index import scann_files
 from keras_dml.evaluation.index.base import (
@@ -246,8 +247,7 @@ class ScannIndex(Index):
         wanted = min(k + int((own >= 0).any()), len(searcher))
         reorder = max(reorder or max(MIN_REORDERED, 4 * k), wanted)
         leaves = leaves_to_search or shape.default_leaves_to_search
-        for start in range(0, len(queries), QUERIES_PER_BLOCK):
-            block = slice(start, start + QUERIES_PER_BLOCK)
+        for block in row_blocks(len(queries), QUERIES_PER_BLOCK):
             rows, scores = searcher.search(
                 space.transform(queries[block]), wanted, leaves, reorder
             )

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.labels import Relevance
 
 METRICS = ("cosine", "euclidean", "dot")
@@ -89,8 +90,7 @@ class Space:
 def _divide(rows: np.ndarray, norms: np.ndarray) -> np.ndarray:
     """Divides in float64 and rounds to float32, a few rows at a time."""
     quotients = np.empty(rows.shape, np.float32)
-    for start in range(0, len(rows), ROWS_PER_BLOCK):
-        block = slice(start, start + ROWS_PER_BLOCK)
+    for block in row_blocks(len(rows), ROWS_PER_BLOCK):
         quotients[block] = rows[block] / norms[block, None]
     return quotients
 
@@ -129,14 +129,12 @@ def pair_scores(
     space = Space.fit(rows, metric)
     rows = space.transform(rows)
     biases = space.biases(rows)
-    size = max(1, BLOCK_BYTES // (4 * len(rows)))
-    for start in range(0, len(rows), size):
-        stop = min(start + size, len(rows))
-        scores = rows[start:stop] @ rows[start:].T
+    for block in row_blocks(len(rows), BLOCK_BYTES // (4 * len(rows))):
+        scores = rows[block] @ rows[block.start :].T
         if biases is not None:
-            scores -= biases[start:]
-        scores = space.public_scores(scores, rows[start:stop])
-        positive = relevance.block(start, stop)[:, start:]
+            scores -= biases[block.start :]
+        scores = space.public_scores(scores, rows[block])
+        positive = relevance.block(block.start, block.stop)[:, block.start :]
         later = np.triu(np.ones(scores.shape, bool), 1)
         yield scores[later], positive[later]
 

@@ -9,10 +9,11 @@ and counted from 1.
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
-from keras_dml.embeddings.checks import as_counts
+from keras_dml.checks import positive_integer
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.metrics.positive_ranks import PositiveRanks
 
@@ -37,9 +38,7 @@ def recall_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
     >>> recall_at_k(PositiveRanks([3, 4], [0, 2], 5), k=3)
     array([1.])
     """
-    (k,) = as_counts(k)
-    _require(positive_ranks, k, "recall_at_k")
-    hits = _sum_by_query(positive_ranks, positive_ranks.ranks <= k)
+    hits = _hits_at_k(positive_ranks, k, "recall_at_k")
     return _hide_lone(positive_ranks, (hits > 0).astype(np.float64))
 
 
@@ -55,9 +54,7 @@ def precision_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
     Returns:
         Float64 array `(num_queries,)`, NaN for lone queries.
     """
-    (k,) = as_counts(k)
-    _require(positive_ranks, k, "precision_at_k")
-    hits = _sum_by_query(positive_ranks, positive_ranks.ranks <= k)
+    hits = _hits_at_k(positive_ranks, k, "precision_at_k")
     return _hide_lone(positive_ranks, hits / k)
 
 
@@ -105,9 +102,7 @@ def map_at_r(positive_ranks: PositiveRanks) -> np.ndarray:
         Musgrave, Belongie and Lim, "A Metric Learning Reality Check", 2020.
     """
     counts, within = _within_r(positive_ranks, "map_at_r")
-    precision = _precision_at_positives(positive_ranks)
-    total = _sum_by_query(positive_ranks, np.where(within, precision, 0.0))
-    return _hide_lone(positive_ranks, total / np.maximum(counts, 1))
+    return _average_precision(positive_ranks, within, counts)
 
 
 def map_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
@@ -133,13 +128,9 @@ def map_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
     >>> map_at_k(PositiveRanks([1, 3, 5], [0, 3], 6), k=2)
     array([0.5])
     """
-    (k,) = as_counts(k)
-    _require(positive_ranks, k, "map_at_k")
-    precision = _precision_at_positives(positive_ranks)
-    within = positive_ranks.ranks <= k
-    total = _sum_by_query(positive_ranks, np.where(within, precision, 0.0))
-    most = np.clip(np.asarray(positive_ranks.num_positives), 1, k)
-    return _hide_lone(positive_ranks, total / most)
+    _require(positive_ranks, positive_integer("k", k), "map_at_k")
+    most = np.minimum(np.asarray(positive_ranks.num_positives), k)
+    return _average_precision(positive_ranks, positive_ranks.ranks <= k, most)
 
 
 def average_precision(positive_ranks: PositiveRanks) -> np.ndarray:
@@ -155,11 +146,8 @@ def average_precision(positive_ranks: PositiveRanks) -> np.ndarray:
         Float64 array `(num_queries,)`, NaN for lone queries.
     """
     _require(positive_ranks, positive_ranks.num_references, "average_precision")
-    total = _sum_by_query(
-        positive_ranks, _precision_at_positives(positive_ranks)
-    )
-    counts = np.maximum(np.diff(positive_ranks.offsets), 1)
-    return _hide_lone(positive_ranks, total / counts)
+    counts = np.diff(positive_ranks.offsets)
+    return _average_precision(positive_ranks, True, counts)
 
 
 def reciprocal_rank(positive_ranks: PositiveRanks) -> np.ndarray:
@@ -213,10 +201,20 @@ def _within_r(
     return counts, positive_ranks.ranks <= counts[positive_ranks.owners]
 
 
-def _precision_at_positives(positive_ranks: PositiveRanks) -> np.ndarray:
+def _hits_at_k(positive_ranks: PositiveRanks, k: int, name: str) -> np.ndarray:
+    _require(positive_ranks, positive_integer("k", k), name)
+    return _sum_by_query(positive_ranks, positive_ranks.ranks <= k)
+
+
+def _average_precision(
+    positive_ranks: PositiveRanks, within: Any, most: np.ndarray
+) -> np.ndarray:
+    """Sums the precision at the positives within, and divides by `most`."""
     starts = positive_ranks.offsets[positive_ranks.owners]
     found = np.arange(len(positive_ranks.ranks)) - starts + 1
-    return found / positive_ranks.ranks
+    precision = np.where(within, found / positive_ranks.ranks, 0.0)
+    total = _sum_by_query(positive_ranks, precision)
+    return _hide_lone(positive_ranks, total / np.maximum(most, 1))
 
 
 def _sum_by_query(

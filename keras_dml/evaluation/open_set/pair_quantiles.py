@@ -40,10 +40,7 @@ def count_pairs(pairs: PairBlocks) -> np.ndarray:
     """
     counts = np.zeros((2, BINS), np.int64)
     for scores, positive in pairs():
-        bins = (ordered_keys(scores) >> 16) + BINS // 2
-        genuine = np.bincount(bins[positive], minlength=BINS)
-        counts[1] += genuine
-        counts[0] += np.bincount(bins, minlength=BINS) - genuine
+        _count((ordered_keys(scores) >> 16) + BINS // 2, positive, counts)
     return counts
 
 
@@ -89,8 +86,12 @@ def _count_within(
         upper_bits = (keys >> 16) + BINS // 2
         for upper, table in tables.items():
             inside = np.flatnonzero(upper_bits == upper)
-            lower = keys[inside] & 0xFFFF
-            genuine = np.bincount(lower[positive[inside]], minlength=BINS)
-            table[1] += genuine
-            table[0] += np.bincount(lower, minlength=BINS) - genuine
+            _count(keys[inside] & 0xFFFF, positive[inside], table)
     return tables
+
+
+def _count(bins: np.ndarray, positive: np.ndarray, table: np.ndarray) -> None:
+    """Adds pairs to a table of impostor and genuine counts."""
+    genuine = np.bincount(bins[positive], minlength=BINS)
+    table[1] += genuine
+    table[0] += np.bincount(bins, minlength=BINS) - genuine

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from keras_dml.checks import in_interval, positive_integer
 from keras_dml.embeddings.checks import as_embeddings, as_ids
+from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.spaces import Space
@@ -209,15 +210,12 @@ def _jaccard_distances(
     `1 - sum of minima / sum of maxima`.
     """
     distances = np.empty(columns.shape)
-    size = max(1, CANDIDATES_AT_A_TIME // columns.shape[1])
-    for start in range(0, len(columns), size):
-        block = columns[start : start + size]
-        left = np.repeat(query_rows[start : start + size], block.shape[1])
-        minima = sets[left].minimum(sets[block.ravel()]).sum(axis=1)
+    num_queries, k = columns.shape
+    for block in row_blocks(num_queries, CANDIDATES_AT_A_TIME // k):
+        left, right = np.repeat(query_rows[block], k), columns[block].ravel()
+        minima = sets[left].minimum(sets[right]).sum(axis=1)
         # Each set sums to 1, so the maxima sum to 2 minus the minima.
-        distances[start : start + size] = (1 - minima / (2 - minima)).reshape(
-            block.shape
-        )
+        distances[block] = (1 - minima / (2 - minima)).reshape(-1, k)
     return distances
 
 
@@ -272,9 +270,9 @@ def reciprocal_sets(
     sizes = mutual_half.sum(axis=1)
     blocks = []
     # Each row of the product has up to `(k + 1) * half` entries.
-    size = max(1, PAIRS_AT_A_TIME // (neighbors.shape[1] * half))
-    for start in range(0, len(rows), size):
-        block = mutual[start : start + size]
+    size = PAIRS_AT_A_TIME // (neighbors.shape[1] * half)
+    for images in row_blocks(len(rows), size):
+        block = mutual[images]
         shared = (block @ mutual_half.T).multiply(block).tocoo()
         wide = 3 * shared.data >= 2 * sizes[shared.coords[1]]
         chosen = sparse.csr_array(
@@ -285,7 +283,7 @@ def reciprocal_sets(
             block.shape,
         )
         union = (block + chosen @ mutual_half).tocsr()
-        blocks.append(_weigh(rows, start, union, mean_distance))
+        blocks.append(_weigh(rows, images.start, union, mean_distance))
     return sparse.vstack(blocks, format="csr")
 
 
@@ -293,11 +291,10 @@ def _mutual(neighbors: np.ndarray) -> sparse.csr_array:
     """Marks with 1 the pairs of images that are neighbors of each other."""
     num_images, k = neighbors.shape
     parts = []
-    size = max(1, PAIRS_AT_A_TIME // k**2)
-    for start in range(0, num_images, size):
-        block = neighbors[start : start + size]
-        images = np.arange(start, start + len(block))
-        parts.append((neighbors[block] == images[:, None, None]).any(axis=2))
+    images = np.arange(num_images)[:, None, None]
+    for block in row_blocks(num_images, PAIRS_AT_A_TIME // k**2):
+        found = neighbors[neighbors[block]] == images[block]
+        parts.append(found.any(axis=2))
     mutual = np.concatenate(parts)
     starts = np.concatenate([[0], np.cumsum(mutual.sum(axis=1))])
     ones = np.ones(starts[-1], np.int32)
@@ -312,9 +309,7 @@ def _weigh(
     lengths = np.diff(union.indptr)
     images = start + np.repeat(np.arange(len(lengths)), lengths)
     weights = np.empty(len(images))
-    size = max(1, PAIRS_AT_A_TIME // rows.shape[1])
-    for first in range(0, len(images), size):
-        pairs = slice(first, first + size)
+    for pairs in row_blocks(len(images), PAIRS_AT_A_TIME // rows.shape[1]):
         apart = rows[images[pairs]] - rows[union.indices[pairs]]
         squared = np.einsum("ij,ij->i", apart, apart, dtype=np.float64)
         weights[pairs] = np.exp(-squared / mean_distance)

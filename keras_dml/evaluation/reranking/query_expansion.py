@@ -9,6 +9,7 @@ import numpy as np
 from keras_dml.checks import not_negative, positive_integer
 from keras_dml.embeddings.checks import as_embeddings, as_ids
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import Index
 from keras_dml.evaluation.index.exact import ExactIndex
@@ -112,8 +113,7 @@ def expand_queries(
     index = index or ExactIndex().build(rows, ids)
     space = Space("cosine", np.zeros(rows.shape[1], np.float32))
     expanded = np.empty_like(queries)
-    for start in range(0, len(queries), QUERIES_AT_A_TIME):
-        block = slice(start, start + QUERIES_AT_A_TIME)
+    for block in row_blocks(len(queries), QUERIES_AT_A_TIME):
         own = None if query_ids is None else np.asarray(query_ids)[block]
         found, scores = index.search(queries[block], k, exclude_ids=own)
         columns = table.rows_of(found.ravel(), found.size, "found")

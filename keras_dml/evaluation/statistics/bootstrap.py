@@ -16,6 +16,7 @@ from keras_dml.brief import Brief
 from keras_dml.checks import in_interval, positive_integer
 from keras_dml.embeddings.checks import as_labels
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.blocks import row_blocks
 
 # How many draws are counted at a time: 64 MiB of integers.
 DRAWS_AT_A_TIME = 2**23
@@ -102,26 +103,18 @@ def bootstrap_intervals(
         chapter 13.
     """
     in_interval("level", level, 0, 1, advice="0.95 is usual.")
-    names = list(per_query)
     values = np.stack(
-        [np.asarray(per_query[name], np.float64) for name in names], axis=1
+        [np.asarray(one, np.float64) for one in per_query.values()], axis=1
     )
     _check_lone(values)
     means = _resampled_means(values, classes, num_resamples, seed)
     tail = (1 - level) / 2
-    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
-    center = np.nanmean(values, axis=0)
-    unit = _unit(classes)
+    low, high = np.quantile(means, [tail, 1 - tail], axis=0).tolist()
+    center = np.nanmean(values, axis=0).tolist()
+    settings = (level, _unit(classes), num_resamples)
     return {
-        name: Interval(
-            float(center[i]),
-            float(low[i]),
-            float(high[i]),
-            level,
-            unit,
-            num_resamples,
-        )
-        for i, name in enumerate(names)
+        name: Interval(center[i], low[i], high[i], *settings)
+        for i, name in enumerate(per_query)
     }
 
 
@@ -216,12 +209,10 @@ def _resampled_means(
             f"positive. Received: {len(counts)}. Evaluate more images."
         )
     generator = np.random.default_rng(seed)
-    size = max(1, DRAWS_AT_A_TIME // len(counts))
     means = np.empty((num_resamples, values.shape[1]))
-    for start in range(0, num_resamples, size):
-        stop = min(start + size, num_resamples)
-        weights = _draw(generator, stop - start, len(counts))
-        means[start:stop] = (weights @ totals) / (weights @ counts)[:, None]
+    for block in row_blocks(num_resamples, DRAWS_AT_A_TIME // len(counts)):
+        weights = _draw(generator, block.stop - block.start, len(counts))
+        means[block] = (weights @ totals) / (weights @ counts)[:, None]
     return means
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.embeddings.checks import as_embeddings, as_labels
+from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.spaces import Space, duplicate_rows
 
@@ -40,8 +41,8 @@ def embedding_spectrum(embeddings: Any, normalize: bool = True) -> np.ndarray:
     rows = _rows(embeddings, normalize)
     mean = rows.mean(axis=0, dtype=np.float64)
     second = np.zeros((rows.shape[1], rows.shape[1]))
-    for start in range(0, len(rows), ROWS_AT_A_TIME):
-        centered = rows[start : start + ROWS_AT_A_TIME] - mean
+    for block in row_blocks(len(rows), ROWS_AT_A_TIME):
+        centered = rows[block] - mean
         second += centered.T @ centered
     values = np.maximum(np.linalg.eigvalsh(second / len(rows))[::-1], 0.0)
     total = values.sum()
