@@ -7,7 +7,7 @@ name=<value>. <advice>".
 
 import math
 import numbers
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 
 import numpy as np
 
@@ -48,8 +48,7 @@ def finite_number(name: str, value, advice: str = "") -> float:
     Raises:
         UsageError: If `value` is a boolean, no number, infinite or NaN.
     """
-    finite = _is(numbers.Real, value) and math.isfinite(value)
-    require(finite, name, "a finite number", value, advice)
+    require(_finite(value), name, "a finite number", value, advice)
     return float(value)
 
 
@@ -59,9 +58,9 @@ def positive_number(name: str, value, advice: str = "") -> float:
     Raises:
         UsageError: If it is not.
     """
-    number = finite_number(name, value, advice)
-    require(number > 0, name, "a positive number", value, advice)
-    return number
+    holds = _finite(value) and value > 0
+    require(holds, name, "a positive number", value, advice)
+    return float(value)
 
 
 def not_negative(name: str, value, advice: str = "") -> float:
@@ -70,9 +69,9 @@ def not_negative(name: str, value, advice: str = "") -> float:
     Raises:
         UsageError: If it is not.
     """
-    number = finite_number(name, value, advice)
-    require(number >= 0, name, "a number of at least zero", value, advice)
-    return number
+    holds = _finite(value) and value >= 0
+    require(holds, name, "a number of at least zero", value, advice)
+    return float(value)
 
 
 def in_interval(
@@ -97,13 +96,15 @@ def in_interval(
     >>> in_interval("decay", 1, 0, 1, closed="right")
     1.0
     """
-    number = finite_number(name, value, advice)
     left, right = closed in ("left", "both"), closed in ("right", "both")
-    holds = low < number < high or (left and number == low)
+    holds = _finite(value) and (
+        low < value < high
+        or (left and value == low)
+        or (right and value == high)
+    )
     ends = f"{'[' if left else '('}{low}, {high}{']' if right else ')'}"
-    holds = holds or (right and number == high)
     require(holds, name, f"a number in {ends}", value, advice)
-    return number
+    return float(value)
 
 
 def integer_at_least(name: str, value, least: int, advice: str = "") -> int:
@@ -138,6 +139,22 @@ def boolean(name: str, value, advice: str = "") -> bool:
     holds = isinstance(value, (bool, np.bool_))
     require(holds, name, "True or False", value, advice)
     return bool(value)
+
+
+def optional(check: Callable, name: str, value, *bounds):
+    """Returns `None` for `None`, and for other values what `check` returns.
+
+    Args:
+        check: Another function of this module.
+        name: The argument, for the error.
+        value: What the caller gave.
+        *bounds: Further arguments of `check`.
+
+    Example:
+
+    >>> optional(in_interval, "level", None, 0, 1)
+    """
+    return None if value is None else check(name, value, *bounds)
 
 
 def one_of(name: str, value, known: Iterable):
@@ -207,11 +224,16 @@ def of_shape(name: str, array, *axes: str | int, advice: str = ""):
         for axis, size in zip(axes, shape, strict=False)
     )
     if not holds:
+        wanted = ", ".join(map(str, axes)) + ("," if len(axes) == 1 else "")
         raise UsageError(
-            f"`{name}` must have the shape ({', '.join(map(str, axes))}). "
+            f"`{name}` must have the shape ({wanted}). "
             f"Received: {name}.shape={shape}. {advice}".rstrip()
         )
     return array
+
+
+def _finite(value) -> bool:
+    return _is(numbers.Real, value) and math.isfinite(value)
 
 
 def _is(kind: type, value) -> bool:

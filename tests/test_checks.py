@@ -35,7 +35,7 @@ def test_values_in_range_are_returned_as_python_values(check, bounds, values):
         (checks.finite_number, (), True, "a finite number"),
         (checks.finite_number, (), "1", "a finite number"),
         (checks.positive_number, (), 0, "a positive number"),
-        (checks.positive_number, (), math.inf, "a finite number"),
+        (checks.positive_number, (), math.inf, "a positive number"),
         (checks.not_negative, (), -0.1, "a number of at least zero"),
         (checks.in_interval, (0, 1), 0, "a number in (0, 1)"),
         (checks.in_interval, (0, 1, "left"), 1, "a number in [0, 1)"),
@@ -59,6 +59,12 @@ def test_without_advice_the_error_ends_with_the_value():
         checks.positive_integer("k", 0)
 
 
+def test_an_optional_value_may_be_missing():
+    assert checks.optional(checks.in_interval, "x", None, 0, 1) is None
+    with pytest.raises(UsageError, match="`x` must be a number in"):
+        checks.optional(checks.in_interval, "x", 2, 0, 1)
+
+
 def test_an_unknown_name_is_corrected():
     assert checks.one_of("mode", None, ("max", None)) is None
     match = "one of 'max', 'min'. Received: mode='mxa'. Did you mean 'max'"
@@ -80,7 +86,8 @@ def test_lengths():
 def test_shapes(axes):
     array = np.ones((1, 2))
     assert checks.of_shape("x", array, "rows", 2) is array
-    sentence = f"must have the shape ({', '.join(map(str, axes))}). Received: "
+    wanted = ", ".join(map(str, axes)) + "," * (len(axes) == 1)
+    sentence = f"must have the shape ({wanted}). Received: "
     with pytest.raises(
         UsageError, match=re.escape(sentence + "x.shape=(1, 2)")
     ):

@@ -1,43 +1,6 @@
-"""Checks of arguments and inputs that several layers share."""
-
-from collections.abc import Collection
+"""Checks of inputs that several layers share."""
 
 from keras import ops
-
-from keras_dml.naming import nearest
-
-
-def check_integer(name: str, value, least: int = 1) -> None:
-    """Raises a ValueError unless `value` is an integer of at least `least`.
-
-    Args:
-        name: Name of the argument.
-        value: Its value.
-        least: Defaults to `1`.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        wanted = f"an integer of at least {least}"
-        if least == 1:
-            wanted = "a positive integer"
-        raise ValueError(
-            f"`{name}` must be {wanted}. Received: {name}={value!r}"
-        )
-
-
-def check_choice(name: str, value, choices: Collection) -> None:
-    """Raises a ValueError unless `value` is one of `choices`.
-
-    Args:
-        name: Name of the argument.
-        value: Its value.
-        choices: The allowed strings, and `None` where it is allowed.
-    """
-    if value not in choices:
-        raise ValueError(
-            f"`{name}` must be one of {', '.join(map(repr, choices))}. "
-            f"Received: {name}={value!r}. Did you mean "
-            f"{nearest(str(value), filter(None, choices))}?"
-        )
 
 
 def check_labeled_rows(input_shape, layer_name: str) -> None:

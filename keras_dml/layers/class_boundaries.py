@@ -3,11 +3,10 @@
 import keras
 from keras import ops
 
-from keras_dml.layers.checks import (
-    check_integer,
-    check_labeled_rows,
-    label_vector,
-)
+from keras_dml.arguments import own_config
+from keras_dml.checks import finite_number, positive_integer
+from keras_dml.layers.checks import check_labeled_rows, label_vector
+from keras_dml.layers.class_memory import add_state
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -51,9 +50,8 @@ class ClassBoundaries(keras.layers.Layer):
     def __init__(self, num_classes, initial=1.2, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        check_integer("num_classes", num_classes)
-        self.num_classes = num_classes
-        self.initial = float(initial)
+        self.num_classes = positive_integer("num_classes", num_classes)
+        self.initial = finite_number("initial", initial)
 
     def build(self, input_shape):
         check_labeled_rows(input_shape, self.name)
@@ -62,13 +60,8 @@ class ClassBoundaries(keras.layers.Layer):
             initializer=keras.initializers.Constant(self.initial),
             name="boundaries",
         )
-        self.step = self.add_weight(
-            shape=(),
-            initializer="zeros",
-            dtype="int32",
-            trainable=False,
-            aggregation="only_first_replica",
-            name="step",
+        self.step = add_state(
+            self, "step", (), "int32", aggregation="only_first_replica"
         )
 
     def call(self, inputs, training=False):
@@ -87,8 +80,4 @@ class ClassBoundaries(keras.layers.Layer):
         return (batch, dim + 2)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "initial": self.initial,
-        }
+        return {**super().get_config(), **own_config(self)}

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_dml.arguments import own_config
 from keras_dml.ops.rows import add_rows, read_rows, write_rows
 
 
@@ -81,14 +82,10 @@ class ClassMemory(keras.layers.Layer):
         return sums / ops.maximum(counts, 1.0)[:, None], counts
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "size": self.size,
-        }
+        return {**super().get_config(), **own_config(self)}
 
 
-def add_state(layer, name, shape, dtype="float32", value=0):
+def add_state(layer, name, shape, dtype="float32", value=0, **options):
     """Adds a non-trainable weight that every replica updates by itself.
 
     All replicas must make the same updates: nothing synchronizes them.
@@ -99,13 +96,14 @@ def add_state(layer, name, shape, dtype="float32", value=0):
         shape: Its shape.
         dtype: Its dtype. Defaults to `"float32"`.
         value: Its initial value. Defaults to `0`.
+        **options: Further arguments of `add_weight`, in place of
+            `aggregation="none"` and `autocast=False`.
     """
     return layer.add_weight(
         shape=shape,
         initializer=keras.initializers.Constant(value),
         dtype=dtype,
         trainable=False,
-        aggregation="none",
-        autocast=False,
         name=name,
+        **{"aggregation": "none", "autocast": False, **options},
     )

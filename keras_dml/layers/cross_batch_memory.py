@@ -1,14 +1,19 @@
 """A memory of past embeddings for the losses on pairs."""
 
+from functools import partial
+
 import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.layers.checks import (
-    check_integer,
-    check_labeled_rows,
-    label_vector,
+from keras_dml.arguments import own_config
+from keras_dml.checks import (
+    finite_number,
+    integer_at_least,
+    positive_integer,
 )
+from keras_dml.layers.checks import check_labeled_rows, label_vector
+from keras_dml.layers.class_memory import add_state
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.similarities import unit_rows
 
@@ -76,26 +81,18 @@ class CrossBatchMemory(keras.layers.Layer):
                 f"other rows than its own. Received: loss={loss.name!r}. "
                 "`Contrastive`, `Triplet` and `MultiSimilarity` can."
             )
-        check_integer("size", size)
-        check_integer("warm_up_steps", warm_up_steps, least=0)
         self.loss = loss
-        self.size = size
-        self.weight = float(weight)
-        self.warm_up_steps = warm_up_steps
+        self.size = positive_integer("size", size)
+        self.weight = finite_number("weight", weight)
+        self.warm_up_steps = integer_at_least(
+            "warm_up_steps", warm_up_steps, least=0
+        )
 
     def build(self, input_shape):
         check_labeled_rows(input_shape, self.name)
-
-        def add(name, shape, dtype):
-            return self.add_weight(
-                shape=shape,
-                initializer="zeros",
-                dtype=dtype,
-                trainable=False,
-                aggregation="only_first_replica",
-                name=name,
-            )
-
+        add = partial(
+            add_state, self, aggregation="only_first_replica", autocast=True
+        )
         dim = input_shape[0][-1]
         self.memory = add("memory", (self.size, dim), self.variable_dtype)
         self.labels = add("labels", (self.size,), "int32")
@@ -159,10 +156,4 @@ class CrossBatchMemory(keras.layers.Layer):
         return (batch, dim + 1)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "loss": keras.losses.serialize(self.loss),
-            "size": self.size,
-            "weight": self.weight,
-            "warm_up_steps": self.warm_up_steps,
-        }
+        return {**super().get_config(), **own_config(self)}

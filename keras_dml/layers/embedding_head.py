@@ -4,8 +4,15 @@ import math
 
 import keras
 
+from keras_dml.arguments import own_config
+from keras_dml.checks import (
+    boolean,
+    in_interval,
+    one_of,
+    positive_integer,
+    positive_number,
+)
 from keras_dml.initializers import UniformFanIn, get_kernel_initializer
-from keras_dml.layers.checks import check_choice, check_integer
 from keras_dml.ops.similarities import unit_rows
 
 NORMALIZATIONS = (None, "l2", "batch_norm")
@@ -76,16 +83,20 @@ class EmbeddingHead(keras.layers.Layer):
     ):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        check_integer("dim", dim)
-        check_choice("normalization", normalization, NORMALIZATIONS)
-        self.dim = dim
-        self.layer_norm = layer_norm
-        self.normalization = normalization
-        self.use_bias = use_bias
+        self.dim = positive_integer("dim", dim)
+        self.layer_norm = boolean("layer_norm", layer_norm)
+        self.normalization = one_of(
+            "normalization", normalization, NORMALIZATIONS
+        )
+        self.use_bias = boolean("use_bias", use_bias)
         self.kernel_initializer = get_kernel_initializer(kernel_initializer)
         self.bias_initializer = get_kernel_initializer(bias_initializer)
-        self.batch_norm_momentum = batch_norm_momentum
-        self.batch_norm_epsilon = batch_norm_epsilon
+        self.batch_norm_momentum = in_interval(
+            "batch_norm_momentum", batch_norm_momentum, 0, 1, "left"
+        )
+        self.batch_norm_epsilon = positive_number(
+            "batch_norm_epsilon", batch_norm_epsilon
+        )
         self.input_spec = keras.layers.InputSpec(ndim=2)
 
     def build(self, input_shape):
@@ -131,18 +142,7 @@ class EmbeddingHead(keras.layers.Layer):
         return (*input_shape[:-1], self.dim)
 
     def get_config(self):
-        serialize = keras.initializers.serialize
-        return {
-            **super().get_config(),
-            "dim": self.dim,
-            "layer_norm": self.layer_norm,
-            "normalization": self.normalization,
-            "use_bias": self.use_bias,
-            "kernel_initializer": serialize(self.kernel_initializer),
-            "bias_initializer": serialize(self.bias_initializer),
-            "batch_norm_momentum": self.batch_norm_momentum,
-            "batch_norm_epsilon": self.batch_norm_epsilon,
-        }
+        return {**super().get_config(), **own_config(self)}
 
     def _bias_initializer(self, fan_in):
         initializer = self.bias_initializer

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_dml.arguments import own_config
 from keras_dml.ops.data_format import (
     pooled_shape,
     spatial_axes,
@@ -57,4 +58,4 @@ class GlobalAveragePlusMaxPooling2D(keras.layers.Layer):
         return pooled_shape(input_shape, self.data_format)
 
     def get_config(self):
-        return {**super().get_config(), "data_format": self.data_format}
+        return {**super().get_config(), **own_config(self)}

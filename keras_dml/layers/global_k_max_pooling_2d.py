@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_dml.layers.checks import check_integer
+from keras_dml.arguments import own_config
+from keras_dml.checks import positive_integer
 from keras_dml.ops.data_format import (
     pooled_shape,
     spatial_axes,
@@ -49,8 +50,7 @@ class GlobalKMaxPooling2D(keras.layers.Layer):
 
     def __init__(self, k, data_format=None, **kwargs):
         super().__init__(**kwargs)
-        check_integer("k", k)
-        self.k = k
+        self.k = positive_integer("k", k)
         self.data_format = standardize_data_format(data_format)
         self.input_spec = keras.layers.InputSpec(ndim=4)
 
@@ -81,8 +81,4 @@ class GlobalKMaxPooling2D(keras.layers.Layer):
         return pooled_shape(input_shape, self.data_format)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "k": self.k,
-            "data_format": self.data_format,
-        }
+        return {**super().get_config(), **own_config(self)}

@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_dml.layers.checks import check_choice
+from keras_dml.arguments import own_config
+from keras_dml.checks import boolean, one_of
 
 MODES = ("none", "unit", "tf", "torch", "caffe", "affine")
 
@@ -94,14 +95,13 @@ class ImagePreprocessing(keras.layers.Layer):
     def __init__(self, mode, rgb=False, scale=1.0, offset=0.0, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        check_choice("mode", mode, MODES)
+        self.mode = one_of("mode", mode, MODES)
         if mode != "affine" and (scale, offset) != (1.0, 0.0):
             raise ValueError(
                 '`scale` and `offset` are for `mode="affine"`. '
                 f"Received: mode={mode!r}, scale={scale}, offset={offset}"
             )
-        self.mode = mode
-        self.rgb = rgb
+        self.rgb = boolean("rgb", rgb)
         self.scale = _by_channel("scale", scale)
         self.offset = _by_channel("offset", offset)
         self.input_spec = keras.layers.InputSpec(ndim=4)
@@ -133,13 +133,7 @@ class ImagePreprocessing(keras.layers.Layer):
         return tuple(input_shape)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "mode": self.mode,
-            "rgb": self.rgb,
-            "scale": self.scale,
-            "offset": self.offset,
-        }
+        return {**super().get_config(), **own_config(self)}
 
 
 def _by_channel(name, value):

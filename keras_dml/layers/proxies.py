@@ -4,9 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_dml.arguments import own_config
+from keras_dml.checks import boolean, of_shape, one_of, positive_integer
 from keras_dml.former import renamed
 from keras_dml.initializers import get_proxy_initializer
-from keras_dml.layers.checks import check_choice, check_integer
 from keras_dml.ops.similarities import METRICS, proxy_similarities
 
 
@@ -76,19 +77,16 @@ class Proxies(keras.layers.Layer):
     ):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        check_integer("num_classes", num_classes)
-        check_integer("centers", centers)
-        check_choice("metric", metric, METRICS)
+        self.num_classes = positive_integer("num_classes", num_classes)
+        self.metric = one_of("metric", metric, METRICS)
+        self.centers = positive_integer("centers", centers)
+        self.unit_proxies = boolean("unit_proxies", unit_proxies)
         if not unit_proxies and metric != "dot":
             raise ValueError(
                 f'`unit_proxies=False` needs `metric="dot"`; {metric!r} is '
                 "defined on unit proxies. "
                 f"Received: metric={metric!r}, unit_proxies={unit_proxies!r}"
             )
-        self.num_classes = num_classes
-        self.metric = metric
-        self.centers = centers
-        self.unit_proxies = unit_proxies
         self.initializer = get_proxy_initializer(initializer)
         self.regularizer = keras.regularizers.get(regularizer)
         self.input_spec = keras.layers.InputSpec(ndim=2)
@@ -102,9 +100,7 @@ class Proxies(keras.layers.Layer):
             return ops.reshape(values, shape)
 
         self.proxies = self.add_weight(
-            shape=(self.num_classes, dim)
-            if self.centers == 1
-            else (self.num_classes, self.centers, dim),
+            shape=(*self.columns(self.num_classes), dim),
             initializer=initializer,
             regularizer=self.regularizer,
             name="proxies",
@@ -118,31 +114,19 @@ class Proxies(keras.layers.Layer):
                 "and its embeddings must have as many. "
                 f"Received: inputs.shape={tuple(inputs.shape)}"
             )
-        similarity = proxy_similarities(
-            inputs,
-            ops.reshape(self.proxies, (-1, dim)),
-            self.metric,
-            self.unit_proxies,
+        return proxy_similarities(
+            inputs, self.proxies, self.metric, self.unit_proxies
         )
-        if self.centers == 1:
-            return similarity
-        return ops.reshape(similarity, (-1, self.num_classes, self.centers))
 
     def compute_output_shape(self, input_shape):
-        if self.centers == 1:
-            return (input_shape[0], self.num_classes)
-        return (input_shape[0], self.num_classes, self.centers)
+        return (input_shape[0], *self.columns(self.num_classes))
+
+    def columns(self, num_classes) -> tuple[int, ...]:
+        """Returns the shape of a row of similarities to some classes."""
+        return (num_classes, self.centers)[: 1 + (self.centers > 1)]
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "metric": self.metric,
-            "centers": self.centers,
-            "unit_proxies": self.unit_proxies,
-            "initializer": keras.initializers.serialize(self.initializer),
-            "regularizer": keras.regularizers.serialize(self.regularizer),
-        }
+        return {**super().get_config(), **own_config(self)}
 
     @classmethod
     def from_config(cls, config):
@@ -188,12 +172,8 @@ class Proxies(keras.layers.Layer):
         )
 
     def _check_rows(self, embeddings, labels):
-        if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1]:
-            raise ValueError(
-                "`embeddings` must have shape (n, dim) and `labels` (n,). "
-                f"Received: embeddings.shape={embeddings.shape}, "
-                f"labels.shape={labels.shape}"
-            )
+        of_shape("embeddings", embeddings, "n", "dim")
+        of_shape("labels", labels, len(embeddings))
         integers = np.issubdtype(labels.dtype, np.integer)
         if not integers or np.any((labels < 0) | (labels >= self.num_classes)):
             raise ValueError(

@@ -4,12 +4,16 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.layers.checks import (
-    check_choice,
-    check_integer,
-    check_labeled_rows,
-    label_vector,
+from keras_dml.arguments import own_config
+from keras_dml.checks import (
+    boolean,
+    finite_number,
+    one_of,
+    positive_integer,
+    positive_number,
+    require,
 )
+from keras_dml.layers.checks import check_labeled_rows, label_vector
 from keras_dml.layers.class_memory import ClassMemory, add_state
 from keras_dml.layers.proxies import Proxies
 from keras_dml.ops import sample_aware
@@ -122,43 +126,35 @@ class SampleAwareProxies(keras.layers.Layer):
     ):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        check_integer("memory_size", memory_size)
-        check_choice("decay", decay, sample_aware.DECAYS)
-        if not scale > 0:
-            raise ValueError(
-                f"`scale` must be a positive number. Received: scale={scale!r}"
-            )
-        if not volume > 1:
-            raise ValueError(
-                f"`volume` must be above 1. Received: volume={volume!r}"
-            )
-        if filter_epoch < memory_epoch:
-            raise ValueError(
-                "`filter_epoch` must not be before `memory_epoch`: outliers "
-                "are found through the memory. Received: "
-                f"memory_epoch={memory_epoch}, filter_epoch={filter_epoch}"
-            )
+        self.num_classes = num_classes
+        self.scale = positive_number("scale", scale)
+        self.margin = finite_number("margin", margin)
+        self.memory_size = positive_integer("memory_size", memory_size)
+        self.volume = finite_number("volume", volume)
+        require(volume > 1, "volume", "above 1", volume)
+        self.hardness = finite_number("hardness", hardness)
+        self.sensitivity = finite_number("sensitivity", sensitivity)
+        self.search_margin = finite_number("search_margin", search_margin)
+        self.tau = finite_number("tau", tau)
+        self.decay = one_of("decay", decay, sample_aware.DECAYS)
+        self.positive_weights = boolean("positive_weights", positive_weights)
+        self.negative_weights = boolean("negative_weights", negative_weights)
+        self.filter_outliers = boolean("filter_outliers", filter_outliers)
+        self.memory_epoch = memory_epoch
+        self.filter_epoch = filter_epoch
+        require(
+            filter_epoch >= memory_epoch,
+            "filter_epoch",
+            f"at least memory_epoch={memory_epoch}",
+            filter_epoch,
+            "Outliers are found through the memory.",
+        )
         self.similarity = Proxies(
             num_classes, initializer=initializer, name="similarity"
         )
         self.memory = ClassMemory(
             num_classes, memory_size, dtype="float32", name="memory"
         )
-        self.num_classes = num_classes
-        self.scale = float(scale)
-        self.margin = float(margin)
-        self.memory_size = memory_size
-        self.volume = float(volume)
-        self.hardness = float(hardness)
-        self.sensitivity = float(sensitivity)
-        self.search_margin = float(search_margin)
-        self.tau = float(tau)
-        self.decay = decay
-        self.positive_weights = positive_weights
-        self.negative_weights = negative_weights
-        self.filter_outliers = filter_outliers
-        self.memory_epoch = memory_epoch
-        self.filter_epoch = filter_epoch
 
     def build(self, input_shape):
         check_labeled_rows(input_shape, self.name)
@@ -268,25 +264,4 @@ class SampleAwareProxies(keras.layers.Layer):
         return (input_shape[0][0], 1, self.num_classes + 3)
 
     def get_config(self):
-        names = (
-            "num_classes",
-            "scale",
-            "margin",
-            "memory_size",
-            "volume",
-            "hardness",
-            "sensitivity",
-            "search_margin",
-            "tau",
-            "decay",
-            "positive_weights",
-            "negative_weights",
-            "filter_outliers",
-            "memory_epoch",
-            "filter_epoch",
-        )
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
-            "initializer": self.similarity.get_config()["initializer"],
-        }
+        return {**super().get_config(), **own_config(self, self.similarity)}

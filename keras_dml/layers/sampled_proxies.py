@@ -4,12 +4,10 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
+from keras_dml.arguments import own_config
+from keras_dml.checks import positive_integer, require
 from keras_dml.former import renamed
-from keras_dml.layers.checks import (
-    check_integer,
-    check_labeled_rows,
-    label_vector,
-)
+from keras_dml.layers.checks import check_labeled_rows, label_vector
 from keras_dml.layers.proxies import Proxies
 from keras_dml.ops.rows import distinct, read_rows
 from keras_dml.ops.sampling import sample_classes
@@ -105,14 +103,14 @@ class SampledProxies(keras.layers.Layer):
             initializer=initializer,
             name="similarity",
         )
-        check_integer("sample_size", sample_size)
-        if sample_size > num_classes:
-            raise ValueError(
-                "`sample_size` must be at most `num_classes`. Received: "
-                f"sample_size={sample_size}, num_classes={num_classes}"
-            )
         self.num_classes = num_classes
-        self.sample_size = sample_size
+        self.sample_size = positive_integer("sample_size", sample_size)
+        require(
+            sample_size <= num_classes,
+            "sample_size",
+            f"at most `num_classes`, {num_classes}",
+            sample_size,
+        )
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed, name="draws")
         # Keras saves weights, but not the state of a generator.
@@ -130,7 +128,6 @@ class SampledProxies(keras.layers.Layer):
 
     def call(self, inputs, training=False):
         embeddings, labels = inputs
-        dim = self.proxies.shape[-1]
         labels = distribute.all_gather(label_vector(labels))
         _, count = distinct(labels)
         # NaN, because some devices lose an error inside a compiled step.
@@ -140,16 +137,11 @@ class SampledProxies(keras.layers.Layer):
             ops.full_like(embeddings, float("nan")),
         )
         rows = read_rows(self.proxies, self._sample(labels, training))
-        similarity = proxy_similarities(
+        return proxy_similarities(
             embeddings,
-            ops.reshape(rows, (-1, dim)),
+            rows,
             self.similarity.metric,
             self.similarity.unit_proxies,
-        )
-        if self.similarity.centers == 1:
-            return similarity
-        return ops.reshape(
-            similarity, (-1, self.sample_size, self.similarity.centers)
         )
 
     def _sample(self, labels, training):
@@ -167,19 +159,11 @@ class SampledProxies(keras.layers.Layer):
         self.similarity.assign_class_means(embeddings, labels)
 
     def compute_output_shape(self, input_shape):
-        shape = (input_shape[0][0], self.sample_size)
-        centers = self.similarity.centers
-        return shape if centers == 1 else (*shape, centers)
+        columns = self.similarity.columns(self.sample_size)
+        return (input_shape[0][0], *columns)
 
     def get_config(self):
-        inner = self.similarity.get_config()
-        names = ("num_classes", "metric", "centers", "unit_proxies")
-        return {
-            **super().get_config(),
-            **{name: inner[name] for name in (*names, "initializer")},
-            "sample_size": self.sample_size,
-            "seed": self.seed,
-        }
+        return {**super().get_config(), **own_config(self, self.similarity)}
 
     @classmethod
     def from_config(cls, config):

@@ -1,8 +1,8 @@
 """Logits from similarities."""
 
-import math
-
 import keras
+
+from keras_dml.checks import boolean, positive_number
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -42,13 +42,10 @@ class ScaledLogits(keras.layers.Layer):
     def __init__(self, scale=1.0, use_bias=False, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        if not (math.isfinite(scale) and scale > 0):
-            raise ValueError(
-                "`scale` must be a positive number, the inverse of the "
-                f"temperature. Received: scale={scale!r}"
-            )
-        self.initial_scale = float(scale)
-        self.use_bias = use_bias
+        self.initial_scale = positive_number(
+            "scale", scale, "It is the inverse of the temperature."
+        )
+        self.use_bias = boolean("use_bias", use_bias)
         self.input_spec = keras.layers.InputSpec(ndim=2)
 
     def build(self, input_shape):

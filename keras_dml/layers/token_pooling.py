@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_dml.layers.checks import check_choice, check_integer
+from keras_dml.arguments import own_config
+from keras_dml.checks import integer_at_least, one_of, positive_integer
 
 MODES = ("class_token", "average", "max", "k_max", "average_plus_max")
 
@@ -85,17 +86,13 @@ class TokenPooling(keras.layers.Layer):
 
     def __init__(self, mode, prefix_tokens=0, k=1, **kwargs):
         super().__init__(**kwargs)
-        check_choice("mode", mode, MODES)
-        check_integer("prefix_tokens", prefix_tokens, least=0)
-        check_integer("k", k)
-        if mode == "class_token" and prefix_tokens == 0:
-            raise ValueError(
-                '`mode="class_token"` needs a token before the patches. '
-                f"Received: prefix_tokens={prefix_tokens}"
-            )
-        self.mode = mode
-        self.prefix_tokens = prefix_tokens
-        self.k = k
+        self.mode = one_of("mode", mode, MODES)
+        needed = int(mode == "class_token")
+        advice = '`mode="class_token"` needs a token before the patches.'
+        self.prefix_tokens = integer_at_least(
+            "prefix_tokens", prefix_tokens, needed, advice if needed else ""
+        )
+        self.k = positive_integer("k", k)
         self.input_spec = keras.layers.InputSpec(ndim=3)
 
     def build(self, input_shape):
@@ -117,9 +114,4 @@ class TokenPooling(keras.layers.Layer):
         return (input_shape[0], input_shape[2])
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "mode": self.mode,
-            "prefix_tokens": self.prefix_tokens,
-            "k": self.k,
-        }
+        return {**super().get_config(), **own_config(self)}

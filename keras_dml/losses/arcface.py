@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_dml.checks import finite_number, positive_number
+from keras_dml.checks import boolean, in_interval, positive_number
 from keras_dml.losses.base import LogitsLoss
 from keras_dml.losses.softmax import margin_cross_entropy
 
@@ -83,12 +83,8 @@ def _sine(cosine):
 
 def angle(name: str, value) -> float:
     """Returns `value` as a float; raises unless it is in [0, pi)."""
-    if not 0 <= finite_number(name, value) < math.pi:
-        raise ValueError(
-            f"`{name}` must be an angle in radians, from 0 to below pi; 28.6 "
-            f"degrees are 0.5. Received: {name}={value!r}"
-        )
-    return float(value)
+    advice = "It is an angle in radians; 28.6 degrees are 0.5."
+    return in_interval(name, value, 0, math.pi, "left", advice)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -136,7 +132,7 @@ class ArcFace(LogitsLoss):
         super().__init__(**kwargs)
         self.margin = angle("margin", margin)
         self.scale = positive_number("scale", scale)
-        self.straight_through = straight_through
+        self.straight_through = boolean("straight_through", straight_through)
 
     def logits_loss(self, labels, logits):
         return arcface_loss(

@@ -1,12 +1,13 @@
 """Base classes of all losses: arguments, input and checks of the input."""
 
 import abc
-import inspect
 
 import keras
 from keras import ops
 
 from keras_dml import distribute
+from keras_dml.arguments import arguments_of
+from keras_dml.checks import boolean
 from keras_dml.ops.pairs import Pairs, pair_masks
 from keras_dml.ops.similarities import unit_rows
 
@@ -112,30 +113,6 @@ class Loss(keras.losses.Loss):
         return y_true, received
 
 
-def arguments_of(cls: type[keras.losses.Loss]) -> list[str]:
-    """Returns the names that the constructor of a loss takes.
-
-    If the constructor passes `**kwargs` on, they include the names that the
-    constructor of its base takes.
-
-    Example:
-
-    >>> arguments_of(keras_dml.losses.CosFace)
-    ['margin', 'scale', 'reduction', 'name', 'dtype']
-    """
-    names: list[str] = []
-    for base in cls.__mro__:
-        if "__init__" not in vars(base):
-            continue
-        parameters = dict(inspect.signature(vars(base)["__init__"]).parameters)
-        parameters.pop("self")
-        others = parameters.pop("kwargs", None)
-        names += [name for name in parameters if name not in names]
-        if others is None:
-            break
-    return names
-
-
 def has_column_per_class(loss: keras.losses.Loss) -> bool:
     """Returns whether a loss takes one column per class, as Keras losses do."""
     return getattr(loss, "column_per_class", True)
@@ -232,7 +209,7 @@ class PairLoss(Loss, abc.ABC):
 
     def __init__(self, normalize=True, **kwargs):
         super().__init__(**kwargs)
-        self.normalize = normalize
+        self.normalize = boolean("normalize", normalize)
 
     @abc.abstractmethod
     def pair_loss(self, pairs: Pairs):

@@ -109,14 +109,12 @@ class Contrastive(PairLoss):
         self.power = positive_number("power", power)
 
     def pair_loss(self, pairs: Pairs):
-        if self.form == "similarity":
-            similarity = pair_similarities(pairs)
-            too_far = self.positive_margin - similarity
-            too_near = similarity - self.negative_margin
-        else:
-            distance = pair_distances(pairs)
-            too_far = distance - self.positive_margin
-            too_near = self.negative_margin - distance
+        similar = self.form == "similarity"
+        values = pair_similarities(pairs) if similar else pair_distances(pairs)
+        sign = 1.0 if similar else -1.0
         return contrastive_loss(
-            too_far, too_near, *pairs.masks, power=self.power
+            sign * (self.positive_margin - values),
+            sign * (values - self.negative_margin),
+            *pairs.masks,
+            power=self.power,
         )

@@ -4,7 +4,13 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.checks import finite_number, one_of, positive_number
+from keras_dml.checks import (
+    boolean,
+    finite_number,
+    one_of,
+    optional,
+    positive_number,
+)
 from keras_dml.losses.base import PairLoss
 from keras_dml.ops.pairs import (
     Pairs,
@@ -167,10 +173,10 @@ class LiftedStructure(PairLoss):
         self.margin = finite_number("margin", margin)
         self.positive_scale = positive_number("positive_scale", positive_scale)
         self.negative_scale = positive_number("negative_scale", negative_scale)
-        self.hinge = hinge
-        if mining_margin is not None:
-            mining_margin = finite_number("mining_margin", mining_margin)
-        self.mining_margin = mining_margin
+        self.hinge = boolean("hinge", hinge)
+        self.mining_margin = optional(
+            finite_number, "mining_margin", mining_margin
+        )
         self.within_batch = form == "pairs"
         given = (positive_scale, negative_scale, hinge, mining_margin)
         if form == "pairs" and given != (1.0, 1.0, True, None):
@@ -183,16 +189,13 @@ class LiftedStructure(PairLoss):
             )
 
     def pair_loss(self, pairs: Pairs):
-        if self.form == "similarity":
-            similarity = pair_similarities(pairs)
-        else:
-            similarity = -pair_distances(pairs)
         if self.form == "pairs":
-            return lifted_pairs_loss(
-                -similarity, *pairs.masks, margin=self.margin
-            )
+            distance = pair_distances(pairs)
+            return lifted_pairs_loss(distance, *pairs.masks, self.margin)
         return lifted_loss(
-            similarity,
+            pair_similarities(pairs)
+            if self.form == "similarity"
+            else -pair_distances(pairs),
             *pairs.masks,
             margin=self.margin,
             positive_scale=self.positive_scale,

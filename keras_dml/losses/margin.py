@@ -126,14 +126,7 @@ class Margin(PairLoss):
         positive, negative = pairs.masks
         if self.sampling == "distance_weighted":
             negative = distance_weighted_negatives(
-                distance,
-                positive,
-                negative,
-                pairs.embeddings.shape[1],
-                step,
-                pairs.first_row,
-                self.nearest,
-                self.farthest,
+                distance, pairs, step, self.nearest, self.farthest
             )
         return margin_loss(
             distance, positive, negative, boundary, self.margin, self.nu

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_dml.checks import finite_number, positive_number
+from keras_dml.checks import finite_number, optional, positive_number
 from keras_dml.losses.base import PairLoss
 from keras_dml.ops.pairs import Pairs, informative_pairs, pair_similarities
 from keras_dml.ops.reductions import (
@@ -98,9 +98,9 @@ class MultiSimilarity(PairLoss):
         self.alpha = positive_number("alpha", alpha)
         self.beta = positive_number("beta", beta)
         self.base = finite_number("base", base)
-        if mining_margin is not None:
-            mining_margin = finite_number("mining_margin", mining_margin)
-        self.mining_margin = mining_margin
+        self.mining_margin = optional(
+            finite_number, "mining_margin", mining_margin
+        )
 
     def pair_loss(self, pairs: Pairs):
         return multi_similarity_loss(

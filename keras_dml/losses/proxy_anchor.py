@@ -8,6 +8,7 @@ from keras_dml.checks import finite_number, positive_number
 from keras_dml.losses.base import LogitsLoss
 from keras_dml.ops.gradients import custom_gradient
 from keras_dml.ops.reductions import log_one_plus_sum_exp, over_replicas
+from keras_dml.ops.rows import places
 
 
 def proxy_anchor_loss(labels, similarities, scale=32.0, margin=0.1):
@@ -104,7 +105,7 @@ def _soft_maxima_and_own(labels, scale, margin):
     takes one pass over the similarities.
     """
     labels = ops.cast(labels, "int32")
-    places = ops.stack([ops.arange(ops.shape(labels)[0]), labels], axis=1)
+    true = places(labels)
 
     @custom_gradient
     def both(similarities):
@@ -112,17 +113,14 @@ def _soft_maxima_and_own(labels, scale, margin):
         own = ops.take_along_axis(similarities, labels[:, None], axis=1)[:, 0]
         exponents = ops.scatter_update(
             scale * (similarities + margin),
-            places,
+            true,
             ops.full_like(own, float("-inf")),
         )
         soft_maxima, gradient_of = column_soft_maxima(exponents)
 
         def gradient(upstream):
-            return ops.scatter_update(
-                gradient_of(upstream[:classes], scale),
-                places,
-                upstream[classes:],
-            )
+            by_class = gradient_of(upstream[:classes], scale)
+            return ops.scatter_update(by_class, true, upstream[classes:])
 
         return ops.concatenate([soft_maxima, own]), gradient
 

@@ -9,6 +9,7 @@ from keras_dml.losses.proxy_anchor import (
     column_soft_maxima,
 )
 from keras_dml.ops.gradients import custom_gradient
+from keras_dml.ops.rows import places
 from keras_dml.ops.sample_aware import split_exponents
 
 
@@ -47,8 +48,7 @@ def _soft_maxima_and_own(columns, num_classes):
     over the rows of all replicas. One function computes both, so that their
     gradient takes one pass over the matrix.
     """
-    rows = ops.arange(ops.shape(columns)[0], dtype="int32")
-    own = ops.stack([rows, ops.full_like(rows, num_classes)], axis=1)
+    own = places(ops.full_like(columns[:, 0], num_classes, dtype="int32"))
     width = columns.shape[1]
 
     @custom_gradient

@@ -8,8 +8,9 @@ from typing import Any
 import keras
 
 from keras_dml import former
+from keras_dml.arguments import arguments_of
 from keras_dml.errors import UsageError
-from keras_dml.losses.base import Loss, arguments_of
+from keras_dml.losses.base import Loss
 from keras_dml.naming import nearest
 
 
@@ -64,9 +65,8 @@ def get(identifier, **arguments) -> keras.losses.Loss:
                 f"the loss follow. Received: identifier={identifier!r}, "
                 f"{', '.join(arguments)}"
             )
-        if isinstance(identifier, dict):
-            return deserialize(identifier)
-        return identifier
+        is_config = isinstance(identifier, dict)
+        return deserialize(identifier) if is_config else identifier
     cls = _class_of(identifier)
     known = arguments_of(cls)
     for argument, value in arguments.items():
@@ -142,11 +142,9 @@ def input_of(identifier, takes: str | None = None) -> str | None:
 def _class_of(name) -> type[keras.losses.Loss]:
     if inspect.isclass(name):
         return name
-    key = former.LOSSES.get(name, name)
-    if key in LOSSES:
-        return LOSSES[key]
-    if inspect.isclass(PUBLIC.get(name)):
-        return PUBLIC[name]
+    found = LOSSES.get(former.LOSSES.get(name, name), PUBLIC.get(name))
+    if inspect.isclass(found):
+        return found
     module, dot, attribute = name.rpartition(".")
     if not dot:
         raise UsageError(

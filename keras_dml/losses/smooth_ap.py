@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml.checks import positive_number
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_similarities
+from keras_dml.ops.pairs import Pairs, over_positives, pair_similarities
 from keras_dml.ops.reductions import batch_mean, count
 
 
@@ -44,18 +44,12 @@ def smooth_ap_loss(similarity, positive, negative, temperature=0.01):
 def _average_precision(similarity, positive, negative, temperature):
     """Returns the average precision per row, and its derivatives."""
     dtype = similarity.dtype
-    positions = ops.arange(ops.shape(similarity)[1])
-    order = ops.argsort(ops.cast(ops.logical_not(positive), "int32"), axis=1)
-    number = ops.sum(ops.cast(positive, "int32"), axis=1)
     share = 1.0 / ops.maximum(count(positive, dtype), 1.0)[:, None]
     negative = ops.cast(negative, dtype)
 
-    def step(turn, state):
+    def step(state, own, there, itself):
         precision, slopes = state
-        column = ops.take(order, turn, axis=1)[:, None]
-        own = ops.take_along_axis(similarity, column, axis=1)
-        weight = ops.where((turn < number)[:, None], share, 0.0)
-        itself = ops.equal(positions[None, :], column)
+        weight = ops.where(there, share, 0.0)
         others = ops.cast(ops.logical_and(positive, ~itself), dtype)
         before = ops.sigmoid((similarity - own) / temperature)
         rank = 1.0 + ops.sum(others * before, axis=1, keepdims=True)
@@ -70,12 +64,8 @@ def _average_precision(similarity, positive, negative, temperature):
             slopes + slope - ops.where(itself, total, 0.0),
         )
 
-    return ops.fori_loop(
-        0,
-        ops.max(number, initial=0),
-        step,
-        (ops.zeros_like(similarity[:, 0]), ops.zeros_like(similarity)),
-    )
+    zeros = ops.zeros_like(similarity)
+    return over_positives(similarity, positive, step, (zeros[:, 0], zeros))
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

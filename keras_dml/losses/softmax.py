@@ -6,6 +6,7 @@ from keras import ops
 from keras_dml.losses.base import LogitsLoss
 from keras_dml.ops.gradients import custom_gradient
 from keras_dml.ops.reductions import row_sums
+from keras_dml.ops.rows import places
 
 
 def softmax_loss(labels, logits):
@@ -48,7 +49,7 @@ def margin_cross_entropy(labels, similarities, scale, own_of):
 def _cross_entropy(labels, scale=None, own_of=None):
     """Returns the loss as a function with a gradient of few passes."""
     labels = ops.cast(labels, "int32")
-    places = ops.stack([ops.arange(ops.shape(labels)[0]), labels], axis=1)
+    true = places(labels)
 
     @custom_gradient
     def cross_entropy(logits):
@@ -56,7 +57,7 @@ def _cross_entropy(labels, scale=None, own_of=None):
         slope = None
         if own_of is not None:
             own, slope = own_of(own)
-            logits = ops.scatter_update(scale * logits, places, own)
+            logits = ops.scatter_update(scale * logits, true, own)
         largest = ops.max(logits, axis=1)
         exponentials = ops.exp(logits - largest[:, None])
         total = row_sums(exponentials)
@@ -67,9 +68,8 @@ def _cross_entropy(labels, scale=None, own_of=None):
             factor = upstream / total
             if own_of is not None:
                 of_own, factor = slope * of_own, scale * factor
-            return ops.scatter_update(
-                exponentials * factor[:, None], places, of_own
-            )
+            others = exponentials * factor[:, None]
+            return ops.scatter_update(others, true, of_own)
 
         return ops.log(total) + (largest - own), gradient
 

@@ -3,10 +3,16 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import finite_number, one_of
+from keras_dml.checks import boolean, finite_number, one_of
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances, rows_with_both
-from keras_dml.ops.reductions import batch_mean, masked_max, masked_min
+from keras_dml.ops.pairs import (
+    DISTANCES,
+    Pairs,
+    over_positives,
+    pair_distances,
+    rows_with_both,
+)
+from keras_dml.ops.reductions import batch_mean, count, masked_max, masked_min
 
 BY_PAIR = ("semi_hard", "facenet", "all_semi_hard")
 BY_ROW = ("hard", "easy")
@@ -49,31 +55,24 @@ def triplet_loss(
     0.35
     """
     if mining in BY_ROW:
-        return _one_triplet_per_row(
-            distance, positive, negative, margin, mining, average, soft
+        valid = rows_with_both(positive, negative)
+        choose = masked_max if mining == "hard" else masked_min
+        excess = choose(distance, positive) - masked_min(distance, negative)
+        excess = ops.where(valid, excess, 0.0)
+        values = ops.softplus(excess) if soft else ops.relu(excess + margin)
+        totals = ops.where(valid, values, 0.0)
+        active, candidates = totals > 0, valid
+    else:
+        weights, active, candidates = _mine(
+            ops.stop_gradient(distance), positive, negative, margin, mining
         )
-    weights, active, candidates = _mine(
-        ops.stop_gradient(distance), positive, negative, margin, mining
-    )
-    # The sum of `d_ap - d_an + margin` over the active triplets.
-    totals = ops.sum(weights * distance, axis=1) + margin * active
+        # The sum of `d_ap - d_an + margin` over the active triplets.
+        totals = ops.sum(weights * distance, axis=1) + margin * active
     return batch_mean(totals, active if average == "non_zero" else candidates)
 
 
-def _one_triplet_per_row(
-    distance, positive, negative, margin, mining, average, soft
-):
-    valid = rows_with_both(positive, negative)
-    choose = masked_max if mining == "hard" else masked_min
-    excess = choose(distance, positive) - masked_min(distance, negative)
-    excess = ops.where(valid, excess, 0.0)
-    values = ops.softplus(excess) if soft else ops.relu(excess + margin)
-    values = ops.where(valid, values, 0.0)
-    return batch_mean(values, values > 0 if average == "non_zero" else valid)
-
-
 def _mine(distance, positive, negative, margin, mining):
-    """Mines triplets: takes the first positive of all rows, then the second.
+    """Mines triplets for each positive pair.
 
     Returns:
         How often the active triplets add the distance of each pair, minus how
@@ -81,20 +80,15 @@ def _mine(distance, positive, negative, margin, mining):
         triplets of every row; and the number of its positive pairs.
     """
     dtype = distance.dtype
-    positions = ops.arange(ops.shape(distance)[1])
-    order = ops.argsort(ops.cast(ops.logical_not(positive), "int32"), axis=1)
-    number = ops.sum(ops.cast(positive, "int32"), axis=1)
-    number = ops.where(ops.any(negative, axis=1), number, 0)
+    any_negative = ops.any(negative, axis=1, keepdims=True)
+    positive = ops.logical_and(positive, any_negative)
     farthest = ops.logical_and(
         negative,
         ops.equal(distance, masked_max(distance, negative)[:, None]),
     )
 
-    def step(turn, state):
-        weights, active, candidates = state
-        column = ops.take(order, turn, axis=1)[:, None]
-        own = ops.take_along_axis(distance, column, axis=1)
-        there = (turn < number)[:, None]
+    def step(state, own, there, itself):
+        weights, active = state
         chosen = ops.logical_and(negative, distance > own)
         if mining == "all_semi_hard":
             chosen = ops.logical_and(chosen, distance <= own + margin)
@@ -114,20 +108,14 @@ def _mine(distance, positive, negative, margin, mining):
             # Negatives at the same distance share one triplet.
             ties = ops.maximum(triplets, ops.ones_like(triplets))
             chosen, triplets = chosen / ties, triplets / ties
-        added = ops.cast(ops.equal(positions[None, :], column), dtype)
-        return (
-            weights + triplets * added - chosen,
-            active + triplets[:, 0],
-            candidates + ops.cast(turn < number, dtype),
-        )
+        added = triplets * ops.cast(itself, dtype)
+        return weights + added - chosen, active + triplets[:, 0]
 
-    zeros = ops.zeros_like(distance[:, 0])
-    return ops.fori_loop(
-        0,
-        ops.max(number, initial=0),
-        step,
-        (ops.zeros_like(distance), zeros, zeros),
+    zeros = ops.zeros_like(distance)
+    weights, active = over_positives(
+        distance, positive, step, (zeros, zeros[:, 0])
     )
+    return weights, active, count(positive, dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -203,7 +191,7 @@ class Triplet(PairLoss):
                 f"mining={mining!r}"
             )
         self.margin = finite_number("margin", margin)
-        self.soft = soft
+        self.soft = boolean("soft", soft)
 
     def pair_loss(self, pairs: Pairs):
         return triplet_loss(

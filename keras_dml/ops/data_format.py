@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_dml.checks import one_of
+
 DATA_FORMATS = ("channels_last", "channels_first")
 
 
@@ -9,12 +11,7 @@ def standardize_data_format(data_format: str | None) -> str:
     """Returns `data_format`, or the default of Keras for `None`."""
     if data_format is None:
         return keras.config.image_data_format()
-    if data_format not in DATA_FORMATS:
-        raise ValueError(
-            '`data_format` must be "channels_last" or "channels_first". '
-            f"Received: data_format={data_format!r}"
-        )
-    return data_format
+    return one_of("data_format", data_format, DATA_FORMATS)
 
 
 def spatial_axes(data_format: str) -> tuple[int, int]:

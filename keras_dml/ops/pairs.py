@@ -101,6 +101,36 @@ def pair_masks(labels, reference_labels, first_row=0):
     return positive, negative
 
 
+def over_positives(matrix, positive, step, state):
+    """Updates a state for the first positive of all rows, then the second.
+
+    The time grows with the largest number of positives of a row.
+
+    Args:
+        matrix: Float tensor `(rows, columns)`.
+        positive: Boolean tensor `(rows, columns)`.
+        step: Function of the state and of three tensors: the entry of
+            `matrix` for the positive of each row, `(rows, 1)`; whether the
+            row has so many, boolean `(rows, 1)`; and where that positive is,
+            boolean `(rows, columns)`. It returns the new state.
+        state: Tuple of tensors.
+
+    Returns:
+        The last state.
+    """
+    positions = ops.arange(ops.shape(matrix)[1])
+    order = ops.argsort(ops.cast(ops.logical_not(positive), "int32"), axis=1)
+    number = ops.sum(ops.cast(positive, "int32"), axis=1)
+
+    def turn(index, state):
+        column = ops.take(order, index, axis=1)[:, None]
+        entry = ops.take_along_axis(matrix, column, axis=1)
+        there = (index < number)[:, None]
+        return step(state, entry, there, ops.equal(positions[None], column))
+
+    return ops.fori_loop(0, ops.max(number, initial=0), turn, state)
+
+
 def rows_with_both(positive, negative):
     """Returns which rows have a positive and a negative: boolean `(rows,)`."""
     return ops.logical_and(ops.any(positive, axis=1), ops.any(negative, axis=1))

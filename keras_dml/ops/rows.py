@@ -59,6 +59,19 @@ def entries(matrix, columns):
     )
 
 
+def places(columns):
+    """Returns the row and the column of one entry of each row.
+
+    Args:
+        columns: Integer tensor `(rows,)`, the column given for each row.
+
+    Returns:
+        Int32 tensor `(rows, 2)`, as `ops.scatter_update` takes it.
+    """
+    rows = ops.arange(ops.shape(columns)[0], dtype="int32")
+    return ops.stack([rows, ops.cast(columns, "int32")], axis=1)
+
+
 def distinct(x):
     """Returns the distinct values of `x` in ascending order, and their number.
 

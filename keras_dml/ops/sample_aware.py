@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from keras_dml.ops.gradients import custom_gradient
-from keras_dml.ops.rows import entries
+from keras_dml.ops.rows import entries, places
 
 DECAYS = ("sigma", "lower_bound", "reciprocal")
 
@@ -126,8 +126,7 @@ def join_exponents(
         ops.stop_gradient(x)
         for x in (factors, own_factors, own_weights, weight_of_others)
     )
-    rows = ops.arange(ops.shape(labels)[0], dtype="int32")
-    own = ops.stack([rows, labels], axis=1)
+    own = places(labels)
 
     @custom_gradient
     def joined(similarity):

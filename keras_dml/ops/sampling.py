@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import masked_max
 from keras_dml.ops.rows import distinct
 
@@ -90,14 +91,7 @@ def _below(limit, uniform):
 
 
 def distance_weighted_negatives(
-    distance,
-    positive,
-    negative,
-    dim,
-    step,
-    first_row=0,
-    nearest=0.5,
-    farthest=1.4,
+    distance, pairs: Pairs, step, nearest=0.5, farthest=1.4
 ):
     """Draws one negative for each positive of a row.
 
@@ -115,12 +109,8 @@ def distance_weighted_negatives(
     Args:
         distance: Float tensor `(rows, columns)`, Euclidean distances of unit
             vectors.
-        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
-        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
-        dim: Integer, the dimension of the vectors.
+        pairs: The `Pairs`.
         step: Integer scalar tensor, the number of the training step.
-        first_row: Integer, the position of the first row in the global batch.
-            Defaults to `0`.
         nearest: Float. Defaults to `0.5`.
         farthest: Float. Defaults to `1.4`.
 
@@ -131,42 +121,42 @@ def distance_weighted_negatives(
         Wu et al., "Sampling Matters in Deep Embedding Learning", 2017,
         equation 3.
     """
+    dim = pairs.embeddings.shape[1]
     distance = ops.stop_gradient(distance)
     clipped = ops.clip(distance, nearest, LARGEST)
     weights = (2.0 - dim) * ops.log(clipped) - 0.5 * (dim - 3.0) * ops.log(
         1.0 - 0.25 * ops.square(clipped)
     )
-    near = ops.logical_and(negative, distance < farthest)
+    near = ops.logical_and(pairs.negative, distance < farthest)
     any_near = ops.any(near, axis=1, keepdims=True)
-    allowed = ops.where(any_near, near, negative)
+    allowed = ops.where(any_near, near, pairs.negative)
     weights = ops.where(any_near, weights, ops.zeros_like(weights))
     # The k largest sums of log-weight and Gumbel noise are k draws without
     # replacement. The log-weights span hundreds: subtract the largest, or the
     # noise would lose digits in the sum.
-    weights = (
-        weights
-        - ops.where(
-            ops.any(allowed, axis=1), masked_max(weights, allowed), 0.0
-        )[:, None]
-    )
-    noise = _uniform(ops.shape(distance), step, first_row, distance.dtype)
+    any_allowed = ops.any(allowed, axis=1)
+    largest = ops.where(any_allowed, masked_max(weights, allowed), 0.0)
+    weights = weights - largest[:, None]
+    noise = _uniform(distance, step, pairs.first_row)
     scores = weights - ops.log(-ops.log(noise))
     scores = ops.where(allowed, scores, ops.cast(float("-inf"), scores.dtype))
     order = ops.argsort(-scores, axis=1)
     rank = ops.argsort(order, axis=1)
-    number = ops.sum(ops.cast(positive, rank.dtype), axis=1, keepdims=True)
+    number = ops.sum(
+        ops.cast(pairs.positive, rank.dtype), axis=1, keepdims=True
+    )
     return ops.logical_and(allowed, rank < number)
 
 
-def _uniform(shape, step, first_row, dtype):
+def _uniform(like, step, first_row):
     """Returns numbers in (0, 1) from a hash of step, row and column."""
-    rows = ops.cast(ops.arange(shape[0]) + first_row, "int32")
-    columns = ops.cast(ops.arange(shape[1]), "int32")
+    rows = ops.cast(ops.arange(ops.shape(like)[0]) + first_row, "int32")
+    columns = ops.cast(ops.arange(ops.shape(like)[1]), "int32")
     by_row = _hash(rows + _hash(ops.cast(step, "int32")))
     bits = _hash(by_row[:, None] + columns[None, :])
     # float32 holds 23 bits plus a half exactly.
     bits = ops.bitwise_and(bits, _int32(2**23 - 1))
-    return (ops.cast(bits, dtype) + 0.5) / 2.0**23
+    return (ops.cast(bits, like.dtype) + 0.5) / 2.0**23
 
 
 def _hash(x):

@@ -117,13 +117,14 @@ def proxy_similarities(embeddings, proxies, metric="cosine", unit_proxies=True):
 
     Args:
         embeddings: Float tensor `(batch, dim)`.
-        proxies: Float tensor `(columns, dim)`.
+        proxies: Float tensor `(classes, dim)` or `(classes, centers, dim)`.
         metric: One of `METRICS`. Defaults to `"cosine"`.
         unit_proxies: Boolean; `False` makes `"dot"` the plain product
             `x . p`. Defaults to `True`.
 
     Returns:
-        Tensor `(batch, columns)` of the dtype of `embeddings`.
+        Tensor `(batch, classes)` or `(batch, classes, centers)` of the dtype
+        of `embeddings`.
 
     Example:
 
@@ -132,6 +133,13 @@ def proxy_similarities(embeddings, proxies, metric="cosine", unit_proxies=True):
     array([[0.6],
            [0.8]])
     """
+    proxies = ops.convert_to_tensor(proxies)
+    if len(proxies.shape) == 3:
+        classes, centers, dim = ops.shape(proxies)
+        similarity = proxy_similarities(
+            embeddings, ops.reshape(proxies, (-1, dim)), metric, unit_proxies
+        )
+        return ops.reshape(similarity, (-1, classes, centers))
     if metric != "dot":
         embeddings = unit_rows(embeddings)
     if not unit_proxies:

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import finite_number, positive_number
+from keras_dml.checks import finite_number, not_negative, positive_number
 from keras_dml.former import formerly
 from keras_dml.ops.similarities import mutual_repulsion, unit_rows
 
@@ -37,12 +37,7 @@ class CenterDistance(keras.regularizers.Regularizer):
     """
 
     def __init__(self, strength=0.2):
-        if not strength >= 0:
-            raise ValueError(
-                "`strength` must be a number of at least zero. "
-                f"Received: strength={strength!r}"
-            )
-        self.strength = float(strength)
+        self.strength = not_negative("strength", strength)
 
     def __call__(self, x):
         if len(x.shape) != 3 or x.shape[1] < 2:

@@ -98,7 +98,7 @@ def test_refuses_an_unknown_mode():
 
 
 def test_refuses_a_class_token_where_there_is_none():
-    with pytest.raises(ValueError, match="before the patches.*prefix_tokens=0"):
+    with pytest.raises(ValueError, match="prefix_tokens=0.*before the patches"):
         TokenPooling("class_token")
 
 

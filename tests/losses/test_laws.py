@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses
-from keras_dml.losses.base import arguments_of
+from keras_dml.arguments import arguments_of
 from keras_dml.models import get_head
 from tests.conformance import numerical_gradient, roundtrip
 from tests.losses.cases import BATCHES, CASES, CLASSES, LABELS

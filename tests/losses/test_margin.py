@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses
+from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.sampling import distance_weighted_negatives
 from tests.conformance import roundtrip
 from tests.losses import naive_pair_losses as naive
@@ -22,11 +23,10 @@ def test_roundtrip():
 
 def sample(distance, labels, step=0, dim=8, **kwargs):
     positive, negative = naive.masks(labels)
+    rows = np.zeros((len(labels), dim))
     drawn = distance_weighted_negatives(
         tf.constant(distance, "float32"),
-        positive,
-        negative,
-        dim,
+        Pairs(rows, rows, positive, negative),
         tf.constant(step),
         **kwargs,
     )
@@ -88,11 +88,8 @@ def test_the_draw_depends_on_step_and_place_alone():
     assert (whole != sample(distance, labels, step=8, dim=3)[0]).any()
     second = distance_weighted_negatives(
         tf.constant(distance[6:], "float32"),
-        positive[6:],
-        negative[6:],
-        3,
+        Pairs(np.zeros((6, 3)), None, positive[6:], negative[6:], first_row=6),
         tf.constant(7),
-        first_row=6,
     )
     np.testing.assert_array_equal(second, whole[6:])
 

@@ -1,0 +1,58 @@
+"""The arguments of a constructor, and their values in an object's attributes.
+
+A loss or layer stores each argument in an attribute of the same name, so that
+its config follows from the signature of its constructor.
+"""
+
+import inspect
+from typing import Any
+
+import keras
+
+
+def arguments_of(cls: type, base: type = object) -> list[str]:
+    """Returns the names that a constructor takes.
+
+    If the constructor passes `**kwargs` on, they include the names that the
+    constructor of its base class takes.
+
+    Args:
+        cls: Class.
+        base: Class whose arguments, and those of its bases, are left out.
+            Defaults to `object`.
+
+    Example:
+
+    >>> arguments_of(keras_dml.losses.CosFace)
+    ['margin', 'scale', 'reduction', 'name', 'dtype']
+    """
+    names: list[str] = []
+    for one in cls.__mro__[: cls.__mro__.index(base)]:
+        if "__init__" not in vars(one):
+            continue
+        parameters = dict(inspect.signature(vars(one)["__init__"]).parameters)
+        parameters.pop("self")
+        others = parameters.pop("kwargs", None)
+        names += [name for name in parameters if name not in names]
+        if others is None:
+            break
+    return names
+
+
+def own_config(layer: keras.layers.Layer, *parts: object) -> dict[str, Any]:
+    """Returns the arguments of a layer, except those of Keras' base class.
+
+    Args:
+        layer: Layer that stores each argument in an attribute of its name.
+        *parts: Objects that hold the arguments that `layer` only passes on.
+
+    Example:
+
+    >>> own_config(keras_dml.layers.GlobalKMaxPooling2D(k=2))
+    {'k': 2, 'data_format': 'channels_last'}
+    """
+    values = {}
+    for name in arguments_of(type(layer), keras.layers.Layer):
+        holder = next(one for one in (layer, *parts) if hasattr(one, name))
+        values[name] = getattr(holder, name)
+    return keras.saving.serialize_keras_object(values)
