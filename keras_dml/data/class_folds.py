@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_dml.checks import one_of
+from keras_dml.checks import integer_at_least, one_of, require
 from keras_dml.errors import UsageError
 
 SPLITS = ("random", "contiguous")
@@ -47,11 +47,8 @@ def fold_classes(
     classes = np.unique(np.asarray(labels))
     count = len(classes)
     one_of("split", split, SPLITS)
-    if folds < 2 or not 0 <= fold < folds:
-        raise UsageError(
-            "`folds` must be at least 2 and `fold` from 0 to `folds - 1`. "
-            f"Received: folds={folds}, fold={fold}"
-        )
+    integer_at_least("folds", folds, 2)
+    require(0 <= fold < folds, "fold", f"from 0 to {folds - 1}", fold)
     if count < 2 * folds:
         raise UsageError(
             f"{folds} folds need at least {2 * folds} training classes, two "

@@ -12,7 +12,7 @@ from keras_dml.console import logger
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.csv_file import check_listed_once, iterate_table
-from keras_dml.data.readers.folder import SUFFIXES
+from keras_dml.data.readers.folder import SUFFIXES, folders_of, listed
 from keras_dml.errors import UsageError
 
 
@@ -100,14 +100,8 @@ def list_images(
 
 def _list_folder(root: str) -> ImageList:
     """Lists all images below a folder, in sorted order."""
-    entries = _entries(root)
-    folders = [
-        entry.name
-        for entry in entries
-        if entry.is_dir() and not entry.name.startswith("__")
-    ]
-    images = any(entry.name.lower().endswith(SUFFIXES) for entry in entries)
-    if folders == ["images"] and not images:
+    images = any(one.name.lower().endswith(SUFFIXES) for one in listed(root))
+    if folders_of(root) == ["images"] and not images:
         # `read_folder` does the same, so that ids agree.
         root = os.path.join(root, "images")
     files, others = [], 0
@@ -138,18 +132,9 @@ def _list_folder(root: str) -> ImageList:
 
 def _list_csv(path: Path) -> ImageList:
     files, labels = [], []
-    for number, row in iterate_table(path, "path"):
-        if not row["path"]:
-            raise UsageError(
-                f"Line {number} of {path} must have a path. Received: an "
-                "empty one."
-            )
+    for _, row in iterate_table(path, "path"):
         files.append(row["path"])
         labels.append(row.get("label") or "")
-    if not files:
-        raise UsageError(
-            f"{path} must list an image. Received: no line after the first."
-        )
     missing = labels.count("")
     if 0 < missing < len(labels):
         raise UsageError(
@@ -171,26 +156,12 @@ def _walk(root: str, folder: str, above: set[tuple[int, int]]) -> Iterator[str]:
     place = (status.st_dev, status.st_ino)
     if place in above:
         return
-    for entry in _entries(os.path.join(root, folder)):
+    for entry in listed(os.path.join(root, folder)):
         name = f"{folder}/{entry.name}" if folder else entry.name
         if entry.is_dir():
             yield from _walk(root, name, above | {place})
         else:
             yield name
-
-
-def _entries(folder: str) -> list[os.DirEntry]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(
-                (one for one in entries if not one.name.startswith(".")),
-                key=lambda one: one.name,
-            )
-    except PermissionError as error:
-        raise UsageError(
-            f"{folder} must be readable. Received: {error.strerror}. Allow "
-            "it, or leave the folder out."
-        ) from error
 
 
 def _ids(files: Sequence[str]) -> Sequence[str]:

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.checks import of_shape
 from keras_dml.errors import UsageError
 
 # The fields accept lists and always store a numpy array.
 Array = Any
+# The fields with one row for each image, and the dtypes of some.
+ROWS = ("labels", "ids", "paths", "images", "split", "role", "group", "box")
+DTYPES = {"ids": str, "paths": str, "group": np.int64, "box": np.float64}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,25 +85,20 @@ class Manifest:
         values = {
             "labels": labels.astype(np.int64),
             "class_names": tuple(str(name) for name in self.class_names),
-            "ids": np.asarray(self.ids, dtype=str),
             "split": _words("split", self.split, count, ("train", "test")),
             "role": _words("role", self.role, count, ("query", "gallery")),
         }
-        if self.paths is not None:
-            values["paths"] = np.asarray(self.paths, dtype=str)
-        if self.group is not None:
-            values["group"] = np.asarray(self.group, dtype=np.int64)
-        if self.box is not None:
-            values["box"] = np.asarray(self.box, dtype=np.float64)
+        for field, dtype in DTYPES.items():
+            if getattr(self, field) is not None:
+                values[field] = np.asarray(getattr(self, field), dtype)
         for field, value in values.items():
             object.__setattr__(self, field, value)
         self._check()
 
     def _check(self):
         count = len(self)
-        for field in ("ids", "paths", "images", "split", "role", "group"):
-            value = getattr(self, field)
-            if value is not None and len(value) != count:
+        for field, value in self._rows().items():
+            if len(value) != count:
                 raise ValueError(
                     f"`{field}` must have one row per label. Received: "
                     f"{len(value)} rows for {count} labels."
@@ -120,11 +119,8 @@ class Manifest:
                 "1 or 3). Received: images with dtype="
                 f"{self.images.dtype}, shape={self.images.shape}"
             )
-        if self.box is not None and self.box.shape != (count, 4):
-            raise ValueError(
-                "`box` must have shape (n, 4). Received: box with shape="
-                f"{self.box.shape}"
-            )
+        if self.box is not None:
+            of_shape("box", self.box, count, 4)
         if count and not (
             self.labels.min() >= 0 and self.labels.max() < len(self.class_names)
         ):
@@ -158,13 +154,13 @@ class Manifest:
         rows = np.asarray(rows)
         if rows.size == 0:
             rows = rows.astype(np.int64)
-        fields = ("labels", "ids", "paths", "images", "split", "role")
-        chosen = {
-            field: getattr(self, field)[rows]
-            for field in (*fields, "group", "box")
-            if getattr(self, field) is not None
-        }
+        chosen = {field: value[rows] for field, value in self._rows().items()}
         return dataclasses.replace(self, **chosen)
+
+    def _rows(self) -> dict[str, np.ndarray]:
+        """Returns the fields that have one row for each image, by name."""
+        values = {field: getattr(self, field) for field in ROWS}
+        return {k: value for k, value in values.items() if value is not None}
 
     def part(self, split: str) -> "Manifest":
         """Returns the rows of a split, relabeled.

@@ -1,5 +1,6 @@
 """Reports whether a data set is complete, and which files to fetch where."""
 
+import contextlib
 import dataclasses
 import hashlib
 from collections.abc import Callable
@@ -7,8 +8,7 @@ from pathlib import Path
 
 from keras_dml.data import readers
 from keras_dml.data.facts import DatasetFacts, SourceFile, dataset_facts
-from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.published import count
+from keras_dml.data.readers.published import count, first_of
 from keras_dml.errors import RunError, UsageError
 
 
@@ -67,8 +67,7 @@ def prepare(
         RunError: If the download fails.
     """
     say = progress or (lambda sentence: None)
-    is_builder = name.startswith("tfds:")
-    if name not in readers.READERS and not is_builder:
+    if not readers.is_named(name):
         readers.read(name, data_dir)
         raise UsageError(
             "`prepare` takes the name of a data set. Received: "
@@ -76,15 +75,17 @@ def prepare(
         )
     facts = dataset_facts(name)
     if download:
-        _download(name, facts, data_dir, say)
-        name, is_builder = f"tfds:{_builder_of(name, facts)}", True
+        name = _download(name, facts, data_dir, say)
     say(f"Reading {name}")
-    problem = ""
+    problem, manifest = "", None
     try:
-        manifest = _read(name, data_dir, allow_partial=False)
+        manifest = readers.read(name, data_dir, download=False)
     except UsageError as error:
         problem = str(error)
-        manifest = _read_what_is_there(name, data_dir)
+        with contextlib.suppress(UsageError):
+            manifest = readers.read(
+                name, data_dir, allow_partial=True, download=False
+            )
     archives = _check_archives(facts, data_dir, say)
     missing = tuple(
         file for file in facts.files if archives.get(file.name) != "ok"
@@ -97,28 +98,15 @@ def prepare(
         counts={} if manifest is None else count(manifest),
         archives=archives,
         missing=missing if problem else (),
-        advice=_advice(facts, is_builder) if problem else (),
+        advice=_advice(facts, name) if problem else (),
     )
 
 
-def _read(name, data_dir, allow_partial):
+def _download(name, facts: DatasetFacts, data_dir, say) -> str:
+    """Downloads a set; returns the source to read it from, `tfds:NAME`."""
+    builder = facts.tfds_name if facts.tfds_downloads else None
     if name.startswith("tfds:"):
-        return readers.read_tfds(
-            name.removeprefix("tfds:"), data_dir, allow_partial, download=False
-        )
-    return readers.read(name, data_dir, allow_partial)
-
-
-def _read_what_is_there(name, data_dir) -> Manifest | None:
-    """Reads an incomplete set. Returns None if nothing can be read."""
-    try:
-        return _read(name, data_dir, allow_partial=True)
-    except UsageError:
-        return None
-
-
-def _download(name, facts: DatasetFacts, data_dir, say):
-    builder = _builder_of(name, facts)
+        builder = name.removeprefix("tfds:")
     if builder is None:
         raise UsageError(
             f"`{name}` cannot be downloaded by keras-dml. Received: "
@@ -127,13 +115,7 @@ def _download(name, facts: DatasetFacts, data_dir, say):
         )
     say(f"Downloading tfds:{builder}")
     readers.load_builder(builder, data_dir, download=True)
-
-
-def _builder_of(name, facts: DatasetFacts):
-    """Returns the name of the builder that downloads a data set, or None."""
-    if name.startswith("tfds:"):
-        return name.removeprefix("tfds:")
-    return facts.tfds_name if facts.tfds_downloads else None
+    return f"tfds:{builder}"
 
 
 def _check_archives(facts, data_dir, say):
@@ -143,12 +125,10 @@ def _check_archives(facts, data_dir, say):
     folders = [Path(data_dir), *(Path(data_dir) / f for f in facts.folders)]
     results = {}
     for file in facts.files:
-        for folder in folders:
-            path = folder / file.name
-            if path.is_file():
-                say(f"Checking {path}")
-                results[file.name] = check_file(path, file)
-                break
+        path = first_of(*(folder / file.name for folder in folders))
+        if path is not None:
+            say(f"Checking {path}")
+            results[file.name] = check_file(path, file)
     return results
 
 
@@ -181,7 +161,7 @@ def check_file(path, file: SourceFile) -> str:
     return "ok" if digest == expected else "wrong checksum"
 
 
-def _advice(facts, is_builder):
+def _advice(facts, name):
     """Returns sentences on how to complete a set."""
     advice = []
     if facts.files:
@@ -189,7 +169,7 @@ def _advice(facts, is_builder):
             f"Fetch the files from {facts.homepage} and unpack them so that "
             f"the folder holds {', '.join(facts.layout)}."
         )
-    if facts.tfds_downloads and not is_builder:
+    if facts.tfds_downloads and not name.startswith("tfds:"):
         advice.append(
             f"Or let tensorflow-datasets download it and use "
             f"`tfds:{facts.tfds_name}` as the source."

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_dml.checks import in_interval
 from keras_dml.errors import UsageError
 
 MIN_CLASSES_TO_HOLD_OUT = 20
@@ -85,7 +86,7 @@ def hold_out_classes(
     3
     """
     classes = np.unique(np.asarray(labels))
-    _require_fraction(fraction)
+    in_interval("fraction", fraction, 0, 1)
     if len(classes) < MIN_CLASSES_TO_HOLD_OUT:
         return classes[:0]
     count = min(max(2, _ceiling(fraction * len(classes))), len(classes) - 2)
@@ -173,7 +174,7 @@ def within_classes(labels, fraction: float = 0.5, seed: int = 0) -> np.ndarray:
     ['test', 'test', 'train', 'train']
     """
     labels = np.asarray(labels)
-    _require_fraction(fraction)
+    in_interval("fraction", fraction, 0, 1)
     split = np.full(len(labels), "test", dtype="<U7")
     generator = np.random.default_rng(seed)
     for label in np.unique(labels):
@@ -190,16 +191,8 @@ def _ceiling(value):
 def _count_of(fraction, num_classes):
     if fraction is None:
         return -(-num_classes // 2)
-    _require_fraction(fraction)
+    in_interval("fraction", fraction, 0, 1)
     return min(max(_ceiling(fraction * num_classes), 1), num_classes - 1)
-
-
-def _require_fraction(fraction):
-    if not 0 < fraction < 1:
-        raise UsageError(
-            "`fraction` must be between 0 and 1, both excluded. Received: "
-            f"fraction={fraction}"
-        )
 
 
 def _require_classes(present, class_names):

@@ -52,10 +52,8 @@ def verify(
         return Verification(np.arange(len(manifest)), ())
     total = len(manifest)
     good = np.zeros(total, dtype=bool)
-    dataset = tf.data.Dataset.from_tensor_slices(
-        (np.arange(total), manifest.paths.tolist())
-    )
-    dataset = dataset.map(
+    rows_and_paths = (np.arange(total), manifest.paths.tolist())
+    dataset = tf.data.Dataset.from_tensor_slices(rows_and_paths).map(
         lambda row, path: (row, tf.shape(decode(tf.io.read_file(path)))),
         num_parallel_calls=tf.data.AUTOTUNE,
     )
@@ -66,11 +64,9 @@ def verify(
             progress(int(rows[-1]) + 1, total)
     if progress is not None:
         progress(total, total)
-    bad = manifest.paths[~good].tolist()
-    return Verification(
-        np.flatnonzero(good),
-        tuple((path, reason_refused(path)) for path in bad),
-    )
+    paths = manifest.paths[~good].tolist()
+    bad = tuple((path, reason_refused(path)) for path in paths)
+    return Verification(np.flatnonzero(good), bad)
 
 
 def drop_bad(

@@ -52,7 +52,7 @@ def test_contiguous_folds_of_the_reality_check(count, ranges):
     [
         ((range(10), 6, 0), "at least 12 training classes"),
         ((range(10), 11, 0), "Use at most 5 folds"),
-        ((range(10), 1, 0), "`folds` must be at least 2"),
+        ((range(10), 1, 0), "`folds` must be an integer of at least 2"),
         ((range(10), 4, 4), "fold=4"),
         ((range(10), 4, 0, "sorted"), "Received: split='sorted'"),
     ],

@@ -89,7 +89,7 @@ def test_checksum_depends_on_ids_and_labels_only():
         ({"paths": None}, "Exactly one of `paths` and `images`"),
         ({"split": ["val", "", "", ""]}, "`split` must hold '', 'train'"),
         ({"role": ["probe", "", "", ""]}, "`role` must hold '', 'query'"),
-        ({"box": np.zeros((4, 2))}, r"`box` must have shape \(n, 4\)"),
+        ({"box": np.zeros((4, 2))}, r"`box` must have the shape \(4, 4\)"),
         (
             {"paths": None, "images": np.zeros((4, 2, 2, 1))},
             "`images` must be a uint8 array",

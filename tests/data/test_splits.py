@@ -63,7 +63,7 @@ def test_explicit_lists():
             "not in both. Received: 1 in both",
         ),
         ([0, 1], {"train_classes": [0, 1]}, "none for test"),
-        ([0, 1], {"fraction": 1.0}, "`fraction` must be between 0 and 1"),
+        ([0, 1], {"fraction": 1.0}, r"`fraction` must be a number in \(0, 1\)"),
     ],
 )
 def test_errors(labels, options, message):

@@ -39,7 +39,9 @@ def whole_path(place: str | None) -> str | None:
     return os.path.abspath(place)
 
 
-def read(source, data_dir=None, allow_partial: bool = False) -> Manifest:
+def read(
+    source, data_dir=None, allow_partial: bool = False, download: bool = True
+) -> Manifest:
     """Reads a data set.
 
     Args:
@@ -49,6 +51,8 @@ def read(source, data_dir=None, allow_partial: bool = False) -> Manifest:
             to `None`.
         allow_partial: Boolean, whether to continue if images are missing.
             Defaults to `False`.
+        download: Boolean, whether to download missing records of
+            tensorflow-datasets. Defaults to `True`.
 
     Returns:
         `Manifest`.
@@ -65,7 +69,8 @@ def read(source, data_dir=None, allow_partial: bool = False) -> Manifest:
     if name in READERS:
         return READERS[name](data_dir, allow_partial)
     if name.startswith("tfds:"):
-        return read_tfds(name.removeprefix("tfds:"), data_dir, allow_partial)
+        name = name.removeprefix("tfds:")
+        return read_tfds(name, data_dir, allow_partial, download)
     if Path(name).is_dir():
         return read_folder(name, allow_partial)
     if Path(name).is_file() or name.lower().endswith(".csv"):

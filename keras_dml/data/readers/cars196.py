@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.published import reader
+from keras_dml.data.readers.published import first_of, reader
 from keras_dml.errors import UsageError
 
 _BOX = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2")
@@ -54,15 +54,8 @@ def read_cars196(root, facts) -> Manifest:
 
 
 def _read_kit(root):
-    train = next(root / name for name in _KIT_LISTS if (root / name).is_file())
-    test = next(
-        (
-            folder / _TEST_LIST
-            for folder in (train.parent, root)
-            if (folder / _TEST_LIST).is_file()
-        ),
-        None,
-    )
+    train = first_of(*(root / name for name in _KIT_LISTS))
+    test = first_of(train.parent / _TEST_LIST, root / _TEST_LIST)
     if test is None:
         raise UsageError(
             f"`cars196` needs {_TEST_LIST} next to {train}. Received: no such "
@@ -73,9 +66,7 @@ def _read_kit(root):
         _columns(_load(path), "fname", folder)
         for path, folder in ((train, "cars_train/"), (test, "cars_test/"))
     ]
-    names = parts[0][0] + parts[1][0]
-    classes = np.concatenate([parts[0][1], parts[1][1]])
-    boxes = np.concatenate([parts[0][2], parts[1][2]])
+    names, classes, boxes = map(np.concatenate, zip(*parts, strict=True))
     meta = train.parent / "cars_meta.mat"
     class_names = _load(meta).get("class_names") if meta.is_file() else None
     return names, classes, boxes, class_names

@@ -31,7 +31,14 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
         UsageError: If the file, a column, a value or an image is missing.
     """
     path = Path(path)
-    rows = _rows(path)
+    rows = []
+    for number, row in iterate_table(path, "path", "label"):
+        rows.append(row)
+        if (row.get("split", "test") or "").lower() not in ("train", "test"):
+            raise UsageError(
+                f"The split on line {number} of {path} must be train or "
+                f"test. Received: {row['split']!r}"
+            )
     names = [row["path"] for row in rows]
     check_listed_once(path, names)
     values = {row["label"] for row in rows}
@@ -65,10 +72,11 @@ def iterate_table(
 
     Args:
         path: Path of the file.
-        *needed: Columns that the file must have.
+        *needed: Columns that the file must have, with a value in each line.
 
     Raises:
-        UsageError: If the file cannot be read, or a column is missing.
+        UsageError: If the file cannot be read or has no line, or a column or
+            a value is missing.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -80,8 +88,20 @@ def iterate_table(
                     f"{' and '.join(needed)}. Received: columns={columns}"
                 )
             reader.fieldnames = columns
+            row = None
             for row in reader:
+                if not all(row[name] for name in needed):
+                    given = ", ".join(f"{n}={row[n]!r}" for n in needed)
+                    raise UsageError(
+                        f"Line {reader.line_num} of {path} must have a "
+                        f"{' and a '.join(needed)}. Received: {given}"
+                    )
                 yield reader.line_num, row
+            if row is None:
+                raise UsageError(
+                    f"{path} must list images. Received: no line after the "
+                    "first."
+                )
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(
             f"`{path}` must be a CSV file in UTF-8. Received: {error}"
@@ -100,25 +120,3 @@ def check_listed_once(path: Path, names: Sequence[str]) -> None:
             f"Every path of {path} must be listed once. Received: {name!r} "
             f"{times} times."
         )
-
-
-def _rows(path):
-    """Reads and checks the lines, as dictionaries."""
-    lines = list(iterate_table(path, "path", "label"))
-    if not lines:
-        raise UsageError(
-            f"{path} must list at least two classes of images. Received: no "
-            "line after the first."
-        )
-    for number, row in lines:
-        if not row["path"] or not row["label"]:
-            raise UsageError(
-                f"Line {number} of {path} must have a path and a label. "
-                f"Received: path={row['path']!r}, label={row['label']!r}"
-            )
-        if (row.get("split", "test") or "").lower() not in ("train", "test"):
-            raise UsageError(
-                f"The split on line {number} of {path} must be train or "
-                f"test. Received: {row['split']!r}"
-            )
-    return [row for _, row in lines]

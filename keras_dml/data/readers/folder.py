@@ -7,16 +7,7 @@ from keras_dml.data import splits
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 
-SUFFIXES = (
-    ".bmp",
-    ".gif",
-    ".jpeg",
-    ".jpg",
-    ".png",
-    ".tif",
-    ".tiff",
-    ".webp",
-)
+SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 
 
 def read_folder(path, allow_partial: bool = False) -> Manifest:
@@ -44,14 +35,13 @@ def read_folder(path, allow_partial: bool = False) -> Manifest:
             f"`{path}` must be a folder with one sub-folder per class. "
             "Received: no such folder."
         )
-    folders = _folders(root)
-    if folders == ["images"]:
+    if folders_of(root) == ["images"]:
         root = root / "images"
-        folders = _folders(root)
+    folders = folders_of(root)
     files = {name: _images(root / name) for name in folders}
     empty = [name for name in folders if not files[name]]
     if empty and not allow_partial:
-        nested = _folders(root / empty[0])
+        nested = folders_of(root / empty[0])
         hint = (
             f"It has sub-folders such as {nested[0]!r}: give the folder that "
             "directly holds the classes."
@@ -82,19 +72,33 @@ def read_folder(path, allow_partial: bool = False) -> Manifest:
     )
 
 
-def _folders(root):
-    return sorted(
-        entry.name
-        for entry in os.scandir(root)
-        if entry.is_dir() and not entry.name.startswith((".", "__"))
-    )
+def listed(folder: str | Path) -> list[os.DirEntry]:
+    """Returns the sorted entries of a folder that are not hidden.
+
+    Raises:
+        UsageError: If the folder may not be read.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(
+                (one for one in entries if not one.name.startswith(".")),
+                key=lambda one: one.name,
+            )
+    except PermissionError as error:
+        raise UsageError(
+            f"{folder} must be readable. Received: {error.strerror}. Allow "
+            "it, or leave the folder out."
+        ) from error
+
+
+def folders_of(root: str | Path) -> list[str]:
+    """Returns the sub-folders that may be classes: not hidden, not `__*`."""
+    entries = [one for one in listed(root) if one.is_dir()]
+    return [one.name for one in entries if not one.name.startswith("__")]
 
 
 def _images(folder):
-    return sorted(
-        entry.name
-        for entry in os.scandir(folder)
-        if entry.name.lower().endswith(SUFFIXES)
-        and not entry.name.startswith(".")
-        and entry.is_file()
+    named = (
+        one for one in listed(folder) if one.name.lower().endswith(SUFFIXES)
     )
+    return [one.name for one in named if one.is_file()]

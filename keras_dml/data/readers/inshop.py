@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.published import read_columns, reader
+from keras_dml.data.readers.published import first_of, read_columns, reader
 from keras_dml.errors import UsageError
 
 PLACES = ("Eval/list_eval_partition.txt", "list_eval_partition.txt")
@@ -22,7 +22,7 @@ def read_inshop(root, facts) -> Manifest:
     Raises:
         UsageError: If the list or images are missing.
     """
-    listed = next(root / place for place in PLACES if (root / place).is_file())
+    listed = first_of(*(root / place for place in PLACES))
     names, items, status = read_columns(listed, 3, skip=2)
     unknown = sorted(set(status) - set(STATUSES))
     if unknown:
@@ -34,14 +34,9 @@ def read_inshop(root, facts) -> Manifest:
     # "0" and "1" put the train items before the test items.
     keys = np.char.add(np.where(part == "train", "0", "1"), items)
     classes, labels = np.unique(keys, return_inverse=True)
-    folder = next(
-        (
-            folder
-            for folder in (root / "Img", root)
-            if (folder / names[0].split("/")[0]).is_dir()
-        ),
-        root / "Img",
-    )
+    images = names[0].split("/")[0]
+    found = first_of(root / "Img" / images, root / images)
+    folder = found.parent if found else root / "Img"
     return Manifest(
         name=facts.name,
         labels=labels,

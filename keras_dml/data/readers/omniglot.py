@@ -1,13 +1,14 @@
 """Omniglot: characters of 30 alphabets train, those of 20 other ones test."""
 
-import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.published import reader
 from keras_dml.errors import UsageError
+from keras_dml.npz import read_npz
 
 SIDE = 28
 _ARRAYS = "omniglot.npz"
@@ -31,10 +32,11 @@ def read_omniglot(root, facts) -> Manifest:
     Raises:
         UsageError: If files or arrays are missing.
     """
-    if (root / _ARRAYS).is_file():
-        content = _read_arrays(root / _ARRAYS)
-    else:
-        content = _read_folders(root)
+    content: dict[str, Any] = (
+        read_npz(root / _ARRAYS, _KEYS)
+        if (root / _ARRAYS).is_file()
+        else _read_folders(root)
+    )
     count = len(content["label"])
     return Manifest(
         name=facts.name,
@@ -47,31 +49,18 @@ def read_omniglot(root, facts) -> Manifest:
     )
 
 
-def _read_arrays(path):
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {key: arrays[key] for key in _KEYS}
-    except (KeyError, ValueError, OSError) as error:
-        raise UsageError(
-            f"{path} must hold the arrays {_KEYS}. Received: {error}"
-        ) from error
-
-
 def _read_folders(root: Path):
     """Reads the same arrays from `<part>/<alphabet>/<character>/*.png`."""
     alphabets: dict[str, int] = {}
-    class_names: list[str] = []
+    classes: dict[Path, int] = {}
     images, rows = [], []
     for split, part in enumerate(_PARTS):
-        for alphabet in _listed(root / part):
+        for path in sorted((root / part).glob("[!.]*/[!.]*/[!.]*")):
+            character, alphabet = path.parent, path.parents[1].name
+            label = classes.setdefault(character, len(classes))
             group = alphabets.setdefault(alphabet, len(alphabets))
-            for character in _listed(root / part / alphabet):
-                label = len(class_names)
-                class_names.append(f"{alphabet}/{character}")
-                folder = root / part / alphabet / character
-                for name in _listed(folder):
-                    images.append(_shrink(folder / name))
-                    rows.append((label, group, split))
+            images.append(_shrink(path))
+            rows.append((label, group, split))
     if not rows:
         raise UsageError(
             f"{root} must hold {_PARTS[0]}/<alphabet>/<character>/*.png. "
@@ -83,14 +72,8 @@ def _read_folders(root: Path):
         "label": label,
         "alphabet": group,
         "split": split,
-        "class_names": class_names,
+        "class_names": [f"{one.parent.name}/{one.name}" for one in classes],
     }
-
-
-def _listed(folder):
-    if not folder.is_dir():
-        return []
-    return sorted(n for n in os.listdir(folder) if not n.startswith("."))
 
 
 def _shrink(path):

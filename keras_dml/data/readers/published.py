@@ -3,8 +3,9 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -94,6 +95,11 @@ def find_root(
     )
 
 
+def first_of(*paths: Path) -> Any:
+    """Returns the first path that exists, or `None`."""
+    return next((path for path in paths if path.exists()), None)
+
+
 def exist(paths: Sequence[str]) -> np.ndarray:
     """Returns a Boolean array that marks the files that exist.
 
@@ -133,7 +139,12 @@ def complete(
         UsageError: If images are missing and `allow_partial` is `False`, or
             none is left.
     """
-    problems = count_problems(manifest, facts.counts)
+    counts = count(manifest)
+    problems = [
+        f"{counts[key]} {key.replace('_', ' ')} listed instead of {number}"
+        for key, number in facts.counts.items()
+        if counts[key] != number
+    ]
     advice = f"Run `keras-dml prepare {facts.name}` on it"
     return keep_found(manifest, where, allow_partial, advice, problems)
 
@@ -183,18 +194,6 @@ def keep_found(
         )
     kept = manifest.select(np.flatnonzero(found))
     return dataclasses.replace(kept, partial=True)
-
-
-def count_problems(
-    manifest: Manifest, expected: Mapping[str, int]
-) -> list[str]:
-    """Returns sentences on counts that differ from the published ones."""
-    counts = count(manifest)
-    return [
-        f"{counts[key]} {key.replace('_', ' ')} listed instead of {number}"
-        for key, number in expected.items()
-        if counts[key] != number
-    ]
 
 
 def count(manifest: Manifest) -> dict[str, int]:

@@ -54,7 +54,8 @@ def read_tfds(
     builder = load_builder(name, data_dir, download)
     facts = dataset_facts(f"tfds:{name}")
     image_key, label_key = _find_keys(builder.info.features, name)
-    in_memory = _fits_in_memory(builder, facts, image_key)
+    channels = _channels_in_memory(builder, facts, image_key)
+    in_memory = channels is not None
     ids, contents, labels = _examples(
         builder, facts, image_key, label_key, in_memory
     )
@@ -72,7 +73,6 @@ def read_tfds(
     labels = labels[order]
     images = None
     if in_memory:
-        channels = _channels(builder, facts, image_key)
         images = _decode_all(contents, channels)
         if facts.tfds_inverted:
             images = 255 - images
@@ -166,18 +166,18 @@ def _find_keys(features, name):
     return images[0], classes[0]
 
 
-def _fits_in_memory(builder, facts, image_key):
-    """Returns whether images have one fixed size and fit into memory."""
-    height, width, _ = builder.info.features[image_key].shape
+def _channels_in_memory(builder, facts, image_key):
+    """Returns the channels of images of one size that fit into memory.
+
+    Returns `None` for images that do not.
+    """
+    height, width, channels = builder.info.features[image_key].shape
     if height is None or width is None:
-        return False
+        return None
+    channels = min(facts.channels, channels or 3)
     count = sum(split.num_examples for split in builder.info.splits.values())
-    channels = _channels(builder, facts, image_key)
-    return count * height * width * channels <= MAX_ARRAY_BYTES
-
-
-def _channels(builder, facts, image_key):
-    return min(facts.channels, builder.info.features[image_key].shape[-1] or 3)
+    fits = count * height * width * channels <= MAX_ARRAY_BYTES
+    return channels if fits else None
 
 
 def _examples(builder, facts, image_key, label_key, in_memory):
