@@ -1,10 +1,11 @@
 """Makes backbones from the image networks of keras-hub, by preset name."""
 
+import contextlib
 import functools
 import os
 import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -64,25 +65,25 @@ def _described(name: str, preset: str) -> Backbone:
     family = family_of(network)
     rank = _rank_of_features(name, network, family)
     shape = network.get_config().get("image_shape")
-    size = shape[0] if shape is not None else None
-    flexible = family.flexible and shape is not None
+    size: Any = shape[0] if shape is not None else None
+    fixed = size is not None and not family.flexible
     mode, scale, offset = _preprocessing(name, preset, family)
+    flexible = family.flexible and shape is not None
     build = partial(_build, name, preset, flexible)
-    prefix = 0
-    if rank == 3 and family.prefix_tokens is not None:
-        prefix = family.prefix_tokens(network)
+    tokens = family.prefix_tokens
+    prefix = tokens(network) if tokens is not None and rank == 3 else 0
     return Backbone(
         builder=build,
         preprocessing=mode,
         scale=scale,
         offset=offset,
         image_size=size or _USUAL_SIZE,
-        min_image_size=_least_size(network, family, size),
-        fixed_size=not family.flexible and size is not None,
+        min_image_size=size if fixed else getattr(network, "patch_size", 32),
+        fixed_size=fixed,
         pretrained="preset",
         rgb=True,
         paper=f"{type(network).__name__} of keras-hub",
-        class_token=rank == 3 and family.class_token(network),
+        class_token=prefix > 0,
         prefix_tokens=prefix,
         pooled_builder=(
             partial(build, pooled=True) if family.output_layer else None
@@ -91,12 +92,8 @@ def _described(name: str, preset: str) -> Backbone:
 
 
 def _build(name, preset, flexible, input_shape, weights=None, pooled=False):
-    network = _load(
-        name,
-        preset,
-        load_weights=weights is not None,
-        **({"image_shape": tuple(input_shape)} if flexible else {}),
-    )
+    shape = {"image_shape": tuple(input_shape)} if flexible else {}
+    network = _load(name, preset, load_weights=weights is not None, **shape)
     for layer in network._flatten_layers(include_self=False):
         if getattr(layer, "mask_token", None) is not None:
             # Only pre-training uses it: it gets no gradient here.
@@ -122,16 +119,13 @@ def _named(name, network):
 def _load(name, preset, load_weights, **arguments):
     """Loads the image network of a preset, which may hold other networks."""
     hub = _keras_hub(name)
-    network = _call(
-        name,
-        preset,
-        lambda: hub.models.Backbone.from_preset(
+    with _loading(name, preset):
+        network = hub.models.Backbone.from_preset(
             preset,
             load_weights=load_weights,
             dtype=keras.config.dtype_policy().name,
             **arguments,
-        ),
-    )
+        )
     network = getattr(network, "vision_encoder", network)
     inputs = keras.tree.flatten(network.input)
     outputs = keras.tree.flatten(network.output)
@@ -156,13 +150,14 @@ def _keras_hub(name):
     return keras_hub
 
 
-def _call(name: str, preset: str, load: Callable[[], Any]) -> Any:
-    """Calls `load`; turns every error of keras-hub into a short message."""
+@contextlib.contextmanager
+def _loading(name: str, preset: str) -> Iterator[None]:
+    """Turns every error of keras-hub into a short message."""
     try:
         with warnings.catch_warnings():
             # Keras warns about masks and layers of keras-hub's networks.
             warnings.simplefilter("ignore")
-            return load()
+            yield
     except Exception as error:
         message = " ".join(str(error).split())[:300].rstrip(".")
         if "Unknown preset identifier" in message:
@@ -194,16 +189,11 @@ def _preprocessing(name, preset, family: HubFamily) -> Preprocessing:
     if folder and not os.path.isfile(os.path.join(preset, _CONVERTER_FILE)):
         return family.preprocessing
     hub = _keras_hub(name)
-
-    def load():
+    with _loading(name, preset):
         try:
-            return hub.layers.ImageConverter.from_preset(preset)
+            converter = hub.layers.ImageConverter.from_preset(preset)
         except FileNotFoundError:
-            return None
-
-    converter = _call(name, preset, load)
-    if converter is None:
-        return family.preprocessing
+            return family.preprocessing
     scale = 1.0 if converter.scale is None else converter.scale
     offset = 0.0 if converter.offset is None else converter.offset
     return ("affine", scale, offset)
@@ -222,9 +212,3 @@ def _rank_of_features(name, network, family):
         "Pass the network from Python, see "
         "`keras_dml.models.custom_backbone`."
     )
-
-
-def _least_size(network, family, size):
-    if size is not None and not family.flexible:
-        return size
-    return getattr(network, "patch_size", 32)

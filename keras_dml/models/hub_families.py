@@ -37,9 +37,8 @@ class HubFamily:
         preprocessing: Mode, scale and offset of `ImagePreprocessing` that the
             authors document.
         prefix_tokens: Function of the network that returns how many tokens
-            come before the patches; `None` if the output has no tokens.
-        class_token: Function of the network that returns whether the first
-            token is the class token.
+            come before the patches, the class token first; `None` if the
+            output has no tokens.
         flexible: Whether the network can be built for other image sizes with
             the same weights.
         output_layer: For a network that pools its tokens, the attribute that
@@ -48,51 +47,29 @@ class HubFamily:
 
     preprocessing: Preprocessing = IMAGENET
     prefix_tokens: Callable[[keras.Model], int] | None = None
-    class_token: Callable[[keras.Model], bool] = lambda network: False
     flexible: bool = False
     output_layer: str | None = None
 
 
-def _with_registers(network):
-    return 1 + network.num_register_tokens
-
-
-def _always(network):
-    return True
-
-
-def _class_token_if_used(network):
-    return bool(network.use_class_token)
-
-
+_DINO = HubFamily(
+    prefix_tokens=lambda network: 1 + network.num_register_tokens,
+    flexible=True,
+)
+_CLIP = HubFamily(CLIP, lambda network: 1)
 FAMILIES = {
-    "DINOV2Backbone": HubFamily(
-        prefix_tokens=_with_registers, class_token=_always, flexible=True
-    ),
-    "DINOV3Backbone": HubFamily(
-        prefix_tokens=_with_registers, class_token=_always, flexible=True
-    ),
+    "DINOV2Backbone": _DINO,
+    "DINOV3Backbone": _DINO,
     "ViTBackbone": HubFamily(
-        HALF,
-        prefix_tokens=lambda network: int(network.use_class_token),
-        class_token=_class_token_if_used,
+        HALF, lambda network: int(network.use_class_token)
     ),
     # The second token is the distillation token.
-    "DeiTBackbone": HubFamily(
-        prefix_tokens=lambda network: 2, class_token=_always
-    ),
+    "DeiTBackbone": HubFamily(IMAGENET, lambda network: 2),
     "SigLIPVisionEncoder": HubFamily(
-        HALF,
-        prefix_tokens=lambda network: 0,
-        output_layer="post_layer_norm",
+        HALF, lambda network: 0, output_layer="post_layer_norm"
     ),
-    "CLIPVisionEncoder": HubFamily(
-        CLIP, prefix_tokens=lambda network: 1, class_token=_always
-    ),
-    "MetaCLIP2VisionEncoder": HubFamily(
-        CLIP, prefix_tokens=lambda network: 1, class_token=_always
-    ),
-    "SwinTransformerBackbone": HubFamily(prefix_tokens=lambda network: 0),
+    "CLIPVisionEncoder": _CLIP,
+    "MetaCLIP2VisionEncoder": _CLIP,
+    "SwinTransformerBackbone": HubFamily(IMAGENET, lambda network: 0),
 }
 
 

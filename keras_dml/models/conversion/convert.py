@@ -6,11 +6,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from keras_dml.checks import one_of
 from keras_dml.errors import UsageError
 from keras_dml.models.backbones import get_backbone
 from keras_dml.models.conversion.fitting import LAYOUTS, fit_checkpoint
 from keras_dml.models.conversion.reading import read_checkpoint
-from keras_dml.naming import nearest
 
 SUFFIX = ".weights.h5"
 
@@ -64,11 +64,7 @@ def convert_weights(
     )
     ```
     """
-    if network not in LAYOUTS:
-        raise UsageError(
-            f"`network` has no converter. Received: {network!r}. Nearest: "
-            f"{nearest(network, LAYOUTS)}. All: {', '.join(LAYOUTS)}."
-        )
+    layout = LAYOUTS[one_of("network", network, LAYOUTS)]
     output = Path(output).expanduser()
     if not output.name.endswith(SUFFIX):
         raise UsageError(f"`output` must end in {SUFFIX}. Received: {output}")
@@ -77,7 +73,6 @@ def convert_weights(
             f"`output` is there already: {output}. Pass `force=True` to "
             "replace it, or another name."
         )
-    layout = LAYOUTS[network]
     entries = read_checkpoint(Path(checkpoint).expanduser(), layout.framework)
     backbone = get_backbone(network)
     side = backbone.min_image_size

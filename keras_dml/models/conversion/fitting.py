@@ -116,7 +116,7 @@ def fit_checkpoint(
         (place,) = places
         filled[place] = _as_keras(value, layout)
         wrong += _mistakes(key, filled[place], variables[place])
-    empty = [_path(place) for place in variables if place not in filled]
+    empty = ["/".join(place) for place in variables if place not in filled]
     problems = [
         *_listed("entries of the file have no place in the network", homeless),
         *_listed("variables of the network have no entry in the file", empty),
@@ -161,10 +161,6 @@ def _mistakes(key, value, variable):
     if not np.isfinite(value).all():
         return [f"{key} holds values that are not finite"]
     return []
-
-
-def _path(place):
-    return "/".join(place)
 
 
 def _listed(what, names):

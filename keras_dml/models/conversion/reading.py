@@ -1,5 +1,7 @@
 """Reads checkpoints of PyTorch and TensorFlow as numpy arrays."""
 
+import contextlib
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -32,44 +34,44 @@ def read_checkpoint(path: Path, framework: str) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise UsageError(f"There is no file {path}.")
     if path.suffix == ".safetensors":
-        return _read_safetensors(path)
-    try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
-                return dict(arrays)
-    except Exception as error:
-        raise _unreadable(path, error) from error
+        reader = _imported(path, "safetensors.numpy", "safetensors")
+        with _loading(path):
+            return reader.load_file(path)
+    if path.suffix == ".npz":
+        with _loading(path), np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
     return _read_torch(path)
 
 
-def _read_safetensors(path):
+def _imported(path, module, packages):
+    """Returns the module that reads a file; says which packages have it."""
     try:
-        from safetensors.numpy import load_file
+        return importlib.import_module(module)
     except ImportError as error:
         raise RunError(
-            f"Reading {path.name} needs the package safetensors: pip install "
-            "safetensors. Without it, an .npz file of the same weights will "
-            "do."
+            f"Reading {path.name} needs `pip install {packages}`. "
+            "Without it, a file of the same weights of another kind will do: "
+            ".safetensors or .npz."
         ) from error
+
+
+@contextlib.contextmanager
+def _loading(path):
+    """Turns every error of a library that reads a file into one of the user."""
     try:
-        return load_file(path)
+        yield
     except Exception as error:
-        raise _unreadable(path, error) from error
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise UsageError(
+            f"{path} does not load as a checkpoint: {reason}. Download it "
+            "again, or pass another file."
+        ) from error
 
 
 def _read_torch(path):
-    try:
-        import torch
-    except ImportError as error:
-        raise RunError(
-            f"Reading {path.name} needs PyTorch: pip install torch, or "
-            "keras-dml[backends]. Without it, a .safetensors or .npz file of "
-            "the same weights will do."
-        ) from error
-    try:
+    torch = _imported(path, "torch", "torch` or `keras-dml[backends]")
+    with _loading(path):
         loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise _unreadable(path, error) from error
     for name in NESTED:
         if isinstance(loaded, Mapping) and isinstance(
             loaded.get(name), Mapping
@@ -97,19 +99,7 @@ def _read_tensorflow(path):
             f"There is no checkpoint {path}: no such file, and no such file "
             "with .index behind it."
         )
-    try:
+    with _loading(path):
         reader = tf.train.load_checkpoint(str(prefix))
-        return {
-            name: reader.get_tensor(name)
-            for name in reader.get_variable_to_shape_map()
-        }
-    except Exception as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path, error):
-    reason = " ".join(str(error).split())[:200].rstrip(".")
-    return UsageError(
-        f"{path} does not load as a checkpoint: {reason}. Download it again, "
-        "or pass another file."
-    )
+        names = reader.get_variable_to_shape_map()
+        return {name: reader.get_tensor(name) for name in names}
