@@ -15,7 +15,6 @@ from keras_dml.config.merging import (
     Merged,
     Settings,
     flatten,
-    nested,
 )
 from keras_dml.config.recipes import DEFAULT_RECIPE, Recipe, load_recipe
 from keras_dml.config.sections import RunConfig
@@ -103,15 +102,17 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     >>> flags_of({"seed": 1, "backbone": "resnet50", "weights": None})
     {'seed': 1, 'model': {'backbone': 'resnet50'}}
     """
-    flags = Merged()
+    flags: dict[str, Any] = {}
     for name, key in FLAGS.items():
         value = arguments.get(name)
         if value is not None:
-            plain = (
-                os.fspath(value) if isinstance(value, os.PathLike) else value
-            )
-            flags.add(Layer("flag", nested(key, plain)))
-    return flags.values
+            *above, last = key.split(".")
+            section = flags
+            for part in above:
+                section = section.setdefault(part, {})
+            is_path = isinstance(value, os.PathLike)
+            section[last] = os.fspath(value) if is_path else value
+    return flags
 
 
 def explain(

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 
@@ -6,6 +7,7 @@ from keras_dml.config import (
     differences,
     dump_run_config,
     explain,
+    flags_of,
     load_recipe,
     load_run_config,
     recipe_names,
@@ -388,3 +390,16 @@ def test_differences_name_what_differs():
     assert found["stages.main.train.heat.epoch"] == (None, 61)
     assert "model.normalization" not in found
     assert differences(one, one) == {}
+
+
+def test_an_argument_of_fit_sets_any_key(monkeypatch, tmp_path):
+    keys = sys.modules["keras_dml.config.resolve"].FLAGS
+    monkeypatch.setitem(keys, "epochs", "stages.main.train.epochs")
+    arguments = {"epochs": 7, "weights": tmp_path, "seed": 0, "devices": None}
+    flags = flags_of(arguments)
+    assert flags["model"] == {"weights": str(tmp_path)}
+    assert flags["seed"] == 0 and "devices" not in flags
+    del flags["model"]
+    config = resolve("norm_softmax", "digits", flags=flags)
+    changed = differences(resolve("norm_softmax", "digits"), config)
+    assert [*changed] == ["stages.main.train.epochs"]
