@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """Keras callbacks for metric learning."""
 
 from keras_dml.callbacks.batch_check import BatchCheck
@@ -12,16 +13,3 @@ from keras_dml.callbacks.retrieval_evaluation import RetrievalEvaluation
 from keras_dml.callbacks.terminate_on_non_finite_loss import (
     TerminateOnNonFiniteLoss,
 )
-
-__all__ = [
-    "BatchCheck",
-    "CountEpochs",
-    "EarlyStopping",
-    "EmbeddingHealth",
-    "GradualHeatUp",
-    "HeatUp",
-    "LearningRateDrops",
-    "ReduceLROnPlateau",
-    "RetrievalEvaluation",
-    "TerminateOnNonFiniteLoss",
-]

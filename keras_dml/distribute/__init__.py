@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """Connects to `tf.distribute`: devices, replicas and workers.
 
 On backends other than TensorFlow there is one replica on one worker, and
@@ -35,30 +36,3 @@ from keras_dml.distribute.workers import (
     together,
     worker_index,
 )
-
-__all__ = [
-    "Cluster",
-    "PEER_TIMEOUT",
-    "PREEMPTED",
-    "PeerLostError",
-    "PreemptedError",
-    "RESTART",
-    "STRATEGIES",
-    "SingleDevice",
-    "all_gather",
-    "broadcast",
-    "gather",
-    "gather_bytes",
-    "gather_rows",
-    "get_strategy",
-    "is_chief",
-    "local_variable",
-    "num_replicas",
-    "num_workers",
-    "own_rows",
-    "read_cluster",
-    "replica_index",
-    "set_logical_devices",
-    "together",
-    "worker_index",
-]

@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """Optimizers for metric learning, and tables of the variables they update."""
 
 from keras_dml.optimizers.group_table import OptimizerGroup, group_table
@@ -14,17 +15,3 @@ from keras_dml.optimizers.learning_rate import (
 from keras_dml.optimizers.per_variable import PerVariable
 from keras_dml.optimizers.row_lazy_adam import RowLazyAdam
 from keras_dml.optimizers.torch_adam import TorchAdam
-
-__all__ = [
-    "LearningRate",
-    "OptimizerGroup",
-    "PerVariable",
-    "RowLazyAdam",
-    "TorchAdam",
-    "follows_schedule",
-    "group_table",
-    "inner_optimizers",
-    "layer_blocks",
-    "layer_decay",
-    "layer_decay_rules",
-]
