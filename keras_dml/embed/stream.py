@@ -13,25 +13,25 @@ from keras_dml.data import decoding
 from keras_dml.data.image_list import ImageList
 from keras_dml.run.data import evaluation_batches, image_fit
 
-ROWS_AT_ONCE = 1024
+AT_ONCE = 1024
 
 
 def image_batches(
     images: ImageList,
-    rows: Sequence[range],
+    parts: Sequence[range],
     config: RunConfig,
     *,
     batch_size: int,
     max_pixels: int = decoding.MAX_PIXELS,
 ) -> Iterator[tuple[np.ndarray, tf.Tensor]]:
-    """Yields rows and images, resized and cropped as in the evaluation.
+    """Yields images and their numbers, fitted as in the evaluation.
 
-    The rows ascend. Images that cannot be decoded are left out. Memory does
-    not grow with the number of images.
+    The numbers ascend. Images that cannot be decoded are left out. Memory
+    does not grow with the number of images.
 
     Args:
-        images: `ImageList`.
-        rows: Ranges of rows, in ascending order.
+        images: `ImageList`, the images to embed.
+        parts: Ranges of the images' numbers, in ascending order.
         config: The run's configuration.
         batch_size: Integer; the last batch holds the rest.
         max_pixels: As for `decoding.decode`. Defaults to 89,478,485.
@@ -41,21 +41,20 @@ def image_batches(
         channels)`.
     """
     if images.pixels is not None:
-        yield from _batches_of_arrays(images.pixels, rows, config, batch_size)
+        yield from _batches_of_arrays(images.pixels, parts, config, batch_size)
         return
     fit = image_fit(config)
 
     def chunks():
-        for part in rows:
-            for start in range(part.start, part.stop, ROWS_AT_ONCE):
-                stop = min(start + ROWS_AT_ONCE, part.stop)
-                chunk = range(start, stop)
+        for part in parts:
+            for start in range(part.start, part.stop, AT_ONCE):
+                numbers = range(start, min(start + AT_ONCE, part.stop))
                 # Bytes, because a name need not be valid UTF-8.
                 paths = [
-                    images.path(row).encode("utf-8", "surrogateescape")
-                    for row in chunk
+                    images.path(number).encode("utf-8", "surrogateescape")
+                    for number in numbers
                 ]
-                yield np.arange(start, stop), paths
+                yield np.asarray(numbers), paths
 
     def load(row, path):
         return row, fit.decode(tf.io.read_file(path), max_pixels)
@@ -74,8 +73,8 @@ def image_batches(
         yield found.numpy(), batch
 
 
-def _batches_of_arrays(pixels, rows, config, batch_size):
-    for part in rows:
+def _batches_of_arrays(pixels, parts, config, batch_size):
+    for part in parts:
         batches = evaluation_batches(
             pixels.select(np.arange(part.start, part.stop)), config, batch_size
         )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.checks import one_of
 from keras_dml.embeddings.embedding_set import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.files import replacing
@@ -30,11 +31,7 @@ def check_format(kind: str) -> None:
         UsageError: If the format is not one of `FORMATS`, or pyarrow is
             missing.
     """
-    if kind not in FORMATS:
-        raise UsageError(
-            f"`file_format` must be one of {', '.join(FORMATS)}. "
-            f"Received: {kind!r}. Choose one of them."
-        )
+    one_of("file_format", kind, FORMATS)
     if kind == "parquet":
         import_parquet()
 

@@ -51,34 +51,37 @@ def as_label_sets(labels: Any, num_rows: int, name: str) -> LabelSets:
     >>> as_label_sets([[1, 0, 1], [0, 1, 0]], 2, "labels").values
     array([0, 2, 1])
     """
-    if _are_sets(labels):
-        return _from_sets(labels, num_rows, name)
-    if np.ndim(labels) == 2:
-        return _from_matrix(np.asarray(labels), num_rows, name)
-    return LabelSets(as_labels(labels, num_rows, name), np.arange(num_rows))
+    if not is_multi_label(labels):
+        return LabelSets(as_labels(labels, num_rows, name), np.arange(num_rows))
+    if len(labels) != num_rows:
+        raise UsageError(
+            f"`{name}` must have one row or set for each of {num_rows} "
+            f"embeddings. Received: {len(labels)}. Give each embedding its "
+            "labels."
+        )
+    read = _from_sets if _are_sets(labels) else _from_matrix
+    return read(labels, name)
 
 
 def _are_sets(labels: Any) -> bool:
-    is_list = isinstance(labels, list | tuple) or (
-        isinstance(labels, np.ndarray) and labels.dtype == object
-    )
+    if isinstance(labels, np.ndarray) and labels.dtype == object:
+        labels = labels.tolist()
     return (
-        is_list
+        isinstance(labels, list | tuple)
         and len(labels) > 0
         and all(isinstance(row, set | frozenset) for row in labels)
     )
 
 
-def _from_sets(labels: Any, num_rows: int, name: str) -> LabelSets:
-    _check_length(len(labels), num_rows, name)
+def _from_sets(labels: Any, name: str) -> LabelSets:
     flat = [label for row in labels for label in sorted(row)]
     values = as_labels(flat, len(flat), name) if flat else np.zeros(0, int)
     lengths = [len(row) for row in labels]
-    return LabelSets(values, np.repeat(np.arange(num_rows), lengths))
+    return LabelSets(values, np.repeat(np.arange(len(labels)), lengths))
 
 
-def _from_matrix(matrix: np.ndarray, num_rows: int, name: str) -> LabelSets:
-    _check_length(len(matrix), num_rows, name)
+def _from_matrix(labels: Any, name: str) -> LabelSets:
+    matrix = np.asarray(labels)
     if matrix.dtype.kind not in "iub" or not np.isin(matrix, (0, 1)).all():
         raise UsageError(
             f"`{name}` as a matrix must hold nothing but 0 and 1, or "
@@ -87,14 +90,6 @@ def _from_matrix(matrix: np.ndarray, num_rows: int, name: str) -> LabelSets:
         )
     rows, columns = np.nonzero(matrix)
     return LabelSets(columns, rows, matrix.shape[1])
-
-
-def _check_length(length: int, num_rows: int, name: str) -> None:
-    if length != num_rows:
-        raise UsageError(
-            f"`{name}` must have one row or set for each of {num_rows} "
-            f"embeddings. Received: {length}. Give each embedding its labels."
-        )
 
 
 def _check_comparable(queries: LabelSets, references: LabelSets) -> None:

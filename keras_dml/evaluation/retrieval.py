@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.checks import require
 from keras_dml.embeddings.checks import as_counts
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.spaces import Space
@@ -166,11 +167,8 @@ def metric_names(
     k: int | Iterable[int], extra: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Returns the names of the metrics that `evaluate_retrieval` measures."""
-    if isinstance(extra, str):
-        raise UsageError(
-            "`extra_metrics` must be several names. "
-            f"Received: extra_metrics={extra!r}. Put it in a list."
-        )
+    several, advice = not isinstance(extra, str), "Put it in a list."
+    require(several, "extra_metrics", "several names", extra, advice)
     recalls = [f"recall@{count}" for count in as_counts(k)]
     names = (*recalls, "r_precision", "map@r", "mrr", *extra)
     for name in names:

@@ -140,7 +140,7 @@ def test_no_rows_are_no_embeddings(tmp_path, kind):
 
 def test_formats(monkeypatch):
     check_format("npz")
-    with pytest.raises(UsageError, match="npz, parquet.*'csv'"):
+    with pytest.raises(UsageError, match="'npz', 'parquet'.*'csv'"):
         check_format("csv")
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
     with pytest.raises(UsageError, match=r"pip install 'keras-dml\[parquet\]'"):

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.checks import positive_integer
+from keras_dml.checks import positive_integer, require
 from keras_dml.embeddings.checks import as_counts, as_embeddings, as_ids
-from keras_dml.errors import UsageError
 from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import Index
@@ -245,17 +244,8 @@ class _Pairs:
 def _exact_of(index: Index, exact: Index | None, table: IdTable) -> Index:
     if exact is None:
         return index.to_exact()
-    if not exact.exact:
-        raise UsageError(
-            "`exact` must be an exact index. Received: an approximate "
-            f"`{type(exact).__name__}`. Give an `ExactIndex`, or leave it out."
-        )
-    ids = exact.ids
-    if len(ids) != len(table.ids) or not np.array_equal(
-        np.sort(ids), np.sort(table.ids)
-    ):
-        raise UsageError(
-            "`exact` must hold the references of `index`. Received: other "
-            "ids. Build both of the same references, or leave it out."
-        )
+    advice = "Give an `ExactIndex` of the same references, or leave it out."
+    require(exact.exact, "exact", "an exact index", exact, advice)
+    same = np.array_equal(np.sort(exact.ids), np.sort(table.ids))
+    require(same, "exact", "of the references of `index`", exact, advice)
     return exact

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.errors import UsageError
+from keras_dml.checks import of_shape, require
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.labels import Relevance
 
@@ -151,11 +151,8 @@ def ranks_from_ids(
     array([2, 3])
     """
     neighbors = np.asarray(neighbor_ids)
-    if neighbors.ndim != 2:
-        raise UsageError(
-            "`neighbor_ids` must have the shape `(num_queries, k)`. "
-            f"Received: shape={neighbors.shape}. Give one list a query."
-        )
+    advice = "Give one list a query."
+    of_shape("neighbor_ids", neighbors, "num_queries", "k", advice=advice)
     num_queries, length = neighbors.shape
     num_references = len(np.asarray(reference_ids))
     table = IdTable.of(reference_ids, num_references)
@@ -163,12 +160,9 @@ def ranks_from_ids(
         query_labels, num_queries, reference_labels, num_references
     )
     found = table.rows_of(neighbors.ravel(), neighbors.size, "neighbor_ids")
-    if (found < 0).any():
-        unknown = neighbors.ravel()[np.argmin(found)]
-        raise UsageError(
-            "`neighbor_ids` must be among `reference_ids`. "
-            f"Received: {unknown!r}. Search the index of these references."
-        )
+    unknown = neighbors.ravel()[found < 0][:4].tolist()
+    wanted, advice = "among `reference_ids`", "Search the index of these."
+    require(not unknown, "neighbor_ids", wanted, unknown, advice)
     own = table.rows_of(query_ids, num_queries, "query_ids")
     found = found.reshape(neighbors.shape)
     is_own = found == own[:, None]

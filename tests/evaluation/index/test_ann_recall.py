@@ -161,7 +161,7 @@ def test_lone_queries_are_left_out_of_metrics():
             lambda index: ann_recall_at_k(
                 index, np.ones((1, 8)), 1, ExactIndex().build(np.ones((2, 8)))
             ),
-            "must hold the references of `index`",
+            "must be of the references of `index`",
         ),
         (
             lambda index: evaluate_index(
