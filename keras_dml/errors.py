@@ -35,11 +35,12 @@ class Mistakes:
 
     @contextlib.contextmanager
     def collected(self, prefix: str = "") -> Iterator[None]:
-        """Keeps a `UsageError` of the block; equal lines are kept once."""
+        """Keeps the lines of a `UsageError` of the block, each once."""
         try:
             yield
         except UsageError as error:
-            self._lines |= dict.fromkeys(f"{prefix}{error}".splitlines())
+            for line in str(error).splitlines():
+                self._lines[f"{prefix}{line}"] = None
 
     def check(self, prefix: str = "") -> None:
         """Raises if there was any mistake.

@@ -1,9 +1,11 @@
 """Writes files in one step, and claims folders for one piece of work."""
 
 import contextlib
+import csv
+import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -49,6 +51,19 @@ def write_text(path: Path, text: str) -> None:
     """Writes or replaces a text file in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Returns rows as the text of a CSV file.
+
+    Example:
+
+    >>> csv_text([["run", "value"], ["a", 0.5]])
+    'run,value\\na,0.5\\n'
+    """
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue()
 
 
 def write_json(path: Path, content: Any) -> None:

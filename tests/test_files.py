@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from keras_dml.errors import UsageError
-from keras_dml.files import ClaimedFolder, replacing, write_text
+from keras_dml.files import ClaimedFolder, csv_text, replacing, write_text
 
 
 def test_a_failure_in_the_middle_leaves_the_old_file(tmp_path):
@@ -26,6 +26,11 @@ def test_the_file_is_replaced_at_the_end_only(tmp_path):
         assert path.read_text() == "old"
         assert temporary.suffix == path.suffix
     assert path.read_text() == "new"
+
+
+def test_rows_become_lines_of_csv():
+    rows = [["run", "value"], ["a, b", 0.5], ["c", None]]
+    assert csv_text(rows) == 'run,value\n"a, b",0.5\nc,\n'
 
 
 class Album(ClaimedFolder):

@@ -10,7 +10,7 @@ from keras_dml.brief import Brief
 from keras_dml.checks import positive_integer
 from keras_dml.comparison.check import check_jobs
 from keras_dml.comparison.concatenated import concatenated
-from keras_dml.comparison.estimate import announce
+from keras_dml.comparison.estimate import announce, estimate_seconds
 from keras_dml.comparison.jobs import Job, Tuned, make_jobs
 from keras_dml.comparison.page.comparison import write_comparison
 from keras_dml.comparison.plan_folder import PlanFolder
@@ -159,7 +159,11 @@ def compare(
     with place:
         if not dry_run:
             place.open(made)
-        seconds = announce(jobs, tunings, place, processes, estimate, dry_run)
+        trainings = announce(jobs, tunings, place)
+        seconds = None
+        if trainings and estimate:
+            cache = None if dry_run else place.estimate
+            seconds = estimate_seconds(trainings, cache, processes)
         if dry_run:
             records = collect([job.record for job in jobs], place.path)
             left = sum(planned.left for planned in tunings)

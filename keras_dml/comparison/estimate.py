@@ -4,7 +4,7 @@ import dataclasses
 import json
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from keras_dml.comparison.jobs import Job
@@ -15,7 +15,7 @@ from keras_dml.config import RunConfig
 from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
-from keras_dml.files import write_json
+from keras_dml.files import read_json, write_json
 from keras_dml.run.history import read_history
 from keras_dml.run.processes import TrainingProcess, supervise
 from keras_dml.wording import counted, duration
@@ -44,8 +44,10 @@ class Pace:
         return self.fixed + training + validations * self.validation
 
 
-def estimate_seconds(jobs: Sequence[Job], cache: Path | None = None) -> float:
-    """Returns the seconds that jobs take one after the other.
+def estimate_seconds(
+    jobs: Sequence[Job], cache: Path | None = None, processes: int = 1
+) -> float:
+    """Returns the seconds that jobs take one after the other, and logs them.
 
     Trains the first of all jobs with the same data, network and batch for a
     few steps, in a temporary folder.
@@ -53,18 +55,30 @@ def estimate_seconds(jobs: Sequence[Job], cache: Path | None = None) -> float:
     Args:
         jobs: Runs that are not finished.
         cache: File that keeps the measurements. Defaults to `None`.
+        processes: How many jobs are to run at once, for the log. Defaults to
+            `1`.
 
     Raises:
         RunError: If such a trial fails: the plan would fail in the same way.
     """
-    paces = _load(cache)
+    stored = read_json(cache) if cache else None
+    paces = {kind: Pace(**values) for kind, values in (stored or {}).items()}
     total = 0.0
     for job in jobs:
         kind = _kind(job.config)
         if kind not in paces:
             paces[kind] = measure_pace(job.config)
-            _save(paces, cache)
+            logger.info("Measured on a few steps: %s", paces[kind])
+            if cache is not None:
+                values = {k: dataclasses.asdict(p) for k, p in paces.items()}
+                write_json(cache, values)
         total += paces[kind].seconds(job.steps, job.validations)
+    at_once = f"; less with {processes} at once, as far as the cores go"
+    logger.info(
+        "About %s one after the other%s, measured on a few steps.",
+        duration(total),
+        at_once if processes > 1 else "",
+    )
     return total
 
 
@@ -101,7 +115,7 @@ def measure_pace(config: RunConfig) -> Pace:
 
 def _kind(config: RunConfig) -> str:
     """Returns the key that runs of the same pace share."""
-    parts: Mapping[str, object] = {
+    parts = {
         "source": config.data.source,
         "image_size": config.data.image_size,
         "max_classes": config.data.max_classes,
@@ -112,42 +126,21 @@ def _kind(config: RunConfig) -> str:
     return json.dumps(parts)
 
 
-def _load(cache: Path | None) -> dict[str, Pace]:
-    if cache is None or not cache.is_file():
-        return {}
-    stored = json.loads(cache.read_text(encoding="utf-8"))
-    return {kind: Pace(**values) for kind, values in stored.items()}
-
-
-def _save(paces: Mapping[str, Pace], cache: Path | None) -> None:
-    logger.info("Measured on a few steps: %s", list(paces.values())[-1])
-    if cache is not None:
-        values = {k: dataclasses.asdict(pace) for k, pace in paces.items()}
-        write_json(cache, values)
-
-
 def announce(
     jobs: Sequence[Job],
     tunings: Sequence[PlannedTuning],
     place: PlanFolder,
-    processes: int,
-    estimate: bool,
-    dry_run: bool,
-) -> float | None:
-    """Logs the number of trainings and about how long they will take.
+) -> list[Job]:
+    """Logs how many trainings there are, and returns those that are left.
 
     Args:
         jobs: The runs of a plan.
         tunings: Its tunings.
         place: Its folder.
-        processes: How many runs train at once.
-        estimate: Whether to estimate the time from a few training steps.
-        dry_run: Whether to write nothing into the folder.
 
     Returns:
-        The estimated seconds, one training after the other; `None` without an
-        estimate. Each trial of a tuning counts in full, although some are
-        stopped early.
+        The jobs that are left: the trials of tunings, then the runs. Each
+        trial counts in full, although some are stopped early.
     """
     runs = {job.run: job for job in jobs}
     left = [job for job in runs.values() if not place.run(job).finished]
@@ -168,15 +161,9 @@ def announce(
         len(runs) - len(left),
         len(left),
     )
-    for planned in tunings:
-        left += [planned.job] * (planned.left * planned.folds)
-    if not left or not estimate:
-        return None
-    seconds = estimate_seconds(left, None if dry_run else place.estimate)
-    at_once = f"; less with {processes} at once, as far as the cores go"
-    logger.info(
-        "About %s one after the other%s, measured on a few steps.",
-        duration(seconds),
-        at_once if processes > 1 else "",
-    )
-    return seconds
+    trainings = [
+        planned.job
+        for planned in tunings
+        for _ in range(planned.left * planned.folds)
+    ]
+    return trainings + left

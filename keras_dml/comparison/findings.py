@@ -199,7 +199,7 @@ def _compared(
     names = list(dict.fromkeys([*finding.better, *finding.than]))
     arms = {arm: runs.get(arm, []) for arm in names}
     found = paired_repetitions(arms, metric)
-    if not found.keys:
+    if not found.pairs:
         return FindingResult(finding, experiment, notes=_missing(arms, metric))
     better = found.values[:, [names.index(arm) for arm in finding.better]]
     than = found.values[:, [names.index(arm) for arm in finding.than]]

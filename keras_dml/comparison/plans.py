@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+from keras_dml import checks
 from keras_dml.config.merging import parse_settings
 from keras_dml.config.plan_sections import ArmConfig, PlanConfig
 from keras_dml.config.plans import load_plan, narrowed, parse_plan
-from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 from keras_dml.wording import listed, slug, source_title
 
@@ -119,20 +119,19 @@ def _base(
     plan: PlanLike, recipes: Sequence[str] | None
 ) -> tuple[PlanConfig, str]:
     if isinstance(plan, PlanConfig):
-        if recipes is not None:
-            raise UsageError(
-                "`recipes` makes a plan for data, but `plan` is a plan. Choose "
-                "some of its lines with `arms`."
-            )
+        checks.require(
+            recipes is None,
+            "recipes",
+            "None if `plan` is a plan",
+            recipes,
+            "Choose some of its lines with `arms`.",
+        )
         return plan, slug(plan.title)
     sources = [str(plan)] if isinstance(plan, (str, Path)) else [*plan]
     if recipes is None:
-        if not isinstance(plan, (str, Path)):
-            raise UsageError(
-                "A list of sources needs `recipes` to compare. Received: "
-                f"{plan!r}"
-            )
-        return load_plan(str(plan)), Path(str(plan)).stem
+        wanted = "a plan; a list of sources needs `recipes` to compare"
+        checks.require(isinstance(plan, (str, Path)), "plan", wanted, plan)
+        return load_plan(sources[0]), Path(sources[0]).stem
     names = [Path(source).stem for source in sources]
     on = names[0] if len(names) == 1 else listed(map(source_title, sources))
     values = {
@@ -146,12 +145,8 @@ def _base(
 def _only(plan: PlanConfig, names: list[str]) -> PlanConfig:
     """Returns the plan with only these arms and the findings about them."""
     all_arms = {arm.name: arm for arm in arms(plan)}
-    unknown = [name for name in names if name not in all_arms] or [""]
-    if unknown != [""] or not names:
-        raise UsageError(
-            "`arms` must be arms of the plan. Received: "
-            f"{unknown[0]!r}. Nearest: {nearest(unknown[0], all_arms)}."
-        )
+    for name in names or [""]:
+        checks.one_of("arms", name, all_arms)
     values = plan.model_dump(mode="json")
     values["recipes"] = []
     values["arms"] = [all_arms[name].model_dump() for name in names]
@@ -180,14 +175,15 @@ def _changed(plan: PlanConfig, given: Mapping[str, Any]) -> PlanConfig:
         elif key == "source":
             values["sources"] = [value] if isinstance(value, str) else value
         elif key == "seeds":
-            seeds = range(value) if isinstance(value, int) else value
-            values["seeds"] = list(seeds)
+            values["seeds"] = [
+                *(range(value) if isinstance(value, int) else value)
+            ]
         elif key == "protocol":
             values["protocol"] = _protocol(value)
-        elif key == "data_dir":
-            values["data_dir"] = str(value)
+        elif key in ("data_dir", "weights"):
+            values[key] = str(value)
         else:
-            values[key] = value if isinstance(value, str) else list(value)
+            values[key] = list(value)
     if "weights" in given:
         for case in values["cases"]:
             case["weights"] = None
@@ -198,9 +194,6 @@ def _protocol(value: str | Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(value, str):
         return dict(value)
     kind, colon, folds = value.partition(":")
-    if colon and not folds.isdigit():
-        raise UsageError(
-            "`protocol` takes a number of folds after the colon, such as "
-            f"cross_validation:5. Received: {value!r}"
-        )
+    wanted = "a kind, or a kind and a number, such as cross_validation:5"
+    checks.require(not colon or folds.isdigit(), "protocol", wanted, value)
     return {"kind": kind, **({"folds": int(folds)} if colon else {})}

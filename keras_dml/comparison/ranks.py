@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from keras_dml import checks
 from keras_dml.comparison.records import (
     RunRecord,
     by_arm,
@@ -117,18 +118,14 @@ def rank_arms(
         Sets", JMLR 2006, section 3.2.
     """
     scores = np.asarray(scores, np.float64)
-    if scores.ndim != 2 or not scores.size or not np.isfinite(scores).all():
-        raise ValueError(
-            "`scores` must be a matrix of finite numbers, one row a block and "
-            f"one column an arm. Received: shape {scores.shape}"
-        )
+    checks.of_shape("scores", scores, "blocks", "arms")
+    finite = scores.size > 0 and bool(np.isfinite(scores).all())
+    checks.require(finite, "scores", "finite numbers", scores.tolist())
     num_blocks, num_arms = scores.shape
-    names = [str(i) for i in range(num_arms)] if arms is None else list(arms)
-    if len(names) != num_arms:
-        raise ValueError(
-            "`arms` must name every column of `scores`. "
-            f"Received: {len(names)} names for {num_arms} columns"
-        )
+    names = [*map(str, range(num_arms))] if arms is None else list(arms)
+    named = len(names) == num_arms
+    wanted = f"one name for each of the {num_arms} columns of `scores`"
+    checks.require(named, "arms", wanted, names)
     ranks = stats.rankdata(-scores, axis=1)
     mean = ranks.mean(axis=0)
     order = np.argsort(mean, kind="stable")
@@ -187,36 +184,29 @@ def rank_records(records: Iterable[RunRecord], metric: str) -> RankTable | None:
     """
     records = trained_runs(records)
     finished = [run for run in records if metric_of(run, metric) is not None]
-    arms = list(by_arm(finished))
-    left = tuple(arm for arm in by_arm(records) if arm not in arms)
+    runs = by_arm(finished)
+    left = tuple(arm for arm in by_arm(records) if arm not in runs)
     experiments = grouped(records, experiment_of)
-    summaries = summarize_arms(finished, metric)
-    whole = [
-        [found[arm].mean for arm in arms]
-        for found in summaries.values()
-        if len(found) == len(arms)
-    ]
-    if len(arms) < 2 or not whole:
-        return None
     if len(experiments) > 1:
-        table = rank_arms(whole, arms)
-        missed = len(experiments) - len(whole)
+        unit, planned = "experiments", len(experiments)
+        scores: Any = [
+            [found[arm].mean for arm in runs]
+            for found in summarize_arms(finished, metric).values()
+            if len(found) == len(runs)
+        ]
     else:
-        runs = {arm: by_arm(finished)[arm] for arm in arms}
-        found = paired_repetitions(runs, metric)
-        if not found.keys:
-            return None
-        table = rank_arms(found.values, arms, found.unit)
-        missed = _num_repetitions(records, found.unit) - len(found.keys)
+        repetitions = paired_repetitions(runs, metric)
+        unit, scores = repetitions.unit, repetitions.values
+        planned = len({(run.seed, run.fold) for run in records})
+        if unit == "seeds":
+            planned = len({run.seed for run in records})
+    if len(runs) < 2 or not len(scores):
+        return None
+    table = rank_arms(scores, list(runs), unit)
+    missed = planned - len(scores)
     return dataclasses.replace(
         table, blocks_left_out=missed, arms_left_out=left
     )
-
-
-def _num_repetitions(records: Iterable[RunRecord], unit: str) -> int:
-    if unit == "seeds":
-        return len({record.seed for record in records})
-    return len({(record.seed, record.fold) for record in records})
 
 
 def _friedman(scores: np.ndarray) -> tuple[float, float]:

@@ -1,14 +1,12 @@
 """The settings and the outcome of every run of a plan, and `results.csv`."""
 
-import csv
 import dataclasses
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from keras_dml.files import write_text
+from keras_dml.files import csv_text, write_text
 from keras_dml.run.folder import RunFolder
 from keras_dml.wording import source_title
 
@@ -18,7 +16,13 @@ Key = TypeVar("Key")
 # settings come after `_WHAT`.
 _WHAT = ("run", "source", "backbone", "weights", "dim", "arm", "recipe", "seed")
 _OUTCOME = ("fold", "status", "oracle", "train_seconds")
-_METRICS = ("pretrained", "before", "after", "validation")
+# The other fields of a record, which hold metrics, and their columns.
+_METRICS = {
+    "after": "value",
+    "before": "before",
+    "pretrained": "pretrained",
+    "validation": "validation",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,30 +77,6 @@ class RunRecord:
     error: str = ""
 
 
-class Network(NamedTuple):
-    """Data, network and weights; each combination has its own results table.
-
-    Args:
-        source: Name or path of the data.
-        backbone: Name of the network.
-        weights: The weights that the network starts from.
-    """
-
-    source: str
-    backbone: str
-    weights: str
-
-    @property
-    def title(self) -> str:
-        """Data, network and weights in words."""
-        start = (
-            "from scratch"
-            if self.weights in ("none", "")
-            else f"weights `{self.weights}`"
-        )
-        return f"{source_title(self.source)}, {self.backbone}, {start}"
-
-
 class Experiment(NamedTuple):
     """The settings that arms must share before they can be compared.
 
@@ -104,28 +84,32 @@ class Experiment(NamedTuple):
         source: Name or path of the data.
         backbone: Name of the network.
         weights: The weights that the network starts from.
-        dim: Integer, the length of an embedding.
+        dim: Integer, the length of an embedding. Defaults to `None`: any
+            length, as in a table of results.
     """
 
     source: str
     backbone: str
     weights: str
-    dim: int
+    dim: int | None = None
 
     @property
     def title(self) -> str:
         """Data, network, weights and embedding size in words."""
-        return f"{Network(*self[:3]).title}, {self.dim}-d"
+        scratch = self.weights in ("none", "")
+        start = "from scratch" if scratch else f"weights `{self.weights}`"
+        size = "" if self.dim is None else f", {self.dim}-d"
+        return f"{source_title(self.source)}, {self.backbone}, {start}{size}"
 
 
-def network_of(record: RunRecord) -> Network:
-    """Returns the data and the network of a run."""
-    return Network(record.source, record.backbone, record.weights)
+def network_of(record: RunRecord) -> Experiment:
+    """Returns the data and the network of a run, without embedding size."""
+    return Experiment(record.source, record.backbone, record.weights)
 
 
 def experiment_of(record: RunRecord) -> Experiment:
     """Returns the experiment that a run belongs to."""
-    return Experiment(*network_of(record), record.dim)
+    return network_of(record)._replace(dim=record.dim)
 
 
 def grouped(
@@ -181,26 +165,17 @@ def write_results(records: Sequence[RunRecord], path: Path) -> None:
     Every setting of the plan's `grid` is a column under its dotted key.
     """
     factors = dict.fromkeys(key for r in records for key in r.factors)
-    columns = (*_WHAT, *factors, *_OUTCOME, "metric", "value", "before")
-    buffer = io.StringIO()
-    writer = csv.DictWriter(
-        buffer,
-        [*columns, "pretrained", "validation", "error"],
-        lineterminator="\n",
-    )
-    writer.writeheader()
+    rows: list[list[Any]] = [
+        [*_WHAT, *factors, *_OUTCOME, "metric", *_METRICS.values(), "error"]
+    ]
     for record in records:
-        common = {key: getattr(record, key) for key in (*_WHAT, *_OUTCOME)}
-        common |= {**record.factors, "error": record.error}
+        what = [getattr(record, key) for key in _WHAT]
+        what += [record.factors.get(factor, "") for factor in factors]
+        what += [getattr(record, key) for key in _OUTCOME]
         for metric in record.after or [""]:
-            values = {
-                "value" if key == "after" else key: getattr(record, key).get(
-                    metric, ""
-                )
-                for key in _METRICS
-            }
-            writer.writerow({**common, "metric": metric, **values})
-    write_text(path, buffer.getvalue())
+            values = [getattr(record, key).get(metric, "") for key in _METRICS]
+            rows.append([*what, metric, *values, record.error])
+    write_text(path, csv_text(rows))
 
 
 def _collected(

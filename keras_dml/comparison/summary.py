@@ -2,12 +2,14 @@
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from keras_dml import checks
 from keras_dml.comparison.records import (
     Experiment,
     RunRecord,
@@ -48,6 +50,11 @@ class Summary:
     unit: str = "seeds"
     folds: int = 0
 
+    @property
+    def reach(self) -> float:
+        """Half the length of the interval; zero without an interval."""
+        return 0.0 if math.isnan(self.high) else self.high - self.mean
+
 
 @dataclasses.dataclass(frozen=True)
 class Repetitions:
@@ -55,15 +62,13 @@ class Repetitions:
 
     Args:
         unit: `"seeds"` or `"folds"`.
-        keys: Tuple of seeds or folds that all arms finished, sorted.
-        values: Float array `(len(keys), arms)`.
+        values: Float array `(repetitions, arms)`, sorted by seed or fold.
         folds: Integer, the largest number of folds that the value of a seed
             averages; `0` without folds, or if the folds are the repetitions.
         pairs: Tuple of the pairs of seed and fold that all arms finished.
     """
 
     unit: str
-    keys: tuple[int, ...]
     values: np.ndarray
     folds: int
     pairs: tuple[tuple[int, int | None], ...]
@@ -93,21 +98,16 @@ def summarize(
     0.61
     """
     values = np.asarray(values, np.float64)
-    if values.ndim != 1 or not len(values):
-        raise ValueError(
-            "`values` must be a list of at least one number. "
-            f"Received: shape {values.shape}"
-        )
-    if not 0 < level < 1:
-        raise ValueError(
-            "`level` must lie between 0 and 1, both excluded. "
-            f"Received: level={level}"
-        )
-    mean, count = math.fsum(values) / len(values), len(values)
+    flat = values.ndim == 1 and len(values) > 0
+    wanted = "a list of at least one number"
+    checks.require(flat, "values", wanted, values.tolist())
+    values = values.tolist()
+    checks.in_interval("level", level, 0, 1)
+    mean, count = statistics.fmean(values), len(values)
     if count < 2:
         nan = math.nan
         return Summary(mean, nan, nan, nan, count, unit, folds)
-    std = math.sqrt(math.fsum((values - mean) ** 2) / (count - 1))
+    std = statistics.stdev(values)
     quantile = float(stats.t.ppf(0.5 + level / 2, count - 1))
     reach = quantile * std / math.sqrt(count)
     return Summary(mean, std, mean - reach, mean + reach, count, unit, folds)
@@ -136,23 +136,20 @@ def paired_repetitions(
     common = set(found[0]).intersection(*found) if found else set()
     pairs = sorted(common, key=lambda pair: (pair[0], pair[1] or 0))
     seeds = sorted({seed for seed, _ in pairs})
-    has_folds = any(fold is not None for _, fold in pairs)
     if len(seeds) == 1 and len(pairs) > 1:
-        rows = [[values[pair] for values in found] for pair in pairs]
-        keys = tuple(fold or 0 for _, fold in pairs)
-        return Repetitions("folds", keys, np.array(rows), 0, tuple(pairs))
-    rows, folds = [], 0
-    for seed in seeds:
-        own = [pair for pair in pairs if pair[0] == seed]
-        folds = max(folds, len(own) if has_folds else 0)
-        rows.append(
-            [
-                math.fsum(values[pair] for pair in own) / len(own)
-                for values in found
-            ]
-        )
+        unit, folds = "folds", 0
+        repeated = [[pair] for pair in pairs]
+    else:
+        unit = "seeds"
+        repeated = [[p for p in pairs if p[0] == seed] for seed in seeds]
+        has_folds = any(fold is not None for _, fold in pairs)
+        folds = max(map(len, repeated)) if has_folds else 0
+    rows = [
+        [statistics.fmean(values[pair] for pair in own) for values in found]
+        for own in repeated
+    ]
     values = np.array(rows).reshape(len(rows), len(found))
-    return Repetitions("seeds", tuple(seeds), values, folds, tuple(pairs))
+    return Repetitions(unit, values, folds, tuple(pairs))
 
 
 def summarize_runs(records: Iterable[RunRecord], metric: str) -> Summary | None:
@@ -163,7 +160,7 @@ def summarize_runs(records: Iterable[RunRecord], metric: str) -> Summary | None:
         metric: Name of a metric.
     """
     found = paired_repetitions({"": records}, metric)
-    if not found.keys:
+    if not found.pairs:
         return None
     return summarize(found.values[:, 0], unit=found.unit, folds=found.folds)
 

@@ -135,7 +135,7 @@ def test_some_arms_of_a_plan(tmp_path):
     assert json.loads(done.stdout)["left"] == 4
     wrong = run(*arguments, *folder, "--arms", "tripplet", check=False)
     assert wrong.returncode == 2
-    assert "Nearest: 'triplet'" in wrong.stderr
+    assert "you mean 'triplet'" in wrong.stderr
 
 
 @pytest.mark.slow

@@ -51,8 +51,12 @@ def test_every_option_changes_the_plan():
 @pytest.mark.parametrize(
     ("plan", "options", "message"),
     [
-        ("demo", {"arms": ["tripplet"]}, "`arms` .*Nearest: 'triplet'"),
-        ("demo", {"protocol": "cross_validation:x"}, "`protocol` takes"),
+        ("demo", {"arms": ["tripplet"]}, "`arms` .*you mean 'triplet'"),
+        (
+            "demo",
+            {"protocol": "cross_validation:x"},
+            "`protocol` must be a kind",
+        ),
         ("demo", {"seeds": 0}, "`seeds`"),
         (["a", "b"], {}, "needs `recipes`"),
         (load_plan("demo"), {"recipes": ["ln"]}, "`plan` is a plan"),

@@ -403,3 +403,11 @@ def test_an_argument_of_fit_sets_any_key(monkeypatch, tmp_path):
     config = resolve("norm_softmax", "digits", flags=flags)
     changed = differences(resolve("norm_softmax", "digits"), config)
     assert [*changed] == ["stages.main.train.epochs"]
+
+
+def test_changed_values_leave_the_rest_of_their_section():
+    config = resolve("hbn", "digits")
+    other = config.changed(seed=7, model={"dim": 64}, stages=[])
+    assert (other.seed, other.model.dim, other.stages) == (7, 64, [])
+    assert other.model.pooling == config.model.pooling
+    assert config.changed() == config

@@ -1,6 +1,6 @@
 """Writes the captions that explain the tables."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from keras_dml.comparison.page.paper import PaperColumn, places_in_words
 from keras_dml.comparison.ranks import RankTable
@@ -47,7 +47,7 @@ def results_caption(
     noun = "embedding size" if len(dims) == 1 else "embedding sizes"
     sentences = [
         f"{network_of(runs[0]).title}, {noun} {listed(dims)}.",
-        _seeds_in_words(runs),
+        f"{seeds_in_words(runs).capitalize()}.",
     ]
     trained = {run.dim for run in trained_runs(runs)}
     side_by_side = [dim for dim in dims if dim not in trained]
@@ -123,12 +123,12 @@ def ranks_caption(ranks: RankTable, metric: str) -> str:
     return " ".join(sentences)
 
 
-def _seeds_in_words(runs: list[RunRecord]) -> str:
+def seeds_in_words(runs: Collection[RunRecord]) -> str:
+    """Says which seeds runs have, and how many folds."""
     seeds = sorted({run.seed for run in runs})
-    noun = "Seed" if len(seeds) == 1 else "Seeds"
-    text = f"{noun} {listed(seeds)}"
     folds = {run.fold for run in runs} - {None}
-    return f"{text}, {len(folds)} folds." if folds else f"{text}."
+    text = f"{'seed' if len(seeds) == 1 else 'seeds'} {listed(seeds)}"
+    return f"{text}, {counted(len(folds), 'fold')}" if folds else text
 
 
 def _spread_in_words(runs: list[RunRecord], metrics: Sequence[str]) -> str:

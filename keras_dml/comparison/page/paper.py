@@ -24,7 +24,7 @@ class PaperColumn(NamedTuple):
     place: str
     values: dict[tuple[str, int | None], str]
 
-    def of(self, arm: str, dim: int) -> str | None:
+    def of(self, arm: str, dim: int | None) -> str | None:
         """Returns the printed value of an arm of that size, or `None`."""
         return self.values.get((arm, dim), self.values.get((arm, None)))
 

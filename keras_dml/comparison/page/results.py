@@ -98,7 +98,7 @@ def _results_table(
     if any(run.pretrained for run in runs):
         rows.append(tuple(part.pretrained for part in parts))
     experiments = grouped(runs, experiment_of)
-    for experiment in sorted(experiments, key=lambda each: each.dim):
+    for experiment in sorted(experiments, key=lambda each: each.dim or 0):
         for own in by_arm(experiments[experiment]).values():
             rows.append(tuple(part.cell(experiment, own) for part in parts))
     caption = results_caption(runs, metrics, paper, protocol)

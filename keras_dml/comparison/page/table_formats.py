@@ -1,28 +1,30 @@
 """One table as Markdown, CSV and LaTeX."""
 
-import csv
 import dataclasses
-import io
 import math
 import re
 
-_LATEX_NAMES = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "\u00b1": r"$\pm$",
-    "\u00d7": r"$\times$",
-    "\u2013": "--",
-    "\u03b1": r"$\alpha$",
-    "\u03b2": r"$\beta$",
-    "\u03b3": r"$\gamma$",
-    "\u03bb": r"$\lambda$",
-    "\u03c4": r"$\tau$",
-    "\u03c9": r"$\omega$",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
+from keras_dml.files import csv_text
+
+_LATEX_NAMES = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "\u00b1": r"$\pm$",
+        "\u00d7": r"$\times$",
+        "\u2013": "--",
+        "\u03b1": r"$\alpha$",
+        "\u03b2": r"$\beta$",
+        "\u03b3": r"$\gamma$",
+        "\u03bb": r"$\lambda$",
+        "\u03c4": r"$\tau$",
+        "\u03c9": r"$\omega$",
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+    }
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,38 +109,31 @@ def to_markdown(table: Table) -> str:
     |:--|--:|
     | softmax | **0.601** |
     """
-    lines = [
-        " | ".join(_markdown(column.title) for column in table.columns),
-        "|".join(
-            "--:" if column.numeric else ":--" for column in table.columns
-        ),
-    ]
-    lines[0] = f" {lines[0]} "
+    titles = [_markdown(column.title) for column in table.columns]
+    rule = ["--:" if column.numeric else ":--" for column in table.columns]
+    lines = [f"| {' | '.join(titles)} |", f"|{'|'.join(rule)}|"]
     for row in table.rows:
-        cells = [_markdown(cell.text) for cell in row]
-        marked = [
-            f"**{text}**" if cell.bold and text else text
-            for cell, text in zip(row, cells, strict=True)
+        texts = [
+            f"**{_markdown(cell.text)}**" if cell.bold else _markdown(cell.text)
+            for cell in row
         ]
-        lines.append(f" {' | '.join(marked)} ")
-    body = "\n".join(f"|{line}|" for line in lines)
+        lines.append(f"| {' | '.join(texts)} |")
+    body = "\n".join(lines)
     return f"{table.caption}\n\n{body}\n"
 
 
 def to_csv(table: Table) -> str:
     """Formats the numbers of the table as CSV, without the caption."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(
+    header = [
         name
         for column in table.columns
         for name in column.parts or (column.title,)
+    ]
+    rows = (
+        [value for cell in row for value in cell.numbers or (cell.text,)]
+        for row in table.rows
     )
-    for row in table.rows:
-        writer.writerow(
-            value for cell in row for value in cell.numbers or (cell.text,)
-        )
-    return buffer.getvalue()
+    return csv_text([header, *rows])
 
 
 def to_latex(table: Table) -> str:
@@ -155,12 +150,11 @@ def to_latex(table: Table) -> str:
         r"\hline",
     ]
     for row in table.rows:
+        texts = [escape_latex(cell.text) for cell in row]
         lines.append(
             _latex_row(
-                rf"\textbf{{{escape_latex(cell.text)}}}"
-                if cell.bold
-                else escape_latex(cell.text)
-                for cell in row
+                rf"\textbf{{{text}}}" if cell.bold else text
+                for cell, text in zip(row, texts, strict=True)
             )
         )
     lines += [r"\hline", r"\end{tabular}", r"\end{table}"]
@@ -173,19 +167,11 @@ def escape_latex(text: str) -> str:
     >>> escape_latex("50 % of `a_b`")
     '50 \\\\% of \\\\texttt{a\\\\_b}'
     """
-    pieces = text.split("`")
+    pieces = text.translate(_LATEX_NAMES).split("`")
     if len(pieces) % 2 == 0:
-        return _escape_characters(text)
-    return "".join(
-        rf"\texttt{{{_escape_characters(piece)}}}"
-        if number % 2
-        else _escape_characters(piece)
-        for number, piece in enumerate(pieces)
-    )
-
-
-def _escape_characters(text: str) -> str:
-    return "".join(_LATEX_NAMES.get(character, character) for character in text)
+        return "`".join(pieces)
+    pieces[1::2] = [rf"\texttt{{{code}}}" for code in pieces[1::2]]
+    return "".join(pieces)
 
 
 def _latex_row(cells) -> str:
