@@ -1,6 +1,6 @@
 """Draws a tuning: its history, its settings and their importances."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,11 @@ from keras_dml.tuning.trials import Trial, TuningResult
 from keras_dml.wording import metric_title
 
 COMPLETE, BEST, PRUNED = COLORS[0], COLORS[1], COLORS[4]
-_MARKS = (("complete", COMPLETE, "o"), ("pruned", PRUNED, "v"))
+# The state of a trial, its name in the legend, its color and its marker.
+_MARKS = (
+    ("complete", "complete", COMPLETE, "o"),
+    ("pruned", "stopped early", PRUNED, "v"),
+)
 _COLUMNS = 3
 
 
@@ -39,35 +43,21 @@ def best_so_far(trials: Sequence[Trial]) -> np.ndarray:
     """Returns for each trial the best value of complete trials up to it.
 
     The values before the first complete trial are NaN.
+
     Args:
         trials: The trials by number.
 
     Returns:
         Float array `(trials,)`.
     """
-    values = [
-        trial.value
-        if trial.state == "complete" and trial.value is not None
-        else np.nan
-        for trial in trials
-    ]
+    values = [x.value if x.state == "complete" else None for x in trials]
     return np.fmax.accumulate(np.asarray(values, dtype=float))
 
 
 def _history(result: TuningResult) -> Figure:
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axes: Any = figure.subplots()
-    for state, color, marker in _MARKS:
-        chosen = _with_value(result.trials, state)
-        if chosen:
-            axes.scatter(
-                [trial.number for trial in chosen],
-                [trial.value for trial in chosen],
-                color=color,
-                marker=marker,
-                s=24,
-                label="stopped early" if state == "pruned" else "complete",
-            )
+    _scatter(axes, result.trials, lambda trial: trial.number, s=24)
     failed = [x.number for x in result.trials if x.state == "failed"]
     if failed:
         axes.scatter(
@@ -115,21 +105,14 @@ def _slices(result: TuningResult, section: TuningConfig) -> Figure:
 def _slice(
     axes: Any, result: TuningResult, key: str, values: RangeConfig | list[Any]
 ) -> None:
-    for state, color, marker in _MARKS:
-        chosen = _with_value(result.trials, state)
-        if not chosen:
-            continue
-        axes.scatter(
-            [_position(trial.parameters[key], values) for trial in chosen],
-            [trial.value for trial in chosen],
-            color=color,
-            marker=marker,
-            s=20,
-            alpha=0.8,
-            label="stopped early" if state == "pruned" else "complete",
-        )
+    def place(trial: Trial) -> Any:
+        """Returns the place on the axis: the index in a list, or the value."""
+        value = trial.parameters[key]
+        return values.index(value) if isinstance(values, list) else value
+
+    _scatter(axes, result.trials, place, s=20, alpha=0.8)
     axes.scatter(
-        [_position(result.best.parameters[key], values)],
+        [place(result.best)],
         [result.best.value],
         facecolors="none",
         edgecolors=BEST,
@@ -150,13 +133,14 @@ def _slice(
         axes.set_xlim(-0.5, len(values) - 0.5)
         return
     # Show the whole range: a best value at one end calls for a wider range.
+    low, high = values.low, values.high
+    margin = (high - low) * 0.05
+    limits = (low - margin, high + margin)
     if values.log:
+        margin = (high / low) ** 0.05
+        limits = (low / margin, high * margin)
         axes.set_xscale("log")
-        margin = (values.high / values.low) ** 0.05
-        axes.set_xlim(values.low / margin, values.high * margin)
-    else:
-        margin = (values.high - values.low) * 0.05
-        axes.set_xlim(values.low - margin, values.high + margin)
+    axes.set_xlim(limits)
 
 
 def _importances(result: TuningResult) -> Figure:
@@ -187,13 +171,27 @@ def _legend(figure: Figure, axes: Any) -> None:
     )
 
 
-def _with_value(trials: Sequence[Trial], state: str) -> list[Trial]:
-    return [x for x in trials if x.state == state and x.value is not None]
-
-
-def _position(value: Any, values: RangeConfig | list[Any]) -> Any:
-    """Returns the place on the axis: the index in a list, or the value."""
-    return values.index(value) if isinstance(values, list) else value
+def _scatter(
+    axes: Any,
+    trials: Sequence[Trial],
+    place: Callable[[Trial], Any],
+    **style: Any,
+) -> None:
+    """Draws the values of trials, each state with a mark of its own."""
+    for state, label, color, marker in _MARKS:
+        points = [
+            (place(trial), trial.value)
+            for trial in trials
+            if trial.state == state and trial.value is not None
+        ]
+        if points:
+            axes.scatter(
+                *np.transpose(points),
+                color=color,
+                marker=marker,
+                label=label,
+                **style,
+            )
 
 
 def _value_label(result: TuningResult) -> str:

@@ -1,12 +1,18 @@
 """Tuning: many short trainings, judged on validation classes."""
 
+import contextlib
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from keras_dml.checks import positive_integer, require
+from keras_dml.config import RunConfig
 from keras_dml.config.tuning_section import TuningConfig
+from keras_dml.config.yaml_files import dump_yaml
 from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError
+from keras_dml.files import write_text
 from keras_dml.run.processes import (
     GRACE_SECONDS,
     Start,
@@ -23,11 +29,23 @@ from keras_dml.tuning.trials import (
     TrialTraining,
     TuningResult,
     read_progress,
-    write_best,
     write_trials,
 )
 
 _STATES = {"FAIL": "failed"}
+
+
+def log_trial(trial: Trial, trials: int) -> None:
+    """Logs a line for each trial that ends."""
+    settings = ", ".join(f"{key}={x}" for key, x in trial.parameters.items())
+    value = "no value" if trial.value is None else f"{trial.value:.4f}"
+    outcome = {
+        "pruned": f"stopped after {trial.epochs} epochs at {value}",
+        "failed": f"failed: {trial.reason}",
+    }.get(trial.state, value)
+    logger.info(
+        "Trial %d of %d: %s: %s", trial.number + 1, trials, settings, outcome
+    )
 
 
 def tune(
@@ -39,7 +57,7 @@ def tune(
     folds: int = 1,
     retry: bool = True,
     start: Start = start_training,
-    progress: Callable[[Trial, int], None] | None = None,
+    progress: Callable[[Trial, int], None] = log_trial,
     poll: float = 0.5,
     grace: float = GRACE_SECONDS,
 ) -> TuningResult:
@@ -95,17 +113,11 @@ def tune(
     print(result.best.parameters)
     ```
     """
-    if processes < 1:
-        raise UsageError(
-            f"`processes` must be at least 1. Received: {processes}"
-        )
+    positive_integer("processes", processes)
     import_optuna()
     reference = TuningSpace(section).check(make_config)
-    if folds != 1 and folds != reference.data.folds:
-        raise UsageError(
-            "`folds` must be 1 or the `data.folds` of the runs, "
-            f"{reference.data.folds}. Received: {folds}"
-        )
+    wanted = f"1 or the `data.folds` of the runs, {reference.data.folds}"
+    require(folds in (1, reference.data.folds), "folds", wanted, folds)
     files = TuningFolder(folder, folds)
     files.claim(section, reference)
 
@@ -115,24 +127,22 @@ def tune(
             config, run, files.log(run), threads, start=start, grace=grace
         )
 
-    with quiet_optuna():
-        study = TuningStudy(files.path, section, retry)
-        try:
-            loop = _Loop(
-                study, files, section, make_config, training, progress or _say
-            )
-            supervise(
-                loop.take,
-                loop.ended,
-                processes=processes,
-                unfinished=study.unfinished,
-                poll=poll,
-            )
-            return loop.result()
-        finally:
-            study.close()
+    with (
+        quiet_optuna(),
+        contextlib.closing(TuningStudy(files.path, section, retry)) as study,
+    ):
+        loop = _Loop(study, files, section, make_config, training, progress)
+        supervise(
+            loop.take,
+            loop.ended,
+            processes=processes,
+            unfinished=study.unfinished,
+            poll=poll,
+        )
+        return loop.result()
 
 
+@dataclasses.dataclass(frozen=True)
 class _Loop:
     """Runs trials of a study that other processes may share.
 
@@ -145,22 +155,17 @@ class _Loop:
         progress: Called with every trial that ends, see `tune`.
     """
 
-    def __init__(
-        self,
-        study: TuningStudy,
-        files: TuningFolder,
-        section: TuningConfig,
-        make_config: MakeConfig,
-        training: Callable[..., TrainingProcess],
-        progress: Callable[[Trial, int], None],
-    ) -> None:
-        self.study = study
-        self.files = files
-        self.section = section
-        self.make_config = make_config
-        self.training = training
-        self.progress = progress
-        self.column = f"val_{section.monitor}"
+    study: TuningStudy
+    files: TuningFolder
+    section: TuningConfig
+    make_config: MakeConfig
+    training: Callable[[RunConfig, Path], TrainingProcess]
+    progress: Callable[[Trial, int], None]
+
+    @property
+    def column(self) -> str:
+        """The column of `history.csv` that decides."""
+        return f"val_{self.section.monitor}"
 
     def take(self) -> TrialTraining | None:
         """Returns the next trial to train, or `None` if none is left."""
@@ -209,25 +214,27 @@ class _Loop:
         shared = len(done) > 1 and len(self.section.space) > 1
         importances = self.study.importances() if shared else {}
         result = TuningResult(self.section.monitor, trials, importances)
-        write_best(self.files.best, result.best)
+        # For `set` of a plan, or `--set`.
+        write_text(self.files.best, dump_yaml(result.best.parameters))
         from keras_dml.tuning.figures import draw_tuning
 
         draw_tuning(result, self.section, self.files.figures)
         return result
 
-    def _trainings(self, trial: Any, config: Any) -> TrialTraining:
+    def _trainings(self, trial: Any, config: RunConfig) -> TrialTraining:
         runs = self.files.runs(run_name(self.study.changes(trial)))
-        configs = [config]
-        if len(runs) > 1:
-            configs = [
-                config.model_copy(
-                    update={"data": config.data.model_copy(update={"fold": n})}
-                )
-                for n in range(len(runs))
-            ]
+        trainings = [
+            self.training(
+                config.changed(data={"fold": fold})
+                if len(runs) > 1
+                else config,
+                run,
+            )
+            for fold, run in enumerate(runs)
+        ]
         return TrialTraining(
             trial,
-            [self.training(*pair) for pair in zip(configs, runs, strict=True)],
+            trainings,
             self.column,
             lambda number, value: self.study.report(trial, number, value),
             self.study.reported(trial),
@@ -239,7 +246,7 @@ class _Loop:
         self.progress(self._write()[position], self.section.budget)
 
     def _write(self) -> list[Trial]:
-        with self.study.alone():
+        with self.study.worker.alone():
             counted = enumerate(self.study.counted())
             trials = [self._read(number, trial) for number, trial in counted]
             write_trials(self.files.trials, trials)
@@ -248,25 +255,14 @@ class _Loop:
     def _read(self, number: int, trial: Any) -> Trial:
         changes = self.study.changes(trial)
         run, state = run_name(changes), trial.state.name
-        progress = read_progress(self.files.runs(run), self.column)
+        reached = read_progress(self.files.runs(run), self.column)
         return Trial(
             number,
             changes,
             _STATES.get(state, state.lower()),
-            *progress[1:],
+            reached.best,
+            reached.epochs,
+            reached.seconds,
             run,
             trial.user_attrs.get("reason", ""),
         )
-
-
-def _say(trial: Trial, trials: int) -> None:
-    """Logs a line for each trial that ends; the default `progress`."""
-    settings = ", ".join(f"{key}={x}" for key, x in trial.parameters.items())
-    value = "no value" if trial.value is None else f"{trial.value:.4f}"
-    outcome = {
-        "pruned": f"stopped after {trial.epochs} epochs at {value}",
-        "failed": f"failed: {trial.reason}",
-    }.get(trial.state, value)
-    logger.info(
-        "Trial %d of %d: %s: %s", trial.number + 1, trials, settings, outcome
-    )

@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_dml.config import RunConfig
 from keras_dml.config.tuning_section import RangeConfig, TuningConfig
-from keras_dml.errors import UsageError
+from keras_dml.errors import Mistakes, UsageError
 
 Changes = dict[str, Any]
 MakeConfig = Callable[[Changes, int], RunConfig]
@@ -28,11 +28,10 @@ class TuningSpace:
 
     def __init__(self, section: TuningConfig) -> None:
         self.section = section
-        self._values = section.space
 
     def suggest(self, trial: Any) -> None:
         """Draws the settings of an Optuna trial that are not drawn yet."""
-        for key, values in self._values.items():
+        for key, values in self.section.space.items():
             if isinstance(values, list):
                 choices = [_choice(value) for value in values]
                 trial.suggest_categorical(key, choices)
@@ -51,7 +50,7 @@ class TuningSpace:
         """
         return {
             key: self._decode(values, parameters[key])
-            for key, values in self._values.items()
+            for key, values in self.section.space.items()
         }
 
     def grid(self) -> list[dict[str, Any]]:
@@ -61,12 +60,11 @@ class TuningSpace:
         number of points, that many points are drawn without repetition.
         """
         choices = [
-            [_choice(value) for value in values]
-            for values in self._values.values()
-            if isinstance(values, list)
+            [_choice(value) for value in _tried(values)]
+            for values in self.section.space.values()
         ]
         points = [
-            dict(zip(self._values, point, strict=True))
+            dict(zip(self.section.space, point, strict=True))
             for point in itertools.product(*choices)
         ]
         budget = self.section.budget
@@ -76,18 +74,12 @@ class TuningSpace:
             points = [points[number] for number in sorted(drawn)]
         return points
 
-    def reference(self) -> Changes:
-        """Returns the first value of lists and the lower end of ranges."""
-        return {
-            key: values[0] if isinstance(values, list) else values.low
-            for key, values in self._values.items()
-        }
-
     def check(self, make_config: MakeConfig) -> RunConfig:
         """Raises if a run does not accept a setting, before any training.
 
         Tries every value of a list and both ends of a range, with the other
-        settings at their reference.
+        settings at their reference: the first value of lists and the lower
+        end of ranges.
 
         Args:
             make_config: Makes the configuration of a run.
@@ -99,35 +91,26 @@ class TuningSpace:
             UsageError: If settings are not valid (names all mistakes), or if
                 the runs have no validation classes.
         """
-        if not self._values:
+        if not self.section.space:
             raise UsageError(
                 "`tuning.space` is empty: it must map settings, such as "
                 "`model.scale`, to a list of values or to `low` and `high`."
             )
-        reference = self.reference()
-        mistakes: dict[str, None] = {}
-        for key, values in self._values.items():
-            tried = (
-                values
-                if isinstance(values, list)
-                else [values.low, values.high]
-            )
-            for value in tried:
-                try:
+        tried = {key: _tried(x) for key, x in self.section.space.items()}
+        reference = {key: values[0] for key, values in tried.items()}
+        mistakes = Mistakes()
+        for key, values in tried.items():
+            for value in values:
+                with mistakes.collected():
                     make_config({**reference, key: value}, 0)
-                except UsageError as error:
-                    mistakes.update(dict.fromkeys(str(error).splitlines()))
-        if mistakes:
-            raise UsageError("`tuning.space`: " + "\n".join(mistakes))
+        mistakes.check("`tuning.space`: ")
         config = make_config(reference, 0)
         _check_validates(config)
         return config
 
     def _decode(self, values: RangeConfig | list[Any], stored: Any) -> Any:
         if isinstance(values, list):
-            return next(
-                value for value in values if _same(_choice(value), stored)
-            )
+            return next(x for x in values if _same(_choice(x), stored))
         if values.whole:
             return int(stored)
         digits = DIGITS if values.step is None else 10
@@ -143,6 +126,11 @@ def run_name(changes: Mapping[str, Any]) -> str:
     """
     text = json.dumps(changes, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _tried(values: RangeConfig | list[Any]) -> list[Any]:
+    """Returns the values of a list, or both ends of a range."""
+    return values if isinstance(values, list) else [values.low, values.high]
 
 
 def _choice(value: Any) -> Any:

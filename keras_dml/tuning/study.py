@@ -1,6 +1,7 @@
 """The record of a tuning: an Optuna study in one SQLite file."""
 
 import contextlib
+import functools
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,9 @@ class TuningStudy:
         section: The `tuning` section of a plan.
         retry: Whether trials that failed are tried once more. Defaults to
             `True`.
+
+    Attributes:
+        worker: This process among those that work on the tuning.
     """
 
     def __init__(
@@ -57,10 +61,10 @@ class TuningStudy:
         self._optuna = import_optuna()
         self._section = section
         self.space = TuningSpace(section)
-        self._worker = Worker(TuningFolder(folder).workers)
+        self.worker = Worker(TuningFolder(folder).workers)
         with contextlib.ExitStack() as undo:
-            undo.callback(self._worker.close)
-            with self._worker.alone(), _readable_errors():
+            undo.callback(self.worker.close)
+            with self.worker.alone(), _readable_errors():
                 self._open(folder / "study.sqlite3")
                 self._enqueue_grid()
                 if retry:
@@ -72,10 +76,10 @@ class TuningStudy:
 
         A trial whose process is gone comes first and continues.
         """
-        with self._worker.alone(), _readable_errors():
+        with self.worker.alone(), _readable_errors():
             trials = self._trials()
             for trial in trials:
-                if trial.state.name == "RUNNING" and not self._worker.lives(
+                if trial.state.name == "RUNNING" and not self.worker.lives(
                     trial.user_attrs.get("worker", "")
                 ):
                     return self._take_over(trial)
@@ -111,9 +115,9 @@ class TuningStudy:
         """Returns whether any trial, of any process, is not done."""
         return any(not trial.state.is_finished() for trial in self._trials())
 
-    def reported(self, trial: Any) -> list[int]:
+    def reported(self, trial: Any) -> set[int]:
         """Returns the epochs of a trial whose values are already stored."""
-        return list(self._trials()[trial.number].intermediate_values)
+        return set(self._trials()[trial.number].intermediate_values)
 
     def importances(self) -> dict[str, float]:
         """Returns each setting's share of the values' variance (fANOVA).
@@ -123,12 +127,10 @@ class TuningStudy:
             Assessing Hyperparameter Importance.
         """
         importance = self._optuna.importance
-        evaluator = importance.FanovaImportanceEvaluator(
-            seed=self._section.seed
-        )
+        fanova = importance.FanovaImportanceEvaluator(seed=self._section.seed)
         try:
             shares = importance.get_param_importances(
-                self.study, evaluator=evaluator
+                self.study, evaluator=fanova
             )
         except RuntimeError:
             # All values are equal: there is no variance to share.
@@ -151,23 +153,20 @@ class TuningStudy:
             states = self._optuna.trial.TrialState
             self.study.tell(trial, value, state=states[state])
 
-    def alone(self) -> contextlib.AbstractContextManager[None]:
-        """Makes the other processes of the tuning wait."""
-        return self._worker.alone()
-
     def close(self) -> None:
         """Leaves the study; others may continue its running trials."""
-        self._worker.close()
+        self.worker.close()
         self._storage.remove_session()
         self._storage.engine.dispose()
 
     def _open(self, path: Path) -> None:
-        def connect():
-            return sqlite3.connect(
-                path, timeout=LOCK_SECONDS, check_same_thread=False
-            )
-
         # A database URL cannot hold every folder name; `connect` can.
+        connect = functools.partial(
+            sqlite3.connect,
+            path,
+            timeout=LOCK_SECONDS,
+            check_same_thread=False,
+        )
         self._storage = self._optuna.storages.RDBStorage(
             f"sqlite:///{path.name}", engine_kwargs={"creator": connect}
         )
@@ -180,10 +179,8 @@ class TuningStudy:
         )
 
     def _enqueue_grid(self) -> None:
-        if self._section.kind != "grid":
-            return
         # A process may have been killed before it had added all points.
-        points = self.space.grid()
+        points = self.space.grid() if self._section.kind == "grid" else []
         for point in points[len(self._trials()) :]:
             self.study.enqueue_trial(point)
 
@@ -198,19 +195,16 @@ class TuningStudy:
         taken = self._optuna.trial.Trial(self.study, identity)
         return self._settle(taken)
 
-    def _ask(self) -> Any:
+    def _ask(self, at_random: bool = False) -> Any:
         # The number of a new trial, whose settings are drawn. A waiting trial
         # has its settings already, so that its number does not matter.
-        self.study.sampler = self._sampler(len(self._trials()))
+        self.study.sampler = self._sampler(len(self._trials()), at_random)
         return self._settle(self.study.ask())
 
     def _ask_for_new(self, trials: list[Any]) -> Any:
         known = {run_name(self.changes(trial)) for trial in trials}
         for attempt in range(DUPLICATES):
-            number = len(self._trials())
-            at_random = attempt >= DUPLICATES_OF_SAMPLER
-            self.study.sampler = self._sampler(number, at_random)
-            trial = self._settle(self.study.ask())
+            trial = self._ask(at_random=attempt >= DUPLICATES_OF_SAMPLER)
             if run_name(self.changes(trial)) not in known:
                 return trial
             self.tell(trial, "FAIL", duplicate=True)
@@ -218,7 +212,7 @@ class TuningStudy:
 
     def _settle(self, trial: Any) -> Any:
         """Assigns the trial to this process and draws missing settings."""
-        trial.set_user_attr("worker", self._worker.name)
+        trial.set_user_attr("worker", self.worker.name)
         self.space.suggest(trial)
         return trial
 

@@ -1,15 +1,12 @@
 """The trials of a tuning: their trainings, values and files."""
 
-import csv
-import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_dml.config.yaml_files import dump_yaml
-from keras_dml.files import write_text
+from keras_dml.files import csv_text, write_text
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import read_history
 from keras_dml.run.processes import TrainingProcess
@@ -122,6 +119,7 @@ def read_progress(runs: Sequence[Path], column: str) -> Progress:
     )
 
 
+@dataclass(eq=False)
 class TrialTraining:
     """The trainings of one trial, one fold after the other, see `supervise`.
 
@@ -136,101 +134,83 @@ class TrialTraining:
         column: Column of `history.csv` that decides.
         report: Takes the number and the value of an epoch or of a fold, each
             once; returns whether the trial should stop there.
-        reported: Numbers that were reported before. Defaults to none.
+        reported: Set of the numbers that were reported before.
 
     Attributes:
         pruned: Whether the report stopped the trial.
         progress: The values so far.
+        fold: The number of the training that started last.
     """
 
-    def __init__(
-        self,
-        trial: Any,
-        trainings: Sequence[TrainingProcess],
-        column: str,
-        report: Report,
-        reported: Iterable[int] = (),
-    ) -> None:
-        self.trial = trial
-        self.pruned = False
-        self.progress = Progress()
-        self._column = column
-        self._report = report
-        self._reported = set(reported)
-        self._runs = [training.folder.path for training in trainings]
-        self._left = list(trainings)
+    trial: Any
+    trainings: Sequence[TrainingProcess]
+    column: str
+    report: Report
+    reported: set[int]
+    pruned: bool = False
+    progress: Progress = field(default_factory=Progress)
+    fold: int = 0
+
+    @property
+    def training(self) -> TrainingProcess:
+        """The training that started last."""
+        return self.trainings[self.fold]
 
     @property
     def name(self) -> str:
         """Name of the run that is training."""
-        return self._left[0].name
+        return self.training.name
 
     @property
     def exit_code(self) -> int | None:
         """The exit code of the training that started last."""
-        return self._left[0].exit_code
+        return self.training.exit_code
 
     def poll(self) -> bool:
         """Checks the trainings; returns whether the trial has ended."""
-        ended = self._left[0].poll()
-        last = len(self._left) == 1
-        self.progress = read_progress(self._runs, self._column)
+        ended = self.training.poll()
+        last = self.fold == len(self.trainings) - 1
+        runs = [training.folder.path for training in self.trainings]
+        self.progress = read_progress(runs, self.column)
         for number, value in self.progress.values.items():
-            if not self.pruned and number not in self._reported:
-                self._reported.add(number)
+            if not self.pruned and number not in self.reported:
+                self.reported.add(number)
                 over = ended and last
-                self.pruned = self._report(number, value) and not over
+                self.pruned = self.report(number, value) and not over
         if self.pruned and not ended:
             self.stop()
         if not ended:
             return False
         if last or self.pruned or self.exit_code or self.progress.best is None:
             return True
-        del self._left[0]
+        self.fold += 1
         return False
 
     def reason(self) -> str:
         """Returns why a training failed, and on which fold."""
-        fold = len(self._runs) - len(self._left)
-        where = f"fold {fold}: " if len(self._runs) > 1 else ""
-        return where + self._left[0].reason()
+        where = f"fold {self.fold}: " if len(self.trainings) > 1 else ""
+        return where + self.training.reason()
 
     def stop(self) -> None:
         """Asks the process to save itself and end; kills it after a while."""
-        self._left[0].stop()
+        self.training.stop()
 
     def wait(self) -> None:
         """Waits until a process that was asked to stop has ended."""
-        self._left[0].wait()
+        self.training.wait()
 
 
 def write_trials(path: Path, trials: Sequence[Trial]) -> None:
     """Writes the trials as CSV, one row each, one column per setting."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     keys = list(trials[0].parameters) if trials else []
-    writer.writerow(
-        [
-            *("number", *keys, "value", "state"),
-            *("epochs", "seconds", "run", "reason"),
-        ]
-    )
+    outcome = ("value", "state", "epochs", "seconds", "run", "reason")
+    rows: list[list[Any]] = [["number", *keys, *outcome]]
     for trial in trials:
-        writer.writerow(
-            [
-                trial.number,
-                *(_cell(trial.parameters[key]) for key in keys),
-                "" if trial.value is None else trial.value,
-                *(trial.state, trial.epochs, round(trial.seconds, 2)),
-                *(trial.run, trial.reason),
-            ]
-        )
-    write_text(path, buffer.getvalue())
-
-
-def write_best(path: Path, trial: Trial) -> None:
-    """Writes the best settings as YAML, for `set` of a plan or `--set`."""
-    write_text(path, dump_yaml(trial.parameters))
+        rounded = replace(trial, seconds=round(trial.seconds, 2))
+        settings = [_cell(trial.parameters[key]) for key in keys]
+        values = [getattr(rounded, key) for key in outcome]
+        rows.append([trial.number, *settings, *values])
+    write_text(path, csv_text(rows))
 
 
 def _cell(value: Any) -> Any:

@@ -117,7 +117,7 @@ def test_a_trial_worse_than_the_others_is_spared_its_last_folds(tmp_path):
 
 def test_folds_must_be_those_of_the_runs(tmp_path):
     with pytest.raises(
-        UsageError, match="`folds` must be 1 or .* 3. Received: 2"
+        UsageError, match="`folds` must be 1 or .* 3. Received: folds=2"
     ):
         search(tmp_path / "s", folds=2)
     assert not (tmp_path / "s").exists()

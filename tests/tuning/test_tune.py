@@ -449,7 +449,7 @@ def test_without_optuna(tmp_path, monkeypatch):
 
 
 def test_processes_must_be_positive(tmp_path):
-    with pytest.raises(UsageError, match="`processes` must be at least 1"):
+    with pytest.raises(UsageError, match="`processes` must be a positive"):
         search(tmp_path / "s", GRID, processes=0)
 
 
