@@ -57,18 +57,10 @@ def training_curves(
     for name, prefixes, logarithmic in _CHARTS:
         columns = history.starting_with(*prefixes)
         if columns:
-            drawn.append(
-                {
-                    "name": name,
-                    "uri": curves(
-                        columns,
-                        history.starts,
-                        logarithmic=logarithmic,
-                        kept=kept,
-                    ),
-                    "alt": _in_words(columns),
-                }
+            uri = curves(
+                columns, history.starts, logarithmic=logarithmic, kept=kept
             )
+            drawn.append({"name": name, "uri": uri, "alt": _in_words(columns)})
     return len(history), drawn
 
 
@@ -129,26 +121,23 @@ def curves(
             )
         if logarithmic:
             axes.set_yscale("log")
-        for start, name in phases if len(phases) > 1 else ():
-            axes.axvline(start + 0.5, color=GRAY, linestyle=":", linewidth=1)
-            axes.annotate(
-                f" {name}",
-                (start + 0.5, 1),
-                xycoords=("data", "axes fraction"),
-                fontsize=8,
-                color=GRAY,
-                va="bottom",
-            )
+        marks = [
+            (start + 0.5, 1, f" {name}", GRAY, ":", "left")
+            for start, name in phases
+            if len(phases) > 1
+        ]
         if kept is not None:
-            axes.axvline(kept + 1, color=POSITIVE, linewidth=1)
+            marks.append((kept + 1, 0, "kept ", POSITIVE, "-", "right"))
+        for epoch, height, text, color, dashes, side in marks:
+            axes.axvline(epoch, color=color, linestyle=dashes, linewidth=1)
             axes.annotate(
-                "kept ",
-                (kept + 1, 0),
+                text,
+                (epoch, height),
                 xycoords=("data", "axes fraction"),
                 fontsize=8,
-                color=POSITIVE,
+                color=color,
                 va="bottom",
-                ha="right",
+                ha=side,
             )
         axes.set_xlabel("epoch")
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -232,32 +221,22 @@ def similarity_shares(
     rows = space.transform(embeddings.embeddings)
     generator = np.random.default_rng(seed)
     drawn = generator.permutation(len(rows))[:MAX_ROWS]
-    low, high = (-1.0, 1.0) if normalize else (-2 * _longest(rows), 0.0)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    longest = float(np.sqrt(squares.max())) or 1.0
+    low, high = (-1.0, 1.0) if normalize else (-2 * longest, 0.0)
     edges = np.linspace(low, high, BINS + 1)
     counts = np.zeros((2, BINS))
     for start in range(0, len(drawn), ROWS_AT_A_TIME):
         block = drawn[start : start + ROWS_AT_A_TIME]
         values = rows[block] @ rows.T
         if not normalize:
-            values = -_distances(values, rows, block)
-        same = embeddings.labels[block][:, None] == embeddings.labels[None, :]
-        others = np.ones(same.shape, bool)
-        others[np.arange(len(block)), block] = False
+            squared = squares[block][:, None] + squares - 2 * values
+            values = -np.sqrt(np.maximum(squared, 0))
         values = np.clip(values, low, high)
-        for kind, chosen in enumerate((same & others, ~same)):
+        same = embeddings.labels[block][:, None] == embeddings.labels
+        different = ~same
+        same[np.arange(len(block)), block] = False
+        for kind, chosen in enumerate((same, different)):
             counts[kind] += np.histogram(values[chosen], edges)[0]
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return edges, shares[0], shares[1]
-
-
-def _longest(rows: np.ndarray) -> float:
-    longest = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))
-    return longest or 1.0
-
-
-def _distances(
-    products: np.ndarray, rows: np.ndarray, block: np.ndarray
-) -> np.ndarray:
-    squares = np.einsum("ij,ij->i", rows, rows)
-    squared = squares[block][:, None] + squares[None, :] - 2 * products
-    return np.sqrt(np.maximum(squared, 0))

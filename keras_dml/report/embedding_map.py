@@ -4,7 +4,7 @@ import colorsys
 import io
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 
 from keras_dml.evaluation.index.spaces import Space
 from keras_dml.report.thumbnails import Thumbnails, data_uri
@@ -105,17 +105,14 @@ def draw_map(
         draw.ellipse((x - DOT, y - DOT, x + DOT, y + DOT), fill=color)
     shown = _apart(spots)
     pictures = thumbnails.squares(rows[shown], THUMBNAIL)
-    half = THUMBNAIL // 2
-    for number, picture in zip(shown, pictures, strict=True):
-        x, y = (round(float(value)) - half for value in spots[number])
-        edge = (
-            x - FRAME,
-            y - FRAME,
-            x + THUMBNAIL + FRAME - 1,
-            y + THUMBNAIL + FRAME - 1,
+    corners = np.round(spots[shown]).astype(int) - THUMBNAIL // 2 - FRAME
+    for number, picture, corner in zip(
+        shown, pictures, corners.tolist(), strict=True
+    ):
+        image = Image.fromarray(picture)
+        canvas.paste(
+            ImageOps.expand(image, FRAME, colors[number]), tuple(corner)
         )
-        draw.rectangle(edge, fill=colors[number])
-        canvas.paste(Image.fromarray(picture), (x, y))
     buffer = io.BytesIO()
     canvas.save(buffer, "JPEG", quality=82, optimize=True)
     return data_uri(buffer.getvalue(), "image/jpeg")
@@ -126,11 +123,9 @@ def _apart(spots: np.ndarray) -> np.ndarray:
     least = THUMBNAIL + 2 * FRAME
     chosen: list[int] = []
     for number, spot in enumerate(spots):
-        if chosen:
-            gaps = np.abs(spots[chosen] - spot).max(axis=1)
-            if gaps.min() < least:
-                continue
-        chosen.append(number)
+        gaps = np.abs(spots[chosen] - spot).max(axis=1)
+        if (gaps >= least).all():
+            chosen.append(number)
     return np.array(chosen, np.int64)
 
 

@@ -1,6 +1,5 @@
 """Writes the report page of a run."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,15 @@ SECTIONS = (
     ("health", "Health"),
     ("map", "Map"),
     ("configuration", "Configuration"),
+)
+_STEPS = (
+    sections.result,
+    sections.training,
+    sections.queries_and_classes,
+    sections.similarities,
+    sections.thresholds,
+    sections.health,
+    sections.embedding_map,
 )
 
 
@@ -65,30 +73,26 @@ def write_report(
             f"The report of {folder.path} shows images, which are no longer "
             "where the run found them. `data_dir` names their folder."
         )
-    embeddings, images = test.embeddings, Thumbnails(test.images)
-    seed = trained.config.seed
-    normalize = trained.config.evaluation.normalize
-    steps: list[Callable[[], dict[str, Any]]] = [
-        lambda: sections.result(trained.metrics),
-        lambda: sections.training(trained),
-        lambda: sections.queries_and_classes(
-            embeddings, images, normalize, seed
-        ),
-        lambda: sections.similarities(embeddings, normalize, seed),
-        lambda: sections.thresholds(trained),
-        lambda: sections.health(embeddings, normalize),
-        lambda: sections.embedding_map(embeddings, images, normalize, seed),
-    ]
+    config = trained.config
+    material = sections.Material(
+        trained,
+        test.embeddings,
+        Thumbnails(test.images),
+        config.evaluation.normalize,
+        config.seed,
+    )
     values: dict[str, Any] = {}
-    for step in track(steps, "report", len(steps)):
-        values.update(step())
-    write_projector(folder.tensorboard, embeddings, images, seed)
+    for step in track(_STEPS, "report", len(_STEPS)):
+        values |= step(material)
+    write_projector(
+        folder.tensorboard, material.embeddings, material.images, config.seed
+    )
     page = render(
-        title=f"{Path(trained.config.data.source).name}, "
-        f"{trained.config.recipe}, seed {seed}",
+        title=f"{Path(config.data.source).name}, {config.recipe}, "
+        f"seed {config.seed}",
         sections=SECTIONS,
         metrics=trained.metrics,
-        config=dump_run_config(trained.config),
+        config=dump_run_config(config),
         tensorboard=str(folder.tensorboard),
         **values,
     )

@@ -1,6 +1,7 @@
 """Collects the images that queries find, and the table of classes."""
 
 import dataclasses
+from collections import Counter, defaultdict
 
 import numpy as np
 
@@ -15,7 +16,6 @@ WORST = 12
 WORST_OF_A_CLASS = 2
 METRICS = ("recall@1", "r_precision", "map@r")
 MAX_ROWS = 500
-QUERIES_AT_A_TIME = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,12 +66,12 @@ def typical_queries(
     """
     labels = embeddings.labels[embeddings.queries]
     order = np.random.default_rng(seed).permutation(len(labels))
-    drawn: list[tuple[int, int, int]] = []
-    earlier = dict.fromkeys(labels.tolist(), 0)
-    for query in order.tolist():
-        drawn.append((earlier[labels[query]], len(drawn), query))
-        earlier[labels[query]] += 1
-    return np.array([query for _, _, query in sorted(drawn)[:count]], np.int64)
+    earlier = Counter[int]()
+    rounds = []
+    for label in labels[order].tolist():
+        rounds.append(earlier[label])
+        earlier[label] += 1
+    return order[np.argsort(rounds, kind="stable")[:count]]
 
 
 def worst_queries(
@@ -88,7 +88,7 @@ def worst_queries(
     labels = embeddings.labels[embeddings.queries]
     values, first = result.per_query["map@r"], result.per_query["mrr"]
     chosen: list[int] = []
-    earlier = dict.fromkeys(labels.tolist(), 0)
+    earlier = Counter[int]()
     for query in np.lexsort((first, values)).tolist():
         if not values[query] < 1 or len(chosen) == count:
             break
@@ -117,46 +117,57 @@ def query_rows(
     if not len(queries):
         return []
     rows = embeddings.queries[queries]
-    references = embeddings.references
-    index = build_index("exact", embeddings.select(references), normalize)
-    found, scores = index.search(
-        embeddings.embeddings[rows],
-        NEIGHBORS,
-        exclude_ids=embeddings.ids[rows],
-    )
-    names = embeddings.names
-    row_of = {embeddings.ids[row]: row for row in references.tolist()}
+    found, scores = _nearest(embeddings, rows, NEIGHBORS, normalize)
 
-    def show(row, score=None, right=None) -> Shown:
+    def show(row: int, score: float | None = None, right=None) -> Shown:
         return Shown(
             thumbnails.uri(row),
-            str(names[row]),
+            str(embeddings.names[row]),
             str(embeddings.ids[row]),
             score,
             right,
         )
 
     answers = []
-    for query, row, ids, values in zip(
-        queries.tolist(), rows.tolist(), found, scores.tolist(), strict=True
+    for query, row, others, values in zip(
+        queries.tolist(),
+        rows.tolist(),
+        found.tolist(),
+        scores.tolist(),
+        strict=True,
     ):
-        neighbors = []
-        for identity, score in zip(ids, values, strict=True):
-            if np.isfinite(score):
-                other = row_of[identity]
-                right = bool(embeddings.labels[other] == embeddings.labels[row])
-                neighbors.append(show(other, score, right))
-        reciprocal = result.per_query["mrr"][query]
-        lone = bool(np.isnan(reciprocal))
-        answers.append(
-            QueryRow(
-                show(row),
-                neighbors,
-                None if lone else round(1 / reciprocal),
-                None if lone else float(result.per_query["map@r"][query]),
+        neighbors = [
+            show(other, score, bool(same))
+            for other, score, same in zip(
+                others,
+                values,
+                embeddings.labels[others] == embeddings.labels[row],
+                strict=True,
             )
-        )
+            if np.isfinite(score)
+        ]
+        reciprocal = result.per_query["mrr"][query]
+        first_rank = map_at_r = None
+        if not np.isnan(reciprocal):
+            first_rank = round(1 / reciprocal)
+            map_at_r = float(result.per_query["map@r"][query])
+        answers.append(QueryRow(show(row), neighbors, first_rank, map_at_r))
     return answers
+
+
+def _nearest(
+    embeddings: EmbeddingSet, rows: np.ndarray, count: int, normalize: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the rows and the scores of the references nearest to rows."""
+    references = embeddings.references
+    index = build_index("exact", embeddings.select(references), normalize)
+    found, scores = index.search(
+        embeddings.embeddings[rows], count, exclude_ids=embeddings.ids[rows]
+    )
+    ids = embeddings.ids[references]
+    order = np.argsort(ids, kind="stable")
+    places = np.searchsorted(ids, found, sorter=order)
+    return references[order[places]], scores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,7 +205,7 @@ def class_rows(
             str(names[row["label"]]),
             row["num_queries"],
             tuple(row[metric] for metric in METRICS),
-            _in_words(confused.get(row["label"], {}), names),
+            _in_words(confused[row["label"]], names),
         )
         for row in table.sorted_by("map@r").rows()[:MAX_ROWS]
     ]
@@ -202,31 +213,20 @@ def class_rows(
 
 def _taken_for(
     embeddings: EmbeddingSet, normalize: bool
-) -> dict[int, dict[int, int]]:
+) -> dict[int, Counter[int]]:
     """Counts per class how often its queries find another class first."""
-    rows, references = embeddings.queries, embeddings.references
-    labels = embeddings.labels[references]
-    index = build_index("exact", embeddings.select(references), normalize)
-    ids = embeddings.ids[references]
-    order = np.argsort(ids, kind="stable")
-    counts: dict[int, dict[int, int]] = {}
-    for start in range(0, len(rows), QUERIES_AT_A_TIME):
-        block = rows[start : start + QUERIES_AT_A_TIME]
-        found, scores = index.search(
-            embeddings.embeddings[block], 1, exclude_ids=embeddings.ids[block]
-        )
-        nearest = labels[order[np.searchsorted(ids[order], found[:, 0])]]
-        own = embeddings.labels[block]
-        wrong = (nearest != own) & np.isfinite(scores[:, 0])
-        for label, other in zip(
-            own[wrong].tolist(), nearest[wrong].tolist(), strict=True
-        ):
-            of_class = counts.setdefault(label, {})
-            of_class[other] = of_class.get(other, 0) + 1
+    rows, labels = embeddings.queries, embeddings.labels
+    found, scores = _nearest(embeddings, rows, 1, normalize)
+    own, nearest = labels[rows], labels[found[:, 0]]
+    wrong = (nearest != own) & np.isfinite(scores[:, 0])
+    counts: dict[int, Counter[int]] = defaultdict(Counter)
+    pairs = zip(own[wrong].tolist(), nearest[wrong].tolist(), strict=True)
+    for label, other in pairs:
+        counts[label][other] += 1
     return counts
 
 
-def _in_words(counts: dict[int, int], names: dict[int, str]) -> str:
+def _in_words(counts: Counter[int], names: dict[int, str]) -> str:
     if not counts:
         return ""
     other = max(counts, key=lambda label: (counts[label], -label))

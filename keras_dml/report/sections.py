@@ -1,5 +1,7 @@
 """Collects the content of each section of a page."""
 
+import contextlib
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,8 +40,28 @@ FLAGS = {
 }
 
 
-def result(metrics: Mapping[str, Any]) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class Material:
+    """What the sections of a page show.
+
+    Args:
+        run: The run.
+        embeddings: `EmbeddingSet` of its test images.
+        images: `Thumbnails` of the same rows.
+        normalize: Whether embeddings are compared by their direction.
+        seed: Integer, the seed of everything that is drawn at random.
+    """
+
+    run: TrainedRun
+    embeddings: EmbeddingSet
+    images: Thumbnails
+    normalize: bool
+    seed: int
+
+
+def result(material: Material) -> dict[str, Any]:
     """Returns the table of results, the headline and the flags."""
+    metrics = material.run.metrics
     rows = [
         {
             "name": name,
@@ -51,19 +73,20 @@ def result(metrics: Mapping[str, Any]) -> dict[str, Any]:
         for name, after in metrics["after"].items()
     ]
     (headline,) = (row for row in rows if row["name"] == HEADLINE)
-    selected_by = metrics["selected_by"]
+    kept = metrics["selected_by"]
+    if kept != "last epoch":
+        kept = f"epoch with the best {kept}"
     return {
         "results": rows,
         "headline": headline,
         "flags": flags(metrics),
-        "kept": selected_by
-        if selected_by == "last epoch"
-        else f"epoch with the best {selected_by}",
+        "kept": kept,
     }
 
 
-def training(run: TrainedRun) -> dict[str, Any]:
+def training(material: Material) -> dict[str, Any]:
     """Draws the curves of the training."""
+    run = material.run
     epochs, curves = charts.training_curves(
         run.folder.history,
         f"val_{run.config.evaluation.monitor}",
@@ -72,10 +95,9 @@ def training(run: TrainedRun) -> dict[str, Any]:
     return {"epochs": epochs, "curves": curves}
 
 
-def queries_and_classes(
-    embeddings: EmbeddingSet, images: Thumbnails, normalize: bool, seed: int
-) -> dict[str, Any]:
+def queries_and_classes(material: Material) -> dict[str, Any]:
     """Returns queries with their nearest images, and the table of classes."""
+    embeddings, normalize = material.embeddings, material.normalize
     exact = evaluate(
         embeddings, k=(1,), normalize=normalize, per_class=True
     ).exact
@@ -83,12 +105,12 @@ def queries_and_classes(
 
     def rows(queries: np.ndarray) -> list[retrieval.QueryRow]:
         return retrieval.query_rows(
-            queries, embeddings, exact, images, normalize
+            queries, embeddings, exact, material.images, normalize
         )
 
     table = retrieval.class_rows(exact.per_class, embeddings, normalize)
     return {
-        "typical": rows(retrieval.typical_queries(embeddings, seed)),
+        "typical": rows(retrieval.typical_queries(embeddings, material.seed)),
         "worst": rows(retrieval.worst_queries(embeddings, exact)),
         "score_name": "the cosine"
         if normalize
@@ -99,14 +121,12 @@ def queries_and_classes(
     }
 
 
-def similarities(
-    embeddings: EmbeddingSet, normalize: bool, seed: int
-) -> dict[str, Any]:
+def similarities(material: Material) -> dict[str, Any]:
     """Draws histograms of pairs of one class and of different classes."""
     edges, positive, negative = charts.similarity_shares(
-        embeddings, normalize, seed
+        material.embeddings, material.normalize, material.seed
     )
-    name = "cosine" if normalize else "minus the distance"
+    name = "cosine" if material.normalize else "minus the distance"
     centers = (edges[1:] + edges[:-1]) / 2
     return {
         "similarities": {
@@ -118,31 +138,31 @@ def similarities(
     }
 
 
-def thresholds(run: TrainedRun) -> dict[str, Any]:
+def thresholds(material: Material) -> dict[str, Any]:
     """Calibrates thresholds for the rates with enough validation pairs."""
-    validation = run.part("validation")
+    validation = material.run.part("validation")
     found: list[Threshold] = []
-    for rate in FALSE_MATCH_RATES if validation is not None else ():
-        assert validation is not None
-        try:
-            found.append(
-                calibrate_threshold(
-                    validation.embeddings.embeddings,
-                    validation.embeddings.labels,
-                    fmr=rate,
-                    normalize=run.config.evaluation.normalize,
+    if validation is not None:
+        of = validation.embeddings
+        with contextlib.suppress(UsageError):
+            for rate in FALSE_MATCH_RATES:
+                found.append(
+                    calibrate_threshold(
+                        of.embeddings,
+                        of.labels,
+                        fmr=rate,
+                        normalize=material.normalize,
+                    )
                 )
-            )
-        except UsageError:
-            break
     return {"thresholds": found}
 
 
-def health(embeddings: EmbeddingSet, normalize: bool) -> dict[str, Any]:
+def health(material: Material) -> dict[str, Any]:
     """Returns the health of the embeddings, and draws their spectrum."""
-    shares = embedding_spectrum(embeddings.embeddings, normalize)
+    rows, normalize = material.embeddings.embeddings, material.normalize
+    shares = embedding_spectrum(rows, normalize)
     numbers = embedding_health(
-        embeddings.embeddings, embeddings.labels, normalize=normalize
+        rows, material.embeddings.labels, normalize=normalize
     )
     return {
         "collapse": collapse_warning(numbers, normalize),
@@ -155,20 +175,21 @@ def health(embeddings: EmbeddingSet, normalize: bool) -> dict[str, Any]:
     }
 
 
-def embedding_map(
-    embeddings: EmbeddingSet, images: Thumbnails, normalize: bool, seed: int
-) -> dict[str, Any]:
+def embedding_map(material: Material) -> dict[str, Any]:
     """Draws the embeddings in two dimensions, if there are enough."""
+    embeddings, seed = material.embeddings, material.seed
     if len(embeddings) < maps.MIN_IMAGES:
         return {"map": None}
     rows = maps.choose_rows(embeddings.labels, seed)
-    places = maps.positions(embeddings.embeddings[rows], normalize, seed)
-    uri = maps.draw_map(places, embeddings.labels[rows], images, rows)
+    labels = embeddings.labels[rows]
+    places = maps.positions(
+        embeddings.embeddings[rows], material.normalize, seed
+    )
     return {
         "map": {
-            "uri": uri,
+            "uri": maps.draw_map(places, labels, material.images, rows),
             "count": len(rows),
-            "num_classes": len(np.unique(embeddings.labels[rows])),
+            "num_classes": len(np.unique(labels)),
             "alt": f"{len(rows)} test images as dots in the colors of their "
             "classes, near ones near each other, with thumbnails.",
         }
