@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """Data sets, splits, samplers and input pipelines.
 
 This package does not import the modules that need TensorFlow
@@ -16,17 +17,3 @@ from keras_dml.data.splits import (
     some_classes,
     within_classes,
 )
-
-__all__ = [
-    "READERS",
-    "Manifest",
-    "balanced_batches",
-    "class_disjoint",
-    "first_half",
-    "fold_classes",
-    "hold_out_classes",
-    "random_batches",
-    "read",
-    "some_classes",
-    "within_classes",
-]

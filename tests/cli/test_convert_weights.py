@@ -70,7 +70,7 @@ def test_converts_what_weights_takes(command, googlenet, checkpoint, tmp_path):
 @pytest.mark.parametrize(
     ("network", "output", "parts"),
     [
-        ("googlnet", "a.weights.h5", ["'googlnet'", "Nearest: 'googlenet'"]),
+        ("googlnet", "a.weights.h5", ["'googlnet'", "mean 'googlenet'"]),
         ("mobilenet_v2", "a.weights.h5", ["must be one of"]),
         ("googlenet", "a.h5", ["must end in .weights.h5"]),
         ("resnet50_v1_5", "a.weights.h5", ["not one of 'resnet50_v1_5'"]),

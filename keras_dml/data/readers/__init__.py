@@ -10,7 +10,10 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.csv_file import read_csv
 from keras_dml.data.readers.folder import read_folder
 from keras_dml.data.readers.published import READERS
-from keras_dml.data.readers.tfds_adapter import load_builder, read_tfds
+from keras_dml.data.readers.tfds_adapter import (  # noqa: F401
+    load_builder,
+    read_tfds,
+)
 from keras_dml.errors import UsageError
 
 # Importing a module registers its `@reader` in `READERS`.
@@ -84,16 +87,3 @@ def read(
         + ", a folder with one sub-folder per class, a CSV file "
         "(path,label[,split]) or tfds:NAME. Received: no such folder or file."
     )
-
-
-__all__ = [
-    "READERS",
-    "is_named",
-    "load_builder",
-    "read",
-    "read_csv",
-    "read_folder",
-    "read_tfds",
-    "source_name",
-    "whole_path",
-]

@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """Converts weights of other frameworks for the networks of this package."""
 
 from keras_dml.models.conversion.convert import Conversion, convert_weights
@@ -6,11 +7,3 @@ from keras_dml.models.conversion.fitting import (
     Layout,
     fit_checkpoint,
 )
-
-__all__ = [
-    "Conversion",
-    "LAYOUTS",
-    "Layout",
-    "convert_weights",
-    "fit_checkpoint",
-]
