@@ -201,8 +201,7 @@ def _parts_of_graph(model):
     for number, node in enumerate(nodes):
         for parent in node.parent_nodes:
             if id(parent) in position:
-                user = position[id(parent)]
-                last_use[user] = max(last_use[user], number)
+                last_use[position[id(parent)]] = number
     parts: list[list[Any]] = []
     branches: list[Any] = []
     seen: set[int] = set()
