@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """Exports an embedder to files, and compares them with the embedder."""
 
 import importlib
@@ -23,26 +24,3 @@ from keras_dml.export.saved_model import export_saved_model
 # Importing a module registers its `Format` in `FORMATS`.
 for _module in pkgutil.iter_modules([os.path.dirname(__file__)]):
     importlib.import_module(f"keras_dml.export.{_module.name}")
-
-__all__ = [
-    "DEFAULT_FORMATS",
-    "FORMATS",
-    "INDEXES",
-    "QUANTIZATIONS",
-    "ExportOptions",
-    "ExportResult",
-    "Format",
-    "References",
-    "Runner",
-    "export_embedder",
-    "export_litert",
-    "export_onnx",
-    "export_run",
-    "export_saved_model",
-    "exporter",
-    "index_parity",
-    "open_artefact",
-    "parity",
-    "read_manifest",
-    "read_metadata",
-]

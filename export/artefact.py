@@ -28,7 +28,8 @@ MAKER = "keras-dml"
 REJECTED = ".rejected"
 
 # Suffixes of our hidden folders, which a kill may leave behind.
-_PASSING = (".partial", ".former", ".candidate")
+_PARTIAL, _FORMER = ".partial", ".former"
+_PASSING = (_PARTIAL, _FORMER, ".candidate")
 
 
 class ExportFolder(ClaimedFolder):
@@ -52,11 +53,6 @@ class ExportFolder(ClaimedFolder):
                 "replace it."
             )
 
-    def remove(self) -> None:
-        """Removes the folder if it is an export of keras-dml."""
-        if self.exists:
-            shutil.rmtree(self.path)
-
 
 @contextlib.contextmanager
 def replacing_folder(path: Path, force: bool = False) -> Iterator[Path]:
@@ -74,7 +70,7 @@ def replacing_folder(path: Path, force: bool = False) -> Iterator[Path]:
         UsageError: If `path` holds something else and `force` is not set.
     """
     _check_place(path, force)
-    with temporary_folder(_partial(path)) as partial:
+    with temporary_folder(_hidden(path, _PARTIAL)) as partial:
         yield partial
         put_in_place(partial, path, force=True)
 
@@ -108,13 +104,13 @@ def put_in_place(folder: Path, path: Path, force: bool = False) -> None:
         UsageError: If `path` holds something else and `force` is not set.
     """
     _check_place(path, force)
-    former = _former(path)
+    former = _hidden(path, _FORMER)
     _remove(former)
     if path.exists():
         os.replace(path, former)
     os.replace(folder, path)
     # Also removes the folders that a killed earlier export left.
-    for passing in (former, _partial(path)):
+    for passing in (former, _hidden(path, _PARTIAL)):
         _remove(passing)
 
 
@@ -218,18 +214,15 @@ def _check_place(path: Path, force: bool) -> None:
     A kill between the two renamings leaves only the former export, which is
     renamed back.
     """
-    if _former(path).is_dir() and not path.exists():
-        os.replace(_former(path), path)
+    former = _hidden(path, _FORMER)
+    if former.is_dir() and not path.exists():
+        os.replace(former, path)
     if not force:
         ExportFolder(path).check_free()
 
 
-def _partial(path: Path) -> Path:
-    return path.with_name(f".{path.name}.partial")
-
-
-def _former(path: Path) -> Path:
-    return path.with_name(f".{path.name}.former")
+def _hidden(path: Path, suffix: str) -> Path:
+    return path.with_name(f".{path.name}{suffix}")
 
 
 def _remove(path: Path) -> None:

@@ -5,6 +5,7 @@ neither Pillow nor keras_dml. A file of a few kilobytes may hold more pixels
 than fit into memory, so its header is read before it is decoded.
 """
 
+import functools
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -30,9 +31,10 @@ def decode_image(contents, max_pixels: int = decoding.MAX_PIXELS) -> tf.Tensor:
     Raises:
         tf.errors.InvalidArgumentError: If the image is damaged or too large.
     """
-    is_gif = tf.strings.substr(contents, 0, 4) == b"GIF8"
     contents = tf.cond(
-        is_gif, lambda: first_gif_frame(contents), lambda: contents
+        _starts_with(contents, b"GIF8"),
+        lambda: first_gif_frame(contents),
+        lambda: contents,
     )
     pixels = count_pixels(contents)
     small_enough = tf.debugging.Assert(
@@ -42,13 +44,14 @@ def decode_image(contents, max_pixels: int = decoding.MAX_PIXELS) -> tf.Tensor:
     # The dependency makes the decoders run after the assertion.
     with tf.control_dependencies([small_enough]):
         contents = tf.identity(contents)
-    image = tf.cond(
-        tf.io.is_jpeg(contents),
-        lambda: decoding.decode_jpeg(contents),
-        lambda: tf.cond(
-            tf.strings.substr(contents, 0, 4) == b"\x89PNG",
-            lambda: _decode_png(contents),
-            lambda: _decode_rare(contents),
+    image = tf.case(
+        [
+            (tf.io.is_jpeg(contents), lambda: decoding.decode_jpeg(contents)),
+            (_starts_with(contents, b"\x89PNG"), lambda: _decode_png(contents)),
+            (_is_webp(contents), lambda: _decode_webp(contents)),
+        ],
+        default=lambda: tf.io.decode_image(
+            contents, channels=3, expand_animations=False
         ),
     )
     return tf.ensure_shape(image, (None, None, 3))
@@ -93,6 +96,14 @@ def embed_image_bytes(
     }
 
 
+def _starts_with(contents, start):
+    return tf.strings.substr(contents, 0, len(start)) == start
+
+
+def _is_webp(contents):
+    return tf.strings.substr(contents, 8, 4) == b"WEBP"
+
+
 def _decode_png(contents):
     image = tf.io.decode_png(contents, channels=4)
     alpha = image[..., 3:]
@@ -116,23 +127,10 @@ def _on_white(image):
     return decoding.on_white(tf.cast(image, tf.uint16))
 
 
-def _decode_rare(contents):
-    return tf.cond(
-        tf.strings.substr(contents, 8, 4) == b"WEBP",
-        lambda: _decode_webp(contents),
-        lambda: tf.io.decode_image(
-            contents, channels=3, expand_animations=False
-        ),
-    )
-
-
 def _decode_webp(contents):
     image = tf.io.decode_webp(contents)[0]
-    return tf.cond(
-        tf.shape(image)[-1] == 4,
-        lambda: _on_white(image),
-        lambda: image,
-    )
+    has_alpha = tf.shape(image)[-1] == 4
+    return tf.cond(has_alpha, lambda: _on_white(image), lambda: image)
 
 
 def count_pixels(contents) -> tf.Tensor:
@@ -150,16 +148,18 @@ def count_pixels(contents) -> tf.Tensor:
     Raises:
         tf.errors.OpError: If the file ends within its header.
     """
-    start = tf.strings.substr(contents, 0, 4)
+    counts = {
+        b"\xff\xd8\xff": _jpeg_pixels,
+        b"\x89PNG": _png_pixels,
+        b"GIF8": _gif_pixels,
+        b"RIFF": _webp_pixels,
+    }
     return tf.case(
         [
-            (tf.io.is_jpeg(contents), lambda: _jpeg_pixels(contents)),
-            (start == b"\x89PNG", lambda: _png_pixels(contents)),
-            (start == b"GIF8", lambda: _gif_pixels(contents)),
-            (start == b"RIFF", lambda: _webp_pixels(contents)),
+            (_starts_with(contents, start), functools.partial(count, contents))
+            for start, count in counts.items()
         ],
         default=lambda: tf.constant(0, tf.int64),
-        exclusive=True,
     )
 
 
@@ -216,22 +216,16 @@ def _webp_pixels(contents):
     frames = tf.maximum(tf.size(pieces, out_type=tf.int64) - 1, 1)
 
     def lossless():
+        # Two numbers of 14 bits.
         bits = _number(octets, 21, 4)
-        width = tf.bitwise.bitwise_and(bits, 0x3FFF)
-        height = tf.bitwise.bitwise_and(
-            tf.bitwise.right_shift(bits, tf.constant(14, tf.int64)), 0x3FFF
-        )
-        return _product(width + 1, height + 1)
+        return _product(bits % 2**14 + 1, bits // 2**14 % 2**14 + 1)
 
     def extended():
         return _product(_number(octets, 24, 3) + 1, _number(octets, 27, 3) + 1)
 
     def lossy():
         width, height = (_number(octets, at, 2) for at in (26, 28))
-        return _product(
-            tf.bitwise.bitwise_and(width, 0x3FFF),
-            tf.bitwise.bitwise_and(height, 0x3FFF),
-        )
+        return _product(width % 2**14, height % 2**14)
 
     kind = tf.strings.substr(contents, 12, 4)
     image = tf.case(
@@ -250,25 +244,21 @@ def _first_frame(octets):
         lambda at: (_skip_blocks(octets, at + 2),),
         (start,),
     )
-    with tf.control_dependencies(
-        [tf.debugging.Assert(octets[frame] == 0x2C, ["no frame in the GIF"])]
-    ):
+    found = tf.debugging.Assert(octets[frame] == 0x2C, ["no frame in the GIF"])
+    with tf.control_dependencies([found]):
         return tf.identity(frame)
 
 
 def _skip_blocks(octets, start):
     """Returns the place after a sequence of length-prefixed blocks."""
     (stop,) = tf.while_loop(
-        lambda at: octets[at] != 0,
-        lambda at: (at + 1 + octets[at],),
-        (start,),
+        lambda at: octets[at] != 0, lambda at: (at + 1 + octets[at],), (start,)
     )
     return stop + 1
 
 
 def _palette_length(flags):
-    size = 3 * tf.bitwise.left_shift(2, tf.bitwise.bitwise_and(flags, 7))
-    return tf.where(flags >= 128, size, 0)
+    return tf.where(flags >= 128, 3 * 2 ** (flags % 8 + 1), 0)
 
 
 def _octets(contents):

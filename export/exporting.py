@@ -1,8 +1,9 @@
 """Exports an embedder in several formats and compares each one with it."""
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import keras
 import numpy as np
@@ -21,20 +22,19 @@ from keras_dml.export.formats import choose_formats
 from keras_dml.export.options import ExportOptions
 from keras_dml.export.parity import (
     REPORT,
-    index_drop,
+    describe_drops,
     index_parity,
     parity,
-    retrieval_drops,
 )
 from keras_dml.files import write_json
 
 Row = dict[str, Any]
 
 
-class ExportResult(Sequence[Row]):
+class ExportResult(list[Row]):
     """The comparison of exported artefacts with their embedder.
 
-    It is a sequence of the rows of `parity`: first that of the embedder, then
+    It is a list of the rows of `parity`: first that of the embedder, then
     one per artefact.
 
     Args:
@@ -43,18 +43,8 @@ class ExportResult(Sequence[Row]):
     """
 
     def __init__(self, rows: Sequence[Row], folder: Path) -> None:
-        self._rows = list(rows)
+        super().__init__(rows)
         self.folder = folder
-
-    @overload
-    def __getitem__(self, key: int) -> Row: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[Row]: ...
-    def __getitem__(self, key):
-        return self._rows[key]
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def __repr__(self) -> str:
         rows = [[_cell(value) for value in row.values()] for row in self]
@@ -158,23 +148,22 @@ def _compare(
         that drop too much to a description of the drop.
     """
     rows = parity(embedder, folders, images, labels)
-    max_drop = np.inf if options.max_drop is None else options.max_drop
-    drops = retrieval_drops(rows, max_drop)
     reports = {row["artefact"]: [rows[0], row] for row in rows[1:]}
-    for name, folder in folders.items():
-        if "index" not in read_manifest(folder):
-            continue
-        index = index_parity(folder, options.gallery)
-        for row in rows:
-            row.setdefault(f"ann_recall@{index['k']}", None)
-            row.setdefault("index_recall@1", None)
-        own = reports[name][1]
-        own[f"ann_recall@{index['k']}"] = index[f"ann_recall@{index['k']}"]
-        own["index_recall@1"] = index["recall@1"]
-        reports[name].append({"artefact": "index", **index})
-        drop = index_drop(index, max_drop)
+    drops = {}
+    for name, report in reports.items():
+        folder = folders[name]
+        if "index" in read_manifest(folder):
+            index = index_parity(folder, options.gallery)
+            report.append({"artefact": "index", **index})
+            found = f"ann_recall@{index['k']}"
+            for row in rows:
+                row.setdefault(found, None)
+                row.setdefault("index_recall@1", None)
+            report[1][found] = index[found]
+            report[1]["index_recall@1"] = index["recall@1"]
+        drop = describe_drops(report, options.max_drop)
         if drop:
-            drops[name] = "; ".join(filter(None, (drops.get(name), drop)))
+            drops[name] = drop
     for name, report in reports.items():
         write_json(folders[name] / REPORT, report)
     return rows, drops
@@ -192,7 +181,8 @@ def _put_in_place(
             put_in_place(folder, rejected, force)
         else:
             put_in_place(folder, output / name, force)
-            ExportFolder(rejected).remove()
+            if ExportFolder(rejected).exists:
+                shutil.rmtree(rejected)
 
 
 def _cell(value: Any) -> str:

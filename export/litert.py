@@ -42,13 +42,15 @@ class LiteRT(Format):
 
     def artefacts(self, options: ExportOptions) -> dict[str, ExportOptions]:
         """Returns one artefact for each quantization."""
-        last = ["dynamic_batch"] if options.dynamic_batch else []
-        return {
-            "-".join(
-                [self.name, *([one] if one != "none" else []), *last]
-            ): dataclasses.replace(options, quantize=one)
-            for one in options.quantize
-        }
+        artefacts = {}
+        for quantize in options.quantize:
+            name = self.name
+            if quantize != "none":
+                name += f"-{quantize}"
+            if options.dynamic_batch:
+                name += "-dynamic_batch"
+            artefacts[name] = dataclasses.replace(options, quantize=quantize)
+        return artefacts
 
     def write(
         self, embedder: keras.Model, folder: Path, options: ExportOptions

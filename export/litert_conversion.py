@@ -1,6 +1,7 @@
 """Converts a Keras model to the bytes of a LiteRT file."""
 
 import collections
+import functools
 import re
 import tempfile
 import warnings
@@ -108,8 +109,7 @@ def _calibration_images(calibration, image_shape):
             "activations are measured on images of the training set. "
             "Received: none."
         )
-    for image in images:
-        image = np.asarray(image)
+    for image in map(np.asarray, images):
         if image.dtype != np.uint8 or image.shape != tuple(image_shape):
             raise UsageError(
                 f"`calibration` must hold uint8 images of shape {image_shape}. "
@@ -145,13 +145,10 @@ def _convert_int8(converter, images):
 
 def _float_tensors(content: bytes) -> list[str]:
     """Returns the names of the outputs of the ops that stay in float32."""
-    model = flatbuffer_utils.convert_bytearray_to_object(content)
-    graph = model.subgraphs[0]
+    graph, kinds = _read_graph(content)
     weights = [
-        np.prod(graph.tensors[op.inputs[1]].shape)
-        if flatbuffer_utils.opcode_to_name(model, op.opcodeIndex) in _MATRIX_OPS
-        else 0
-        for op in graph.operators
+        np.prod(graph.tensors[op.inputs[1]].shape) if kind in _MATRIX_OPS else 0
+        for op, kind in zip(graph.operators, kinds, strict=True)
     ]
     left = _FLOAT_SHARE * sum(weights)
     names = []
@@ -188,9 +185,12 @@ def count_ops(content: bytes) -> dict[str, int]:
     Args:
         content: The content of the file.
     """
+    return dict(collections.Counter(_read_graph(content)[1]))
+
+
+def _read_graph(content):
+    """Returns the graph of a LiteRT file, and the kind of each op."""
     model = flatbuffer_utils.convert_bytearray_to_object(content)
-    kinds = (
-        flatbuffer_utils.opcode_to_name(model, op.opcodeIndex)
-        for op in model.subgraphs[0].operators
-    )
-    return dict(collections.Counter(kinds))
+    graph = model.subgraphs[0]
+    name_of = functools.partial(flatbuffer_utils.opcode_to_name, model)
+    return graph, [name_of(op.opcodeIndex) for op in graph.operators]

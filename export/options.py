@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.checks import one_of, positive_integer
+from keras_dml.checks import not_negative, one_of, positive_integer
 from keras_dml.data.decoding import MAX_PIXELS
 from keras_dml.errors import UsageError
 
@@ -112,10 +112,8 @@ class ExportOptions:
         one_of("index", self.index, INDEXES)
         positive_integer("max_k", self.max_k)
         positive_integer("max_pixels", self.max_pixels)
-        if self.max_drop is not None and self.max_drop < 0:
-            raise UsageError(
-                f"`max_drop` must be at least 0. Received: {self.max_drop}"
-            )
+        if self.max_drop is not None:
+            not_negative("max_drop", self.max_drop)
         if self.gallery is not None and not self.with_index:
             raise UsageError(
                 "`gallery` is what the index holds. Received: a gallery "

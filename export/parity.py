@@ -80,47 +80,70 @@ def parity(
     for name, folder in artefacts.items():
         runners[name] = open_artefact(folder, threads)
         sizes[name] = _bytes(Path(folder))
-    results = {
+    embedded = {
         name: _embed(runner, images, batch_size)
         for name, runner in runners.items()
     }
-    _check_finite(results)
-    expected = results["embedder"]
-    rows = [
-        _row(name, sizes[name], expected, actual)
-        for name, actual in results.items()
-    ]
-    if labels is not None:
-        for row in rows:
-            embeddings = results[row["artefact"]]
+    expected = _unit(embedded["embedder"])
+    rows: list[dict[str, Any]] = []
+    for name, embeddings in embedded.items():
+        if not np.isfinite(embeddings).all():
+            raise RunError(
+                f"The embeddings of {name!r} are not all finite on real "
+                "images. Do not ship it; export in another format."
+            )
+        cosines = np.sum(expected * _unit(embeddings), axis=1)
+        row = {
+            "artefact": name,
+            "images": len(images),
+            "megabytes": sizes[name] / 1e6,
+            "mean_cosine": float(cosines.mean()),
+            "worst_cosine": float(cosines.min()),
+        }
+        if labels is not None:
             metrics = retrieval_metrics(embeddings, labels, k=1)
             row.update({key: metrics[key] for key in RETRIEVAL})
-    _add_times(rows, runners, images, seconds)
+        rows.append(row)
+    for size in TIMED_BATCHES:
+        batch = np.resize(images, (size, *images.shape[1:]))
+        calls = {
+            name: functools.partial(runner.embed, runner.prepare(batch))
+            for name, runner in runners.items()
+        }
+        timed = latencies(calls, seconds)
+        for row in rows:
+            row[f"batch_{size}_ms"] = timed[row["artefact"]]
     return rows
 
 
-def retrieval_drops(
-    rows: Sequence[Mapping[str, Any]], max_drop: float
-) -> dict[str, str]:
-    """Finds artefacts whose retrieval drops by more than allowed.
+def describe_drops(
+    report: Sequence[Mapping[str, Any]], max_drop: float | None
+) -> str:
+    """Describes where an artefact's retrieval drops by more than allowed.
 
     Args:
-        rows: Result of `parity`; without labels nothing drops.
-        max_drop: The largest allowed drop of R@1 or MAP@R.
+        report: The rows of the embedder and of the artefact, and the result
+            of `index_parity` if the artefact has an index. Without labels
+            nothing drops.
+        max_drop: The largest allowed drop of R@1 or MAP@R; `None` for no
+            limit.
 
     Returns:
-        Dict of the name of an artefact to a description of its drop.
+        The drops, `""` if all are allowed.
     """
-    drops: dict[str, str] = {}
-    for row in rows[1:]:
-        lost = [
-            f"{key} {row[key]:.4f}, the embedder's {rows[0][key]:.4f}"
-            for key in RETRIEVAL
-            if key in row and rows[0][key] - row[key] > max_drop + 1e-9
-        ]
-        if lost:
-            drops[row["artefact"]] = "; ".join(lost)
-    return drops
+    if max_drop is None:
+        return ""
+    embedder, row, *indexes = report
+    pairs = {key: (row[key], embedder[key]) for key in RETRIEVAL if key in row}
+    for index in indexes:
+        if index["recall@1"] is not None:
+            exact = index["recall@1_exact"]
+            pairs["recall@1 of its index"] = index["recall@1"], exact
+    return "; ".join(
+        f"{name} {found:.4f} instead of {expected:.4f}"
+        for name, (found, expected) in pairs.items()
+        if expected - found > max_drop + 1e-9
+    )
 
 
 def index_parity(
@@ -172,9 +195,9 @@ def index_parity(
     wanted = min(MOST_NEIGHBORS + 1, facts["max_k"], len(gallery))
     found, _ = search(queries, wanted)
     exact = ExactIndex(facts["metric"]).build(gallery.embeddings, gallery.ids)
+    k = max(1, wanted - 1)
     # If only one neighbor can be found, it is the query itself.
     excluded = own if wanted > 1 else None
-    k = max(1, wanted - 1)
     if excluded is not None:
         found = _without(found, excluded)
     true, scores = exact.search(queries, 2 * k, excluded)
@@ -183,25 +206,13 @@ def index_parity(
         result[f"ann_recall@{count}"] = _share(found, true, scores, count)
     for name, lists in (("recall@1", found), ("recall@1_exact", true)):
         result[name] = _hits(gallery, lists[:, 0], own)
-    for size in TIMED_BATCHES:
-        batch = np.resize(queries, (size, queries.shape[1]))
-        call = functools.partial(search, batch, wanted)
-        name = f"batch_{size}_ms"
-        result[name] = latencies({name: call}, seconds)[name]
-    return result
-
-
-def index_drop(index: Mapping[str, Any], max_drop: float) -> str | None:
-    """Describes the drop of R@1 by an index, or returns None if allowed.
-
-    Args:
-        index: Result of `index_parity`.
-        max_drop: The largest allowed drop of R@1.
-    """
-    found, exact = index["recall@1"], index["recall@1_exact"]
-    if found is None or exact - found <= max_drop + 1e-9:
-        return None
-    return f"recall@1 {found:.4f} by its index, {exact:.4f} by exact search"
+    calls = {
+        f"batch_{size}_ms": functools.partial(
+            search, np.resize(queries, (size, queries.shape[1])), wanted
+        )
+        for size in TIMED_BATCHES
+    }
+    return {**result, **latencies(calls, seconds)}
 
 
 def latencies(
@@ -246,43 +257,6 @@ def _embed(runner, images, batch_size):
     return np.concatenate(
         [runner.embed(prepared[start : start + batch_size]) for start in starts]
     )
-
-
-def _check_finite(results):
-    for name, rows in results.items():
-        if not np.isfinite(rows).all():
-            raise RunError(
-                f"The embeddings of {name!r} are not all finite on real "
-                "images. Do not ship it; export in another format."
-            )
-
-
-def _add_times(rows, runners, images, seconds):
-    """Measures all artefacts in turns, and adds the times per batch size."""
-    for size in TIMED_BATCHES:
-        batch = np.resize(images, (size, *images.shape[1:]))
-        timed = latencies(
-            {name: _call(runner, batch) for name, runner in runners.items()},
-            seconds,
-        )
-        for row in rows:
-            row[f"batch_{size}_ms"] = timed[row["artefact"]]
-
-
-def _call(runner, batch):
-    prepared = runner.prepare(batch)
-    return lambda: runner.embed(prepared)
-
-
-def _row(name, size, expected, actual):
-    cosines = np.sum(_unit(expected) * _unit(actual), axis=1)
-    return {
-        "artefact": name,
-        "images": len(actual),
-        "megabytes": size / 1e6,
-        "mean_cosine": float(cosines.mean()),
-        "worst_cosine": float(cosines.min()),
-    }
 
 
 def _unit(rows):

@@ -1,6 +1,7 @@
 """Exports to a SavedModel, which runs with TensorFlow only."""
 
 import csv
+import functools
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,11 @@ from keras_dml.export.decoding_ops import embed_image_bytes
 from keras_dml.export.formats import Format, Runner, as_float32
 from keras_dml.export.options import ExportOptions
 from keras_dml.export.search_ops import SCANN_NAMESPACE, import_scann_ops
-from keras_dml.export.served_index import ServedIndex, label_texts
+from keras_dml.export.served_index import (
+    ServedIndex,
+    label_texts,
+    unit_rows,
+)
 from keras_dml.export.warm_up import example_requests, write_warm_up
 
 LABELS = "references.csv"
@@ -52,19 +57,10 @@ class SavedModel(Format):
                 facts["index"] = {**index.facts, "labels": f"assets/{LABELS}"}
                 assets.append(write_labels(Path(made), options.gallery))
             save_functions(folder, embedder, endpoints, [index], assets)
-        write_warm_up(
-            folder,
-            example_requests(
-                embedder.input_shape[1:], None if index is None else index.dim
-            ),
-        )
-        return make_manifest(
-            embedder,
-            options,
-            format=self.name,
-            endpoints=list(endpoints),
-            **facts,
-        )
+        dim = None if index is None else index.dim
+        write_warm_up(folder, example_requests(embedder.input_shape[1:], dim))
+        facts["endpoints"] = list(endpoints)
+        return make_manifest(embedder, options, format=self.name, **facts)
 
     def open(
         self, folder: Path, manifest: Mapping[str, Any], threads: int
@@ -174,9 +170,11 @@ def make_endpoints(
     height, _, channels = embedder.input_shape[1:]
     fit = ImageFit(height, channels, options.resize, bool(options.squash))
     shape = (None, *fit.shape)
+    image = functools.partial(tf.TensorSpec, shape)
+    contents = tf.TensorSpec((None,), tf.string, name="image_bytes")
 
     # All endpoints share this function, so that its graph is stored once.
-    @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
+    @tf.function(input_signature=[image(tf.float32)])
     def embed(images):
         # TensorFlow Serving does not check shapes, and a convolution accepts
         # images of any size.
@@ -186,81 +184,63 @@ def make_endpoints(
     def serve(image):
         return {"embedding": embed(tf.cast(image, tf.float32))}
 
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
-    def embed_bytes(image_bytes):
+    @tf.function(input_signature=[contents])
+    def serve_image_bytes(image_bytes):
         image_bytes = tf.ensure_shape(image_bytes, (None,))
         return embed_image_bytes(embed, image_bytes, fit, options.max_pixels)
 
-    def serve_image_bytes(image_bytes):
-        return embed_bytes(image_bytes)
-
+    @tf.function(
+        input_signature=[
+            image(tf.float32, "first"),
+            image(tf.float32, "second"),
+        ]
+    )
     def similarity(first, second):
-        first, second = (_unit(embed(images)) for images in (first, second))
+        first, second = (unit_rows(embed(images)) for images in (first, second))
         cosines = tf.matmul(first, second, transpose_b=True)
         # The number of pairs is a scalar on purpose: a server that merges
         # requests into batches rejects scalar outputs, and so cannot return
         # the columns of one request to another.
         return {"similarity": cosines, "pairs": tf.size(cosines)}
 
-    images = tf.TensorSpec(shape, tf.float32, name="image")
-    contents = tf.TensorSpec((None,), tf.string, name="image_bytes")
     endpoints = {
-        "serve": tf.function(serve, [images]),
-        "serve_uint8": tf.function(
-            serve, [tf.TensorSpec(shape, tf.uint8, name="image")]
-        ),
-        "serve_image_bytes": tf.function(serve_image_bytes, [contents]),
-        "similarity": tf.function(
-            similarity,
-            [
-                tf.TensorSpec(shape, tf.float32, name="first"),
-                tf.TensorSpec(shape, tf.float32, name="second"),
-            ],
-        ),
+        "serve": tf.function(serve, [image(tf.float32, "image")]),
+        "serve_uint8": tf.function(serve, [image(tf.uint8, "image")]),
+        "serve_image_bytes": serve_image_bytes,
+        "similarity": similarity,
     }
     if index is not None:
-        endpoints.update(_search_endpoints(embed_bytes, contents, index))
+        endpoints.update(_search_endpoints(serve_image_bytes, contents, index))
     return endpoints
 
 
 def _search_endpoints(embed_bytes, contents, index):
-    rows = (None, index.dim)
+    embeddings = tf.TensorSpec((None, index.dim), tf.float32, name="embedding")
+    # `k` is one number, or one for each row, which servers that merge requests
+    # into batches need.
+    k = tf.TensorSpec(None, tf.int32, name="k")
+    usable = tf.TensorSpec((None,), tf.bool)
 
     # Both endpoints share this function, so that memory holds one searcher.
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec(rows, tf.float32),
-            tf.TensorSpec(None, tf.int32),
-            tf.TensorSpec((None,), tf.bool),
-        ]
-    )
-    def search(embeddings, k, usable):
-        embeddings = tf.ensure_shape(embeddings, rows)
-        return index.search(embeddings, k, usable)
+    @tf.function(input_signature=[embeddings, k, usable])
+    def search(embedding, k, usable):
+        embedding = tf.ensure_shape(embedding, embeddings.shape)
+        return index.search(embedding, k, usable)
 
+    @tf.function(input_signature=[contents, k])
     def neighbors(image_bytes, k):
         embedded = embed_bytes(image_bytes)
         return search(embedded["embedding"], k, embedded["ok"])
 
+    @tf.function(input_signature=[embeddings, k])
     def neighbors_of_embedding(embedding, k):
         usable = tf.ones([tf.shape(embedding)[0]], tf.bool)
         return search(embedding, k, usable)
 
-    # `k` is one number, or one for each row, which servers that merge requests
-    # into batches need.
-    k = tf.TensorSpec(None, tf.int32, name="k")
     return {
-        "neighbors": tf.function(neighbors, [contents, k]),
-        "neighbors_of_embedding": tf.function(
-            neighbors_of_embedding,
-            [tf.TensorSpec(rows, tf.float32, name="embedding"), k],
-        ),
+        "neighbors": neighbors,
+        "neighbors_of_embedding": neighbors_of_embedding,
     }
-
-
-def _unit(rows):
-    lengths = tf.norm(rows, axis=1, keepdims=True)
-    return tf.math.divide_no_nan(rows, lengths)
 
 
 def save_functions(
@@ -288,19 +268,12 @@ def save_functions(
     module.weights = [variable.value for variable in model.variables]
     module.parts = [part for part in parts if part is not None]
     module.assets = [tf.saved_model.Asset(str(asset)) for asset in assets]
-    signatures: dict[str, Callable] = {}
     for name, function in functions.items():
         setattr(module, name, function)
-        signatures.setdefault("serving_default", function)
-        signatures[name] = function
-    tf.saved_model.save(
-        module,
-        str(folder),
-        signatures=signatures,
-        options=tf.saved_model.SaveOptions(
-            namespace_whitelist=[SCANN_NAMESPACE]
-        ),
-    )
+    default = next(iter(functions.values()))
+    signatures = {"serving_default": default, **functions}
+    options = tf.saved_model.SaveOptions(namespace_whitelist=[SCANN_NAMESPACE])
+    tf.saved_model.save(module, str(folder), signatures, options)
 
 
 def write_labels(folder: Path, gallery: EmbeddingSet) -> Path:

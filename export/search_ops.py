@@ -70,10 +70,8 @@ class ExactOps(tf.Module):
             ),
         )
         flat = [num_blocks * size, k]
-        return (
-            tf.reshape(rows, flat)[:count],
-            tf.reshape(scores, flat)[:count],
-        )
+        rows, scores = (tf.reshape(one, flat)[:count] for one in (rows, scores))
+        return rows, scores
 
     def _search_block(self, queries, k):
         scores = tf.matmul(queries, self._rows, transpose_b=True)
@@ -125,13 +123,9 @@ class ScannOps(tf.Module):
         self._ops = import_scann_ops()
         self.shape = shape or ScannShape.choose(len(rows))
         self._size = len(rows)
-        builder = configure(
-            self._ops.builder(rows, NEIGHBORS, distance),
-            self.shape,
-            rows.shape[1],
-        )
+        builder = self._ops.builder(rows, NEIGHBORS, distance)
         try:
-            searcher = builder.build()
+            searcher = configure(builder, self.shape, rows.shape[1]).build()
         except tf.errors.OpError as error:
             raise UsageError(
                 f"ScaNN must be able to train {self.shape} on {len(rows)} "
@@ -149,21 +143,16 @@ class ScannOps(tf.Module):
         Returns:
             Tuple of an int32 and a float32 tensor `(batch, k)`.
         """
-        rows, distances = self._search(
-            queries, k, self.shape.default_leaves_to_search
-        )
+        leaves = self.shape.default_leaves_to_search
+        rows, distances = self._search(queries, k, leaves)
         if self.shape.name != "tree":
             return rows, distances
         short = tf.reduce_any(tf.math.is_nan(distances), axis=1, keepdims=True)
 
         def everywhere():
-            all_rows, all_distances = self._search(
-                queries, k, self.shape.num_leaves
-            )
-            return (
-                tf.where(short, all_rows, rows),
-                tf.where(short, all_distances, distances),
-            )
+            found = self._search(queries, k, self.shape.num_leaves)
+            pairs = zip(found, (rows, distances), strict=True)
+            return tuple(tf.where(short, *pair) for pair in pairs)
 
         return tf.cond(
             tf.reduce_any(short), everywhere, lambda: (rows, distances)
@@ -177,7 +166,5 @@ class ScannOps(tf.Module):
         )
         # If all lists of a batch are short, ScaNN returns fewer columns.
         missing = [[0, 0], [0, k - tf.shape(rows)[1]]]
-        return (
-            tf.pad(rows, missing),
-            tf.pad(distances, missing, constant_values=np.nan),
-        )
+        distances = tf.pad(distances, missing, constant_values=np.nan)
+        return tf.pad(rows, missing), distances

@@ -54,25 +54,21 @@ class ServedIndex(tf.Module):
         # Sorts by id, because for equal scores the smaller id comes first.
         order = np.argsort(gallery.ids, kind="stable")
         ids = gallery.ids[order]
+        texts = ids.dtype.kind == "U"
+        self.id_type = "string" if texts else "integer"
+        ids = ids.astype(object if texts else np.int64)
+        self._ids = tf.Variable(ids, trainable=False, name="ids")
         self._space = Space.fit(gallery.embeddings, metric)
         rows = self._space.transform(gallery.embeddings[order])
-        self._ids = tf.Variable(
-            ids.astype(object if ids.dtype.kind == "U" else np.int64),
-            trainable=False,
-            name="ids",
-        )
-        self.id_type = "string" if ids.dtype.kind == "U" else "integer"
-        self._search: ExactOps | ScannOps
         if index == "auto":
             index = "exact" if self._size < HASHING_FROM else "scann"
         self.kind = index
+        self._search: ExactOps | ScannOps
         if index == "exact":
             self._search = ExactOps(rows, self._space.biases(rows))
         else:
-            self._search = ScannOps(
-                rows,
-                "squared_l2" if metric == "euclidean" else "dot_product",
-            )
+            distance = "squared_l2" if metric == "euclidean" else "dot_product"
+            self._search = ScannOps(rows, distance)
 
     @property
     def dim(self) -> int:
@@ -132,9 +128,8 @@ class ServedIndex(tf.Module):
         scores = self._public_scores(scores, queries)
         scores = tf.pad(scores, missing, constant_values=np.nan)
         rows, scores = _sorted(rows, scores)
-        places = tf.range(width)[None]
-        there = ~tf.math.is_nan(scores)
-        there &= ok[:, None] & (places < k[:, None])
+        asked = tf.range(width)[None] < k[:, None]
+        there = ~tf.math.is_nan(scores) & ok[:, None] & asked
         ids = tf.gather(self._ids, tf.where(there, rows, 0))
         no_id = tf.constant(NO_ID[self.id_type], ids.dtype)
         return {
@@ -163,12 +158,7 @@ class ServedIndex(tf.Module):
     def _transform(self, queries):
         """Transforms queries as `Space.transform` does."""
         if self._space.metric == "cosine":
-            # Dividing by the largest value first keeps squares from
-            # overflowing.
-            largest = tf.reduce_max(tf.abs(queries), axis=1, keepdims=True)
-            queries = tf.math.divide_no_nan(queries, largest)
-            lengths = tf.norm(queries, axis=1, keepdims=True)
-            return tf.math.divide_no_nan(queries, lengths)
+            return unit_rows(queries)
         return queries - self._space.offset
 
     def _public_scores(self, scores, queries):
@@ -180,15 +170,23 @@ class ServedIndex(tf.Module):
         return tf.minimum(2 * scores - squares, 0.0)
 
 
+def unit_rows(rows) -> tf.Tensor:
+    """Divides rows `(batch, dim)` by their lengths; a zero row stays zero."""
+    # Dividing by the largest value first keeps squares from overflowing.
+    largest = tf.reduce_max(tf.abs(rows), axis=1, keepdims=True)
+    rows = tf.math.divide_no_nan(rows, largest)
+    return tf.math.divide_no_nan(rows, tf.norm(rows, axis=1, keepdims=True))
+
+
 def _sorted(rows, scores):
     """Sorts by descending score, then by row; NaN comes last."""
-    order = tf.argsort(rows, stable=True)
-    rows, scores = (
-        tf.gather(one, order, batch_dims=1) for one in (rows, scores)
-    )
+
+    def reorder(order):
+        return [tf.gather(one, order, batch_dims=1) for one in (rows, scores)]
+
+    rows, scores = reorder(tf.argsort(rows, stable=True))
     key = tf.where(tf.math.is_nan(scores), -np.inf, scores)
-    order = tf.argsort(key, direction="DESCENDING", stable=True)
-    return tuple(tf.gather(one, order, batch_dims=1) for one in (rows, scores))
+    return reorder(tf.argsort(key, direction="DESCENDING", stable=True))
 
 
 def label_texts(gallery: EmbeddingSet) -> list[str] | None:

@@ -213,7 +213,7 @@ def test_a_failing_check_leaves_all_as_it_was(make_embedder, tmp_path):
         ({"quantize": ["int9"]}, r"'int9'\. Did you mean 'int8'"),
         ({"quantize": ["int8"]}, "at least one image"),
         ({"max_drop": 0.01}, "needs `labels`"),
-        ({"max_drop": -1.0, "labels": LABELS}, "at least 0"),
+        ({"max_drop": -1.0, "labels": LABELS}, "at least zero"),
         (
             {"quantize": ["int8"], "formats": ["saved_model"]},
             "Add the format `litert`",

@@ -83,7 +83,7 @@ def test_an_index_that_finds_others_is_rejected(
     assert rows[1]["ann_recall@10"] == 1
     write_as_asked = SavedModel.write
     monkeypatch.setattr(SavedModel, "write", write)
-    with pytest.raises(RunError, match=r"recall@1 0\.\d+ by its index"):
+    with pytest.raises(RunError, match=r"recall@1 of its index 0\.\d+ i"):
         export_embedder(embedder, ["saved_model"], tmp_path, **arguments)
     left = sorted(entry.name for entry in tmp_path.iterdir())
     assert left == ["saved_model", "saved_model.rejected"]
