@@ -97,10 +97,7 @@ def arms(plan: PlanConfig) -> list[ArmConfig]:
     unchanged = [] if only and plan.arms else plan.recipes
     return [
         *(ArmConfig(name=recipe, recipe=recipe) for recipe in unchanged),
-        *(
-            arm.model_copy(update={"recipe": arm.recipe or only})
-            for arm in plan.arms
-        ),
+        *(arm.changed(recipe=arm.recipe or only) for arm in plan.arms),
     ]
 
 
@@ -175,9 +172,8 @@ def _changed(plan: PlanConfig, given: Mapping[str, Any]) -> PlanConfig:
         elif key == "source":
             values["sources"] = [value] if isinstance(value, str) else value
         elif key == "seeds":
-            values["seeds"] = [
-                *(range(value) if isinstance(value, int) else value)
-            ]
+            seeds = range(value) if isinstance(value, int) else value
+            values["seeds"] = list(seeds)
         elif key == "protocol":
             values["protocol"] = _protocol(value)
         elif key in ("data_dir", "weights"):

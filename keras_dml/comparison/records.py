@@ -183,11 +183,10 @@ def _collected(
 ) -> RunRecord:
     run = RunFolder(folder / "runs" / record.run)
     if not run.finished:
+        status = "failed" if record.run in failed else "left"
+        error = failed.get(record.run, "")
         return dataclasses.replace(
-            record,
-            status="failed" if record.run in failed else "left",
-            error=failed.get(record.run, ""),
-            folder=run.path,
+            record, status=status, error=error, folder=run.path
         )
     metrics = json.loads(run.metrics.read_text(encoding="utf-8"))
     outcome = {key: metrics[key] for key in (*_METRICS, *_OUTCOME[2:])}

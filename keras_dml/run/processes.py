@@ -285,6 +285,7 @@ def last_line(log: Path) -> str:
 def main(settings: str, folder: str) -> None:
     """Trains and measures a run, or continues an interrupted one."""
     threading.Thread(target=_stop_with_starter, daemon=True).start()
+    # Imported here: it takes seconds, in which the starter may already end.
     from keras_dml.run import fit as train
 
     try:
