@@ -222,26 +222,18 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
         )
         channels = 1 if gray else 3
     flip = config.augmentation.flip
-    return config.model_copy(
-        update={
-            "data": config.data.model_copy(
-                update={
-                    "source": readers.whole_path(config.data.source),
-                    "data_dir": readers.whole_path(config.data.data_dir),
-                    "image_size": size,
-                    "channels": channels,
-                }
-            ),
-            "model": config.model.model_copy(
-                update={"weights": readers.whole_path(weights)}
-            ),
-            "augmentation": config.augmentation.model_copy(
-                update={
-                    "flip": True if flip is None else flip,
-                    "resize": config.augmentation.resize or size,
-                }
-            ),
-        }
+    return config.changed(
+        data={
+            "source": readers.whole_path(config.data.source),
+            "data_dir": readers.whole_path(config.data.data_dir),
+            "image_size": size,
+            "channels": channels,
+        },
+        model={"weights": readers.whole_path(weights)},
+        augmentation={
+            "flip": True if flip is None else flip,
+            "resize": config.augmentation.resize or size,
+        },
     )
 
 

@@ -188,9 +188,7 @@ def with_data(
         }
     if data_dir is not None:
         changes["data_dir"] = str(data_dir)
-    return config.model_copy(
-        update={"data": config.data.model_copy(update=changes)}
-    )
+    return config.changed(data=changes)
 
 
 def evaluate_run(
