@@ -8,6 +8,7 @@ from keras_dml.arguments import own_config
 from keras_dml.checks import (
     boolean,
     finite_number,
+    integer_at_least,
     one_of,
     positive_integer,
     positive_number,
@@ -140,14 +141,10 @@ class SampleAwareProxies(keras.layers.Layer):
         self.positive_weights = boolean("positive_weights", positive_weights)
         self.negative_weights = boolean("negative_weights", negative_weights)
         self.filter_outliers = boolean("filter_outliers", filter_outliers)
-        self.memory_epoch = memory_epoch
-        self.filter_epoch = filter_epoch
-        require(
-            filter_epoch >= memory_epoch,
-            "filter_epoch",
-            f"at least memory_epoch={memory_epoch}",
-            filter_epoch,
-            "Outliers are found through the memory.",
+        self.memory_epoch = integer_at_least("memory_epoch", memory_epoch, 0)
+        advice = "`memory_epoch` comes first: the memory finds the outliers."
+        self.filter_epoch = integer_at_least(
+            "filter_epoch", filter_epoch, memory_epoch, advice
         )
         self.similarity = Proxies(
             num_classes, initializer=initializer, name="similarity"

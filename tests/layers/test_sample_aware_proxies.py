@@ -381,7 +381,10 @@ def test_the_callback_needs_the_layer():
         ({"memory_size": 0}, "`memory_size`.*memory_size=0"),
         ({"volume": 1.0}, "`volume` must be above 1.*volume=1.0"),
         ({"decay": "slow"}, "`decay`.*'sigma'.*decay='slow'"),
-        ({"filter_epoch": 0}, "`filter_epoch`.*memory_epoch=1.*epoch=0"),
+        (
+            {"filter_epoch": 0},
+            "`filter_epoch`.*epoch=0.*`memory_epoch` comes",
+        ),
         ({"num_classes": 0}, "`num_classes`.*num_classes=0"),
     ],
 )
