@@ -50,6 +50,12 @@ class Section(BaseModel):
 class DataConfig(Section):
     """Which images, of which size, and which classes train and validate.
 
+    Without `image_size`, images are as large as the network was designed for,
+    but photos smaller than that grow by at most the factor `enlarge`. Training
+    images have `train_share` of that side: a network that is trained on
+    smaller images sees objects as large as in tests, since training crops
+    enlarge them, and learns faster.
+
     `max_classes` keeps this many classes, spread evenly over the training and
     the test classes. `validation: test` chooses the epoch on the test classes
     themselves; such results are labeled `oracle`. With `folds`, the classes
@@ -60,6 +66,9 @@ class DataConfig(Section):
     data_dir: str | None = None
     allow_partial: bool = False
     image_size: Count | None = None
+    enlarge: Annotated[float, Field(ge=1)] = 1.0
+    train_size: Count | None = None
+    train_share: Share = 1.0
     channels: Literal[1, 3] | None = None
     train_fraction: Fraction | None = None
     train_classes: list[str] | None = None
@@ -87,6 +96,12 @@ class DataConfig(Section):
         """Height, width and channels; known once the data are read."""
         assert self.image_size is not None and self.channels is not None
         return (self.image_size, self.image_size, self.channels)
+
+    @property
+    def train_shape(self) -> tuple[int, int, int]:
+        """The shape of a training image; known once the data are read."""
+        size = self.train_size or self.image_shape[0]
+        return (size, size, self.image_shape[2])
 
 
 class SamplingConfig(Section):
@@ -146,7 +161,12 @@ class ProxiesConfig(Section):
 
 
 class ModelConfig(Section):
-    """The network, from the image to the similarities with the proxies."""
+    """The network, from the image to the similarities with the proxies.
+
+    With `whitening`, the head starts as a whitening of the features within
+    classes; these are the shrinkages that validation classes choose from.
+    Otherwise it starts from random numbers.
+    """
 
     backbone: str = "small_cnn"
     weights: str = "auto"
@@ -162,6 +182,7 @@ class ModelConfig(Section):
     ] = "uniform_fan_in"
     normalization: Literal["none", "l2", "batch_norm"] = "none"
     batch_norm: Literal["train", "frozen_statistics", "frozen"] = "train"
+    whitening: list[Share] = []
     proxies: ProxiesConfig = ProxiesConfig()
     scale: Positive = 16.0
     logits_bias: bool = False
@@ -269,10 +290,14 @@ class PlateauConfig(Section):
 
 
 class PhaseConfig(Section):
-    """Some epochs with one optimizer and one set of trained variables."""
+    """Some epochs with one optimizer and one set of trained variables.
+
+    `epochs: null` is settled before training: so many that the command ends
+    within `minutes`, and no image is seen more often than `passes` says.
+    """
 
     name: str = "train"
-    epochs: Count = 1
+    epochs: Count | None = 1
     freeze: Literal["none", "weights", "all"] = "none"
     lr_factor: Positive = 1.0
     refresh_bn: NonNegativeInt = 0
@@ -292,7 +317,11 @@ class StageConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """What is measured, and what chooses the weights that are kept."""
+    """What is measured, and what chooses the weights that are kept.
+
+    `interpolate` lists shares: after training, validation classes choose how
+    far the weights go from those at the start, 0, to the trained ones, 1.
+    """
 
     k: Annotated[list[Count], Field(min_length=1)] = [1, 2, 4, 8]
     normalize: bool = True
@@ -301,6 +330,7 @@ class EvaluationConfig(Section):
     kmeans_init: Literal["random", "k-means++"] = "random"
     monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
     select: Literal["best", "last"] = "best"
+    interpolate: list[Annotated[float, Field(ge=0, le=1)]] = []
     every: Count = 1
     batch_size: Count = 128
 
@@ -313,6 +343,8 @@ class RunConfig(Section):
     seed: NonNegativeInt = 0
     strategy: Literal["auto", "none", "mirrored", "multi_worker"] = "auto"
     devices: str | None = None
+    minutes: Positive | None = None
+    passes: Count = 40
     data: DataConfig = DataConfig()
     sampling: SamplingConfig = SamplingConfig()
     augmentation: AugmentationConfig = AugmentationConfig()

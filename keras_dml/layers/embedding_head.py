@@ -14,6 +14,7 @@ from keras_dml.checks import (
 )
 from keras_dml.initializers import UniformFanIn, get_kernel_initializer
 from keras_dml.ops.similarities import unit_rows
+from keras_dml.ops.whitening import within_class_whitening
 
 NORMALIZATIONS = (None, "l2", "batch_norm")
 
@@ -137,6 +138,49 @@ class EmbeddingHead(keras.layers.Layer):
             normalized = self._batch_norm(embeddings, training=training)
             return normalized / math.sqrt(self.dim)
         return embeddings
+
+    def assign_whitening(self, features, labels, shrinkage=0.6) -> None:
+        """Sets the projection to `ops.within_class_whitening` of features.
+
+        The embeddings of a pretrained network then separate classes better
+        than its features do, before any training step. They are as long as
+        those of a fresh layer. With `normalization="batch_norm"`, the moving
+        statistics become those of the projected features.
+
+        Args:
+            features: Float array or tensor `(n, features)`, inputs of this
+                layer.
+            labels: Integer array or tensor `(n,)`.
+            shrinkage: Float in (0, 1]; 1 gives a principal component
+                analysis. Defaults to `0.6`.
+
+        Raises:
+            UsageError: If the shapes do not match, or `shrinkage` is out of
+                range.
+
+        Example:
+
+        >>> head = EmbeddingHead(dim=4)
+        >>> features = np.random.default_rng(0).normal(size=(100, 8))
+        >>> head.assign_whitening(features, np.repeat(np.arange(10), 10))
+        """
+        inputs = keras.ops.convert_to_tensor(features, self.compute_dtype)
+        if not self.built:
+            self.build(inputs.shape)
+        if self.layer_norm:
+            inputs = self._features(inputs)
+        inputs = keras.ops.convert_to_numpy(inputs)
+        labels = keras.ops.convert_to_numpy(labels)
+        whitening = within_class_whitening(inputs, labels, self.dim, shrinkage)
+        # The length of embeddings of `uniform_fan_in`: rates fit both starts.
+        scale = math.sqrt(self.dim / 3)
+        self._projection.kernel.assign(whitening.kernel * scale)
+        if self._projection.use_bias:
+            self._projection.bias.assign(whitening.bias * scale)
+        if self.normalization == "batch_norm":
+            outputs = inputs @ (whitening.kernel * scale)
+            self._batch_norm.moving_mean.assign(outputs.mean(axis=0))
+            self._batch_norm.moving_variance.assign(outputs.var(axis=0))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.dim)

@@ -46,3 +46,7 @@ from keras_dml.ops.similarities import (
 )
 from keras_dml.ops.similarities import proxy_similarities as proxy_similarities
 from keras_dml.ops.similarities import unit_rows as unit_rows
+from keras_dml.ops.whitening import Projection as Projection
+from keras_dml.ops.whitening import (
+    within_class_whitening as within_class_whitening,
+)

@@ -146,8 +146,8 @@ def train_batches(
         return pipeline.train_batches(
             manifest,
             make_sampler(manifest, config),
-            image_size=config.data.image_shape[0],
-            channels=config.data.image_shape[2],
+            image_size=config.data.train_shape[0],
+            channels=config.data.train_shape[2],
             seed=config.seed,
             first_epoch=first_epoch,
             first_step=first_step,

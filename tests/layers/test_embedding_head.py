@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_dml.evaluation import evaluate_retrieval
 from keras_dml.layers import EmbeddingHead
 from tests.conformance import check_layer, to_numpy
 
@@ -100,3 +101,36 @@ def test_errors():
         EmbeddingHead(4)(np.ones((2, 3, 3, 4), "float32"))
     with pytest.raises(ValueError, match="Unknown kernel initializer 'he'"):
         EmbeddingHead(4, kernel_initializer="he")
+
+
+@pytest.mark.parametrize("normalization", [None, "l2", "batch_norm"])
+def test_whitening_separates_classes_that_it_has_not_seen(normalization):
+    generator = np.random.default_rng(0)
+    mixing = generator.normal(size=(8, 16))
+
+    def draw():
+        centers = generator.normal(size=(10, 8))
+        labels = np.repeat(np.arange(10), 20)
+        spread = np.array([9.0, 9.0] + [0.4] * 6)
+        noise = generator.normal(size=(200, 8)) * spread
+        return ((centers[labels] + noise) @ mixing).astype("float32"), labels
+
+    def map_at_r(embeddings, labels):
+        result = evaluate_retrieval(to_numpy(embeddings), labels)
+        return result.metrics["map@r"]
+
+    head = EmbeddingHead(8, normalization=normalization)
+    features, labels = draw()
+    unseen = draw()
+    before = map_at_r(head(unseen[0]), unseen[1])
+    head.assign_whitening(features, labels, shrinkage=0.1)
+    assert map_at_r(head(unseen[0]), unseen[1]) > before + 0.2
+
+
+def test_whitening_keeps_the_length_of_fresh_embeddings():
+    features = np.random.default_rng(0).normal(size=(300, 40))
+    head = EmbeddingHead(12)
+    fresh = np.linalg.norm(to_numpy(head(features)), axis=1).mean()
+    head.assign_whitening(features, np.arange(300) // 10)
+    length = np.linalg.norm(to_numpy(head(features)), axis=1).mean()
+    np.testing.assert_allclose(length, fresh, rtol=0.1)
