@@ -22,6 +22,7 @@ from keras_dml.run.data import (
     split_data,
     stage_data,
 )
+from keras_dml.run.length import with_length
 from keras_dml.run.phases import check_stages
 
 
@@ -73,11 +74,13 @@ def _checked(job: Job, protocol: ProtocolConfig, read: Callable) -> Job:
     if get_protocol(protocol).holds_out:
         _check_validation(config, data, parts[-1])
     steps = validations = 0
-    for stage, part in zip(config.stages, parts, strict=True):
-        epochs = sum(phase.epochs for phase in stage.phases)
+    for index, part in enumerate(parts):
+        config = with_length(config, index, part)
+        stage = config.stages[index]
+        epochs = sum(phase.epochs or 0 for phase in stage.phases)
         steps += epochs * len(make_sampler(part.fit, config)(0))
         if part.validation is not None:
-            validations += epochs // config.evaluation.every
+            validations += epochs // (config.evaluation.every or 1)
     weights = Path(config.model.weights).name
     record = dataclasses.replace(job.record, weights=weights)
     return Job(job.config, record, steps, validations)

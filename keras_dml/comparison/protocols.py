@@ -17,6 +17,10 @@ def first_stage(stages: list[StageConfig]) -> list[StageConfig]:
     return [stages[0].changed(name="main", classes="fit", replay=None)]
 
 
+# The length that the warm-up of recipes is meant for, if theirs is open.
+USUAL_EPOCHS = 20
+
+
 @dataclasses.dataclass(frozen=True)
 class Protocol:
     """How classes are split, and what chooses the epoch that is measured.
@@ -132,6 +136,8 @@ def within_budget(config: RunConfig, budget: BudgetConfig) -> RunConfig:
         config: The run.
         budget: Epochs of every stage, and steps of an epoch.
     """
+    # Runs that share a machine would measure each other's pace.
+    config = config.changed(minutes=None)
     steps = config.sampling.steps_per_epoch
     before = _epochs(config.stages[0])
     if budget.steps_per_epoch is not None:
@@ -163,12 +169,12 @@ def budget_in_words(budget: BudgetConfig) -> str:
 
 
 def _epochs(stage: StageConfig) -> int:
-    return sum(phase.epochs for phase in stage.phases)
+    return sum(phase.epochs or USUAL_EPOCHS for phase in stage.phases)
 
 
 def _of_epochs(stage: StageConfig, epochs: int) -> StageConfig:
     """Scales the phases of a stage; the longest takes the rounding error."""
-    old = [phase.epochs for phase in stage.phases]
+    old = [phase.epochs or phase.share for phase in stage.phases]
     new = [max(1, round(length * epochs / sum(old))) for length in old]
     longest = old.index(max(old))
     new[longest] = max(1, new[longest] + epochs - sum(new))
@@ -184,9 +190,9 @@ def _moved(phase: PhaseConfig, epochs: int) -> HeatConfig | None:
     """Returns the heating of a phase when the phase has other epochs."""
     heat = phase.heat
     if heat is not None and heat.epoch:
-        epoch = round(heat.epoch * epochs / phase.epochs)
+        epoch = round(heat.epoch * epochs / (phase.epochs or epochs))
         return heat.changed(epoch=min(epoch, epochs - 1))
     if heat is not None and heat.every:
-        every = round(heat.every * epochs / phase.epochs)
+        every = round(heat.every * epochs / (phase.epochs or epochs))
         return heat.changed(every=max(1, every))
     return heat

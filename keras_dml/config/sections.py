@@ -51,7 +51,8 @@ class DataConfig(Section):
     """Which images, of which size, and which classes train and validate.
 
     Without `image_size`, images are as large as the network was designed for,
-    but photos smaller than that grow by at most the factor `enlarge`. Training
+    but photos smaller than that grow by at most the factor `enlarge`; the side
+    that they would have without growing is the `natural_size`. Training
     images have `train_share` of that side: a network that is trained on
     smaller images sees objects as large as in tests, since training crops
     enlarge them, and learns faster.
@@ -67,6 +68,7 @@ class DataConfig(Section):
     allow_partial: bool = False
     image_size: Count | None = None
     enlarge: Annotated[float, Field(ge=1)] = 1.0
+    natural_size: Count | None = None
     train_size: Count | None = None
     train_share: Share = 1.0
     channels: Literal[1, 3] | None = None
@@ -102,6 +104,12 @@ class DataConfig(Section):
         """The shape of a training image; known once the data are read."""
         size = self.train_size or self.image_shape[0]
         return (size, size, self.image_shape[2])
+
+    @property
+    def has_other_sizes(self) -> bool:
+        """Whether the network sees images of another side than in tests."""
+        others = {self.natural_size, self.train_size} - {None}
+        return bool(others - {self.image_size})
 
 
 class SamplingConfig(Section):
@@ -294,10 +302,12 @@ class PhaseConfig(Section):
 
     `epochs: null` is settled before training: so many that the command ends
     within `minutes`, and no image is seen more often than `passes` says.
+    Several such phases divide them by their `share`.
     """
 
     name: str = "train"
     epochs: Count | None = 1
+    share: Positive = 1.0
     freeze: Literal["none", "weights", "all"] = "none"
     lr_factor: Positive = 1.0
     refresh_bn: NonNegativeInt = 0
@@ -331,7 +341,7 @@ class EvaluationConfig(Section):
     monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
     select: Literal["best", "last"] = "best"
     interpolate: list[Annotated[float, Field(ge=0, le=1)]] = []
-    every: Count = 1
+    every: Count | None = 1
     batch_size: Count = 128
 
 

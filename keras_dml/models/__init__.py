@@ -15,6 +15,7 @@ from keras_dml.models.embedder import (
     build_embedder,
     load_embedder,
     pooled_features,
+    with_image_size,
 )
 from keras_dml.models.heads import HEADS, Head, HeadOptions, get_head
 from keras_dml.models.precision import float32_clone
@@ -36,6 +37,7 @@ __all__ = [
     "list_backbones",
     "load_embedder",
     "pooled_features",
+    "with_image_size",
     "refresh_bn",
     "set_batch_norm_mode",
     "small_cnn",

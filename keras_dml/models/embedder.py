@@ -42,6 +42,7 @@ def build_embedder(
     batch_norm: str = "train",
     policy: str = "float32",
     normalize: bool = True,
+    any_size: bool = False,
     **head: Any,
 ) -> keras.Model:
     """Builds the network from an image to its embedding.
@@ -67,6 +68,8 @@ def build_embedder(
         batch_norm: See `set_batch_norm_mode`. Defaults to `"train"`.
         policy: Dtype policy of the backbone. Defaults to `"float32"`.
         normalize: Whether to scale embeddings to length 1. Defaults to `True`.
+        any_size: Whether the backbone also takes images of other sizes, for
+            `with_image_size`. Defaults to `False`.
         **head: Further arguments of `EmbeddingHead`, such as
             `normalization="l2"`.
 
@@ -101,6 +104,8 @@ def build_embedder(
     )(image)
     with dtype_policy(policy):
         shape, pooled = x.shape[1:], pooling == "none"
+        if any_size:
+            shape = (None, None, shape[-1])
         network = build_with_weights(
             name, shape, weights, backbone=backbone, pooled=pooled
         )
@@ -111,6 +116,37 @@ def build_embedder(
     x = EmbeddingHead(dim, **head, name="head")(x)
     if normalize:
         x = keras.layers.UnitNormalization(dtype="float32", name="unit")(x)
+    return keras.Model(image, x, name="embedder")
+
+
+def with_image_size(
+    embedder: keras.Model, image_size: int, until: str = "head"
+) -> keras.Model:
+    """Returns the network from an image of another size to a layer's output.
+
+    Args:
+        embedder: Result of `build_embedder` with `any_size=True`.
+        image_size: Integer, the side of the square images.
+        until: Name of the last layer. Defaults to `"head"`.
+
+    Returns:
+        A model that shares the layers of `embedder`.
+
+    Example:
+
+    ```python
+    embedder = build_embedder("mobilenet_v2", (192, 192, 3), any_size=True)
+    smaller = with_image_size(embedder, 128)
+    ```
+    """
+    channels = embedder.input_shape[-1]
+    x = image = keras.Input(
+        (image_size, image_size, channels), dtype="float32", name="image"
+    )
+    for layer in embedder.layers[1:]:
+        x = layer(x)
+        if layer.name == until:
+            break
     return keras.Model(image, x, name="embedder")
 
 

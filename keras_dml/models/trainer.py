@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_dml.models.embedder import with_image_size
 from keras_dml.models.heads import Head, HeadOptions, get_head
 from keras_dml.models.precision import dtype_policy
 
@@ -12,6 +13,7 @@ def build_trainer(
     head: str | Head = "logits",
     options: HeadOptions | None = None,
     policy: str = "float32",
+    image_size: int | None = None,
 ) -> keras.Model:
     """Builds the model that `fit` trains around an embedder.
 
@@ -28,6 +30,9 @@ def build_trainer(
             means `HeadOptions()`.
         policy: Dtype policy of the backbone; Keras scales the loss of a
             trainer under `"mixed_float16"`. Defaults to `"float32"`.
+        image_size: Side of the training images, if it differs from that of
+            the embedder, which then needs `any_size=True`. Defaults to
+            `None`.
 
     Input shape:
         Dict of "image", as the embedder takes it, and "label", int32
@@ -53,10 +58,12 @@ def build_trainer(
     options = options or HeadOptions()
     head.check(options, policy)
     image = embedder.inputs[0]
+    embedding = embedder.get_layer("head").output
+    if image_size is not None and image_size != embedder.input_shape[1]:
+        network = with_image_size(embedder, image_size)
+        image, embedding = network.inputs[0], network.output
     label = keras.Input((), dtype="int32", name="label")
-    output = head.connect(
-        embedder.get_layer("head").output, label, num_classes, options
-    )
+    output = head.connect(embedding, label, num_classes, options)
     with dtype_policy(policy):
         return keras.Model(
             {"image": image, "label": label}, output, name="trainer"

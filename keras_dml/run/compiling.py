@@ -3,9 +3,16 @@
 import keras
 
 from keras_dml import losses
-from keras_dml.config import GroupConfig, LossConfig, OptimizerConfig
+from keras_dml.config import (
+    GroupConfig,
+    LossConfig,
+    OptimizerConfig,
+    PhaseConfig,
+    RunConfig,
+)
 from keras_dml.errors import UsageError
 from keras_dml.layers import CrossBatchMemory
+from keras_dml.models import freezing
 from keras_dml.models.heads import LAYERS, Head, get_head
 from keras_dml.optimizers import (
     PerVariable,
@@ -129,6 +136,40 @@ def build_optimizer(
             rules[rule] = build(f"block_{block}", config.backbone, factor)
     return PerVariable(
         build("backbone", config.backbone), rules, name="per_variable"
+    )
+
+
+def compile_for(
+    trainer: keras.Model,
+    phase: PhaseConfig,
+    config: RunConfig,
+    epochs: int,
+    steps_per_epoch: int,
+) -> None:
+    """Freezes what a phase keeps, and compiles the trainer for it.
+
+    Args:
+        trainer: Result of `build_trainer`.
+        phase: The phase.
+        config: The settled configuration.
+        epochs: Length of the phase, which a cosine schedule spans.
+        steps_per_epoch: Number of batches in an epoch.
+    """
+    backbone = trainer.get_layer("backbone")
+    if phase.freeze == "weights":
+        freezing.freeze_weights(backbone)
+    elif phase.freeze == "all":
+        freezing.freeze_all(backbone)
+    trainer.compile(
+        optimizer=build_optimizer(
+            config.optimizer,
+            epochs=epochs,
+            steps_per_epoch=steps_per_epoch,
+            head=loss_head(config.loss),
+            learning_rate_factor=phase.lr_factor,
+            backbone=backbone,
+        ),
+        loss=build_loss(config.loss),
     )
 
 

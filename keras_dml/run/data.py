@@ -9,6 +9,7 @@ from PIL import Image
 
 from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
+from keras_dml.config.sections import DataConfig
 from keras_dml.console import progress_bar
 from keras_dml.data import pipeline, readers, sampling, splits, verification
 from keras_dml.data.augmentation import Augmentation
@@ -17,6 +18,11 @@ from keras_dml.data.image_fit import ImageFit
 from keras_dml.data.index_batches import Replicas
 from keras_dml.data.manifest import Manifest
 from keras_dml.models import Backbone, get_backbone
+
+# By how much convolutional networks shrink an image.
+STRIDE = 32
+# Smaller images leave a pretrained network too few positions to learn from.
+LEAST_TRAIN_SIZE = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +159,7 @@ def train_batches(
             first_step=first_step,
             replicas=replicas,
             steps_per_epoch=steps,
-            augmentation=Augmentation(**config.augmentation.model_dump()),
+            augmentation=_augmentation(config),
         )
 
     if distribute.num_workers() == 1:
@@ -173,6 +179,14 @@ def train_batches(
 
     strategy = tf.distribute.get_strategy()
     return strategy.distribute_datasets_from_function(own)
+
+
+def _augmentation(config: RunConfig) -> Augmentation:
+    """Returns the random changes, for images of the side of training."""
+    settings = config.augmentation.model_dump()
+    size, train_size = config.data.image_shape[0], config.data.train_shape[0]
+    settings["resize"] = round((settings["resize"] or size) * train_size / size)
+    return Augmentation(**settings)
 
 
 def evaluation_batches(
@@ -197,7 +211,7 @@ def image_fit(config: RunConfig) -> ImageFit:
 
 
 def settle(config: RunConfig, data: RunData) -> RunConfig:
-    """Fills in open settings: image size, channels, flip and weights.
+    """Fills in open settings: image sizes, channels, flip and weights.
 
     Args:
         config: The configuration, with `None` or `auto` for open settings.
@@ -206,14 +220,16 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
     Returns:
         A configuration without open settings and with absolute paths. Saving
         it and running it again, from any working directory, gives the same
-        run.
+        run. Only `epochs` stays open until the pace of training is known.
     """
     backbone = get_backbone(config.model.backbone)
     weights = config.model.weights
     if weights == "auto":
         weights = backbone.pretrained
-    size = config.data.image_size or _natural_size(data.train, backbone)
-    channels = config.data.channels
+    settings = config.data
+    natural = settings.natural_size or natural_size(data.train, backbone)
+    size = settings.image_size or _image_size(natural, backbone, settings)
+    channels = settings.channels
     if channels is None:
         gray = (
             data.train.images is not None
@@ -224,9 +240,12 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
     flip = config.augmentation.flip
     return config.changed(
         data={
-            "source": readers.whole_path(config.data.source),
-            "data_dir": readers.whole_path(config.data.data_dir),
+            "source": readers.whole_path(settings.source),
+            "data_dir": readers.whole_path(settings.data_dir),
+            "natural_size": min(natural, size),
             "image_size": size,
+            "train_size": settings.train_size
+            or _train_size(size, backbone, settings),
             "channels": channels,
         },
         model={"weights": readers.whole_path(weights)},
@@ -260,7 +279,7 @@ def _classes_per_batch(manifest: Manifest, config: RunConfig) -> int:
     return min(wanted, manifest.num_classes)
 
 
-def _natural_size(manifest: Manifest, backbone: Backbone) -> int:
+def natural_size(manifest: Manifest, backbone: Backbone) -> int:
     """Returns the smaller of the image size of the backbone and of the data.
 
     It is at least the smallest size that the backbone accepts.
@@ -270,6 +289,20 @@ def _natural_size(manifest: Manifest, backbone: Backbone) -> int:
     else:
         shorter = _typical_shorter_side(manifest.paths)
     return max(min(shorter, backbone.image_size), backbone.min_image_size)
+
+
+def _image_size(natural: int, backbone: Backbone, settings: DataConfig) -> int:
+    """Returns the natural size, enlarged to a multiple of the stride."""
+    enlarged = int(natural * settings.enlarge) // STRIDE * STRIDE
+    return max(natural, min(enlarged, backbone.image_size))
+
+
+def _train_size(size: int, backbone: Backbone, settings: DataConfig) -> int:
+    """Returns the side of training images, a multiple of the stride."""
+    if backbone.fixed_size:
+        return size
+    smaller = round(size * settings.train_share / STRIDE) * STRIDE
+    return min(size, max(smaller, LEAST_TRAIN_SIZE))
 
 
 def _typical_shorter_side(paths: np.ndarray) -> int:

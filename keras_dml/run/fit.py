@@ -1,6 +1,7 @@
 """Trains one run, from a configuration to a finished run folder."""
 
 import contextlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,11 @@ import keras
 from keras_dml import distribute
 from keras_dml.config import RunConfig, load_recipe
 from keras_dml.console import logger
-from keras_dml.data.manifest import Manifest
 from keras_dml.distribute import workers
 from keras_dml.distribute.strategies import PEER_TIMEOUT
 from keras_dml.files import replacing
 from keras_dml.models import (
     load_embedder,
-    pooled_features,
     synchronize_batch_norm,
 )
 from keras_dml.run.agreement import (
@@ -27,7 +26,7 @@ from keras_dml.run.agreement import (
     open_run,
     quiet_unless_chief,
 )
-from keras_dml.run.checkpoint import load_checkpoint
+from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.data import (
     RunData,
     StageData,
@@ -37,11 +36,10 @@ from keras_dml.run.data import (
     stage_data,
 )
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.length import announce, is_open, measure_pace, with_length
 from keras_dml.run.measure import (
-    embed,
-    evaluate,
+    gains,
     measure,
-    raw_pixels,
     run_metrics,
     write_per_query,
 )
@@ -50,6 +48,7 @@ from keras_dml.run.phases import StageTrainer, check_stages
 from keras_dml.run.preemption import Preemption, heeding_sigterm
 from keras_dml.run.recorder import RunState
 from keras_dml.run.replica_checks import check_settings
+from keras_dml.run.start import measure_baselines, start_from_features
 
 
 def fit(
@@ -188,6 +187,7 @@ class Training:
         self.strategy = strategy
         self.preemption = preemption
         self.export = export
+        self.started = time.perf_counter()
         self.state = RunState()
         if distribute.broadcast(folder.last_checkpoint.is_file()):
             saved = load_checkpoint(folder.last_checkpoint).state
@@ -221,11 +221,10 @@ class Training:
         data = self._stage_data()
         for warning in sampling_warnings(data.fit, self.config):
             logger.warning(warning)
-        if not self.state.baselines:
-            self._measure_baselines()
         state = self.state
         if state.phase == 0 and state.epoch == 0 and state.step == 0:
-            self._assign_class_means(data.fit)
+            with self.strategy.scope():
+                self._begin_stage(data)
         with self.strategy.scope():
             StageTrainer(
                 self.config,
@@ -237,32 +236,52 @@ class Training:
                 self.preemption,
             ).run()
 
-    def _measure_baselines(self) -> None:
-        """Measures the baselines: raw features, and the untrained head."""
-        test = self.data.test
-        if self.config.model.weights == "none":
-            features = evaluate(
-                raw_pixels(test, self.config), test, self.config
+    def _begin_stage(self, data: StageData) -> None:
+        """Settles what must be known, or done, before the first step."""
+        self.state.shrinkage = start_from_features(
+            self.models, data, self.config
+        )
+        if not self.state.baselines:
+            self._measure_baselines()
+        if is_open(self.config.stages[self.state.stage]):
+            self.config = self._planned(data)
+            if distribute.is_chief():
+                self.folder.create(self.config)
+        if self.config.evaluation.interpolate:
+            save_checkpoint(
+                self.folder.start_checkpoint,
+                {"embedder": self.models.embedder.variables},
             )
-        else:
-            features = measure(
-                pooled_features(self.models.embedder), test, self.config
-            )
-        before = measure(self.models.embedder, test, self.config)
-        self.state.baselines = {
-            "pretrained": features.metrics,
-            "before": before.metrics,
-        }
 
-    def _assign_class_means(self, fit: Manifest) -> None:
-        if self.config.model.proxies.class_means:
-            embedder = self.models.embedder
-            head = keras.Model(
-                embedder.input, embedder.get_layer("head").output
-            )
-            self.models.trainer.get_layer("proxies").assign_class_means(
-                embed(head, fit, self.config), fit.labels
-            )
+    def _planned(self, data: StageData) -> RunConfig:
+        """Returns the configuration with the length of the stage settled."""
+        index, pace = self.state.stage, None
+        if self.config.minutes is not None:
+            pace = measure_pace(self.models, data, self.config, index)
+        config = with_length(
+            self.config,
+            index,
+            data,
+            pace=pace,
+            test_images=len(self.data.test),
+            seconds_used=time.perf_counter() - self.started,
+        )
+        announce(config, index, data, pace)
+        return config
+
+    def _measure_baselines(self) -> None:
+        """Measures what the run starts with, for the gains of the end."""
+        results = measure_baselines(
+            self.models.embedder, self.data, self.config
+        )
+        self.state.baselines = {
+            name: result.metrics for name, result in results.items()
+        }
+        if distribute.is_chief():
+            for name, result in results.items():
+                write_per_query(
+                    self.folder.baseline(name), self.data.test, result
+                )
 
     def _finish(self) -> dict[str, Any] | None:
         """Saves, measures and exports, and writes `metrics.json` last."""
@@ -277,6 +296,7 @@ class Training:
         if not distribute.is_chief():
             return None
         metrics = run_metrics(self.config, self.data, self.state, after)
+        metrics["gains"] = gains(after, self.data.test, self.folder)
         write_per_query(self.folder.per_query, self.data.test, after)
         if self.export is not None:
             self.export(embedder, self.data, self.config, metrics, self.folder)

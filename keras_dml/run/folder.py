@@ -5,6 +5,7 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
@@ -40,6 +41,7 @@ class RunFolder(ClaimedFolder):
         self.checkpoints = self.path / "checkpoints"
         self.last_checkpoint = self.checkpoints / "last.npz"
         self.best_checkpoint = self.checkpoints / "best.npz"
+        self.start_checkpoint = self.checkpoints / "start.npz"
         self.tensorboard = self.path / "tensorboard"
         self.export = self.path / "export"
 
@@ -104,6 +106,10 @@ class RunFolder(ClaimedFolder):
     def load_config(self) -> RunConfig:
         """Reads the configuration that the run was started with."""
         return load_run_config(self.record)
+
+    def baseline(self, name: str) -> Path:
+        """Returns the file of a baseline's metrics of every query."""
+        return self.checkpoints / f"{name}.npz"
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Writes `metrics.json`, which marks the run as finished."""

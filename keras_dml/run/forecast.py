@@ -18,8 +18,9 @@ class StageForecast:
             images.
         validation_classes, validation_images: Numbers of its validation
             classes and images; 0 without validation.
-        epochs: Number of epochs of all its phases. A stage that replays an
-            earlier one may end before.
+        epochs: Number of epochs of all its phases, or `None` if the pace of
+            training decides. A stage that replays an earlier one may end
+            before.
         steps_per_epoch: Number of batches of an epoch on one device.
     """
 
@@ -28,7 +29,7 @@ class StageForecast:
     train_images: int
     validation_classes: int
     validation_images: int
-    epochs: int
+    epochs: int | None
     steps_per_epoch: int
 
 
@@ -88,7 +89,7 @@ def forecast(explanation: Explanation) -> Forecast:
                 part.fit.num_classes,
                 len(part.fit),
                 *_size(part.validation),
-                sum(phase.epochs for phase in stage.phases),
+                _sum_of([phase.epochs for phase in stage.phases]),
                 len(make_sampler(part.fit, config)(0)),
             )
         )
@@ -98,6 +99,11 @@ def forecast(explanation: Explanation) -> Forecast:
         *_size(data.test),
         data.seen,
     )
+
+
+def _sum_of(lengths: list[int | None]) -> int | None:
+    known = [length for length in lengths if length is not None]
+    return sum(known) if len(known) == len(lengths) else None
 
 
 def _size(manifest: Manifest | None) -> tuple[int, int]:

@@ -16,13 +16,19 @@ from keras_dml.config import RunConfig
 from keras_dml.console import track
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
-from keras_dml.evaluation import RetrievalResult, evaluate_retrieval
+from keras_dml.evaluation import (
+    RetrievalResult,
+    evaluate_retrieval,
+    paired_bootstrap,
+)
 from keras_dml.files import replacing
 from keras_dml.run.data import RunData, evaluation_batches
+from keras_dml.run.folder import RunFolder
 from keras_dml.run.recorder import RunState
 from keras_dml.version import __version__
 
 RAW_PIXELS_SIDE = 32
+BASELINES = ("off_the_shelf", "pretrained")
 
 
 def measure(
@@ -146,9 +152,16 @@ def run_metrics(
             if config.model.weights == "none"
             else "pretrained backbone"
         ),
+        "off_the_shelf": state.baselines.get(
+            "off_the_shelf", state.baselines["pretrained"]
+        ),
         "pretrained": state.baselines["pretrained"],
         "before": state.baselines["before"],
         "after": after.metrics,
+        "image_size": config.data.image_size,
+        "natural_size": config.data.natural_size,
+        "shrinkage": state.shrinkage,
+        "interpolation": state.interpolation,
         "train_seconds": round(state.seconds, 1),
         "versions": {
             "keras_dml": __version__,
@@ -159,6 +172,33 @@ def run_metrics(
             "python": platform.python_version(),
         },
     }
+
+
+def gains(
+    after: RetrievalResult, test: Manifest, folder: RunFolder
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Compares the result of training with every baseline.
+
+    Returns:
+        By baseline and metric a dict of the `"gain"` and of `"low"` and
+        `"high"`, its 95 % interval over resampled classes.
+    """
+    classes = test.labels[test.role != "gallery"]
+    compared: dict[str, dict[str, dict[str, float]]] = {}
+    for name in BASELINES:
+        if not folder.baseline(name).is_file():
+            continue
+        with np.load(folder.baseline(name)) as before:
+            for metric in set(after.per_query) & set(before.files):
+                gain = paired_bootstrap(
+                    after.per_query[metric], before[metric], classes
+                )
+                compared.setdefault(name, {})[metric] = {
+                    "gain": gain.difference,
+                    "low": gain.low,
+                    "high": gain.high,
+                }
+    return compared
 
 
 def write_per_query(

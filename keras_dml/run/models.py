@@ -53,6 +53,7 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         batch_norm=model.batch_norm,
         policy=model.policy,
         normalize=config.evaluation.normalize,
+        any_size=config.data.has_other_sizes,
         layer_norm=model.layer_norm,
         normalization=(
             None if model.normalization == "none" else model.normalization
@@ -67,6 +68,7 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         loss_head(config.loss),
         head_options(model, config.loss),
         model.policy,
+        config.data.train_shape[0],
     )
     if distribute.num_replicas() > 1:
         synchronize_batch_norm(trainer)

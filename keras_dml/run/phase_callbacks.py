@@ -55,7 +55,7 @@ def phase_callbacks(
             gather=distribute.gather_rows,
             k=(1,),
             normalize=config.evaluation.normalize,
-            every=min(config.evaluation.every, epochs),
+            every=min(config.evaluation.every or 1, epochs),
         )
         health = callbacks.EmbeddingHealth(
             retrieval, head.proxies(models.trainer), warn=logger.warning

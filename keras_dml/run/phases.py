@@ -19,7 +19,7 @@ from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import (
     build_loss,
     build_memory,
-    build_optimizer,
+    compile_for,
     loss_head,
 )
 from keras_dml.run.data import (
@@ -31,6 +31,7 @@ from keras_dml.run.data import (
     train_batches,
 )
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.interpolation import interpolate
 from keras_dml.run.models import Models
 from keras_dml.run.phase_callbacks import phase_callbacks
 from keras_dml.run.preemption import Preemption
@@ -163,6 +164,14 @@ class StageTrainer:
         if keeps_best and self.state.best is not None:
             best = load_checkpoint(self.folder.best_checkpoint)
             best.restore("model", self.models.trainer.variables)
+        if self.config.evaluation.interpolate and self.monitor:
+            start = load_checkpoint(self.folder.start_checkpoint)
+            self.state.interpolation = interpolate(
+                self.models.embedder,
+                start.values["embedder"],
+                self.data,
+                self.config,
+            )
 
     def _run_phase(self, phase: PhaseConfig) -> None:
         trainer, state = self.models.trainer, self.state
@@ -174,18 +183,7 @@ class StageTrainer:
                 _whole_batches(self.data.fit, self.config),
                 phase.refresh_bn,
             )
-        self._freeze(phase)
-        trainer.compile(
-            optimizer=build_optimizer(
-                self.config.optimizer,
-                epochs=epochs,
-                steps_per_epoch=self.steps,
-                head=loss_head(self.config.loss),
-                learning_rate_factor=phase.lr_factor,
-                backbone=trainer.get_layer("backbone"),
-            ),
-            loss=build_loss(self.config.loss),
-        )
+        compile_for(trainer, phase, self.config, epochs, self.steps)
         check_trainer(trainer)
         trainer.optimizer.build(trainer.trainable_variables)
         self._log_table(phase)
@@ -283,19 +281,13 @@ class StageTrainer:
             )
         ]
 
-    def _freeze(self, phase: PhaseConfig) -> None:
-        backbone = self.models.trainer.get_layer("backbone")
-        if phase.freeze == "weights":
-            freezing.freeze_weights(backbone)
-        elif phase.freeze == "all":
-            freezing.freeze_all(backbone)
-
     def _epochs(self, phase: PhaseConfig) -> int:
         """Returns the length of a phase.
 
         A replayed last phase ends at the best epoch of the earlier stage.
         """
         if not self._replayed or phase is not self.stage.phases[-1]:
+            assert phase.epochs is not None
             return phase.epochs
         if self._replayed["best_phase"] != len(self.stage.phases) - 1:
             return 1

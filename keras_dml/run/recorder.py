@@ -37,6 +37,8 @@ class RunState:
         history: One row per finished epoch.
         records: Per finished stage, its learning rate drops and best epoch.
         baselines: Results before training, by name.
+        shrinkage: The shrinkage of the whitening that the head starts as.
+        interpolation: What `interpolate` chose for the stage; empty without.
         callbacks: State of the callbacks of the phase, by class name.
     """
 
@@ -53,6 +55,8 @@ class RunState:
     history: list[dict[str, Any]] = field(default_factory=list)
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)
+    shrinkage: float | None = None
+    interpolation: dict[str, Any] = field(default_factory=dict)
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def next_phase(self) -> None:

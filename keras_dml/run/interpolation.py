@@ -1,0 +1,115 @@
+"""Chooses between the start and the end of a training on validation classes.
+
+The weights in between often retrieve unseen classes better than either end,
+and the start is the pretrained network: so training cannot end below it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_dml.config import RunConfig
+from keras_dml.console import logger
+from keras_dml.evaluation import RetrievalResult, paired_bootstrap
+from keras_dml.models import pooled_features
+from keras_dml.run.data import StageData
+from keras_dml.run.measure import embed, evaluate, measure
+from keras_dml.run.start import some_images
+
+PRINCIPAL_COMPONENTS = 1.0
+
+
+def interpolate(
+    embedder: keras.Model,
+    start: Sequence[np.ndarray],
+    data: StageData,
+    config: RunConfig,
+) -> dict[str, Any]:
+    """Sets an embedder between its start and its present weights.
+
+    `w = (1 - a) w_start + a w_trained`, with the `a` of
+    `evaluation.interpolate` that retrieves best on the validation classes. If
+    none is better than the pretrained features beyond chance (a bootstrap of
+    the validation images, 95 %), the pretrained network is kept, and the head
+    becomes a principal component analysis of its features.
+
+    Args:
+        embedder: The trained embedder; changed in place.
+        start: The values of its variables before training.
+        data: Images of the stage, with validation images.
+        config: The settled configuration.
+
+    Returns:
+        Dict of `"share"`, the chosen `a`; `"values"`, the monitored metric by
+        share; and `"kept"`, whether the pretrained network was kept.
+
+    Reference:
+        Wortsman et al., "Robust fine-tuning of zero-shot models", 2022,
+        equation 1.
+    """
+    assert data.validation is not None
+    monitor = config.evaluation.monitor
+    trained = [np.array(variable) for variable in embedder.variables]
+    results: dict[float, RetrievalResult] = {}
+    for share in sorted({0.0, *config.evaluation.interpolate}):
+        _assign(embedder, start, trained, share)
+        results[share] = measure(embedder, data.validation, config)
+        if share == 0:
+            features = embed(pooled_features(embedder), data.validation, config)
+            pretrained = evaluate(features, data.validation, config)
+    values = {share: one.metrics[monitor] for share, one in results.items()}
+    best = max(values, key=values.__getitem__)
+    gain = paired_bootstrap(
+        results[best].per_query[monitor], pretrained.per_query[monitor]
+    )
+    kept = gain.low <= 0
+    _assign(embedder, start, trained, 0.0 if kept else best)
+    if kept:
+        _keep_features(embedder, data, config)
+        logger.warning(
+            "The pretrained network was kept: on %d validation images "
+            "training gained %+.4f %s, which is not beyond chance "
+            "[%+.4f, %+.4f].",
+            len(data.validation),
+            gain.difference,
+            monitor,
+            gain.low,
+            gain.high,
+        )
+    else:
+        logger.info(
+            "Validation chose %g of the way from the start to the trained "
+            "weights: %s.",
+            best,
+            ", ".join(
+                f"{share:g} {value:.4f}" for share, value in values.items()
+            ),
+        )
+    return {
+        "share": 0.0 if kept else best,
+        "kept": kept,
+        "values": {f"{share:g}": value for share, value in values.items()},
+        "pretrained": pretrained.metrics[monitor],
+    }
+
+
+def _assign(embedder, start, trained, share):
+    for variable, old, new in zip(
+        embedder.variables, start, trained, strict=True
+    ):
+        if not np.issubdtype(old.dtype, np.floating):
+            continue
+        variable.assign((1 - share) * old + share * new)
+
+
+def _keep_features(
+    embedder: keras.Model, data: StageData, config: RunConfig
+) -> None:
+    """Makes the head a projection that changes the features least."""
+    images = some_images(data.fit)
+    features = embed(pooled_features(embedder), images, config)
+    embedder.get_layer("head").assign_whitening(
+        features, images.labels, PRINCIPAL_COMPONENTS
+    )

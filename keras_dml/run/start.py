@@ -1,0 +1,118 @@
+"""What a training starts from: pretrained features and a head made of them."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from keras_dml.config import RunConfig
+from keras_dml.console import logger
+from keras_dml.data.manifest import Manifest
+from keras_dml.evaluation import RetrievalResult
+from keras_dml.models import pooled_features, with_image_size
+from keras_dml.run.data import RunData, StageData
+from keras_dml.run.measure import embed, evaluate, forward_function, raw_pixels
+from keras_dml.run.models import Models
+
+# More images would take time and hardly change the statistics.
+MOST_IMAGES = 5000
+
+
+def start_from_features(
+    models: Models, data: StageData, config: RunConfig
+) -> float | None:
+    """Sets the head and the proxies from features of the training images.
+
+    With `model.whitening`, the head becomes the whitening whose shrinkage
+    retrieves best on validation classes. With `model.proxies.class_means`,
+    every proxy becomes the mean of its class.
+
+    Returns:
+        The shrinkage, or `None` if the head stays random.
+    """
+    candidates = config.model.whitening
+    class_means = config.model.proxies.class_means
+    if not candidates and not class_means:
+        return None
+    images = some_images(data.fit)
+    features = embed(pooled_features(models.embedder), images, config)
+    shrinkage = None
+    if candidates:
+        shrinkage = _choose(models.embedder, features, images, data, config)
+    if class_means:
+        head = models.embedder.get_layer("head")
+        models.trainer.get_layer("proxies").assign_class_means(
+            head(features, training=False), images.labels
+        )
+    return shrinkage
+
+
+def some_images(images: Manifest, most: int = MOST_IMAGES) -> Manifest:
+    """Returns evenly spread images, so that every class keeps its share."""
+    if len(images) <= most:
+        return images
+    order = np.argsort(images.labels, kind="stable")
+    kept = order[np.linspace(0, len(images) - 1, most).astype(int)]
+    return images.select(np.sort(kept))
+
+
+def apply_head(embedder: keras.Model, features: np.ndarray) -> np.ndarray:
+    """Returns the embeddings that the head makes of pooled features."""
+    pooled = embedder.get_layer("pooling").output
+    head = keras.Model(pooled, embedder.output)
+    return forward_function(head)(features).numpy()
+
+
+def measure_baselines(
+    embedder: keras.Model, data: RunData, config: RunConfig
+) -> dict[str, RetrievalResult]:
+    """Measures on the test images what the run starts with.
+
+    Returns:
+        `"off_the_shelf"`: pretrained features of images of their natural
+        size, or raw pixels without pretrained weights; `"pretrained"`: those
+        of images of the run's size; `"before"`: the embedder as it is.
+    """
+    test = data.test
+    features = embed(pooled_features(embedder), test, config)
+    before = evaluate(apply_head(embedder, features), test, config)
+    if config.model.weights == "none":
+        features = raw_pixels(test, config)
+    pretrained = off_the_shelf = evaluate(features, test, config)
+    natural = config.data.natural_size
+    enlarged = natural not in (None, config.data.image_size)
+    if natural and enlarged and config.model.weights != "none":
+        small = config.changed(
+            data={"image_size": natural}, augmentation={"resize": natural}
+        )
+        model = with_image_size(embedder, natural, until="pooling")
+        off_the_shelf = evaluate(embed(model, test, small), test, config)
+    return {
+        "off_the_shelf": off_the_shelf,
+        "pretrained": pretrained,
+        "before": before,
+    }
+
+
+def _choose(
+    embedder: keras.Model,
+    features: np.ndarray,
+    images: Manifest,
+    data: StageData,
+    config: RunConfig,
+) -> float:
+    """Sets the head to the best whitening and returns its shrinkage."""
+    candidates: Sequence[float] = config.model.whitening
+    head = embedder.get_layer("head")
+    values: dict[float, float] = {}
+    if data.validation is not None and len(candidates) > 1:
+        validation = data.validation
+        unseen = embed(pooled_features(embedder), validation, config)
+        for shrinkage in candidates:
+            head.assign_whitening(features, images.labels, shrinkage)
+            result = evaluate(apply_head(embedder, unseen), validation, config)
+            values[shrinkage] = result.metrics[config.evaluation.monitor]
+    best = max(values, key=values.__getitem__) if values else candidates[0]
+    head.assign_whitening(features, images.labels, best)
+    logger.info("The head starts as a whitening of shrinkage %g.", best)
+    return best
