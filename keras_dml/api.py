@@ -23,6 +23,7 @@ from keras_dml.export import (
 )
 from keras_dml.report import FILE, write_report
 from keras_dml.run import fit as training
+from keras_dml.run.conclusion import conclusion
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history
 from keras_dml.run.trained_run import TrainedRun, evaluate_run
@@ -45,6 +46,11 @@ class FitOptions(TypedDict, total=False):
             strategy.
         peer_timeout: Seconds to wait for a worker that does not answer.
             Defaults to 120.
+        minutes: Minutes that the whole command may take; the length of the
+            training follows from the pace of this machine. Defaults to those
+            of the recipe, 10 for a pretrained network.
+        epochs: Number of epochs, instead of minutes. Defaults to those of
+            the recipe.
     """
 
     report: bool
@@ -53,6 +59,8 @@ class FitOptions(TypedDict, total=False):
     strategy: str | None
     devices: str | None
     peer_timeout: float
+    minutes: float | None
+    epochs: int | None
 
 
 class Run(Brief, TrainedRun):
@@ -132,17 +140,24 @@ class Run(Brief, TrainedRun):
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns one row per metric: before and after training, the gain."""
-        start, before = self.metrics["pretrained"], self.metrics["before"]
+        metrics = self.metrics
+        start = metrics.get("off_the_shelf", metrics["pretrained"])
+        columns = {metrics["pretrained_features"]: start}
+        size = metrics.get("image_size")
+        if metrics.get("natural_size") != size:
+            columns[f"at {size} pixels"] = metrics["pretrained"]
+        columns["at the start"] = metrics["before"]
+        columns["trained"] = metrics["after"]
         return [
-            {
-                "metric": name,
-                self.metrics["pretrained_features"]: start[name],
-                "untrained head": before[name],
-                "trained": after,
-                "gain": f"{after - start[name]:+.4f}",
-            }
-            for name, after in self.metrics["after"].items()
+            {"metric": name}
+            | {title: values[name] for title, values in columns.items()}
+            | {"gain": f"{after - start[name]:+.4f}"}
+            for name, after in metrics["after"].items()
         ]
+
+    def conclusion(self) -> list[str]:
+        """Returns what a person should conclude, in sentences."""
+        return conclusion(self.metrics)
 
     def _brief_title(self) -> str:
         return f"Run {self.folder.path}: {self.tested()}"

@@ -31,6 +31,8 @@ def fit(**options: Any) -> None:
     run = api.fit(**options)
     if distribute.is_chief():
         print_rows(run.tested(), run.rows())
+        for sentence in run.conclusion():
+            say(sentence)
         if run.metrics["partial"]:
             say("The data set is incomplete: these numbers are partial.")
         say(f"Run folder: {run.folder.path}")

@@ -81,6 +81,7 @@ class Explanation:
 
 
 # The arguments of `fit` that are settings, and the keys that they set.
+EPOCHS = "stages.main.train.epochs"
 FLAGS = {
     "seed": "seed",
     "strategy": "strategy",
@@ -88,6 +89,8 @@ FLAGS = {
     "data_dir": "data.data_dir",
     "backbone": "model.backbone",
     "weights": "model.weights",
+    "minutes": "minutes",
+    "epochs": EPOCHS,
 }
 
 
@@ -103,15 +106,29 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     {'seed': 1, 'model': {'backbone': 'resnet50'}}
     """
     flags: dict[str, Any] = {}
-    for name, key in FLAGS.items():
-        value = arguments.get(name)
-        if value is not None:
-            *above, last = key.split(".")
-            section = flags
-            for part in above:
-                section = section.setdefault(part, {})
-            is_path = isinstance(value, os.PathLike)
-            section[last] = os.fspath(value) if is_path else value
+    given: dict[str, Any] = {
+        key: arguments[name]
+        for name, key in FLAGS.items()
+        if arguments.get(name) is not None
+    }
+    if len({"minutes", EPOCHS} & given.keys()) == 2:
+        raise UsageError(
+            "`minutes` and `epochs` both say how long to train. Received: "
+            f"minutes={arguments['minutes']}, epochs={arguments['epochs']}. "
+            "Leave one of them out."
+        )
+    # Each of them replaces the other in a recipe or an earlier run.
+    if "minutes" in given:
+        given[EPOCHS] = None
+    elif EPOCHS in given:
+        given["minutes"] = None
+    for key, value in given.items():
+        *above, last = key.split(".")
+        section = flags
+        for part in above:
+            section = section.setdefault(part, {})
+        is_path = isinstance(value, os.PathLike)
+        section[last] = os.fspath(value) if is_path else value
     return flags
 
 

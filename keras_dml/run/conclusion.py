@@ -1,0 +1,82 @@
+"""Says in words what a person should conclude from the result of a run."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+HEADLINE = "map@r"
+
+
+def conclusion(metrics: Mapping[str, Any]) -> list[str]:
+    """Returns sentences on what training gained, and where that comes from.
+
+    Args:
+        metrics: The content of `metrics.json`.
+
+    Returns:
+        The verdict first. Results of version 0.1, which hold no intervals,
+        give no sentence.
+    """
+    compared = metrics.get("gains", {})
+    if "off_the_shelf" not in compared:
+        return []
+    before = metrics["off_the_shelf"][HEADLINE]
+    after = metrics["after"][HEADLINE]
+    gain = compared["off_the_shelf"][HEADLINE]
+    baseline = metrics["pretrained_features"]
+    change = (
+        f"MAP@R {before:.3f} -> {after:.3f}"
+        + (f" ({after / before - 1:+.0%})" if before else "")
+        + f", gain {_interval(gain)}"
+    )
+    if gain["low"] > 0:
+        verdict = f"Better than the {baseline}: {change}."
+    elif gain["high"] < 0:
+        verdict = (
+            f"Worse than the {baseline}: {change}. Use the {baseline} instead, "
+            "or train longer, on more classes or with another recipe."
+        )
+    else:
+        verdict = f"Not distinguishable from the {baseline}: {change}."
+    sentences = [verdict]
+    if metrics["interpolation"].get("kept"):
+        sentences.insert(
+            0,
+            "The pretrained network was kept: on the validation classes "
+            "training gained nothing beyond chance.",
+        )
+    sentences += _parts(metrics)
+    first = compared["off_the_shelf"].get("recall@1")
+    if first is not None:
+        start = metrics["off_the_shelf"]["recall@1"]
+        end = metrics["after"]["recall@1"]
+        sentences.append(
+            f"The nearest image is of the right class for {end:.1%} of the "
+            f"queries, before for {start:.1%}."
+        )
+    return sentences
+
+
+def _parts(metrics: Mapping[str, Any]) -> list[str]:
+    """Returns a sentence on what each part of the method gained."""
+    size, natural = metrics["image_size"], metrics["natural_size"]
+    values = [
+        metrics[name][HEADLINE]
+        for name in ("off_the_shelf", "pretrained", "before", "after")
+    ]
+    larger, head, trained = (
+        f"{late - early:+.3f}" for early, late in itertools.pairwise(values)
+    )
+    parts = []
+    if natural != size:
+        parts.append(f"images of {size} instead of {natural} pixels {larger}")
+    if metrics["shrinkage"] is not None:
+        parts.append(f"the whitening of the features {head}")
+    if not parts:
+        return []
+    return [f"Of this, {', '.join(parts)}, and training {trained}."]
+
+
+def _interval(gain: Mapping[str, float]) -> str:
+    low, high = gain["low"], gain["high"]
+    return f"{gain['gain']:+.3f}, 95 % in [{low:+.3f}, {high:+.3f}]"
