@@ -12,9 +12,13 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
     >>> nearest("proxynca_p", ["softmax", "proxynca_pp"])
     "'proxynca_pp'"
+    >>> nearest("dimension", ["whitening", "dim"])
+    "'dim'"
     """
     known = list(names)
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    if not close:
+        close = [one for one in known if one and name.startswith(one)]
     if not close:
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
     return ", ".join(repr(found) for found in close)
