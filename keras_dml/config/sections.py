@@ -59,8 +59,11 @@ class DataConfig(Section):
 
     `max_classes` keeps this many classes, spread evenly over the training and
     the test classes. `validation: test` chooses the epoch on the test classes
-    themselves; such results are labeled `oracle`. With `folds`, the classes
-    of the fold number `fold` validate instead of a `validation_fraction`.
+    themselves; such results are labeled `oracle`. Classes validate if at least
+    `validation_from` of them train; if fewer do, the share
+    `validation_images` of the images of each class validates. With `folds`,
+    the classes of the fold number `fold` validate instead of a
+    `validation_fraction`.
     """
 
     source: str = ""
@@ -78,6 +81,8 @@ class DataConfig(Section):
     max_classes: Annotated[int, Field(ge=4)] | None = None
     validation: Literal["classes", "test", "none"] = "classes"
     validation_fraction: Fraction = 0.1
+    validation_from: Annotated[int, Field(ge=3)] = 20
+    validation_images: Fraction | None = None
     folds: Annotated[int, Field(ge=2)] | None = None
     fold: NonNegativeInt | None = None
     fold_split: Literal["random", "contiguous"] = "random"

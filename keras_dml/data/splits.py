@@ -8,8 +8,6 @@ import numpy as np
 from keras_dml.checks import in_interval
 from keras_dml.errors import UsageError
 
-MIN_CLASSES_TO_HOLD_OUT = 20
-
 
 def class_disjoint(
     labels,
@@ -64,18 +62,19 @@ def class_disjoint(
 
 
 def hold_out_classes(
-    labels, fraction: float = 0.1, seed: int = 0
+    labels, fraction: float = 0.1, seed: int = 0, least: int = 20
 ) -> np.ndarray:
     """Draws the classes whose images validate.
 
-    Draws `max(2, ceil(fraction * C))` classes. Draws none if there are fewer
-    than 20 classes: validation on so few classes says little, and training
-    would lose a large part of them.
+    Draws `max(2, ceil(fraction * C))` classes, or none if there are fewer than
+    `least` classes.
 
     Args:
         labels: Integer array `(n,)`, the training images' labels.
         fraction: Float in (0, 1). Defaults to `0.1`.
         seed: Non-negative integer. Defaults to `0`.
+        least: Integer, the smallest number of classes of which some can be
+            spared. Defaults to `20`.
 
     Returns:
         Sorted array of the held-out labels.
@@ -87,7 +86,7 @@ def hold_out_classes(
     """
     classes = np.unique(np.asarray(labels))
     in_interval("fraction", fraction, 0, 1)
-    if len(classes) < MIN_CLASSES_TO_HOLD_OUT:
+    if len(classes) < max(least, 3):
         return classes[:0]
     count = min(max(2, _ceiling(fraction * len(classes))), len(classes) - 2)
     generator = np.random.default_rng(seed)

@@ -46,6 +46,11 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
             "training gained nothing beyond chance.",
         )
     sentences += _parts(metrics)
+    if metrics.get("validated_on") == "images":
+        sentences.append(
+            "Too few classes train to leave some out: other images of the same "
+            "classes chose the weights."
+        )
     first = compared["off_the_shelf"].get("recall@1")
     if first is not None:
         start = metrics["off_the_shelf"]["recall@1"]

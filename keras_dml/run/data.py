@@ -47,10 +47,19 @@ class RunData:
 
 @dataclasses.dataclass(frozen=True)
 class StageData:
-    """Holds the training and validation images of one stage."""
+    """Holds the training and validation images of one stage.
+
+    Attributes:
+        fit: The images that train.
+        validation: The images that choose the weights, or `None`.
+        held_out: What `validation` holds: `"classes"` that do not train,
+            other `"images"` of those that do, the `"test"` images, or
+            `"nothing"`.
+    """
 
     fit: Manifest
     validation: Manifest | None
+    held_out: str = "nothing"
 
 
 def load_run_data(config: RunConfig) -> RunData:
@@ -75,19 +84,25 @@ def stage_data(
     data: RunData, stage: StageConfig, config: RunConfig
 ) -> StageData:
     """Splits the images of a stage into training and validation."""
-    train = data.train
+    train, held_out = data.train, "classes"
     if stage.classes == "first_half":
         fits = splits.first_half(train.labels)
     elif stage.classes == "all" or config.data.validation == "none":
         return StageData(train, None)
     elif config.data.validation == "test":
-        return StageData(train, data.test)
+        return StageData(train, data.test, "test")
     else:
         fits = ~np.isin(train.labels, _held_out(train.labels, config))
+        share = config.data.validation_images
+        if fits.all() and share is not None:
+            fits = _without_some_images(train, share, config.seed)
+            held_out = "images"
     if fits.all():
         return StageData(train, None)
     return StageData(
-        train.select(fits).relabeled(), train.select(~fits).relabeled()
+        train.select(fits).relabeled(),
+        train.select(~fits).relabeled(),
+        held_out,
     )
 
 
@@ -261,7 +276,10 @@ def _held_out(labels: np.ndarray, config: RunConfig) -> np.ndarray:
     settings = config.data
     if settings.folds is None:
         return splits.hold_out_classes(
-            labels, settings.validation_fraction, config.seed
+            labels,
+            settings.validation_fraction,
+            config.seed,
+            settings.validation_from,
         )
     assert settings.fold is not None
     return fold_classes(
@@ -271,6 +289,16 @@ def _held_out(labels: np.ndarray, config: RunConfig) -> np.ndarray:
         settings.fold_split,
         config.seed,
     )
+
+
+def _without_some_images(
+    train: Manifest, share: float, seed: int
+) -> np.ndarray:
+    """Marks the images that train if a share of each class validates."""
+    fits = splits.within_classes(train.labels, 1 - share, seed) == "train"
+    counts = np.bincount(train.labels[~fits], minlength=train.num_classes)
+    # Retrieval needs two images of a class.
+    return fits if counts.min() > 1 else np.ones(len(train), bool)
 
 
 def _classes_per_batch(manifest: Manifest, config: RunConfig) -> int:

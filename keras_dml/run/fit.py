@@ -296,6 +296,7 @@ class Training:
         if not distribute.is_chief():
             return None
         metrics = run_metrics(self.config, self.data, self.state, after)
+        metrics["validated_on"] = self._stage_data().held_out
         metrics["gains"] = gains(after, self.data.test, self.folder)
         write_per_query(self.folder.per_query, self.data.test, after)
         if self.export is not None:

@@ -264,7 +264,9 @@ def _images_of(
     if config.data.validation == "test":
         # The run chose its epoch by test classes; they must not calibrate.
         return None
-    return stage_data(data, config.stages[-1], config).validation
+    parts = stage_data(data, config.stages[-1], config)
+    # Classes that trained are farther apart than new ones.
+    return parts.validation if parts.held_out == "classes" else None
 
 
 def _rows(everything: Manifest, embeddings: EmbeddingSet) -> np.ndarray:

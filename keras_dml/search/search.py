@@ -103,7 +103,8 @@ class SearchResult:
         }
 
 
-DEFAULT_FALSE_MATCH_RATE = 0.001
+# The first one that the validation images are enough for is the default.
+FALSE_MATCH_RATES = (0.001, 0.01, 0.05, 0.1, 0.2)
 
 
 def search_run(
@@ -132,8 +133,8 @@ def search_run(
         index: `"exact"`, or `"scann"` (approximate). Defaults to `"exact"`.
         max_false_match_rate: The share in (0, 1) of wrong decisions on
             validation classes that sets the threshold below which an image
-            has no match. Defaults to `None`, which is 0.001, or no threshold
-            if none can be calibrated.
+            has no match. Defaults to `None`, which is 0.001, or the next
+            looser one that the validation images are enough for.
         decision: What the rate is a share of: `"pairs"` of images, or
             searches (`"nearest"`). Defaults to `"pairs"`.
 
@@ -201,13 +202,20 @@ def _threshold(
     run: TrainedRun, rate: float | None, decision: str
 ) -> RunThreshold | None:
     """Returns the threshold; raises only if a rate was given."""
-    try:
-        return threshold_of(run, rate or DEFAULT_FALSE_MATCH_RATE, decision)
-    except UsageError as error:
-        if rate is not None:
-            raise
-        logger.warning("%s Every image gets its nearest.", error)
-        return None
+    if rate is not None:
+        return threshold_of(run, rate, decision)
+    reasons = []
+    for usual in FALSE_MATCH_RATES:
+        try:
+            found = threshold_of(run, usual, decision)
+        except UsageError as error:
+            reasons.append(str(error))
+            continue
+        if reasons:
+            logger.warning("%s The threshold is for %g.", reasons[0], usual)
+        return found
+    logger.warning("%s Every image gets its nearest.", reasons[0])
+    return None
 
 
 def _gallery(

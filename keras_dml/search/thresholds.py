@@ -71,8 +71,8 @@ def _calibrate(run: TrainedRun, rate: float, decision: str) -> RunThreshold:
     if validation is None:
         raise UsageError(
             f"{run.folder.path} has no validation classes to calibrate a "
-            "threshold on. `fit` holds some out where at least 20 classes "
-            "train and the last stage trains on `classes: fit`."
+            "threshold on. `fit` holds some out where `data.validation_from` "
+            "classes train and the last stage trains on `classes: fit`."
         )
     rows = validation.embeddings.embeddings
     labels = validation.embeddings.labels

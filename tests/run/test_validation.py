@@ -1,0 +1,58 @@
+"""Which images choose the weights, from many classes down to few."""
+
+import numpy as np
+import pytest
+
+from keras_dml.config import resolve
+from keras_dml.data.manifest import Manifest
+from keras_dml.run.data import RunData, stage_data
+
+PRETRAINED = {"model": {"backbone": "mobilenet_v2", "weights": "imagenet"}}
+
+
+def data_of(num_classes, images=10):
+    labels = np.repeat(np.arange(num_classes), images)
+    train = Manifest(
+        name="photos",
+        ids=np.array([f"{row}.png" for row in range(len(labels))]),
+        labels=labels,
+        class_names=tuple(str(c) for c in range(num_classes)),
+        split=np.full(len(labels), "train"),
+        images=np.zeros((len(labels), 4, 4, 3), "uint8"),
+    )
+    return RunData(train, train, seen=False, partial=False, skipped=0)
+
+
+def parts(num_classes, images=10, flags=PRETRAINED):
+    config = resolve("norm_softmax", "photos", flags=flags)
+    return stage_data(data_of(num_classes, images), config.stages[0], config)
+
+
+@pytest.mark.parametrize("num_classes", [6, 7, 19, 20, 50])
+def test_classes_are_left_out_from_six_on(num_classes):
+    stage = parts(num_classes)
+    assert stage.held_out == "classes"
+    assert stage.validation.num_classes >= 2
+    assert stage.fit.num_classes + stage.validation.num_classes == num_classes
+    assert not set(stage.fit.ids) & set(stage.validation.ids)
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 5])
+def test_images_are_left_out_below(num_classes):
+    stage = parts(num_classes)
+    assert stage.held_out == "images"
+    assert stage.fit.num_classes == stage.validation.num_classes == num_classes
+    assert not set(stage.fit.ids) & set(stage.validation.ids)
+    assert np.bincount(stage.validation.labels).min() == 2
+
+
+def test_nothing_is_left_out_where_a_class_could_not_give_two_images():
+    stage = parts(3, images=5)
+    assert (stage.validation, stage.held_out) == (None, "nothing")
+    assert len(stage.fit) == 15
+
+
+def test_a_network_from_scratch_needs_twenty_classes():
+    scratch = {"model": {"backbone": "mobilenet_v2", "weights": "none"}}
+    assert parts(19, flags=scratch).held_out == "nothing"
+    assert parts(20, flags=scratch).held_out == "classes"
