@@ -24,6 +24,8 @@ from keras_dml.export import (
 from keras_dml.report import FILE, write_report
 from keras_dml.run import fit as training
 from keras_dml.run.conclusion import conclusion
+from keras_dml.run.final import FOLDER as FINAL
+from keras_dml.run.final import fit_final
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history
 from keras_dml.run.trained_run import TrainedRun, evaluate_run
@@ -51,6 +53,8 @@ class FitOptions(TypedDict, total=False):
             of the recipe, 10 for a pretrained network.
         epochs: Number of epochs, instead of minutes. Defaults to those of
             the recipe.
+        final: `"all"` to train once more on every class, in `RUN/final`,
+            after the run was measured. Defaults to `"measured"`, no more.
     """
 
     report: bool
@@ -61,6 +65,7 @@ class FitOptions(TypedDict, total=False):
     peer_timeout: float
     minutes: float | None
     epochs: int | None
+    final: str | None
 
 
 class Run(Brief, TrainedRun):
@@ -159,6 +164,12 @@ class Run(Brief, TrainedRun):
         """Returns what a person should conclude, in sentences."""
         return conclusion(self.metrics)
 
+    @property
+    def final(self) -> "Run | None":
+        """The run that trained on all classes, or `None`."""
+        path = self.folder.path / FINAL
+        return Run(path) if RunFolder(path).finished else None
+
     def _brief_title(self) -> str:
         return f"Run {self.folder.path}: {self.tested()}"
 
@@ -222,13 +233,14 @@ def fit(
     flags = flags_of({**arguments, **options})
     resolved = _resolve(source, recipe, config, flags, settings)
     folder = Path(output) if output else _default_output(resolved)
+    export = exporter() if options.get("export", True) else None
     timeout = options.get("peer_timeout", distribute.PEER_TIMEOUT)
     metrics = training.fit(
         resolved,
         folder,
         resume=resume,
         peer_timeout=positive_number("peer_timeout", timeout),
-        export=exporter() if options.get("export", True) else None,
+        export=export if resolved.final == "measured" else None,
     )
     run = Run.just_trained(folder, resolved, metrics)
     # A report embeds images, which only works if all workers take part.
@@ -236,6 +248,8 @@ def fit(
     if wanted and not (folder / FILE).is_file():
         with logging_to():
             run.report()
+    if resolved.final == "all":
+        fit_final(run.folder, metrics, peer_timeout=timeout, export=export)
     return run
 
 

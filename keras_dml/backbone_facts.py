@@ -28,6 +28,8 @@ class BackboneFacts:
             `"imagenet"`.
         checkpoint: Address of published weights that must be converted first,
             or `""`. Defaults to `""`.
+        any_size: Whether its layers are the same for images of every size.
+            Defaults to `True`.
         arguments: Further arguments of `builder`. Defaults to none.
     """
 
@@ -40,6 +42,7 @@ class BackboneFacts:
     rgb: bool = True
     pretrained: str = "imagenet"
     checkpoint: str = ""
+    any_size: bool = True
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 

@@ -36,6 +36,11 @@ def fit(**options: Any) -> None:
         if run.metrics["partial"]:
             say("The data set is incomplete: these numbers are partial.")
         say(f"Run folder: {run.folder.path}")
+        if run.final is not None:
+            say(
+                f"Trained on all {run.final.metrics['train_classes']} "
+                f"classes: {run.final.folder.path}"
+            )
 
 
 @options_of("keras_dml.run.trained_run:evaluate_run")

@@ -90,6 +90,7 @@ FLAGS = {
     "backbone": "model.backbone",
     "weights": "model.weights",
     "minutes": "minutes",
+    "final": "final",
     "epochs": EPOCHS,
 }
 

@@ -57,6 +57,7 @@ class DataConfig(Section):
     smaller images sees objects as large as in tests, since training crops
     enlarge them, and learns faster.
 
+    With `all_classes`, the test images train too: nothing is left to measure.
     `max_classes` keeps this many classes, spread evenly over the training and
     the test classes. `validation: test` chooses the epoch on the test classes
     themselves; such results are labeled `oracle`. Classes validate if at least
@@ -78,6 +79,7 @@ class DataConfig(Section):
     train_fraction: Fraction | None = None
     train_classes: list[str] | None = None
     test_classes: list[str] | None = None
+    all_classes: bool = False
     max_classes: Annotated[int, Field(ge=4)] | None = None
     validation: Literal["classes", "test", "none"] = "classes"
     validation_fraction: Fraction = 0.1
@@ -351,7 +353,11 @@ class EvaluationConfig(Section):
 
 
 class RunConfig(Section):
-    """Everything that defines one run; saved as `config.yaml` to repeat it."""
+    """Everything that defines one run; saved as `config.yaml` to repeat it.
+
+    With `final: all`, a second training on all classes follows the measured
+    one.
+    """
 
     recipe: str = "custom"
     section: str = "default"
@@ -360,6 +366,7 @@ class RunConfig(Section):
     devices: str | None = None
     minutes: Positive | None = None
     passes: Count = 40
+    final: Literal["measured", "all"] = "measured"
     data: DataConfig = DataConfig()
     sampling: SamplingConfig = SamplingConfig()
     augmentation: AugmentationConfig = AugmentationConfig()

@@ -29,6 +29,8 @@ class Backbone:
         scale: `scale` of `ImagePreprocessing`.
         offset: `offset` of `ImagePreprocessing`.
         fixed_size: Whether it accepts images of `image_size` only.
+        any_size: Whether its layers are the same for images of every size, so
+            that one network can take several sizes.
         class_token: Whether the first token is a class token.
         prefix_tokens: How many tokens come before the patches, the class
             token and registers among them.
@@ -48,6 +50,7 @@ class Backbone:
     scale: float | Sequence[float] = 1.0
     offset: float | Sequence[float] = 0.0
     fixed_size: bool = False
+    any_size: bool = True
     class_token: bool = False
     prefix_tokens: int = 0
     pooled_builder: Callable[..., keras.Model] | None = None

@@ -20,6 +20,7 @@ def _backbone(facts: BackboneFacts) -> Backbone:
         rgb=facts.rgb,
         paper=facts.paper,
         checkpoint=facts.checkpoint,
+        any_size=facts.any_size,
     )
 
 

@@ -244,6 +244,7 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
     settings = config.data
     natural = settings.natural_size or natural_size(data.train, backbone)
     size = settings.image_size or _image_size(natural, backbone, settings)
+    several = backbone.any_size and not backbone.fixed_size
     channels = settings.channels
     if channels is None:
         gray = (
@@ -257,10 +258,10 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
         data={
             "source": readers.whole_path(settings.source),
             "data_dir": readers.whole_path(settings.data_dir),
-            "natural_size": min(natural, size),
+            "natural_size": min(natural, size) if several else size,
             "image_size": size,
             "train_size": settings.train_size
-            or _train_size(size, backbone, settings),
+            or (_train_size(size, settings) if several else size),
             "channels": channels,
         },
         model={"weights": readers.whole_path(weights)},
@@ -325,10 +326,8 @@ def _image_size(natural: int, backbone: Backbone, settings: DataConfig) -> int:
     return max(natural, min(enlarged, backbone.image_size))
 
 
-def _train_size(size: int, backbone: Backbone, settings: DataConfig) -> int:
+def _train_size(size: int, settings: DataConfig) -> int:
     """Returns the side of training images, a multiple of the stride."""
-    if backbone.fixed_size:
-        return size
     smaller = round(size * settings.train_share / STRIDE) * STRIDE
     return min(size, max(smaller, LEAST_TRAIN_SIZE))
 
@@ -369,10 +368,14 @@ def split_data(
                 manifest.labels, manifest.split, settings.max_classes
             )
         )
+    train = manifest.part("train")
+    if settings.all_classes:
+        everything = np.full(len(manifest), "train")
+        train = dataclasses.replace(manifest, split=everything).part("train")
     return RunData(
-        train=manifest.part("train"),
+        train=train,
         test=manifest.part("test"),
-        seen=manifest.seen,
+        seen=manifest.seen or settings.all_classes,
         partial=manifest.partial,
         skipped=skipped,
     )

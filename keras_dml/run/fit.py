@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ def fit(
     resume: bool = False,
     peer_timeout: float = PEER_TIMEOUT,
     export: Callable[..., object] | None = None,
+    measured: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Trains, measures and saves one embedder.
 
@@ -76,6 +77,8 @@ def fit(
             calls it with the embedder, its `RunData`, the configuration, the
             metrics and the run folder before the run is finished. Defaults to
             `None`.
+        measured: Metrics of a run that left classes out. Its results replace
+            those of this run, whose test images train. Defaults to `None`.
 
     Returns:
         The content of `metrics.json`.
@@ -110,7 +113,9 @@ def fit(
         quiet_unless_chief(),
         contextlib.closing(folder),
     ):
-        metrics = _fit(config, folder, strategy, resume, preemption, export)
+        metrics = _fit(
+            config, folder, strategy, resume, preemption, export, measured
+        )
         # The other workers wait here while the chief measures and exports.
         metrics = distribute.broadcast(metrics)
         workers.finish()
@@ -124,6 +129,7 @@ def _fit(
     resume: bool,
     preemption: Preemption,
     export: Callable[..., object] | None,
+    measured: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
     """Trains a run. Returns `None` on all workers except the chief."""
     replicas = strategy.num_replicas_in_sync
@@ -142,6 +148,7 @@ def _fit(
     config = settle(config, data)
     check_stages(config, data, replicas)
     training = Training(config, data, folder, strategy, preemption, export)
+    training.measured = measured
     distribute.together(lambda: create_run(folder, config, resume))
     with logging_on_chief(folder.log):
         return training.run()
@@ -163,6 +170,14 @@ def warn_about_section(config: RunConfig) -> None:
             config.model.backbone,
             config.recipe.partition(":")[0],
         )
+
+
+# What only a run that left classes out can say.
+RESULTS = (
+    *("off_the_shelf", "pretrained", "before", "after", "gains", "seen"),
+    *("split", "test_classes", "num_queries", "num_references"),
+    *("num_lone_queries", "selected_by", "validation", "validated_on"),
+)
 
 
 class Training:
@@ -187,6 +202,7 @@ class Training:
         self.strategy = strategy
         self.preemption = preemption
         self.export = export
+        self.measured: Mapping[str, Any] | None = None
         self.started = time.perf_counter()
         self.state = RunState()
         if distribute.broadcast(folder.last_checkpoint.is_file()):
@@ -264,10 +280,17 @@ class Training:
             data,
             pace=pace,
             test_images=len(self.data.test),
+            again=self._images_again(data),
             seconds_used=time.perf_counter() - self.started,
         )
         announce(config, index, data, pace)
         return config
+
+    def _images_again(self, data: StageData) -> float:
+        """Returns how long a final training is, in lengths of this one."""
+        if self.config.final == "measured":
+            return 0.0
+        return (len(self.data.train) + len(self.data.test)) / len(data.fit)
 
     def _measure_baselines(self) -> None:
         """Measures what the run starts with, for the gains of the end."""
@@ -298,6 +321,9 @@ class Training:
         metrics = run_metrics(self.config, self.data, self.state, after)
         metrics["validated_on"] = self._stage_data().held_out
         metrics["gains"] = gains(after, self.data.test, self.folder)
+        if self.measured is not None:
+            results = {key: self.measured[key] for key in RESULTS}
+            metrics |= {**results, "final": True}
         write_per_query(self.folder.per_query, self.data.test, after)
         if self.export is not None:
             self.export(embedder, self.data, self.config, metrics, self.folder)

@@ -33,7 +33,8 @@ def interpolate(
     `evaluation.interpolate` that retrieves best on the validation classes. If
     none is better than the pretrained features beyond chance (a bootstrap of
     the validation images, 95 %), the pretrained network is kept, and the head
-    becomes a principal component analysis of its features.
+    becomes a principal component analysis of its features. Without validation
+    images `a` is the largest share.
 
     Args:
         embedder: The trained embedder; changed in place.
@@ -49,9 +50,12 @@ def interpolate(
         Wortsman et al., "Robust fine-tuning of zero-shot models", 2022,
         equation 1.
     """
-    assert data.validation is not None
     monitor = config.evaluation.monitor
     trained = [np.array(variable) for variable in embedder.variables]
+    if data.validation is None:
+        share = max(config.evaluation.interpolate)
+        _assign(embedder, start, trained, share)
+        return {"share": share, "kept": False, "values": {}}
     results: dict[float, RetrievalResult] = {}
     for share in sorted({0.0, *config.evaluation.interpolate}):
         _assign(embedder, start, trained, share)

@@ -10,7 +10,6 @@ import numpy as np
 from keras_dml import distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
-from keras_dml.errors import UsageError
 from keras_dml.models import freezing
 from keras_dml.run.compiling import compile_for
 from keras_dml.run.data import StageData, make_sampler, train_batches
@@ -76,12 +75,14 @@ def with_length(
     *,
     pace: Pace | None = None,
     test_images: int = 0,
+    again: float = 0.0,
     seconds_used: float = 0.0,
 ) -> RunConfig:
     """Settles the epochs of the open phases of a stage.
 
     The run sees every image at most `passes` times. With a pace it also ends
-    within `minutes`: measurements, export and report included. If the number
+    within `minutes`, measurements, export and report included, if one epoch
+    does. If the number
     of epochs between validations is open too, there are eight validations.
 
     Args:
@@ -90,11 +91,10 @@ def with_length(
         data: Images of the stage.
         pace: `Pace`, if `minutes` bounds the run. Defaults to `None`.
         test_images: Number of test images of the run. Defaults to `0`.
+        again: Length of a final training, in lengths of this one. Defaults to
+            `0.0`, none.
         seconds_used: Seconds since the start of the command. Defaults to
             `0.0`.
-
-    Raises:
-        UsageError: If the minutes leave no time for an epoch.
     """
     stage = config.stages[index]
     if not is_open(stage):
@@ -106,14 +106,18 @@ def with_length(
         validated = len(data.validation) if data.validation else 0
         embedded = VALIDATION_PASSES * validated + TEST_PASSES * test_images
         before = seconds_used + FIXED_SECONDS + pace.image * embedded
-        epoch = steps * pace.step
-        if before + epoch > 60 * config.minutes:
-            raise UsageError(
-                "`minutes` must leave time for one epoch of training; on "
-                f"this machine that needs {math.ceil((before + epoch) / 60)} "
-                f"minutes. Received: minutes={config.minutes:g}"
+        before += FIXED_SECONDS * (again > 0)
+        epoch = steps * pace.step * (1 + again)
+        left = 60 * config.minutes - before
+        if left < epoch:
+            logger.warning(
+                "%g minutes are too few on this machine: one epoch is trained, "
+                "and the command takes about %d minutes. Give it more `minutes`"
+                " or choose a smaller network.",
+                config.minutes,
+                math.ceil((before + epoch) / 60),
             )
-        most = min(most, int((60 * config.minutes - before) / epoch))
+        most = min(most, max(1, int(left / epoch)))
     every = config.evaluation.every or math.ceil(most / VALIDATIONS)
     # The last epoch is validated too.
     most = max(every, most // every * every)

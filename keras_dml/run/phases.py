@@ -164,7 +164,7 @@ class StageTrainer:
         if keeps_best and self.state.best is not None:
             best = load_checkpoint(self.folder.best_checkpoint)
             best.restore("model", self.models.trainer.variables)
-        if self.config.evaluation.interpolate and self.monitor:
+        if self.config.evaluation.interpolate:
             start = load_checkpoint(self.folder.start_checkpoint)
             self.state.interpolation = interpolate(
                 self.models.embedder,

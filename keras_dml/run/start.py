@@ -15,7 +15,7 @@ from keras_dml.run.measure import embed, evaluate, forward_function, raw_pixels
 from keras_dml.run.models import Models
 
 # More images would take time and hardly change the statistics.
-MOST_IMAGES = 5000
+MOST_IMAGES = 3000
 
 
 def start_from_features(

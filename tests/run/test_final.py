@@ -1,0 +1,112 @@
+"""`final="all"`: one more training, on every class, with honest numbers."""
+
+import keras
+import pytest
+
+import keras_dml
+from keras_dml.config import load_run_config
+from keras_dml.models import build_embedder, load_embedder
+from keras_dml.run.final import final_config
+from tests.images import image_folder
+
+QUICK = {
+    "sampling.batch_size": 16,
+    "sampling.steps_per_epoch": 3,
+    "model.dim": 8,
+    "evaluation.k": [1, 2],
+    "data.image_size": 32,
+}
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    keras.utils.set_random_seed(0)
+    network = build_embedder("small_cnn", (32, 32, 3)).get_layer("backbone")
+    path = tmp_path_factory.mktemp("weights") / "small_cnn.weights.h5"
+    network.save_weights(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    return image_folder(tmp_path_factory.mktemp("data") / "photos")
+
+
+@pytest.fixture(scope="module")
+def run(photos, weights, tmp_path_factory):
+    return keras_dml.fit(
+        photos,
+        backbone="small_cnn",
+        weights=weights,
+        output=tmp_path_factory.mktemp("runs") / "photos",
+        epochs=2,
+        final="all",
+        export=False,
+        report=False,
+        settings=QUICK,
+    )
+
+
+def test_every_class_trains(run):
+    final = run.final
+    assert final.config.data.all_classes
+    before = run.metrics
+    classes = before["train_classes"] + before["test_classes"]
+    assert final.metrics["train_classes"] == classes
+    assert final.metrics["final"]
+
+
+def test_every_image_is_seen_as_often(run):
+    (stage,) = run.config.stages
+    (final,) = run.final.config.stages
+    assert stage.phases[0].epochs == 2
+    # Twice the classes train, and those that validated.
+    assert final.phases[0].epochs >= 4
+
+
+def test_the_numbers_are_those_of_the_measured_run(run):
+    for name in ("after", "pretrained", "off_the_shelf", "gains", "seen"):
+        assert run.final.metrics[name] == run.metrics[name]
+    assert run.final.conclusion() == run.conclusion()
+
+
+def test_what_validation_chose_is_repeated(run):
+    final, chosen = run.final.config, run.metrics["interpolation"]
+    assert final.evaluation.interpolate == [chosen["share"]]
+    if not chosen["kept"]:
+        assert final.model.whitening == [run.metrics["shrinkage"]]
+
+
+def test_the_two_embedders_differ(run):
+    first, final = (
+        load_embedder(one.folder.embedder).get_layer("head").get_weights()[0]
+        for one in (run, run.final)
+    )
+    assert first.shape == final.shape
+    assert abs(first - final).max() > 1e-4
+
+
+def test_a_kept_network_does_not_train_again(run):
+    config = load_run_config(run.folder.record)
+    metrics = dict(run.metrics)
+    metrics["interpolation"] = {"share": 0.0, "kept": True, "values": {}}
+    final = final_config(config, metrics)
+    assert final.model.whitening == [1.0]
+    assert final.evaluation.interpolate == [0.0]
+    assert [one.epochs for one in final.stages[0].phases] == [1]
+
+
+def test_resuming_finds_both_finished(run, photos, weights):
+    again = keras_dml.fit(
+        photos,
+        backbone="small_cnn",
+        weights=weights,
+        output=run.folder.path,
+        resume=True,
+        epochs=2,
+        final="all",
+        export=False,
+        report=False,
+        settings=QUICK,
+    )
+    assert again.final.metrics == run.final.metrics
