@@ -23,7 +23,7 @@ from keras_dml.export import (
 )
 from keras_dml.report import FILE, write_report
 from keras_dml.run import fit as training
-from keras_dml.run.conclusion import conclusion
+from keras_dml.run.conclusion import columns, conclusion
 from keras_dml.run.final import FOLDER as FINAL
 from keras_dml.run.final import fit_final
 from keras_dml.run.folder import RunFolder
@@ -80,7 +80,7 @@ class Run(Brief, TrainedRun):
         folder: Paths of the run's files.
         config: The configuration, without open settings.
         metrics: The content of `metrics.json`: values in [0, 1] before
-            (`"pretrained"`, `"before"`) and after training (`"after"`).
+            (`"off_the_shelf"`, `"before"`) and after training (`"after"`).
         history: The epochs in `history.csv`.
         embedder: The trained `keras.Model` that maps images to embeddings.
 
@@ -145,19 +145,13 @@ class Run(Brief, TrainedRun):
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns one row per metric: before and after training, the gain."""
-        metrics = self.metrics
-        start = metrics.get("off_the_shelf", metrics["pretrained"])
-        columns = {metrics["pretrained_features"]: start}
-        size = metrics.get("image_size")
-        if metrics.get("natural_size") != size:
-            columns[f"at {size} pixels"] = metrics["pretrained"]
-        columns["at the start"] = metrics["before"]
-        columns["trained"] = metrics["after"]
+        table = columns(self.metrics)
+        first, *_, after = table.values()
         return [
             {"metric": name}
-            | {title: values[name] for title, values in columns.items()}
-            | {"gain": f"{after - start[name]:+.4f}"}
-            for name, after in metrics["after"].items()
+            | {title: values[name] for title, values in table.items()}
+            | {"gain": f"{after[name] - first[name]:+.4f}"}
+            for name in after
         ]
 
     def conclusion(self) -> list[str]:

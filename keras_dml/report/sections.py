@@ -20,9 +20,9 @@ from keras_dml.evaluation import (
 from keras_dml.report import charts, retrieval
 from keras_dml.report import embedding_map as maps
 from keras_dml.report.thumbnails import Thumbnails
+from keras_dml.run.conclusion import HEADLINE, columns, conclusion
 from keras_dml.run.trained_run import TrainedRun
 
-HEADLINE = "map@r"
 FALSE_MATCH_RATES = (0.1, 0.01, 0.001)
 FLAGS = {
     "seen": (
@@ -60,39 +60,50 @@ class Material:
 
 
 def result(material: Material) -> dict[str, Any]:
-    """Returns the table of results, the headline and the flags."""
+    """Returns the headline, what to conclude, the table and the flags."""
     metrics = material.run.metrics
+    table = columns(metrics)
+    first, *_, after = table.values()
+    intervals = metrics.get("gains", {}).get("off_the_shelf", {})
     rows = [
         {
             "name": name,
-            "pretrained": metrics["pretrained"][name],
-            "before": metrics["before"][name],
-            "after": after,
-            "gain": after - metrics["pretrained"][name],
+            "cells": [column[name] for column in table.values()],
+            "gain": after[name] - first[name],
+            "interval": intervals.get(name),
         }
-        for name, after in metrics["after"].items()
+        for name in after
     ]
     (headline,) = (row for row in rows if row["name"] == HEADLINE)
-    kept = metrics["selected_by"]
-    if kept != "last epoch":
-        kept = f"epoch with the best {kept}"
     return {
+        "columns": list(table),
         "results": rows,
         "headline": headline,
+        "conclusion": conclusion(metrics),
         "flags": flags(metrics),
-        "kept": kept,
+        "kept": kept_weights(metrics),
     }
 
 
 def training(material: Material) -> dict[str, Any]:
-    """Draws the curves of the training."""
+    """Draws the curves, and says how long training was and how it ended."""
     run = material.run
+    monitor = run.config.evaluation.monitor
+    # No epoch was kept if the pretrained network was.
+    selected = not run.metrics.get("interpolation", {}).get("kept")
     epochs, curves = charts.training_curves(
         run.folder.history,
-        f"val_{run.config.evaluation.monitor}",
-        run.metrics["selected_by"].startswith("validation"),
+        f"val_{monitor}",
+        selected and run.metrics["selected_by"].startswith("validation"),
     )
-    return {"epochs": epochs, "curves": curves}
+    return {
+        "epochs": epochs,
+        "curves": curves,
+        "length": run.metrics.get("length"),
+        "minutes": run.config.minutes,
+        "monitor": monitor,
+        "way": way(run.metrics),
+    }
 
 
 def queries_and_classes(material: Material) -> dict[str, Any]:
@@ -194,6 +205,50 @@ def embedding_map(material: Material) -> dict[str, Any]:
             "classes, near ones near each other, with thumbnails.",
         }
     }
+
+
+def kept_weights(metrics: Mapping[str, Any]) -> str:
+    """Says which weights were kept.
+
+    Args:
+        metrics: The content of `metrics.json`.
+    """
+    end = metrics["selected_by"]
+    if end != "last epoch":
+        end = f"epoch with the best {end}"
+    chosen = metrics.get("interpolation", {})
+    if chosen.get("kept"):
+        return "those of the pretrained network"
+    if chosen.get("share", 1) < 1:
+        return (
+            f"{chosen['share']:.0%} of the way from the start to those of the "
+            f"{end}"
+        )
+    return f"those of the {end}"
+
+
+def way(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the validation values between the start and the end.
+
+    Args:
+        metrics: The content of `metrics.json`.
+
+    Returns:
+        Dicts of the `"place"`, its `"value"` and whether it was `"chosen"`;
+        none for runs that chose nothing in between.
+    """
+    found = metrics.get("interpolation", {})
+    if not found.get("values"):
+        return []
+    places = [(metrics["pretrained_features"], found["pretrained"])]
+    places += [(f"{float(s):.0%}", v) for s, v in found["values"].items()]
+    kept = f"{found['share']:.0%}"
+    if found["kept"]:
+        kept = metrics["pretrained_features"]
+    return [
+        {"place": place, "value": value, "chosen": place == kept}
+        for place, value in places
+    ]
 
 
 def flags(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:

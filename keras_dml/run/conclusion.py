@@ -7,6 +7,27 @@ from typing import Any
 HEADLINE = "map@r"
 
 
+def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
+    """Returns the results before and after training, by title.
+
+    Args:
+        metrics: The content of `metrics.json`.
+
+    Returns:
+        Dict in the order of a table. The first column is what training has to
+        beat. That of pretrained features of images of the run's size is left
+        out if it equals the first, as in results of version 0.1.
+    """
+    first = metrics.get("off_the_shelf", metrics["pretrained"])
+    table = {metrics["pretrained_features"]: first}
+    if metrics["pretrained"] != first:
+        table[f"at {metrics['image_size']} pixels"] = metrics["pretrained"]
+    return table | {
+        "at the start": metrics["before"],
+        "trained": metrics["after"],
+    }
+
+
 def conclusion(metrics: Mapping[str, Any]) -> list[str]:
     """Returns sentences on what training gained, and where that comes from.
 
@@ -73,7 +94,7 @@ def _parts(metrics: Mapping[str, Any]) -> list[str]:
         f"{late - early:+.3f}" for early, late in itertools.pairwise(values)
     )
     parts = []
-    if natural != size:
+    if metrics["pretrained"] != metrics["off_the_shelf"]:
         parts.append(f"images of {size} instead of {natural} pixels {larger}")
     if metrics["shrinkage"] is not None:
         parts.append(f"the whitening of the features {head}")

@@ -22,7 +22,12 @@ from keras_dml.evaluation import (
     paired_bootstrap,
 )
 from keras_dml.files import replacing
-from keras_dml.run.data import RunData, evaluation_batches
+from keras_dml.run.data import (
+    RunData,
+    evaluation_batches,
+    make_sampler,
+    stage_data,
+)
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.recorder import RunState
 from keras_dml.version import __version__
@@ -162,6 +167,7 @@ def run_metrics(
         "natural_size": config.data.natural_size,
         "shrinkage": state.shrinkage,
         "interpolation": state.interpolation,
+        "length": trained_length(config, data, state),
         "train_seconds": round(state.seconds, 1),
         "versions": {
             "keras_dml": __version__,
@@ -172,6 +178,28 @@ def run_metrics(
             "python": platform.python_version(),
         },
     }
+
+
+def trained_length(
+    config: RunConfig, data: RunData, state: RunState
+) -> dict[str, float]:
+    """Returns how long the last stage trained, whose weights are kept.
+
+    Args:
+        config: The settled configuration.
+        data: The images of the run.
+        state: The final state, with the finished epochs.
+
+    Returns:
+        Dict of `"steps"` and of `"passes"`, how often the stage saw each of
+        its training images on average.
+    """
+    stage = config.stages[-1]
+    fit = stage_data(data, stage, config).fit
+    epochs = sum(row["stage"] == stage.name for row in state.history)
+    batches = make_sampler(fit, config)(0)
+    images = epochs * sum(len(rows) for rows in batches)
+    return {"steps": epochs * len(batches), "passes": images / len(fit)}
 
 
 def gains(

@@ -106,18 +106,22 @@ def test_headings_do_not_skip_a_level(page):
 def test_the_headline_is_the_gain_over_pretrained_features(page, reported):
     metrics = json.loads((reported / "metrics.json").read_text())
     after = metrics["after"]["map@r"]
-    gain = after - metrics["pretrained"]["map@r"]
+    gain = after - metrics["off_the_shelf"]["map@r"]
     headline = texts(page.find(".//p[@class='headline']"))
     assert f"map@r {after:.3f} ({gain:+.3f} over raw pixels)" in headline
     assert "22 classes never trained on" in headline
     table = rows(section(page, "result").find(".//table"))
-    columns = ["metric", "raw pixels", "untrained head", "trained", "gain"]
-    assert table[0] == columns
+    columns = ["metric", "raw pixels", "at the start", "trained", "gain"]
+    assert table[0] == [*columns, "95 % interval"]
     for name, *values in table[1:]:
         for part, value in zip(
-            ("pretrained", "before", "after"), values, strict=False
+            ("off_the_shelf", "before", "after"), values, strict=False
         ):
             assert value == f"{metrics[part][name]:.3f}"
+        low = metrics["gains"]["off_the_shelf"][name]["low"]
+        assert values[-1].startswith(f"[{low:+.3f}, ")
+    first = texts(page.find(".//header/ul[@class='conclusion']/li"))
+    assert "raw pixels: MAP@R" in first
 
 
 def test_the_classes_are_those_of_the_run_with_the_worst_first(page, reported):
@@ -172,6 +176,7 @@ def test_the_worst_queries_are_the_worst(page, reported):
 def test_curves_thresholds_and_configuration_are_there(page):
     training = texts(section(page, "training"))
     assert "2 epochs" in training
+    assert "8 steps showed every training image 5.7 times" in training
     assert "Loss" in training and "Validation" in training
     rates = rows(section(page, "similarities").find(".//table"))[1:]
     assert [row[0] for row in rates] == ["0.1", "0.01"]

@@ -11,6 +11,12 @@ from keras_dml.report.sections import flags
 
 EVIL = "<script>alert(\"1\")</script> & 'ones'"
 PIXEL = "data:image/png;base64,"
+HEADLINE = {
+    "name": EVIL,
+    "cells": [0.5, 0.1, 0.4],
+    "gain": -0.1,
+    "interval": None,
+}
 
 
 def values(**changes):
@@ -37,20 +43,18 @@ def values(**changes):
         "metrics": metrics,
         "config": EVIL,
         "tensorboard": EVIL,
-        "results": [
-            {
-                "name": EVIL,
-                "pretrained": 0.5,
-                "before": 0.1,
-                "after": 0.4,
-                "gain": -0.1,
-            }
-        ],
-        "headline": {"name": EVIL, "after": 0.4, "gain": -0.1},
+        "columns": [EVIL, EVIL, EVIL],
+        "results": [HEADLINE],
+        "headline": HEADLINE,
+        "conclusion": [],
         "flags": flags(metrics),
         "kept": EVIL,
         "epochs": 0,
         "curves": [],
+        "length": None,
+        "minutes": None,
+        "monitor": EVIL,
+        "way": [],
         "typical": [row, lone],
         "worst": [],
         "score_name": EVIL,
@@ -84,6 +88,56 @@ def test_flags_that_are_set_are_explained():
 
 def test_a_loss_is_no_gain():
     assert "(-0.100 over" in render(**values())
+
+
+def cells(page, section):
+    path = f".//section[@id='{section}']//table//tr"
+    return [
+        ["".join(cell.itertext()) for cell in row]
+        for row in ElementTree.fromstring(page).findall(path)
+    ]
+
+
+def test_gains_have_their_intervals():
+    headline = HEADLINE | {"interval": {"low": -0.2, "high": 0.05}}
+    clusters = HEADLINE | {"name": "nmi"}
+    page = render(**values(headline=headline, results=[headline, clusters]))
+    head, first, second = cells(page, "result")
+    assert head[-2:] == ["gain", "95 % interval"]
+    assert first[-2:] == ["-0.100", "[-0.200, +0.050]"]
+    assert second[-2:] == ["-0.100", "-"]
+    assert "resampled test classes" in page
+
+
+def test_without_intervals_there_is_no_column_for_them():
+    page = render(**values())
+    assert [len(row) for row in cells(page, "result")] == [5, 5]
+    assert "interval" not in page
+
+
+def test_the_conclusion_stands_above_the_sections():
+    page = ElementTree.fromstring(render(**values(conclusion=[EVIL, "Two."])))
+    lines = page.findall(".//header/ul[@class='conclusion']/li")
+    assert [line.text for line in lines] == [EVIL, "Two."]
+
+
+def test_the_length_of_training_is_told():
+    long = {"steps": 12345, "passes": 9.26}
+    page = render(**values(length=long, minutes=7.5))
+    assert "12,345 steps showed every training\nimage 9.3 times" in page
+    assert "was given\n7.5 minutes" in page
+    assert "steps showed" not in render(**values())
+    assert "was given" not in render(**values())
+
+
+def test_the_choice_on_the_way_is_marked():
+    places = [
+        {"place": "0%", "value": 0.5, "chosen": False},
+        {"place": "100%", "value": 0.6, "chosen": True},
+    ]
+    head, row = cells(render(**values(way=places)), "training")
+    assert head == ["weights", "0%", "100%"]
+    assert row == [EVIL, "0.500", "✓ 0.600"]
 
 
 def test_a_value_that_is_missing_is_an_error():

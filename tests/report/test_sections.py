@@ -1,0 +1,116 @@
+"""What a page says about results before and after training."""
+
+import json
+import types
+
+import pytest
+
+from keras_dml.report.sections import Material, kept_weights, result, way
+from tests.conftest import ROOT
+
+INTERPOLATION = {
+    "share": 0.75,
+    "kept": False,
+    "values": {"0": 0.6, "0.75": 0.8, "1": 0.7},
+    "pretrained": 0.5,
+}
+
+
+def metrics_of(**changes):
+    """What `fit` writes for a pretrained network."""
+    gain = {"gain": 0.3, "low": 0.1, "high": 0.4}
+    return {
+        "selected_by": "validation map@r",
+        "pretrained_features": "pretrained backbone",
+        "image_size": 192,
+        "natural_size": 96,
+        "shrinkage": 0.6,
+        "off_the_shelf": {"map@r": 0.2, "nmi": 0.5},
+        "pretrained": {"map@r": 0.25, "nmi": 0.6},
+        "before": {"map@r": 0.4, "nmi": 0.7},
+        "after": {"map@r": 0.5, "nmi": 0.8},
+        "gains": {"off_the_shelf": {"map@r": gain}},
+        "interpolation": INTERPOLATION,
+        **changes,
+    }
+
+
+def result_of(metrics):
+    run = types.SimpleNamespace(metrics=metrics)
+    return result(Material(run, None, None, True, 0))
+
+
+def test_the_gain_is_over_the_network_off_the_shelf():
+    found = result_of(metrics_of())
+    assert found["columns"] == [
+        "pretrained backbone",
+        "at 192 pixels",
+        "at the start",
+        "trained",
+    ]
+    headline, clusters = found["results"]
+    assert headline == found["headline"]
+    assert headline["cells"] == [0.2, 0.25, 0.4, 0.5]
+    assert headline["gain"] == pytest.approx(0.3)
+    assert headline["interval"]["low"] == 0.1
+    assert clusters["interval"] is None
+    assert found["conclusion"][0].startswith("Better than the pretrained")
+
+
+def test_results_of_version_0_1_are_compared_with_their_features():
+    file = ROOT / "tests" / "run" / "version_0_1" / "metrics.json"
+    metrics = json.loads(file.read_text())
+    found = result_of(metrics)
+    assert found["columns"] == ["raw pixels", "at the start", "trained"]
+    before, after = metrics["pretrained"]["map@r"], metrics["after"]["map@r"]
+    assert found["headline"]["gain"] == after - before
+    assert found["headline"]["interval"] is None
+    assert found["conclusion"] == []
+    assert way(metrics) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        (
+            {},
+            "75% of the way from the start to those of the epoch with the "
+            "best validation map@r",
+        ),
+        (
+            {"interpolation": INTERPOLATION | {"share": 1.0}},
+            "those of the epoch with the best validation map@r",
+        ),
+        (
+            {"interpolation": INTERPOLATION | {"share": 0.0, "kept": True}},
+            "those of the pretrained network",
+        ),
+        (
+            {"interpolation": {}, "selected_by": "last epoch"},
+            "those of the last epoch",
+        ),
+    ],
+)
+def test_the_weights_that_were_kept_are_named(changes, kept):
+    assert kept_weights(metrics_of(**changes)) == kept
+
+
+@pytest.mark.parametrize(
+    ("share", "kept", "chosen"),
+    [
+        (0.75, False, "75%"),
+        (0.0, False, "0%"),
+        (0.0, True, "pretrained backbone"),
+    ],
+)
+def test_one_place_on_the_way_is_chosen(share, kept, chosen):
+    found = INTERPOLATION | {"share": share, "kept": kept}
+    places = way(metrics_of(interpolation=found))
+    assert [one["place"] for one in places] == [
+        "pretrained backbone",
+        "0%",
+        "75%",
+        "100%",
+    ]
+    assert [one["value"] for one in places] == [0.5, 0.6, 0.8, 0.7]
+    assert [one["place"] for one in places if one["chosen"]] == [chosen]
