@@ -47,7 +47,7 @@ class RunRecord:
         oracle: Whether the epoch was chosen on the test classes. Defaults to
             `False`.
         pretrained: Metrics of the features without a head.
-        before: Metrics of the untrained head.
+        before: Metrics of the embedder before training.
         after: Metrics on the test classes.
         validation: Metrics of the chosen epoch on the validation classes.
         train_seconds: Seconds of training. Defaults to `0.0`.
