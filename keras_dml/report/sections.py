@@ -37,6 +37,10 @@ FLAGS = {
         "The result was chosen by looking at the test set, so it is better "
         "than what to expect on new data."
     ),
+    "final": (
+        "The run trained on the test classes too. The numbers above are those "
+        "of the measured run before it; the images below were trained on."
+    ),
 }
 
 

@@ -5,7 +5,13 @@ import types
 
 import pytest
 
-from keras_dml.report.sections import Material, kept_weights, result, way
+from keras_dml.report.sections import (
+    Material,
+    flags,
+    kept_weights,
+    result,
+    way,
+)
 from tests.conftest import ROOT
 
 INTERPOLATION = {
@@ -67,6 +73,12 @@ def test_results_of_version_0_1_are_compared_with_their_features():
     assert found["headline"]["interval"] is None
     assert found["conclusion"] == []
     assert way(metrics) == []
+
+
+def test_a_run_on_all_classes_says_where_its_numbers_are_from():
+    (flag,) = [one for one in flags({"final": True}) if one["set"]]
+    assert flag["name"] == "final"
+    assert "measured run before it" in flag["meaning"]
 
 
 @pytest.mark.parametrize(
