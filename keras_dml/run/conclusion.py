@@ -96,6 +96,8 @@ def _parts(metrics: Mapping[str, Any]) -> list[str]:
     parts = []
     if metrics["pretrained"] != metrics["off_the_shelf"]:
         parts.append(f"images of {size} instead of {natural} pixels {larger}")
+    if metrics["interpolation"].get("kept"):
+        return [f"Of this, {part}." for part in parts]
     if metrics["shrinkage"] is not None:
         parts.append(f"the whitening of the features {head}")
     if not parts:

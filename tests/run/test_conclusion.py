@@ -29,6 +29,15 @@ def test_an_enlarged_image_has_a_column_and_a_part_of_the_gain():
     assert "images of 192 instead of 96 pixels +0.100" in conclusion(metrics)[1]
 
 
+def test_a_kept_network_gained_nothing_from_whitening_or_training():
+    """Its head is neither: the steps between the columns are not its parts."""
+    metrics = metrics_of(0.2, 0.3, 0.4, 0.3, 0.05, 0.15)
+    metrics |= {"interpolation": {"kept": True}, "shrinkage": 0.6}
+    kept, _, parts = conclusion(metrics)
+    assert kept.startswith("The pretrained network was kept")
+    assert parts == "Of this, images of 192 instead of 96 pixels +0.100."
+
+
 def test_raw_pixels_have_no_part_for_the_size():
     """Their result is the same at every size, so nothing came from it."""
     metrics = metrics_of(0.2, 0.2, 0.1, 0.4, 0.1, 0.3)
