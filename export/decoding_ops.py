@@ -12,12 +12,14 @@ import tensorflow as tf
 
 from keras_dml.data import decoding
 from keras_dml.data.image_fit import ImageFit, decode_readable
+from keras_dml.data.orientation import exif_orientation, turn_upright
 
 
 def decode_image(contents, max_pixels: int = decoding.MAX_PIXELS) -> tf.Tensor:
     """Decodes JPEG, PNG, GIF, BMP and WebP, or an animation's first frame.
 
-    Transparent pixels of PNG and WebP are blended with white, as in training.
+    Transparent pixels of PNG and WebP are blended with white, and the EXIF
+    orientation of JPEG, PNG and WebP is applied, as in training.
 
     Args:
         contents: Scalar string tensor, the bytes of the file.
@@ -54,6 +56,7 @@ def decode_image(contents, max_pixels: int = decoding.MAX_PIXELS) -> tf.Tensor:
             contents, channels=3, expand_animations=False
         ),
     )
+    image = turn_upright(image, exif_orientation(contents))
     return tf.ensure_shape(image, (None, None, 3))
 
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import keras_dml
+from keras_dml.embed.local import embed_source
+from keras_dml.embeddings import load_embeddings
 from keras_dml.errors import UsageError
 from tests.conftest import ROOT
-from tests.images import image_folder
+from tests.images import image_folder, turned_file, turned_folder
 
 QUICK = {
     "stages.0.phases.0.epochs": 1,
@@ -162,6 +164,18 @@ def test_images_are_embedded_as_the_run_does(run, photos):
     np.testing.assert_allclose(embedder(contents), rows, atol=1e-6)
     np.testing.assert_allclose(embedder(paths[0]), rows[:1], atol=1e-6)
     assert embedder([]).shape == (0, 8)
+
+
+def test_photos_are_embedded_upright(run, tmp_path):
+    paths = sorted(turned_folder(tmp_path / "photos").rglob("*.jpeg"))
+    rows = keras_dml.ImageEmbedder(run.folder.path)(paths)
+    np.testing.assert_allclose(rows, rows[:1].repeat(16, 0), atol=0.01)
+    embed_source(run.folder.path, str(tmp_path / "photos"), tmp_path / "out")
+    written = load_embeddings(tmp_path / "out")
+    np.testing.assert_allclose(written.embeddings, rows, atol=1e-5)
+    on_its_side = turned_file(6, exif=b"")
+    (other,) = keras_dml.ImageEmbedder(run.folder.path)([on_its_side])
+    assert np.abs(other - rows[0]).max() > 0.03
 
 
 def test_arrays_are_embedded_without_a_run_folder(run, tmp_path):

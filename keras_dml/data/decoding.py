@@ -5,18 +5,26 @@ with exactly the pixels that Pillow gives. Pillow decodes everything else,
 such as GIF, BMP, WebP and TIFF. An animation gives its first frame,
 transparent pixels are blended with white, and 16-bit values keep their upper
 8 bits. A truncated file raises an error; it never gives a half-gray image.
-The EXIF orientation is not applied, neither here nor in an exported model.
+Pixels are turned upright as the EXIF orientation says.
 
 The size is read from the header first, and an image of more than `MAX_PIXELS`
 pixels raises an error: a file of a few kilobytes may hold more pixels than
 fit into memory.
 """
 
+import contextlib
 import io
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
+
+from keras_dml.data.orientation import (
+    exif_orientation,
+    stored_box,
+    turn_upright,
+    upright_shape,
+)
 
 # 256 MiB of RGB; above this limit Pillow warns of a decompression bomb.
 MAX_PIXELS = 2**28 // 3
@@ -26,7 +34,7 @@ _RATIOS = (1, 2, 4, 8)
 def decode(
     contents, channels: int = 3, max_pixels: int = MAX_PIXELS
 ) -> tf.Tensor:
-    """Decodes an image file.
+    """Decodes an image file and turns it upright.
 
     Args:
         contents: Scalar string tensor, the bytes of the file.
@@ -53,12 +61,16 @@ def decode(
         decode_checked_jpeg,
         lambda: _decode_other(contents, max_pixels),
     )
+    image = turn_upright(image, exif_orientation(contents))
     image.set_shape((None, None, 3))
     return to_channels(image, channels)
 
 
 def decode_jpeg(contents) -> tf.Tensor:
-    """Decodes a JPEG to uint8 RGB, with the same pixels on every machine."""
+    """Decodes a JPEG to uint8 RGB, with the same pixels on every machine.
+
+    They are in the order in which the file stores them, not turned upright.
+    """
     return tf.io.decode_jpeg(
         contents, channels=3, dct_method="INTEGER_ACCURATE"
     )
@@ -75,7 +87,7 @@ def on_white(image) -> tf.Tensor:
 def decode_and_crop(
     contents, box_of: Callable, channels: int = 3, least_side: int | None = None
 ) -> tf.Tensor:
-    """Decodes the part of an image that a box covers.
+    """Decodes the part of the upright image that a box covers.
 
     Args:
         contents: Scalar string tensor, the bytes of the file.
@@ -91,10 +103,13 @@ def decode_and_crop(
         uint8 tensor `(height, width, channels)`.
     """
 
+    orientation = exif_orientation(contents)
+
     def crop_jpeg():
         shape = tf.io.extract_jpeg_shape(contents)[:2]
+        shape = upright_shape(shape, orientation)
         with tf.control_dependencies([_check_size(shape, MAX_PIXELS)]):
-            box = tf.identity(box_of(shape))
+            box = stored_box(box_of(shape), shape, orientation)
         if least_side is None:
             return _crop_jpeg(contents, box, 1)
         times = tf.reduce_min(box[2:]) // least_side
@@ -108,9 +123,11 @@ def decode_and_crop(
 
     def crop_other():
         image = _decode_other(contents, MAX_PIXELS)
-        return crop_box(image, box_of(tf.shape(image)[:2]))
+        shape = upright_shape(tf.shape(image)[:2], orientation)
+        return crop_box(image, stored_box(box_of(shape), shape, orientation))
 
     image = tf.cond(tf.io.is_jpeg(contents), crop_jpeg, crop_other)
+    image = turn_upright(image, orientation)
     image.set_shape((None, None, 3))
     return to_channels(image, channels)
 
@@ -220,6 +237,19 @@ def _decode_with_pillow(contents, max_pixels):
             raise ValueError(
                 f"Images must have at most 16 bits. Received: {image.mode}"
             )
-        layer = image.convert("RGBA")
+        layer = _upright(image).convert("RGBA")
     white = Image.new("RGBA", layer.size, "white")
     return np.asarray(Image.alpha_composite(white, layer).convert("RGB"))
+
+
+def _upright(image):
+    """Turns an image upright if `exif_orientation` cannot read its format."""
+    from PIL import ImageOps
+
+    image.load()
+    if image.format in ("PNG", "WEBP"):
+        return image
+    # A damaged tag counts as absent. Pillow raises many kinds of errors.
+    with contextlib.suppress(Exception):
+        image = ImageOps.exif_transpose(image)
+    return image

@@ -16,6 +16,7 @@ from tests.conftest import ROOT
 from tests.export.clients import cosines
 from tests.export.images import FILES
 from tests.export.test_litert import IMAGES
+from tests.images import turned_file
 
 CLIENT = ROOT / "examples" / "litert" / "python" / "embed.py"
 NAMES = [f"image {row}" for row in range(16)]
@@ -163,6 +164,8 @@ def test_the_client_prepares_as_the_evaluation(
     for kind in ("jpeg", "png", "alpha_png", "gray_jpeg", "one_pixel_png"):
         paths.append(str(tmp_path / kind))
         (tmp_path / kind).write_bytes(FILES[kind])
+    paths.append(str(tmp_path / "turned"))
+    (tmp_path / "turned").write_bytes(turned_file(6))
     manifest = Manifest(
         name="files",
         labels=np.zeros(len(paths), "int64"),

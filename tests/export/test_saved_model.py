@@ -17,6 +17,7 @@ from keras_dml.export.saved_model import write_labels
 from tests.conformance import to_numpy
 from tests.export.images import BROKEN, FILES
 from tests.export.kinds import MODELS
+from tests.images import ORIENTATIONS, turned_file
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 16, 16, 3))
 IMAGES = IMAGES.astype("uint8")
@@ -93,6 +94,23 @@ def test_files_are_treated_as_in_the_evaluation(
         embed_files(embedder, paths, **arguments),
         atol=1e-5,
     )
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_turned_photos_have_the_embedding_of_the_upright_one(
+    kind, make_embedder, tmp_path
+):
+    embedder = make_embedder()
+    folder = export_saved_model(embedder, tmp_path / "m", resize=19)
+    served = tf.saved_model.load(str(folder))
+    files = [turned_file(turn, kind) for turn in ORIENTATIONS]
+    # The same pixels on their side: this embedder tells them apart.
+    files.append(turned_file(6, kind, exif=b""))
+    answer = served.serve_image_bytes(tf.constant(files))
+    *turned, untagged = answer["embedding"].numpy()
+    assert answer["ok"].numpy().all()
+    np.testing.assert_allclose(turned, turned[:1] * 8, atol=5e-3)
+    assert np.abs(untagged - turned[0]).max() > 0.05
 
 
 def test_bare_process(make_embedder, run_bare, tmp_path):

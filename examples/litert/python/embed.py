@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
-from PIL import Image
+from PIL import Image, ImageOps
 
 
 class Embedder:
@@ -46,10 +46,10 @@ class Embedder:
         return np.concatenate(rows) if rows else np.zeros((0, dim), "float32")
 
     def load(self, path):
-        """Decodes a file, resizes it and cuts the square at its center."""
+        """Decodes a file, turns it upright, resizes and crops its center."""
         image = self.manifest["image"]
         with Image.open(path) as opened:
-            layer = opened.convert("RGBA")
+            layer = ImageOps.exif_transpose(opened).convert("RGBA")
         white = Image.new("RGBA", layer.size, "white")
         picture = Image.alpha_composite(white, layer).convert("RGB")
         side, shorter = image["resize"], min(picture.size)
