@@ -82,8 +82,8 @@ def with_length(
 
     The run sees every image at most `passes` times. With a pace it also ends
     within `minutes`, measurements, export and report included, if one epoch
-    does. If the number
-    of epochs between validations is open too, there are eight validations.
+    does. Without one, phases of settled length say how long the others are.
+    If the number of epochs between validations is open too, there are eight.
 
     Args:
         config: The configuration.
@@ -118,9 +118,12 @@ def with_length(
                 math.ceil((before + epoch) / 60),
             )
         most = min(most, max(1, int(left / epoch)))
+    elif any(phase.epochs is not None for phase in stage.phases):
+        most = _epochs_of_open_phases(stage.phases)
     every = config.evaluation.every or math.ceil(most / VALIDATIONS)
-    # The last epoch is validated too.
-    most = max(every, most // every * every)
+    if most > every:
+        # The last epoch is validated too.
+        most = most // every * every
     stages = list(config.stages)
     stages[index] = stage.changed(phases=_divided(stage.phases, most))
     return config.changed(stages=stages, evaluation={"every": every})
@@ -185,6 +188,15 @@ def measure_pace(
         variable.assign(value)
     paces = distribute.gather((timer.seconds, image))
     return Pace(*(max(column) for column in zip(*paces, strict=True)))
+
+
+def _epochs_of_open_phases(phases: list[PhaseConfig]) -> int:
+    """Returns the epochs that settled phases give the others by their share."""
+    settled = [phase for phase in phases if phase.epochs is not None]
+    epochs = sum(phase.epochs or 0 for phase in settled)
+    share = sum(phase.share for phase in settled)
+    others = sum(phase.share for phase in phases) - share
+    return max(1, round(epochs * others / share))
 
 
 def _divided(phases: list[PhaseConfig], epochs: int) -> list[PhaseConfig]:
