@@ -71,8 +71,8 @@ def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
             raise UsageError(
                 f"Phase `{watches[0]}` of stage `{stage.name}` follows a "
                 "validation metric, but the stage has no validation classes. "
-                "Remove `plateau` and `stop_patience`, or use at least 20 "
-                "training classes."
+                "Remove `plateau` and `stop_patience`, or use at least "
+                f"{config.data.validation_from} training classes."
             )
         if scheduled and any(phase.plateau for phase in stage.phases):
             raise UsageError(

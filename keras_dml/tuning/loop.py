@@ -191,8 +191,8 @@ class _Loop:
         elif best is None:
             reason = (
                 f"The training has no validation values `{self.column}`. "
-                "Tuning needs validation classes: at least 20 training "
-                "classes, or `data.folds` and `data.fold`, and "
+                "Tuning needs validation classes: `data.validation_from` "
+                "training classes, or `data.folds` and `data.fold`, and "
                 "`evaluation.every` no larger than the number of epochs."
             )
             self._end(trial, "FAIL", reason=reason)
