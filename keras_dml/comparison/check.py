@@ -106,6 +106,7 @@ def _check_validation(
             f"{config.data.source}: the validation split is empty, so nothing "
             "could choose the epoch: there are only "
             f"{data.train.num_classes} training classes and "
-            f"{config.data.validation_from} are needed. Use `protocol: {kind: cross_validation, folds: 2}`, or "
+            f"{config.data.validation_from} are needed. Use "
+            "`protocol: {kind: cross_validation, folds: 2}`, or "
             "`set: {evaluation.select: last}`."
         )
