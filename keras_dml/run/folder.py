@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
+from keras_dml.config.merging import flatten
 from keras_dml.data import readers
 from keras_dml.errors import UsageError
 from keras_dml.files import ClaimedFolder, write_json, write_text
-from keras_dml.naming import flatten
 
 OPEN = (None, "auto")
 PATHS = ("data.source", "data.data_dir", "model.weights")

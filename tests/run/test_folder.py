@@ -78,3 +78,25 @@ def test_history_has_the_columns_of_all_phases(tmp_path, config):
         "0,2.0,",
         "1,,0.5",
     ]
+
+
+def test_a_planned_length_is_not_another_setting(tmp_path):
+    """A run for minutes could not be resumed: its epochs had been settled."""
+    opened = resolve(
+        "norm_softmax",
+        "digits",
+        flags={"model": {"weights": "own.weights.h5"}},
+    )
+    (stage,) = opened.stages
+    phase = stage.phases[0]
+    assert phase.epochs is None
+    planned = opened.changed(
+        stages=[stage.changed(phases=[phase.changed(epochs=4)])],
+        evaluation={"every": 1},
+    )
+    folder = RunFolder(tmp_path / "run")
+    folder.create(planned)
+    folder.check_config(opened)
+    other = stage.changed(phases=[phase.changed(epochs=5)])
+    with pytest.raises(UsageError, match=r"`stages.main.train.epochs` was 4"):
+        folder.check_config(planned.changed(stages=[other]))
