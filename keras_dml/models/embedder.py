@@ -82,8 +82,8 @@ def build_embedder(
 
     Raises:
         UsageError: If the backbone is unknown, does not take images of this
-            size, has no such weights, or returns features that `pooling`
-            cannot take.
+            size or of any size, has no such weights, or returns features
+            that `pooling` cannot take.
 
     Example:
 
@@ -94,6 +94,12 @@ def build_embedder(
     """
     name, backbone = _named(backbone)
     _check_image_shape(name, backbone, image_shape)
+    if any_size and (backbone.fixed_size or not backbone.any_size):
+        raise UsageError(
+            f"`any_size` needs a backbone whose layers fit every image size. "
+            f"Received: {name!r}. Leave it out, and train at the image size "
+            "of the embedder."
+        )
     image = keras.Input(image_shape, dtype="float32", name="image")
     x = ImagePreprocessing(
         backbone.preprocessing,

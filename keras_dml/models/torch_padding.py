@@ -40,15 +40,18 @@ def ceil_max_pool(x, size, name):
     """Pools with stride 2 and rounds the size of the output up.
 
     Args:
-        x: 4D Keras tensor of known height and width, without negative values,
-            because zeros pad the border.
+        x: 4D Keras tensor without negative values, because zeros pad the
+            border.
         size: Side of the window.
         name: Name of the layer.
 
     Returns:
         4D Keras tensor.
     """
-    height, width = ((side - size) % 2 for side in x.shape[1:3])
+    # The window leaves out a row too many, so unknown sides are padded.
+    height, width = (
+        1 if side is None else (side - size) % 2 for side in x.shape[1:3]
+    )
     if height or width:
         x = keras.layers.ZeroPadding2D(
             ((0, height), (0, width)), name=f"{name}_padding"

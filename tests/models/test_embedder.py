@@ -10,6 +10,7 @@ from keras_dml.models import (
     build_embedder,
     float32_clone,
     pooled_features,
+    with_image_size,
 )
 from tests.conformance import to_numpy
 
@@ -152,6 +153,66 @@ def test_k_above_the_positions_is_refused():
 def test_unknown_backbone_is_refused():
     with pytest.raises(UsageError, match="Nearest: 'mobilenet_v2'"):
         build(backbone="mobilnet_v2")
+
+
+# Those whose graphs are built twice within seconds.
+LIGHT = {"mobilenet", "mobilenet_v3_small", "inception_v1"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in LIGHT))
+        for name, backbone in BACKBONES.items()
+        if backbone.any_size and not backbone.fixed_size
+    ],
+)
+def test_any_size_changes_nothing_at_the_own_size(name):
+    """And another size gives what an embedder of that size gives."""
+    size = -(-max(BACKBONES[name].min_image_size, 32) // 32) * 32
+    images = {
+        side: RNG.uniform(0, 255, (2, side, side, 3)).astype("float32")
+        for side in (size, size + 32)
+    }
+    either = build(name, (size, size, 3), weights="none", any_size=True)
+    for side, batch in images.items():
+        one = build(name, (side, side, 3), weights="none")
+        for new, old in zip(one.weights, either.weights, strict=True):
+            new.assign(old)
+        np.testing.assert_allclose(
+            to_numpy(with_image_size(either, side, until="unit")(batch)),
+            to_numpy(one(batch)),
+            atol=1e-5,
+        )
+    np.testing.assert_allclose(
+        to_numpy(either(images[size])),
+        to_numpy(with_image_size(either, size, until="unit")(images[size])),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    ("until", "width"), [("pooling", 6), ("head", 5), ("unit", 5)]
+)
+def test_another_size_shares_the_layers(until, width):
+    embedder = build(convolution())
+    other = with_image_size(embedder, 24, until)
+    assert other.input_shape == (None, 24, 24, 1)
+    assert other.output_shape == (None, width)
+    assert names(other)[-1] == until
+    for layer in other.layers[1:]:
+        assert layer is embedder.get_layer(layer.name)
+
+
+def convolution():
+    """A network for gray images of any size."""
+    image = keras.Input((None, None, 1))
+    return keras.Model(image, keras.layers.Conv2D(6, 3)(image))
+
+
+def test_a_backbone_of_one_size_is_refused_for_any():
+    with pytest.raises(UsageError, match="`any_size` needs.*'small_cnn'"):
+        build(any_size=True)
 
 
 @pytest.mark.slow

@@ -78,3 +78,14 @@ def test_convolution_is_padded_on_both_sides(kernel, stride, side):
     np.testing.assert_allclose(
         to_numpy(model(images))[0], expected, rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_ceil_max_pool_of_an_unknown_side_is_that_of_the_side(size):
+    image = keras.Input((None, None, 2))
+    either = keras.Model(image, ceil_max_pool(image, size, "pool"))
+    for side in (6, 7, 8):
+        known = keras.Input((side, side, 2))
+        one = keras.Model(known, ceil_max_pool(known, size, "pool"))
+        pixels = np.random.default_rng(0).uniform(0, 1, (1, side, side, 2))
+        np.testing.assert_array_equal(either(pixels), one(pixels))

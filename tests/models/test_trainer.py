@@ -248,3 +248,26 @@ def test_sampled_centers_keep_their_axis():
 def test_what_needs_all_proxies_is_refused(changes, takes, message):
     with pytest.raises(UsageError, match=f"`sample` {message}"):
         trainer_of(takes, 30, sample=0.5, **changes)
+
+
+def test_training_at_another_image_size_trains_the_embedder():
+    image = keras.Input((None, None, 1))
+    maps = keras.Model(image, keras.layers.Conv2D(6, 3)(image))
+    small = build_embedder(maps, SHAPE, dim=5)
+    trainer = build_trainer(small, 3, "similarities", image_size=24)
+    shapes = {one.name: one.shape for one in trainer.inputs}
+    assert shapes["image"] == (None, 24, 24, 1)
+    for layer in small.layers[1:-1]:
+        assert trainer.get_layer(layer.name) is layer
+    before = to_numpy(small(IMAGES))
+    larger = RNG.uniform(0, 255, (6, 24, 24, 1)).astype("float32")
+    trainer.compile("sgd", losses.NormalizedSoftmax())
+    trainer.fit({"image": larger, "label": LABELS}, LABELS, verbose=0)
+    assert np.abs(to_numpy(small(IMAGES)) - before).max() > 1e-4
+
+
+@pytest.mark.parametrize("image_size", [None, 16])
+def test_the_own_image_size_is_the_usual_trainer(image_size):
+    small = embedder()
+    trainer = build_trainer(small, 3, "similarities", image_size=image_size)
+    assert trainer.inputs[0] is small.inputs[0]
