@@ -1,6 +1,5 @@
 """Says in words what a person should conclude from the result of a run."""
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -86,23 +85,24 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
 def _parts(metrics: Mapping[str, Any]) -> list[str]:
     """Returns a sentence on what each part of the method gained."""
     size, natural = metrics["image_size"], metrics["natural_size"]
-    values = [
+    off_the_shelf, start, before, after = (
         metrics[name][HEADLINE]
         for name in ("off_the_shelf", "pretrained", "before", "after")
-    ]
-    larger, head, trained = (
-        f"{late - early:+.3f}" for early, late in itertools.pairwise(values)
     )
     parts = []
     if metrics["pretrained"] != metrics["off_the_shelf"]:
-        parts.append(f"images of {size} instead of {natural} pixels {larger}")
+        larger = start - off_the_shelf
+        parts.append(
+            f"images of {size} instead of {natural} pixels {larger:+.3f}"
+        )
     if metrics["interpolation"].get("kept"):
         return [f"Of this, {part}." for part in parts]
     if metrics["shrinkage"] is not None:
-        parts.append(f"the whitening of the features {head}")
+        parts.append(f"the whitening of the features {before - start:+.3f}")
+        start = before
     if not parts:
         return []
-    return [f"Of this, {', '.join(parts)}, and training {trained}."]
+    return [f"Of this, {', '.join(parts)}, and training {after - start:+.3f}."]
 
 
 def _interval(gain: Mapping[str, float]) -> str:

@@ -235,7 +235,8 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
     Returns:
         A configuration without open settings and with absolute paths. Saving
         it and running it again, from any working directory, gives the same
-        run. Only `epochs` stays open until the pace of training is known.
+        run. Only `epochs` and `evaluation.every` stay open until the pace of
+        training is known.
     """
     backbone = get_backbone(config.model.backbone)
     weights = config.model.weights
@@ -327,7 +328,9 @@ def _image_size(natural: int, backbone: Backbone, settings: DataConfig) -> int:
 
 
 def _train_size(size: int, settings: DataConfig) -> int:
-    """Returns the side of training images, a multiple of the stride."""
+    """Returns the side of training images; a smaller one fits the stride."""
+    if settings.train_share == 1:
+        return size
     smaller = round(size * settings.train_share / STRIDE) * STRIDE
     return min(size, max(smaller, LEAST_TRAIN_SIZE))
 

@@ -1,6 +1,13 @@
 """What a person should conclude from the metrics of a run."""
 
+import json
+from pathlib import Path
+
+import pytest
+
 from keras_dml.run.conclusion import columns, conclusion
+
+VERSION_0_1 = Path(__file__).parent / "version_0_1" / "metrics.json"
 
 
 def metrics_of(before, pretrained, start, after, low, high, **changes):
@@ -47,3 +54,100 @@ def test_raw_pixels_have_no_part_for_the_size():
         "trained",
     ]
     assert len(conclusion(metrics)) == 1
+
+
+def metrics(low=0.1, high=0.3, values=(0.3, 0.35, 0.4, 0.5), **changes):
+    """Results with MAP@R values of the four networks and a gain."""
+    names = ("off_the_shelf", "pretrained", "before", "after")
+    found = {
+        name: {"map@r": value, "recall@1": value + 0.25}
+        for name, value in zip(names, values, strict=True)
+    }
+    gain = {"gain": values[-1] - values[0], "low": low, "high": high}
+    return {
+        **found,
+        "gains": {"off_the_shelf": {"map@r": gain, "recall@1": gain}},
+        "pretrained_features": "pretrained backbone",
+        "interpolation": {"kept": False},
+        "image_size": 224,
+        "natural_size": 96,
+        "shrinkage": 0.6,
+        **changes,
+    }
+
+
+def test_better():
+    assert conclusion(metrics()) == [
+        "Better than the pretrained backbone: MAP@R 0.300 -> 0.500 (+67%), "
+        "gain +0.200, 95 % in [+0.100, +0.300].",
+        "Of this, images of 224 instead of 96 pixels +0.050, the whitening of "
+        "the features +0.050, and training +0.100.",
+        "The nearest image is of the right class for 75.0% of the queries, "
+        "before for 55.0%.",
+    ]
+
+
+def test_worse_says_what_to_do():
+    verdict, *_ = conclusion(metrics(-0.3, -0.1, (0.5, 0.5, 0.4, 0.3)))
+    assert verdict.startswith(
+        "Worse than the pretrained backbone: MAP@R 0.500 -> 0.300 (-40%), "
+    )
+    assert "Use the pretrained backbone instead, or train longer" in verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-0.1, 0.3), (-0.3, 0.1), (0.0, 0.3), (-0.3, 0.0)]
+)
+def test_an_interval_with_zero_is_no_verdict(low, high):
+    verdict, *_ = conclusion(metrics(low, high))
+    assert verdict.startswith("Not distinguishable from the pretrained")
+
+
+def test_kept_comes_first():
+    kept = metrics(-0.1, 0.1, interpolation={"kept": True})
+    first, verdict, *_ = conclusion(kept)
+    assert first.startswith("The pretrained network was kept: ")
+    assert verdict.startswith("Not distinguishable")
+
+
+def test_the_parts_add_up_without_a_whitening():
+    """What a random head loses is part of the training."""
+    found = metrics(shrinkage=None, values=(0.3, 0.35, 0.1, 0.5))
+    assert conclusion(found)[1] == (
+        "Of this, images of 224 instead of 96 pixels +0.050, and training "
+        "+0.150."
+    )
+
+
+def test_a_plain_training_has_no_parts():
+    found = metrics(shrinkage=None, values=(0.3, 0.3, 0.3, 0.5))
+    assert not any(one.startswith("Of this") for one in conclusion(found))
+
+
+def test_a_run_without_a_stage_of_interpolation():
+    assert conclusion(metrics(interpolation={}))[0].startswith("Better")
+
+
+def test_raw_pixels_and_a_start_at_nothing():
+    found = metrics(
+        values=(0.0, 0.0, 0.4, 0.5), pretrained_features="raw pixels"
+    )
+    verdict, *_ = conclusion(found)
+    assert verdict.startswith(
+        "Better than the raw pixels: MAP@R 0.000 -> 0.500, gain +0.500"
+    )
+
+
+def test_other_metrics_than_recall_give_the_verdict_alone():
+    found = metrics(shrinkage=None, values=(0.3, 0.3, 0.3, 0.5))
+    del found["gains"]["off_the_shelf"]["recall@1"]
+    assert len(conclusion(found)) == 1
+
+
+def test_images_of_trained_classes_that_chose_are_named():
+    *_, note, _ = conclusion(metrics(validated_on="images"))
+    assert "other images of the same classes chose the weights" in note
+
+
+def test_results_of_version_0_1_give_no_sentence():
+    assert conclusion(json.loads(VERSION_0_1.read_text())) == []

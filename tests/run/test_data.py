@@ -1,9 +1,11 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 from keras_dml.config import StageConfig, resolve
 from keras_dml.data import Manifest
-from keras_dml.run.data import split_data, stage_data
+from keras_dml.run.data import settle, split_data, stage_data
 
 
 def manifest(classes=60):
@@ -85,3 +87,74 @@ def test_labels_are_numbered_anew():
         assert sorted(set(part.labels.tolist())) == list(
             range(part.num_classes)
         )
+
+
+@pytest.mark.parametrize(
+    ("backbone", "side", "expected"),
+    [
+        ("resnet50", 64, (64, 128, 128)),
+        ("resnet50", 96, (96, 192, 128)),
+        ("resnet50", 300, (224, 224, 160)),
+        ("resnet50", 20, (32, 64, 64)),
+        ("inception_v3", 300, (299, 299, 192)),
+        ("inception_v3", 60, (75, 128, 128)),
+        ("small_cnn", 64, (28, 28, 28)),
+    ],
+)
+def test_a_pretrained_network_sees_small_images_enlarged(
+    backbone, side, expected
+):
+    """Natural size, size of tests, size in training."""
+    data = settled_sizes(backbone, side)
+    assert (data.natural_size, data.image_size, data.train_size) == expected
+    assert data.has_other_sizes == (backbone != "small_cnn")
+
+
+def settled_sizes(backbone, side, *overrides):
+    config = resolve(
+        "norm_softmax",
+        "./photos",
+        flags={"model": {"backbone": backbone, "weights": "weights.h5"}},
+        overrides=overrides,
+    )
+    images = np.zeros((120, side, side, 3), np.uint8)
+    whole = dataclasses.replace(manifest(), images=images)
+    return settle(config, split_data(whole, config)).data
+
+
+@pytest.mark.parametrize("size", [230, 299])
+def test_a_share_of_one_trains_at_the_size_of_tests(size):
+    """It was rounded to a multiple of 32: 299 pixels became 288."""
+    data = settled_sizes(
+        "inception_v3", 300, f"data.image_size={size}", "data.train_share=1"
+    )
+    assert data.train_size == data.image_size == size
+
+
+def test_a_network_of_one_size_is_not_asked_for_another():
+    data = settled_sizes("small_cnn", 64, "data.image_size=64")
+    assert (data.natural_size, data.train_size) == (64, 64)
+    assert not data.has_other_sizes
+
+
+def test_given_sizes_stay():
+    data = settled_sizes(
+        "resnet50", 64, "data.image_size=160", "data.train_size=100"
+    )
+    assert (data.natural_size, data.image_size, data.train_size) == (
+        64,
+        160,
+        100,
+    )
+
+
+def test_a_settled_configuration_settles_to_itself():
+    config = resolve(
+        "norm_softmax",
+        "./photos",
+        flags={"model": {"backbone": "resnet50", "weights": "weights.h5"}},
+    )
+    images = np.zeros((120, 64, 64, 3), np.uint8)
+    data = split_data(dataclasses.replace(manifest(), images=images), config)
+    once = settle(config, data)
+    assert settle(once, data) == once
