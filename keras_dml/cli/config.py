@@ -79,7 +79,7 @@ def _print_forecast(found: "Forecast") -> None:
                 "validates on": _amount(
                     one.validation_images, one.validation_classes
                 ),
-                "epochs": str(one.epochs),
+                "epochs": _length(one.epochs),
                 "steps per epoch": str(one.steps_per_epoch),
             }
             for one in found.stages
@@ -90,6 +90,10 @@ def _print_forecast(found: "Forecast") -> None:
         f"Measured on {found.test_images:,} images of "
         f"{found.test_classes:,} {kind}."
     )
+
+
+def _length(epochs: int | None) -> str:
+    return "settled from `minutes`" if epochs is None else str(epochs)
 
 
 def _amount(images: int, classes: int) -> str:

@@ -7,6 +7,9 @@ from typing import Any
 from keras_dml.config import HeatConfig, PhaseConfig, RunConfig, StageConfig
 from keras_dml.config.plan_sections import BudgetConfig, ProtocolConfig
 
+# The length that the warm-up of recipes is meant for, if theirs is open.
+USUAL_EPOCHS = 20
+
 
 def first_stage(stages: list[StageConfig]) -> list[StageConfig]:
     """Trains the first stage of a recipe only, on the `fit` classes.
@@ -15,10 +18,6 @@ def first_stage(stages: list[StageConfig]) -> list[StageConfig]:
     on the validation.
     """
     return [stages[0].changed(name="main", classes="fit", replay=None)]
-
-
-# The length that the warm-up of recipes is meant for, if theirs is open.
-USUAL_EPOCHS = 20
 
 
 @dataclasses.dataclass(frozen=True)

@@ -101,6 +101,13 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         arguments: Arguments by name. `None` leaves the setting to the recipe.
 
+    Returns:
+        Nested mapping of settings. `minutes` opens the epochs, and `epochs`
+        removes the minutes.
+
+    Raises:
+        UsageError: If both `minutes` and `epochs` are given.
+
     Example:
 
     >>> flags_of({"seed": 1, "backbone": "resnet50", "weights": None})

@@ -338,6 +338,8 @@ class EvaluationConfig(Section):
 
     `interpolate` lists shares: after training, validation classes choose how
     far the weights go from those at the start, 0, to the trained ones, 1.
+    `every` is the number of epochs from one validation to the next; `null`
+    validates eight times in a stage.
     """
 
     k: Annotated[list[Count], Field(min_length=1)] = [1, 2, 4, 8]

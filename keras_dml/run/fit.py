@@ -36,7 +36,13 @@ from keras_dml.run.data import (
     stage_data,
 )
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.length import announce, is_open, measure_pace, with_length
+from keras_dml.run.length import (
+    announce,
+    has_open_phase,
+    is_open,
+    measure_pace,
+    with_length,
+)
 from keras_dml.run.measure import (
     gains,
     measure,
@@ -132,6 +138,7 @@ def _fit(
     measured: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
     """Trains a run. Returns `None` on all workers except the chief."""
+    started = time.perf_counter()
     replicas = strategy.num_replicas_in_sync
     check_same_settings(config)
     stored = distribute.together(lambda: open_run(folder, config, resume))
@@ -149,6 +156,7 @@ def _fit(
     check_stages(config, data, replicas)
     training = Training(config, data, folder, strategy, preemption, export)
     training.measured = measured
+    training.started = started
     distribute.together(lambda: create_run(folder, config, resume))
     with logging_on_chief(folder.log):
         return training.run()
@@ -259,7 +267,7 @@ class Training:
         )
         if not self.state.baselines:
             self._measure_baselines()
-        if is_open(self.config.stages[self.state.stage]):
+        if is_open(self.config, self.state.stage):
             self.config = self._planned(data)
             if distribute.is_chief():
                 self.folder.create(self.config)
@@ -272,8 +280,11 @@ class Training:
     def _planned(self, data: StageData) -> RunConfig:
         """Returns the configuration with the length of the stage settled."""
         index, pace = self.state.stage, None
-        if self.config.minutes is not None:
+        waits = has_open_phase(self.config.stages[index])
+        if waits and self.config.minutes is not None:
             pace = measure_pace(self.models, data, self.config, index)
+        # Workers must plan the same length.
+        used = distribute.gather(time.perf_counter() - self.started)
         config = with_length(
             self.config,
             index,
@@ -281,9 +292,10 @@ class Training:
             pace=pace,
             test_images=len(self.data.test),
             again=self._images_again(data),
-            seconds_used=time.perf_counter() - self.started,
+            seconds_used=max(used),
         )
-        announce(config, index, data, pace)
+        if waits:
+            announce(config, index, data, pace)
         return config
 
     def _images_again(self, data: StageData) -> float:

@@ -6,6 +6,7 @@ from keras_dml.config import Explanation
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.data import make_sampler, settle, split_data, stage_data
+from keras_dml.run.length import with_length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,9 +19,9 @@ class StageForecast:
             images.
         validation_classes, validation_images: Numbers of its validation
             classes and images; 0 without validation.
-        epochs: Number of epochs of all its phases, or `None` if the pace of
-            training decides. A stage that replays an earlier one may end
-            before.
+        epochs: Number of epochs of all its phases, or `None` if `minutes` and
+            the pace of training decide. A stage that replays an earlier one
+            may end before.
         steps_per_epoch: Number of batches of an epoch on one device.
     """
 
@@ -38,8 +39,9 @@ class Forecast:
     """The settings, stages and test images of a run, known before training.
 
     Attributes:
-        explanation: The configuration without open settings. Settings that
-            were filled in from the data have the origin `"data"`.
+        explanation: The configuration without open settings, except lengths
+            that follow from `minutes`. Settings that were filled in from the
+            data have the origin `"data"`.
         stages: A `StageForecast` for each stage.
         test_classes, test_images: Numbers of test classes and images.
         seen: Whether the test classes are also training classes.
@@ -81,8 +83,11 @@ def forecast(explanation: Explanation) -> Forecast:
     )
     config = settle(explanation.config, data)
     stages = []
-    for stage in config.stages:
-        part = stage_data(data, stage, config)
+    for index in range(len(config.stages)):
+        part = stage_data(data, config.stages[index], config)
+        if config.minutes is None:
+            config = with_length(config, index, part)
+        stage = config.stages[index]
         stages.append(
             StageForecast(
                 stage.name,

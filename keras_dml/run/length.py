@@ -10,6 +10,7 @@ import numpy as np
 from keras_dml import distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
+from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.models import freezing
 from keras_dml.run.compiling import compile_for
 from keras_dml.run.data import StageData, make_sampler, train_batches
@@ -25,9 +26,9 @@ VALIDATIONS = 8
 # Seconds that the command takes beside what grows with the images: start of
 # the process, tracing, export and report, measured on two cores.
 FIXED_SECONDS = 45.0
-# How often a run embeds its validation images, interpolation included, and,
-# after training, its test images: measured, compared with exports, shown.
-VALIDATION_PASSES = VALIDATIONS + 6
+# How often a run embeds its validation images for the interpolation, and its
+# test images after training: measured, compared with exports, shown.
+INTERPOLATION_PASSES = 6
 TEST_PASSES = 2
 
 
@@ -63,7 +64,14 @@ class StepTimer(keras.callbacks.Callback):
             self.seconds = (time.perf_counter() - self._started) / TIMED_STEPS
 
 
-def is_open(stage: StageConfig) -> bool:
+def is_open(config: RunConfig, index: int) -> bool:
+    """Whether a stage has a length, or a number of validations, to settle."""
+    return config.evaluation.every is None or has_open_phase(
+        config.stages[index]
+    )
+
+
+def has_open_phase(stage: StageConfig) -> bool:
     """Whether a stage has a phase whose length is not settled."""
     return any(phase.epochs is None for phase in stage.phases)
 
@@ -81,9 +89,10 @@ def with_length(
     """Settles the epochs of the open phases of a stage.
 
     The run sees every image at most `passes` times. With a pace it also ends
-    within `minutes`, measurements, export and report included, if one epoch
-    does. Without one, phases of settled length say how long the others are.
-    If the number of epochs between validations is open too, there are eight.
+    within `minutes`, measurements, export and report included, if one epoch of
+    each phase does; several open stages divide the minutes. Without a pace,
+    phases of settled length say how long the others are. If the number of
+    epochs between validations is open too, there are eight validations.
 
     Args:
         config: The configuration.
@@ -95,37 +104,37 @@ def with_length(
             `0.0`, none.
         seconds_used: Seconds since the start of the command. Defaults to
             `0.0`.
+
+    Returns:
+        The configuration with the lengths of the stage.
+
+    Example:
+
+    ```python
+    with_length(config, 0, data).stages[0].phases[0].epochs
+    ```
     """
-    stage = config.stages[index]
-    if not is_open(stage):
-        return config
-    steps = len(make_sampler(data.fit, config)(0))
-    batch = config.sampling.batch_size
-    most = max(1, round(config.passes * len(data.fit) / batch / steps))
-    if config.minutes is not None and pace is not None:
-        validated = len(data.validation) if data.validation else 0
-        embedded = VALIDATION_PASSES * validated + TEST_PASSES * test_images
-        before = seconds_used + FIXED_SECONDS + pace.image * embedded
-        before += FIXED_SECONDS * (again > 0)
-        epoch = steps * pace.step * (1 + again)
-        left = 60 * config.minutes - before
-        if left < epoch:
-            logger.warning(
-                "%g minutes are too few on this machine: one epoch is trained, "
-                "and the command takes about %d minutes. Give it more `minutes`"
-                " or choose a smaller network.",
-                config.minutes,
-                math.ceil((before + epoch) / 60),
+    phases = config.stages[index].phases
+    settled = sum(phase.epochs or 0 for phase in phases)
+    least = sum(phase.epochs or 1 for phase in phases)
+    most = settled
+    if has_open_phase(config.stages[index]):
+        steps = len(make_sampler(data.fit, config)(0))
+        batch = config.sampling.batch_size
+        most = round(config.passes * len(data.fit) / batch / steps)
+        if config.minutes is not None and pace is not None:
+            after = TEST_PASSES * pace.image * test_images
+            within = _epochs_within(
+                config, index, data, pace, again, seconds_used + after
             )
-        most = min(most, max(1, int(left / epoch)))
-    elif any(phase.epochs is not None for phase in stage.phases):
-        most = _epochs_of_open_phases(stage.phases)
+            most = min(most, within)
+        elif settled:
+            most = settled + _epochs_of_open_phases(phases)
+        most = max(least, most)
     every = config.evaluation.every or math.ceil(most / VALIDATIONS)
-    if most > every:
-        # The last epoch is validated too.
-        most = most // every * every
     stages = list(config.stages)
-    stages[index] = stage.changed(phases=_divided(stage.phases, most))
+    divided = _divided(phases, most - settled, every)
+    stages[index] = stages[index].changed(phases=divided)
     return config.changed(stages=stages, evaluation={"every": every})
 
 
@@ -174,6 +183,9 @@ def measure_pace(
     )
     before = [np.array(variable) for variable in trainer.variables]
     compile_for(trainer, phase, config, 1, steps)
+    if distribute.num_workers() > 1:
+        trainer.optimizer.build(trainer.trainable_variables)
+        repair_fit(trainer, lambda: False)
     timer = StepTimer()
     trainer.fit(
         train_batches(fit, config, first_epoch=0, steps=steps),
@@ -199,14 +211,58 @@ def _epochs_of_open_phases(phases: list[PhaseConfig]) -> int:
     return max(1, round(epochs * others / share))
 
 
-def _divided(phases: list[PhaseConfig], epochs: int) -> list[PhaseConfig]:
-    """Divides epochs among the open phases; the first takes the rest."""
+def _epochs_within(
+    config: RunConfig,
+    index: int,
+    data: StageData,
+    pace: Pace,
+    again: float,
+    seconds_elsewhere: float,
+) -> int:
+    """Returns the most epochs of a stage that end within the minutes."""
+    assert config.minutes is not None
+    validated = pace.image * (len(data.validation) if data.validation else 0)
+    every = config.evaluation.every
+    passes = INTERPOLATION_PASSES + (0 if every else VALIDATIONS)
+    before = seconds_elsewhere + passes * validated
+    before += FIXED_SECONDS * (1 + (again > 0))
+    epoch = len(make_sampler(data.fit, config)(0)) * pace.step * (1 + again)
+    epoch += validated / every if every else 0
+    least = sum(phase.epochs or 1 for phase in config.stages[index].phases)
+    waiting = sum(map(has_open_phase, config.stages[index:]))
+    within = int((60 * config.minutes - before) / waiting / epoch)
+    if within < least:
+        logger.warning(
+            "%g minutes are too few on this machine: %d %s trained, and the "
+            "command takes about %d minutes. Give it more `minutes` or choose "
+            "a smaller network.",
+            config.minutes,
+            least,
+            "epoch is" if least == 1 else "epochs are",
+            math.ceil((before + waiting * least * epoch) / 60),
+        )
+    return within
+
+
+def _divided(
+    phases: list[PhaseConfig], epochs: int, every: int
+) -> list[PhaseConfig]:
+    """Divides epochs among the open phases; the first takes the rest.
+
+    If there are enough, each phase ends with a validation.
+    """
     open_phases = [phase for phase in phases if phase.epochs is None]
+    if not open_phases:
+        return phases
+    unit = every if epochs // every >= len(open_phases) else 1
+    units = epochs // unit
     whole = sum(phase.share for phase in open_phases)
-    lengths = [max(1, int(epochs * one.share / whole)) for one in open_phases]
-    lengths[0] = max(1, lengths[0] + epochs - sum(lengths))
+    lengths = [max(1, int(units * one.share / whole)) for one in open_phases]
+    lengths[0] = max(1, lengths[0] + units - sum(lengths))
     remaining = iter(lengths)
     return [
-        phase.changed(epochs=next(remaining)) if phase.epochs is None else phase
+        phase.changed(epochs=next(remaining) * unit)
+        if phase.epochs is None
+        else phase
         for phase in phases
     ]

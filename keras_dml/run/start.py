@@ -69,9 +69,10 @@ def measure_baselines(
     """Measures on the test images what the run starts with.
 
     Returns:
-        `"off_the_shelf"`: pretrained features of images of their natural
-        size, or raw pixels without pretrained weights; `"pretrained"`: those
-        of images of the run's size; `"before"`: the embedder as it is.
+        By name: `"off_the_shelf"`, of pretrained features of images of their
+        natural size, or of raw pixels without pretrained weights;
+        `"pretrained"`, of features of images of the run's size; `"before"`,
+        of the embedder as it is.
     """
     test = data.test
     features = embed(pooled_features(embedder), test, config)
@@ -80,7 +81,7 @@ def measure_baselines(
         features = raw_pixels(test, config)
     pretrained = off_the_shelf = evaluate(features, test, config)
     natural = config.data.natural_size
-    enlarged = natural not in (None, config.data.image_size)
+    enlarged = natural != config.data.image_size
     if natural and enlarged and config.model.weights != "none":
         small = config.changed(
             data={"image_size": natural}, augmentation={"resize": natural}

@@ -5,6 +5,7 @@ import pytest
 
 from keras_dml.config import dump_run_config, load_run_config, resolve
 from tests.commands import run_command
+from tests.images import image_folder
 
 
 @pytest.fixture
@@ -128,3 +129,17 @@ def test_one_plan(command):
     assert "model.scale=32.0" in outcome.out
     assert all(len(line) <= 80 for line in outcome.out.splitlines())
     assert command("plans", "omniglot_heatin").code == 2
+
+
+def test_an_open_length_is_settled_from_minutes_or_shown(command, tmp_path):
+    photos = image_folder(tmp_path / "photos", classes=8)
+    pretrained = ("--backbone", "resnet50", "--weights", "none.weights.h5")
+    outcome = command("config", photos, *pretrained)
+    table = outcome.out[outcome.out.index("What follows") :]
+    assert "`minutes`" in table
+    assert "None" not in table
+    without = ("--set", "minutes=null", "--set", "sampling.steps_per_epoch=2")
+    outcome = command("config", photos, *pretrained, *without, "--json")
+    (stage,) = json.loads(outcome.out)["stages"]
+    # 40 passes over 24 images are 15 batches of 64.
+    assert stage["epochs"] == 8

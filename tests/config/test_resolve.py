@@ -14,6 +14,7 @@ from keras_dml.config import (
     resolve,
     validate,
 )
+from keras_dml.config.resolve import again
 from keras_dml.errors import UsageError
 
 SOURCES = ["cub200", "cars196", "sop", "inshop", "omniglot", "digits", "./x"]
@@ -411,3 +412,68 @@ def test_changed_values_leave_the_rest_of_their_section():
     assert (other.seed, other.model.dim, other.stages) == (7, 64, [])
     assert other.model.pooling == config.model.pooling
     assert config.changed() == config
+
+
+def pretrained(*overrides, recipe="norm_softmax", **flags):
+    flags = flags_of({"backbone": "resnet50", **flags})
+    return resolve(recipe, "./photos", flags=flags, overrides=overrides)
+
+
+def test_a_pretrained_network_trains_for_minutes():
+    config = pretrained()
+    assert config.minutes == 10
+    assert config.stages[0].phases[0].epochs is None
+    assert config.evaluation.every is None
+    assert config.evaluation.interpolate
+    assert config.model.whitening
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"backbone": "small_cnn"},
+        {"backbone": "resnet50", "weights": "none"},
+    ],
+)
+def test_random_weights_train_for_epochs(flags):
+    config = resolve("norm_softmax", "./photos", flags=flags_of(flags))
+    assert config.minutes is None
+    assert config.stages[0].phases[0].epochs == 15
+    assert not config.evaluation.interpolate
+    assert not config.model.whitening
+
+
+def test_weights_of_a_file_make_any_network_a_pretrained_one():
+    flags = flags_of({"backbone": "small_cnn", "weights": "own.weights.h5"})
+    assert resolve("norm_softmax", "./photos", flags=flags).minutes == 10
+
+
+def test_epochs_replace_the_minutes_and_minutes_the_epochs():
+    config = pretrained(epochs=7)
+    assert (config.minutes, config.stages[0].phases[0].epochs) == (None, 7)
+    config = resolve("norm_softmax", "digits", flags=flags_of({"minutes": 3}))
+    assert (config.minutes, config.stages[0].phases[0].epochs) == (3, None)
+
+
+def test_minutes_and_epochs_are_refused_together():
+    with pytest.raises(UsageError, match=r"minutes=2, epochs=3. Leave one"):
+        flags_of({"minutes": 2, "epochs": 3})
+
+
+@pytest.mark.parametrize("minutes", [0, -1])
+def test_no_minutes_are_refused(minutes):
+    with pytest.raises(UsageError, match="`minutes`.*greater than 0"):
+        pretrained(minutes=minutes)
+
+
+def test_a_planned_run_trains_again_as_long(tmp_path):
+    """Its minutes stand beside the epochs that they led to."""
+    config = pretrained("stages.main.train.epochs=11", "evaluation.every=2")
+    (tmp_path / "config.yaml").write_text(dump_run_config(config))
+    same = again(tmp_path / "config.yaml")
+    assert same == config
+    longer = again(tmp_path / "config.yaml", flags=flags_of({"minutes": 20}))
+    assert longer.minutes == 20
+    assert longer.stages[0].phases[0].epochs is None
+    epochs = again(tmp_path / "config.yaml", flags=flags_of({"epochs": 3}))
+    assert (epochs.minutes, epochs.stages[0].phases[0].epochs) == (None, 3)

@@ -1,0 +1,216 @@
+"""How long a run trains."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+from keras_dml import distribute
+from keras_dml.config import resolve
+from keras_dml.run.data import StageData
+from keras_dml.run.length import (
+    Pace,
+    announce,
+    is_open,
+    measure_pace,
+    with_length,
+)
+from tests.run import made_up
+
+# 120 images; an epoch has 5 steps of 12 images and sees half of them.
+DATA = made_up.stage()
+STEP = Pace(step=1.0, image=0.0)
+OPEN = "stages=[{phases: [{epochs: null}]}]"
+TWO = "stages=[{phases: [{epochs: null, share: 2.0}, {name: b, epochs: null}]}]"
+
+
+def settings(*overrides, minutes=None):
+    config = resolve(
+        "norm_softmax",
+        "omniglot",
+        overrides=[
+            OPEN,
+            "sampling.batch_size=12",
+            "sampling.steps_per_epoch=5",
+            "evaluation.every=null",
+            "passes=8",
+            *overrides,
+        ],
+    )
+    return config.changed(minutes=minutes)
+
+
+def lengths(config, stage=0):
+    return [phase.epochs for phase in config.stages[stage].phases]
+
+
+def planned(*overrides, minutes=None, data=DATA, **arguments):
+    config = settings(*overrides, minutes=minutes)
+    return with_length(config, 0, data, **arguments)
+
+
+def test_passes_bound_the_length():
+    config = planned()
+    assert lengths(config) == [16]
+    assert config.evaluation.every == 2
+    assert not is_open(config, 0)
+
+
+def test_one_pass_is_at_least_an_epoch():
+    assert lengths(planned("passes=1", "sampling.steps_per_epoch=500")) == [1]
+
+
+@pytest.mark.parametrize("minutes", [2, 3, 60])
+def test_minutes_bound_the_length(minutes):
+    """45 seconds are fixed, and an epoch of 5 steps takes 5."""
+    config = planned(minutes=minutes, pace=STEP)
+    assert lengths(config) == [min(16, (60 * minutes - 45) // 5 // 2 * 2)]
+
+
+def test_seconds_elsewhere_leave_fewer_epochs():
+    """Test images twice take 60 s, 14 validations 17, and reading 20."""
+    arguments = {
+        "minutes": 3,
+        "pace": Pace(step=1.0, image=0.01),
+        "test_images": 3000,
+    }
+    alone = StageData(DATA.fit, None)
+    assert lengths(planned(**arguments, data=alone)) == [14]
+    assert lengths(planned(**arguments)) == [10]
+    assert lengths(planned(**arguments, seconds_used=20)) == [7]
+
+
+def test_a_validation_after_every_epoch_takes_time_in_every_epoch():
+    """It was counted as eight validations, whatever their number."""
+    pace = Pace(step=1.0, image=0.05)
+    config = planned("evaluation.every=1", minutes=2, pace=pace)
+    # 6 s a validation: 6 of them for the interpolation, 1 an epoch.
+    assert lengths(config) == [(120 - 45 - 6 * 6) // (5 + 6)]
+
+
+def test_too_few_minutes_name_those_that_suffice(caplog):
+    slow = Pace(step=30.0, image=0.0)
+    assert lengths(planned(minutes=4, pace=slow)) == [1]
+    assert not caplog.messages
+    assert lengths(planned(minutes=3, pace=slow)) == [1]
+    assert caplog.messages[0].startswith(
+        "3 minutes are too few on this machine: 1 epoch is trained, and the "
+        "command takes about 4 minutes."
+    )
+
+
+def test_settled_phases_take_part_of_the_time(caplog):
+    """The minutes hold the whole stage, not only its open phase."""
+    warm_up = "stages=[{phases: [{epochs: 4}, {name: b, epochs: null}]}]"
+    (first, rest) = lengths(planned(warm_up, minutes=2, pace=STEP))
+    assert first == 4
+    assert 45 + 5 * (first + rest) <= 120
+    assert lengths(planned(warm_up)) == [4, 4]
+    assert not caplog.messages
+    assert lengths(planned(warm_up, minutes=1, pace=STEP)) == [4, 1]
+    assert "5 epochs are trained" in caplog.text
+    assert "takes about 2 minutes" in caplog.text
+
+
+def test_a_final_training_shares_the_minutes():
+    """It takes its fixed seconds, and twice the epochs of this one."""
+    config = planned("evaluation.every=1", minutes=4, pace=STEP, again=2.0)
+    assert lengths(config) == [(240 - 2 * 45) // (3 * 5)]
+
+
+def test_phases_divide_the_length_by_their_shares():
+    assert lengths(planned(TWO)) == [12, 4]
+    assert lengths(planned(TWO, "evaluation.every=1")) == [11, 5]
+
+
+@pytest.mark.parametrize("passes", range(1, 12))
+def test_the_last_epoch_of_each_phase_is_validated(passes):
+    for phases in (OPEN, TWO):
+        config = planned(phases, f"passes={passes}")
+        every = config.evaluation.every
+        enough = sum(lengths(config)) >= 2 * every
+        assert not enough or all(one % every == 0 for one in lengths(config))
+        assert 1 <= sum(lengths(config)) <= max(2, 2 * passes)
+
+
+def test_fewer_epochs_than_between_two_validations_stay_few():
+    """They became as many, which took more than the minutes."""
+    config = planned("evaluation.every=30", minutes=2, pace=STEP)
+    assert lengths(config) == [15]
+    assert config.evaluation.every == 30
+
+
+def test_settled_epochs_stay_and_are_validated_eight_times():
+    config = planned("stages=[{phases: [{epochs: 24}]}]")
+    assert lengths(config) == [24]
+    assert config.evaluation.every == 3
+    assert with_length(config, 0, DATA) == config
+
+
+def test_open_stages_divide_the_minutes():
+    """The first stage took all of them, and the second raised an error."""
+    stages = (
+        "stages=[{phases: [{epochs: null}]}, "
+        "{name: b, phases: [{epochs: null}]}]"
+    )
+    config = settings(stages, "evaluation.every=1", minutes=2)
+    config = with_length(config, 0, DATA, pace=STEP)
+    assert lengths(config) == [7]
+    config = with_length(config, 1, DATA, pace=STEP, seconds_used=35)
+    assert lengths(config, 1) == [8]
+    late = settings(stages, "evaluation.every=1", minutes=2)
+    late = with_length(late, 1, DATA, pace=STEP, seconds_used=500)
+    assert lengths(late, 1) == [1]
+
+
+def test_the_length_is_announced(caplog):
+    config = planned(minutes=2, pace=STEP)
+    with caplog.at_level("INFO", "keras_dml"):
+        announce(config, 0, DATA, STEP)
+        announce(config, 0, DATA, None)
+    first, second = caplog.messages
+    assert first == (
+        "Training takes 70 steps of 12 images, about 1.2 minutes: every image "
+        "is seen 7.0 times."
+    )
+    assert re.match("Training takes 70 steps of 12 images: every", second)
+
+
+def pace_settings():
+    config = made_up.settings(
+        OPEN,
+        "sampling.kind=random",
+        "sampling.batch_size=12",
+        "sampling.steps_per_epoch=5",
+        "augmentation.crop=center",
+    )
+    return config.changed(data={"train_size": made_up.SIDE})
+
+
+def test_measuring_the_pace_changes_no_weight():
+    models, config = made_up.models(), pace_settings()
+    before = [np.array(value) for value in models.trainer.variables]
+    pace = measure_pace(models, DATA, config, 0)
+    assert pace.step > 0
+    assert pace.image > 0
+    for old, new in zip(before, models.trainer.variables, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_the_pace_of_a_frozen_phase_leaves_the_network_trainable():
+    models = made_up.models()
+    config = pace_settings()
+    (stage,) = config.stages
+    phase = stage.phases[0].changed(freeze="all")
+    config = config.changed(stages=[stage.changed(phases=[phase])])
+    measure_pace(models, DATA, config, 0)
+    assert models.trainer.get_layer("backbone").trainable
+
+
+def test_workers_agree_on_the_slowest_pace(monkeypatch):
+    monkeypatch.setattr(
+        distribute, "gather", lambda own: [own, (1000.0, 0.0), (0.0, 2000.0)]
+    )
+    pace = measure_pace(made_up.models(), DATA, pace_settings(), 0)
+    assert dataclasses.astuple(pace) == (1000.0, 2000.0)

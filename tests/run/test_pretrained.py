@@ -1,0 +1,167 @@
+"""Runs of a pretrained network: planned, trained again, resumed, undone."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from keras_dml.config import flags_of, load_run_config, resolve
+from keras_dml.config.resolve import again
+from keras_dml.run import fit as training
+from keras_dml.run import length
+from keras_dml.run.history import read_history
+from keras_dml.run.length import Pace
+from tests.images import image_folder
+from tests.run.made_up import write_weights
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("photos")
+    write_weights(folder / "small_cnn.weights.h5")
+    image_folder(folder / "images", classes=48, images=4, size=28)
+    return folder
+
+
+def settings(source, *overrides, **flags):
+    arguments = {
+        "backbone": "small_cnn",
+        "weights": source / "small_cnn.weights.h5",
+        **flags,
+    }
+    return resolve(
+        "norm_softmax",
+        str(source / "images"),
+        flags=flags_of(arguments),
+        overrides=[
+            "model.dim=8",
+            "sampling.batch_size=16",
+            "sampling.steps_per_epoch=3",
+            "evaluation.k=[1]",
+            *overrides,
+        ],
+    )
+
+
+@pytest.fixture(name="steady")
+def at_a_steady_pace(monkeypatch):
+    """A step takes a second, and the command nothing else."""
+    monkeypatch.setattr(length, "FIXED_SECONDS", 0.0)
+    monkeypatch.setattr(
+        training, "measure_pace", lambda *_: Pace(step=1.0, image=0.0)
+    )
+    monkeypatch.setattr(training.time, "perf_counter", lambda: 0.0)
+
+
+def epochs_of(folder):
+    return len(read_history(folder / "history.csv"))
+
+
+def test_the_plan_is_written_and_trained_again_as_long(
+    source, steady, tmp_path, monkeypatch
+):
+    """12 seconds are 4 epochs of 3 steps, whatever the pace is later."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    metrics = training.fit(settings(source, minutes=0.2), first)
+    stored = load_run_config(first / "config.yaml")
+    assert stored.minutes == 0.2
+    assert [one.epochs for one in stored.stages[0].phases] == [4]
+    assert stored.evaluation.every == 1
+    assert epochs_of(first) == 4
+    assert metrics["shrinkage"] in stored.model.whitening
+    assert metrics["interpolation"].keys() >= {"share", "kept", "values"}
+
+    # It must not be measured again.
+    monkeypatch.delattr(training, "measure_pace")
+    training.fit(again(first / "config.yaml"), second)
+    assert load_run_config(second / "config.yaml") == stored
+    assert epochs_of(second) == 4
+
+
+def test_a_resumed_run_keeps_its_plan(source, steady, tmp_path, monkeypatch):
+    """The run is interrupted after its first epoch, and then at any pace."""
+    folder, config = tmp_path / "run", settings(source, minutes=0.2)
+    stop = training.StageTrainer._finish_phase
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.StageTrainer, "_finish_phase", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        training.fit(config, folder)
+    monkeypatch.setattr(training.StageTrainer, "_finish_phase", stop)
+    monkeypatch.setattr(
+        training, "measure_pace", lambda *_: Pace(step=0.1, image=0.0)
+    )
+    training.fit(config, folder, resume=True)
+    assert epochs_of(folder) == 4
+
+
+@pytest.mark.parametrize("devices", [None, "cpu:2"])
+def test_no_open_length_reaches_training(source, tmp_path, devices):
+    """A real pace, on one device and on two replicas."""
+    strategy = "mirrored" if devices else "none"
+    config = settings(
+        source,
+        "sampling.steps_per_epoch=1",
+        strategy=strategy,
+        devices=devices,
+        minutes=1,
+    )
+    metrics = training.fit(config.changed(passes=1), tmp_path / "run")
+    stored = load_run_config(tmp_path / "run" / "config.yaml")
+    (phase,) = stored.stages[0].phases
+    assert phase.epochs == epochs_of(tmp_path / "run")
+    assert stored.evaluation.every is not None
+    assert 0 < metrics["after"]["map@r"] <= 1
+
+
+@pytest.mark.slow
+def test_given_epochs_are_validated_eight_times_at_most(source, tmp_path):
+    config = settings(source, "sampling.steps_per_epoch=1", epochs=9)
+    training.fit(config, tmp_path / "run")
+    assert epochs_of(tmp_path / "run") == 9
+    assert (
+        load_run_config(tmp_path / "run" / "config.yaml").evaluation.every == 2
+    )
+
+
+def shuffled(data):
+    """The same images under labels that mean nothing."""
+    rng = np.random.default_rng(0)
+    return dataclasses.replace(
+        data,
+        train=dataclasses.replace(
+            data.train, labels=rng.permutation(data.train.labels)
+        ),
+    )
+
+
+@pytest.mark.slow
+def test_shuffled_labels_keep_the_network_and_say_so(
+    source, tmp_path, monkeypatch
+):
+    read = training.load_run_data
+    monkeypatch.setattr(
+        training, "load_run_data", lambda config: shuffled(read(config))
+    )
+    metrics = training.fit(settings(source, epochs=2), tmp_path / "run")
+    assert metrics["interpolation"]["kept"]
+    assert metrics["interpolation"]["share"] == 0.0
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert "The pretrained network was kept" in log
+
+
+@pytest.mark.slow
+def test_a_harmful_training_ends_at_the_start(source, tmp_path):
+    """Rates of 100 destroy the weights."""
+    rates = [
+        f"optimizer.{group}.{key}"
+        for group in ("backbone", "head", "proxies")
+        for key in ("lr=100", "schedule=constant", "warmup_steps=0")
+    ]
+    config = settings(source, *rates, epochs=2)
+    metrics = training.fit(config, tmp_path / "run")
+    values = metrics["interpolation"]["values"]
+    assert values["1"] < values["0"]
+    assert metrics["interpolation"]["share"] == 0.0

@@ -1,0 +1,108 @@
+"""What a training starts from."""
+
+import numpy as np
+import pytest
+
+from keras_dml.data.manifest import Manifest
+from keras_dml.models import pooled_features
+from keras_dml.run.data import RunData, StageData
+from keras_dml.run.measure import embed, evaluate, measure
+from keras_dml.run.start import (
+    apply_head,
+    measure_baselines,
+    some_images,
+    start_from_features,
+)
+from tests.run import made_up
+
+
+def labeled(labels):
+    labels = np.asarray(labels)
+    return Manifest(
+        name="made up",
+        labels=labels,
+        class_names=[str(label) for label in range(labels.max() + 1)],
+        ids=np.arange(len(labels)),
+        images=np.zeros((len(labels), 1, 1, 1), np.uint8),
+    )
+
+
+def test_some_images_keep_the_share_of_each_class():
+    labels = np.random.default_rng(0).permutation(
+        np.repeat([0, 1, 2], [600, 300, 100])
+    )
+    kept = some_images(labeled(labels), most=100)
+    counts = np.bincount(kept.labels)
+    assert counts.sum() == 100
+    np.testing.assert_allclose(counts, [60, 30, 10], atol=1)
+    rows = kept.ids.astype(int)
+    assert (np.diff(rows) > 0).all()
+
+
+def test_few_images_are_all_kept():
+    images = labeled([0, 0, 1])
+    assert some_images(images, most=3) is images
+
+
+def test_a_whitening_retrieves_unseen_classes_better_than_the_features():
+    """Patterns that all classes share hide the classes from the features."""
+    models, data, config = made_up.models(), made_up.stage(), made_up.settings()
+    unseen = made_up.manifest(seed=3)
+    features = embed(pooled_features(models.embedder), unseen, config)
+    before = evaluate(features, unseen, config).metrics["map@r"]
+    assert start_from_features(models, data, config) == 0.1
+    after = measure(models.embedder, unseen, config).metrics["map@r"]
+    assert after > before + 0.2
+
+
+def test_validation_chooses_the_shrinkage():
+    """Without a validation, the first candidate is taken."""
+    data = made_up.stage()
+    alone = StageData(data.fit, None)
+    config = made_up.settings("model.whitening=[1.0, 0.1]")
+    assert start_from_features(made_up.models(), data, config) == 0.1
+    assert start_from_features(made_up.models(), alone, config) == 1.0
+
+
+def test_proxies_start_at_the_means_of_their_classes():
+    models, data = made_up.models(), made_up.stage()
+    config = made_up.settings("model.proxies.class_means=true")
+    start_from_features(models, data, config)
+    proxies = np.array(models.trainer.get_layer("proxies").proxies)
+    head = embed(models.embedder, data.fit, config)
+    similarities = head @ proxies.T
+    assert np.mean(similarities.argmax(1) == data.fit.labels) > 0.9
+
+
+def test_a_random_head_stays_without_the_settings():
+    models = made_up.models()
+    config = made_up.settings("model.whitening=[]")
+    config = config.changed(model={"proxies": {"class_means": False}})
+    before = [np.array(value) for value in models.trainer.variables]
+    assert start_from_features(models, made_up.stage(), config) is None
+    for old, new in zip(before, models.trainer.variables, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_the_head_of_features_is_the_embedder():
+    models, config = made_up.models(), made_up.settings()
+    images = made_up.manifest()
+    features = embed(pooled_features(models.embedder), images, config)
+    np.testing.assert_allclose(
+        apply_head(models.embedder, features),
+        embed(models.embedder, images, config),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("weights", ["none", "file"])
+def test_baselines(weights):
+    """Raw pixels stand in for features that no one trained."""
+    models, images = made_up.models(), made_up.manifest()
+    config = made_up.settings(f"model.weights={weights}")
+    data = RunData(images, images, seen=False, partial=False, skipped=0)
+    found = measure_baselines(models.embedder, data, config)
+    assert list(found) == ["off_the_shelf", "pretrained", "before"]
+    assert found["off_the_shelf"] is found["pretrained"]
+    before = measure(models.embedder, images, config)
+    assert found["before"].metrics == pytest.approx(before.metrics, abs=1e-3)
