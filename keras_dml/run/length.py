@@ -10,11 +10,17 @@ import numpy as np
 from keras_dml import distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
+from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.models import freezing
 from keras_dml.run.compiling import compile_for
-from keras_dml.run.data import StageData, make_sampler, train_batches
-from keras_dml.run.measure import embed
+from keras_dml.run.data import (
+    StageData,
+    evaluation_batches,
+    make_sampler,
+    train_batches,
+)
+from keras_dml.run.measure import forward_function
 from keras_dml.run.models import Models
 
 # The first steps trace the graph and fill the pipeline.
@@ -22,7 +28,7 @@ UNTIMED_STEPS = 3
 TIMED_STEPS = 6
 TIMED_IMAGES = 256
 # How often a planned training validates.
-VALIDATIONS = 8
+VALIDATIONS = 4
 # Seconds that the command takes beside what grows with the images: start of
 # the process, tracing, export and report, measured on two cores.
 FIXED_SECONDS = 45.0
@@ -175,9 +181,7 @@ def measure_pace(
     trainer, fit = models.trainer, data.fit
     steps = len(make_sampler(fit, config)(0))
     images = fit.select(np.arange(min(len(fit), TIMED_IMAGES)))
-    started = time.perf_counter()
-    embed(models.embedder, images, config)
-    image = (time.perf_counter() - started) / len(images)
+    image = _seconds(models, images, config)
     phase = next(
         phase for phase in config.stages[index].phases if phase.epochs is None
     )
@@ -200,6 +204,18 @@ def measure_pace(
         variable.assign(value)
     paces = distribute.gather((timer.seconds, image))
     return Pace(*(max(column) for column in zip(*paces, strict=True)))
+
+
+def _seconds(models: Models, images: Manifest, config: RunConfig) -> float:
+    """Returns the seconds to embed an image, from its file to its vector."""
+    forward = forward_function(models.embedder)
+    batches = evaluation_batches(images, config)
+    for inputs, _ in batches.take(1):
+        forward(inputs["image"])  # traces the graph
+    started = time.perf_counter()
+    for inputs, _ in batches:
+        forward(inputs["image"])
+    return (time.perf_counter() - started) / len(images)
 
 
 def _epochs_of_open_phases(phases: list[PhaseConfig]) -> int:
