@@ -205,8 +205,9 @@ def fit(
             the seed of `config`.
         output: The run folder. Defaults to `runs/SOURCE-RECIPE-SEED`.
         resume: Whether to continue an interrupted run. Defaults to `False`.
-        **options: `report`, `export`, `data_dir`, `strategy`, `devices` and
-            `peer_timeout`, see `FitOptions`.
+        **options: `minutes`, `epochs`, `final`, `report`, `export`,
+            `data_dir`, `strategy`, `devices` and `peer_timeout`, see
+            `FitOptions`.
 
     Returns:
         `Run`.
