@@ -18,12 +18,12 @@ from keras_dml.run.data import (
     RunData,
     StageData,
     make_sampler,
-    settle,
     split_data,
     stage_data,
 )
 from keras_dml.run.length import with_length
 from keras_dml.run.phases import check_stages
+from keras_dml.run.settling import settle
 
 
 def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:

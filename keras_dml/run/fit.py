@@ -32,7 +32,6 @@ from keras_dml.run.data import (
     StageData,
     load_run_data,
     sampling_warnings,
-    settle,
     stage_data,
 )
 from keras_dml.run.folder import RunFolder
@@ -54,6 +53,7 @@ from keras_dml.run.phases import StageTrainer, check_stages
 from keras_dml.run.preemption import Preemption, heeding_sigterm
 from keras_dml.run.recorder import RunState
 from keras_dml.run.replica_checks import check_settings
+from keras_dml.run.settling import settle
 from keras_dml.run.start import measure_baselines, start_from_features
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from keras_dml.config import StageConfig, resolve
 from keras_dml.data import Manifest
-from keras_dml.run.data import settle, split_data, stage_data
+from keras_dml.run.data import split_data, stage_data
+from keras_dml.run.settling import settle
 
 
 def manifest(classes=60):
