@@ -1,6 +1,7 @@
 """Trains one run, from a configuration to a finished run folder."""
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -55,6 +56,21 @@ from keras_dml.run.recorder import RunState
 from keras_dml.run.replica_checks import check_settings
 from keras_dml.run.settling import settle
 from keras_dml.run.start import measure_baselines, start_from_features
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a caller of `fit` asks for beside the configuration.
+
+    Attributes:
+        resume, export, measured: See `fit`.
+        started: `time.perf_counter()` at the start of the command.
+    """
+
+    resume: bool
+    export: Callable[..., object] | None
+    measured: Mapping[str, Any] | None
+    started: float
 
 
 def fit(
@@ -119,9 +135,8 @@ def fit(
         quiet_unless_chief(),
         contextlib.closing(folder),
     ):
-        metrics = _fit(
-            config, folder, strategy, resume, preemption, export, measured
-        )
+        request = Request(resume, export, measured, time.perf_counter())
+        metrics = _fit(config, folder, strategy, preemption, request)
         # The other workers wait here while the chief measures and exports.
         metrics = distribute.broadcast(metrics)
         workers.finish()
@@ -132,14 +147,11 @@ def _fit(
     config: RunConfig,
     folder: RunFolder,
     strategy: Any,
-    resume: bool,
     preemption: Preemption,
-    export: Callable[..., object] | None,
-    measured: Mapping[str, Any] | None,
+    request: Request,
 ) -> dict[str, Any] | None:
     """Trains a run. Returns `None` on all workers except the chief."""
-    started = time.perf_counter()
-    replicas = strategy.num_replicas_in_sync
+    replicas, resume = strategy.num_replicas_in_sync, request.resume
     check_same_settings(config)
     stored = distribute.together(lambda: open_run(folder, config, resume))
     stored = distribute.broadcast(stored)
@@ -154,9 +166,7 @@ def _fit(
     check_same_data(data)
     config = settle(config, data)
     check_stages(config, data, replicas)
-    training = Training(config, data, folder, strategy, preemption, export)
-    training.measured = measured
-    training.started = started
+    training = Training(config, data, folder, strategy, preemption, request)
     distribute.together(lambda: create_run(folder, config, resume))
     with logging_on_chief(folder.log):
         return training.run()
@@ -202,16 +212,14 @@ class Training:
         folder: RunFolder,
         strategy: Any,
         preemption: Preemption,
-        export: Callable[..., object] | None,
+        request: Request,
     ) -> None:
         self.config = config
         self.data = data
         self.folder = folder
         self.strategy = strategy
         self.preemption = preemption
-        self.export = export
-        self.measured: Mapping[str, Any] | None = None
-        self.started = time.perf_counter()
+        self.request = request
         self.state = RunState()
         if distribute.broadcast(folder.last_checkpoint.is_file()):
             saved = load_checkpoint(folder.last_checkpoint).state
@@ -284,7 +292,7 @@ class Training:
         if waits and self.config.minutes is not None:
             pace = measure_pace(self.models, data, self.config, index)
         # Workers must plan the same length.
-        used = distribute.gather(time.perf_counter() - self.started)
+        used = distribute.gather(time.perf_counter() - self.request.started)
         config = with_length(
             self.config,
             index,
@@ -333,11 +341,13 @@ class Training:
         metrics = run_metrics(self.config, self.data, self.state, after)
         metrics["validated_on"] = self._stage_data().held_out
         metrics["gains"] = gains(after, self.data.test, self.folder)
-        if self.measured is not None:
-            results = {key: self.measured[key] for key in RESULTS}
+        if self.request.measured is not None:
+            results = {key: self.request.measured[key] for key in RESULTS}
             metrics |= {**results, "final": True}
         write_per_query(self.folder.per_query, self.data.test, after)
-        if self.export is not None:
-            self.export(embedder, self.data, self.config, metrics, self.folder)
+        if self.request.export is not None:
+            self.request.export(
+                embedder, self.data, self.config, metrics, self.folder
+            )
         self.folder.write_metrics(metrics)
         return metrics
