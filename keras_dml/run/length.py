@@ -28,7 +28,7 @@ UNTIMED_STEPS = 3
 TIMED_STEPS = 6
 TIMED_IMAGES = 256
 # How often a planned training validates.
-VALIDATIONS = 4
+FEWEST_VALIDATIONS, MOST_VALIDATIONS = 4, 8
 # Seconds that the command takes beside what grows with the images: start of
 # the process, tracing, export and report, measured on two cores.
 FIXED_SECONDS = 45.0
@@ -98,7 +98,7 @@ def with_length(
     within `minutes`, measurements, export and report included, if one epoch of
     each phase does; several open stages divide the minutes. Without a pace,
     phases of settled length say how long the others are. If the number of
-    epochs between validations is open too, there are eight validations.
+    epochs between validations is open too, there are four to eight.
 
     Args:
         config: The configuration.
@@ -137,7 +137,7 @@ def with_length(
         elif settled:
             most = settled + _epochs_of_open_phases(phases)
         most = max(least, most)
-    every = config.evaluation.every or math.ceil(most / VALIDATIONS)
+    every = config.evaluation.every or _epochs_between_validations(most)
     stages = list(config.stages)
     divided = _divided(phases, most - settled, every)
     stages[index] = stages[index].changed(phases=divided)
@@ -218,6 +218,13 @@ def _seconds(models: Models, images: Manifest, config: RunConfig) -> float:
     return (time.perf_counter() - started) / len(images)
 
 
+def _epochs_between_validations(epochs: int) -> int:
+    """Returns a number after which the last epoch is validated, or nearly."""
+    fewest = math.ceil(epochs / MOST_VALIDATIONS)
+    most = math.ceil(epochs / FEWEST_VALIDATIONS)
+    return min(range(most, fewest - 1, -1), key=lambda every: epochs % every)
+
+
 def _epochs_of_open_phases(phases: list[PhaseConfig]) -> int:
     """Returns the epochs that settled phases give the others by their share."""
     settled = [phase for phase in phases if phase.epochs is not None]
@@ -239,7 +246,7 @@ def _epochs_within(
     assert config.minutes is not None
     validated = pace.image * (len(data.validation) if data.validation else 0)
     every = config.evaluation.every
-    passes = INTERPOLATION_PASSES + (0 if every else VALIDATIONS)
+    passes = INTERPOLATION_PASSES + (0 if every else MOST_VALIDATIONS)
     before = seconds_elsewhere + passes * validated
     before += FIXED_SECONDS * (1 + (again > 0))
     epoch = len(make_sampler(data.fit, config)(0)) * pace.step * (1 + again)

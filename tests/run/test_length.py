@@ -53,7 +53,7 @@ def planned(*overrides, minutes=None, data=DATA, **arguments):
 def test_passes_bound_the_length():
     config = planned()
     assert lengths(config) == [16]
-    assert config.evaluation.every == 2
+    assert config.evaluation.every == 4
     assert not is_open(config, 0)
 
 
@@ -65,7 +65,7 @@ def test_one_pass_is_at_least_an_epoch():
 def test_minutes_bound_the_length(minutes):
     """45 seconds are fixed, and an epoch of 5 steps takes 5."""
     config = planned(minutes=minutes, pace=STEP)
-    assert lengths(config) == [min(16, (60 * minutes - 45) // 5 // 2 * 2)]
+    assert lengths(config) == [min(16, (60 * minutes - 45) // 5)]
 
 
 def test_seconds_elsewhere_leave_fewer_epochs():
@@ -76,7 +76,7 @@ def test_seconds_elsewhere_leave_fewer_epochs():
         "test_images": 3000,
     }
     alone = StageData(DATA.fit, None)
-    assert lengths(planned(**arguments, data=alone)) == [14]
+    assert lengths(planned(**arguments, data=alone)) == [15]
     assert lengths(planned(**arguments)) == [10]
     assert lengths(planned(**arguments, seconds_used=20)) == [7]
 
@@ -141,10 +141,15 @@ def test_fewer_epochs_than_between_two_validations_stay_few():
     assert config.evaluation.every == 30
 
 
-def test_settled_epochs_stay_and_are_validated_eight_times():
-    config = planned("stages=[{phases: [{epochs: 24}]}]")
-    assert lengths(config) == [24]
-    assert config.evaluation.every == 3
+@pytest.mark.parametrize(
+    "epochs, every", [(1, 1), (7, 1), (14, 2), (15, 3), (24, 6), (40, 10)]
+)
+def test_settled_epochs_stay_and_are_validated_four_to_eight_times(
+    epochs, every
+):
+    config = planned(f"stages=[{{phases: [{{epochs: {epochs}}}]}}]")
+    assert lengths(config) == [epochs]
+    assert config.evaluation.every == every
     assert with_length(config, 0, DATA) == config
 
 
@@ -171,10 +176,10 @@ def test_the_length_is_announced(caplog):
         announce(config, 0, DATA, None)
     first, second = caplog.messages
     assert first == (
-        "Training takes 70 steps of 12 images, about 1.2 minutes: every image "
-        "is seen 7.0 times."
+        "Training takes 75 steps of 12 images, about 1.2 minutes: every image "
+        "is seen 7.5 times."
     )
-    assert re.match("Training takes 70 steps of 12 images: every", second)
+    assert re.match("Training takes 75 steps of 12 images: every", second)
 
 
 def pace_settings():
