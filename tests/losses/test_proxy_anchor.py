@@ -100,7 +100,7 @@ def test_replicas_may_have_different_numbers_of_rows(strategy):
     "arguments, message",
     [
         ({"scale": 0.0}, "`scale` must be a positive.*scale=0.0"),
-        ({"scale": float("inf")}, "`scale` must be a finite.*scale=inf"),
+        ({"scale": float("inf")}, "`scale` must be a positive.*scale=inf"),
         ({"margin": float("nan")}, "`margin` must be a finite.*margin=nan"),
     ],
 )
