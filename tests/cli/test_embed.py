@@ -270,7 +270,7 @@ def test_a_table(command, finished_run, images, reference, tmp_path):
         (["absent", "IMAGES"], ["There is no run folder absent"]),
         (["RUN", "nowhere"], ["nowhere", "no known data set"]),
         (["RUN", "EMPTY"], ["must hold images"]),
-        (["RUN", "IMAGES", "--format", "csv"], ["npz, parquet", "'csv'"]),
+        (["RUN", "IMAGES", "--format", "csv"], ["'npz', 'parquet'", "'csv'"]),
         (
             ["RUN", "IMAGES", "--format", "parquet", "--output", "x.npz"],
             ["must agree", "x.npz"],
