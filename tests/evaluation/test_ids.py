@@ -32,7 +32,7 @@ def test_rows_come_and_go_and_the_order_given_stays():
         (lambda table: IdTable.of([4, 5, 4], 3), "4 more than once"),
         (lambda table: table.extended([7], 1), r"must be new .*\[7\]"),
         (lambda table: table.extended(None, 1), "must be given"),
-        (lambda table: table.extended([1, 2], 1), r"shape \(1\)"),
+        (lambda table: table.extended([1, 2], 1), r"shape \(1,\)"),
         (lambda table: table.without([8]), r"must be in the index.*\[8\]"),
         (lambda table: table.without([7, 9, 7]), "all 2 of them"),
         (lambda table: table.rows_of(["a"], 1, "names"), "`names` and `ids`"),

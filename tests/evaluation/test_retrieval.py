@@ -316,7 +316,7 @@ def test_both_functions_share_what_changes_the_metrics():
     [
         (((3,), [0, 0, 0]), r"`query_embeddings` must have the shape"),
         (((0, 4), []), "`query_embeddings` must have at least one row"),
-        (((3, 2), [0, 0]), r"`query_labels` must have the shape \(3\)"),
+        (((3, 2), [0, 0]), r"`query_labels` must have the shape \(3,\)"),
         (((3, 2), [0.5, 0, 0]), "`query_labels` must hold integers"),
         (((3, 2), [0, 1, 2]), "needs a query with a positive reference"),
         (((3, 2), [0] * 3, np.ones((0, 2)), []), "`reference_embeddings`"),
@@ -337,7 +337,7 @@ def test_refuses(arguments, message):
         ({"k": 0}, "`k` must be a positive integer"),
         ({"k": (1, 2.5)}, "`k` must be a positive integer"),
         ({"query_ids": [1, 1, 2]}, "must be unique.*: 1 more"),
-        ({"query_ids": [1, 2]}, r"`query_ids` must have the shape \(3\)"),
+        ({"query_ids": [1, 2]}, r"`query_ids` must have the shape \(3,\)"),
         ({"reference_ids": [1, 2, 3]}, "needs `reference_embeddings`"),
         ({"extra_metrics": "map@10"}, "must be several names"),
         ({"extra_metrics": ["map@0"]}, "A metric must be one of"),

@@ -144,7 +144,7 @@ def test_health_of_a_line():
 def test_refuses():
     with pytest.raises(UsageError, match="first is row 2"):
         embedding_health([[1.0], [2.0], [np.nan]])
-    with pytest.raises(UsageError, match=r"must have the shape \(2\)"):
+    with pytest.raises(UsageError, match=r"must have the shape \(2,\)"):
         embedding_health([[1.0], [2.0]], [0])
     with pytest.raises(UsageError, match="shape .rows, 1."):
         embedding_health([[1.0, 2.0]], proxies=[[1.0]])

@@ -70,7 +70,7 @@ def test_refuses():
     table = class_table(VALUES, LABELS)
     with pytest.raises(UsageError, match="`metric` must be one of"):
         table.worst("mrr")
-    with pytest.raises(UsageError, match=r"must have the shape \(6\)"):
+    with pytest.raises(UsageError, match=r"must have the shape \(6,\)"):
         class_table(VALUES, [1, 2])
     lone = class_table({"mrr": np.array([np.nan, np.nan])}, [0, 1])
     with pytest.raises(UsageError, match="2 classes without one"):
