@@ -9,7 +9,8 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
 
 _SECTION = re.compile(r"^(?:Args|Attributes):\n(.+?)(?:\n\n|\Z)", re.S | re.M)
 _ENTRY = re.compile(r"^    (\w+): (.+?)(?=\n    \S|\Z)", re.S | re.M)
@@ -49,9 +50,7 @@ def read_parameters(target: str) -> tuple[Parameter, ...]:
     'False'
     """
     module, wanted = target.split(":")
-    path = module.removeprefix("keras_dml.").replace(".", "/")
-    file = resources.files("keras_dml").joinpath(f"{path}.py")
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = ast.parse(_source(module).read_text(encoding="utf-8"))
     (node,) = (one for one in tree.body if getattr(one, "name", "") == wanted)
     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
     section = _SECTION.search(ast.get_docstring(node) or "")
@@ -65,6 +64,15 @@ def read_parameters(target: str) -> tuple[Parameter, ...]:
         )
         for name, annotation, *kind in _declared(node)
     )
+
+
+def _source(module: str) -> Path:
+    """Returns the file of a module, found without importing its package."""
+    top, package, *inner = module.split(".")
+    found = find_spec(f"{top}.{package}")
+    assert found is not None and found.origin is not None
+    file = Path(found.origin)
+    return file.parent.joinpath(*inner).with_suffix(".py") if inner else file
 
 
 def _declared(
