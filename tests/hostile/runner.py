@@ -1,0 +1,203 @@
+"""Runs hostile cases: each must end in time, in memory and in a sentence.
+
+A table of `Case`s says what is done to the input, which command reads it, and
+how that command must end. One in ten is part of the default tests; the others
+are marked `slow`.
+
+    CASES = [
+        Case(
+            "an empty metrics.json",
+            ("evaluate", "<run>"),
+            "metrics.json",
+            harm=lambda run: (run / "metrics.json").write_text(""),
+        ),
+    ]
+
+    @pytest.mark.parametrize("case", table(CASES))
+    def test_hostile(case, run, capsys, monkeypatch):
+        case.harm(run)
+        case.check(capsys, monkeypatch, run=run)
+"""
+
+import contextlib
+import dataclasses
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands import Outcome, run_command
+
+SECONDS = 30
+GIB = 2**30
+# What importing TensorFlow takes is part of it.
+MEMORY = 6 * GIB
+# The test process holds TensorFlow already.
+GROWTH = 2 * GIB
+LONGEST = 1500
+PYTHON = (sys.executable, "-m", "keras_dml")
+
+
+class TooSlow(BaseException):
+    """Not an `Exception`, which the code under test might catch."""
+
+
+def _nothing(place: Path) -> None:
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One hostile input, and how a command must end that reads it.
+
+    Args:
+        name: What is wrong with the input.
+        arguments: Words after `keras-dml`; `<name>` stands for the place of
+            this name that `check` receives.
+        message: Pattern that standard error must contain.
+        code: The exit code. Defaults to `2`, a refusal.
+        harm: Function that damages a place, called by the test. Defaults to
+            none.
+        apart: Whether to run in a process of its own that is stopped beyond
+            `SECONDS` or `MEMORY`: for what may hang in compiled code or eat
+            memory. Defaults to `False`, inside the test process.
+        quick: Whether the case is part of the default tests wherever it
+            stands in its table. Defaults to `False`.
+    """
+
+    name: str
+    arguments: Sequence[str]
+    message: str = ""
+    code: int = 2
+    harm: Callable[[Path], Any] = _nothing
+    apart: bool = False
+    quick: bool = False
+
+    def check(self, capsys, monkeypatch, **places: Any) -> Outcome:
+        """Runs the command, and fails unless it ends as the case says."""
+        words = [_filled(word, places) for word in self.arguments]
+        if self.apart:
+            outcome = run_apart(*PYTHON, *words)
+        else:
+            with limited():
+                outcome = run_command(capsys, monkeypatch, *words)
+        check_outcome(outcome, self.code, self.message)
+        return outcome
+
+
+def table(cases: Sequence[Case], quick_in: int = 10) -> list[Any]:
+    """Returns the cases as parameters of a test; most are marked `slow`."""
+    names = [case.name for case in cases]
+    repeated = {name for name in names if names.count(name) > 1}
+    assert not repeated, repeated
+    return [
+        pytest.param(
+            case,
+            id=case.name,
+            marks=[]
+            if case.quick or number % quick_in == 0
+            else [pytest.mark.slow],
+        )
+        for number, case in enumerate(cases)
+    ]
+
+
+def check_outcome(outcome: Outcome, code: int, message: str) -> None:
+    """Fails unless a command ended with this code and a short message."""
+    shown = outcome.err[-2 * LONGEST :]
+    assert outcome.code == code, f"{outcome.code} instead of {code}: {shown}"
+    assert "Traceback" not in outcome.err, shown
+    assert re.search(message, outcome.err), shown
+    if code:
+        said = outcome.err.rpartition("Error")[2].strip()
+        assert said, outcome
+        assert len(said) <= LONGEST, f"{len(said)} characters: {said[:200]}"
+
+
+@contextlib.contextmanager
+def limited(seconds: float = SECONDS, growth: int = GROWTH) -> Iterator[None]:
+    """Raises `TooSlow` in the block after a time, and checks its memory."""
+
+    def stop(number, frame):
+        raise TooSlow(f"no end within {seconds} seconds")
+
+    before = _peak()
+    former = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    grown = _peak() - before
+    assert grown <= growth, f"{grown / GIB:.1f} GiB more"
+
+
+def run_apart(
+    *words: str, seconds: float = SECONDS, memory: int = MEMORY, **options: Any
+) -> Outcome:
+    """Runs a command in its own process group, and kills it beyond limits.
+
+    Args:
+        *words: The program and its arguments.
+        seconds: How long it may run. Defaults to `SECONDS`.
+        memory: Bytes that it may hold. An address-space limit would also
+            count what TensorFlow only reserves. Defaults to `MEMORY`.
+        **options: Further arguments of `subprocess.Popen`.
+    """
+    # Files, because a pipe that nobody reads would block the process.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+            **options,
+        )
+        end, excess = time.monotonic() + seconds, ""
+        while process.poll() is None and not excess:
+            held = _resident(process.pid)
+            if held > memory:
+                excess = f"{held / GIB:.1f} GiB held"
+            if time.monotonic() > end:
+                excess = f"no end within {seconds} seconds"
+            time.sleep(0.05)
+        if excess:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        printed = [_text(file) for file in (out, err)]
+    assert not excess, f"{excess}: {' '.join(words)}\n{printed[1][-LONGEST:]}"
+    return Outcome(process.returncode, *printed)
+
+
+def _filled(word: str, places: dict[str, Any]) -> str:
+    for name, place in places.items():
+        word = word.replace(f"<{name}>", str(place))
+    return word
+
+
+def _text(file: Any) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _resident(pid: int) -> int:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):  # It has just ended.
+        return 0
+    return pages * os.sysconf("SC_PAGESIZE")

@@ -1,0 +1,67 @@
+"""The runner of hostile cases finds what it is there to find."""
+
+import sys
+import time
+
+import pytest
+
+from tests.commands import Outcome
+from tests.hostile.runner import (
+    Case,
+    TooSlow,
+    check_outcome,
+    limited,
+    run_apart,
+    table,
+)
+
+
+def test_a_hang_is_stopped():
+    with pytest.raises(AssertionError, match="no end within"):
+        run_apart(
+            sys.executable, "-c", "import time; time.sleep(60)", seconds=0.5
+        )
+    with pytest.raises(TooSlow), limited(0.2):
+        time.sleep(5)
+
+
+def test_eaten_memory_is_seen():
+    script = "import time; eaten = b'x' * 2**28; time.sleep(20)"
+    with pytest.raises(AssertionError, match="GiB held"):
+        run_apart(sys.executable, "-c", script, memory=2**27)
+
+
+def test_what_a_command_leaves_is_read():
+    script = "import sys; print('out'); sys.exit('Error: said')"
+    outcome = run_apart(sys.executable, "-c", script)
+    assert outcome == Outcome(1, "out\n", "Error: said\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (1, "Error: `k` is no number."),
+        (2, "Traceback (most recent call last):\nError: `k`"),
+        (2, "Error: " + "k" * 2000),
+        (2, "Error: `size` is no number."),
+        (2, ""),
+    ],
+)
+def test_other_endings_fail(code, error):
+    with pytest.raises(AssertionError):
+        check_outcome(Outcome(code, "", error), 2, "`k`")
+
+
+def test_one_case_in_ten_is_quick():
+    cases = [Case(str(n), ("recipes",), quick=n == 5) for n in range(20)]
+    quick = [one.id for one in table(cases) if not one.marks]
+    assert quick == ["0", "5", "10"]
+    with pytest.raises(AssertionError, match="a"):
+        table([Case("a", ()), Case("a", ())])
+
+
+def test_places_stand_in_for_their_names(capsys, monkeypatch, tmp_path):
+    case = Case(
+        "absent", ("evaluate", "<run>/no"), f"{tmp_path}/no", quick=True
+    )
+    case.check(capsys, monkeypatch, run=tmp_path)
