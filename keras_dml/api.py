@@ -42,6 +42,8 @@ class FitOptions(TypedDict, total=False):
         export: Whether to export a SavedModel and LiteRT at the end.
             Defaults to `True`.
         data_dir: Folder that holds the data set's files.
+        train_classes: Text file that names the classes that train, one in a
+            line; all others test. In Python also their names.
         strategy: `"auto"`, `"none"`, `"mirrored"` or `"multi_worker"`.
             Defaults to `"auto"`.
         devices: Kind and number of devices, such as `"cpu:2"`, to try a
@@ -60,6 +62,7 @@ class FitOptions(TypedDict, total=False):
     report: bool
     export: bool
     data_dir: PathLike | None
+    train_classes: PathLike | Sequence[str] | None
     strategy: str | None
     devices: str | None
     peer_timeout: float
@@ -206,8 +209,8 @@ def fit(
         output: The run folder. Defaults to `runs/SOURCE-RECIPE-SEED`.
         resume: Whether to continue an interrupted run. Defaults to `False`.
         **options: `minutes`, `epochs`, `final`, `report`, `export`,
-            `data_dir`, `strategy`, `devices` and `peer_timeout`, see
-            `FitOptions`.
+            `data_dir`, `train_classes`, `strategy`, `devices` and
+            `peer_timeout`, see `FitOptions`.
 
     Returns:
         `Run`.

@@ -1,5 +1,6 @@
 """Configuration: recipes, and the resolved run."""
 
+from keras_dml.config.flags import flags_of
 from keras_dml.config.recipes import (
     DEFAULT_RECIPE,
     Recipe,
@@ -12,7 +13,6 @@ from keras_dml.config.resolve import (
     differences,
     dump_run_config,
     explain,
-    flags_of,
     load_any,
     load_run_config,
     resolve,

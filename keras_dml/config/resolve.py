@@ -1,7 +1,6 @@
 """Resolves a recipe, a source and overrides to one full configuration."""
 
 import dataclasses
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,66 +77,6 @@ class Explanation:
         return Explanation(
             config, {**self.origins, **dict.fromkeys(differ, origin)}
         )
-
-
-# The arguments of `fit` that are settings, and the keys that they set.
-EPOCHS = "stages.main.train.epochs"
-FLAGS = {
-    "seed": "seed",
-    "strategy": "strategy",
-    "devices": "devices",
-    "data_dir": "data.data_dir",
-    "backbone": "model.backbone",
-    "weights": "model.weights",
-    "minutes": "minutes",
-    "final": "final",
-    "epochs": EPOCHS,
-}
-
-
-def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns those arguments of `fit` that are settings, for `resolve`.
-
-    Args:
-        arguments: Arguments by name. `None` leaves the setting to the recipe.
-
-    Returns:
-        Nested mapping of settings. `minutes` opens the epochs, and `epochs`
-        removes the minutes.
-
-    Raises:
-        UsageError: If both `minutes` and `epochs` are given.
-
-    Example:
-
-    >>> flags_of({"seed": 1, "backbone": "resnet50", "weights": None})
-    {'seed': 1, 'model': {'backbone': 'resnet50'}}
-    """
-    flags: dict[str, Any] = {}
-    given: dict[str, Any] = {
-        key: arguments[name]
-        for name, key in FLAGS.items()
-        if arguments.get(name) is not None
-    }
-    if len({"minutes", EPOCHS} & given.keys()) == 2:
-        raise UsageError(
-            "`minutes` and `epochs` both say how long to train. Received: "
-            f"minutes={arguments['minutes']}, epochs={arguments['epochs']}. "
-            "Leave one of them out."
-        )
-    # Each of them replaces the other in a recipe or an earlier run.
-    if "minutes" in given:
-        given[EPOCHS] = None
-    elif EPOCHS in given:
-        given["minutes"] = None
-    for key, value in given.items():
-        *above, last = key.split(".")
-        section = flags
-        for part in above:
-            section = section.setdefault(part, {})
-        is_path = isinstance(value, os.PathLike)
-        section[last] = os.fspath(value) if is_path else value
-    return flags
 
 
 def explain(

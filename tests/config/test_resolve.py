@@ -1,5 +1,4 @@
 import json
-import sys
 
 import pytest
 
@@ -393,19 +392,6 @@ def test_differences_name_what_differs():
     assert differences(one, one) == {}
 
 
-def test_an_argument_of_fit_sets_any_key(monkeypatch, tmp_path):
-    keys = sys.modules["keras_dml.config.resolve"].FLAGS
-    monkeypatch.setitem(keys, "epochs", "stages.main.train.epochs")
-    arguments = {"epochs": 7, "weights": tmp_path, "seed": 0, "devices": None}
-    flags = flags_of(arguments)
-    assert flags["model"] == {"weights": str(tmp_path)}
-    assert flags["seed"] == 0 and "devices" not in flags
-    del flags["model"]
-    config = resolve("norm_softmax", "digits", flags=flags)
-    changed = differences(resolve("norm_softmax", "digits"), config)
-    assert [*changed] == ["stages.main.train.epochs"]
-
-
 def test_changed_values_leave_the_rest_of_their_section():
     config = resolve("hbn", "digits")
     other = config.changed(seed=7, model={"dim": 64}, stages=[])
@@ -453,11 +439,6 @@ def test_epochs_replace_the_minutes_and_minutes_the_epochs():
     assert (config.minutes, config.stages[0].phases[0].epochs) == (None, 7)
     config = resolve("norm_softmax", "digits", flags=flags_of({"minutes": 3}))
     assert (config.minutes, config.stages[0].phases[0].epochs) == (3, None)
-
-
-def test_minutes_and_epochs_are_refused_together():
-    with pytest.raises(UsageError, match=r"minutes=2, epochs=3. Leave one"):
-        flags_of({"minutes": 2, "epochs": 3})
 
 
 @pytest.mark.parametrize("minutes", [0, -1])

@@ -1,0 +1,55 @@
+import sys
+
+import pytest
+
+from keras_dml.config import differences, flags_of, resolve
+from keras_dml.errors import UsageError
+
+
+def test_an_argument_of_fit_sets_any_key(monkeypatch, tmp_path):
+    keys = sys.modules["keras_dml.config.flags"].FLAGS
+    monkeypatch.setitem(keys, "epochs", "stages.main.train.epochs")
+    arguments = {"epochs": 7, "weights": tmp_path, "seed": 0, "devices": None}
+    flags = flags_of(arguments)
+    assert flags["model"] == {"weights": str(tmp_path)}
+    assert flags["seed"] == 0 and "devices" not in flags
+    del flags["model"]
+    config = resolve("norm_softmax", "digits", flags=flags)
+    changed = differences(resolve("norm_softmax", "digits"), config)
+    assert [*changed] == ["stages.main.train.epochs"]
+
+
+def test_minutes_and_epochs_are_refused_together():
+    with pytest.raises(UsageError, match=r"minutes=2, epochs=3. Leave one"):
+        flags_of({"minutes": 2, "epochs": 3})
+
+
+@pytest.mark.parametrize("form", [str, lambda path: path])
+def test_a_file_lists_the_classes_that_train(tmp_path, form):
+    path = tmp_path / "train.txt"
+    path.write_bytes("\ufeffsand boot\r\n\r\n  007 \n".encode())
+    flags = flags_of({"train_classes": form(path)})
+    assert flags == {"data": {"train_classes": ["sand boot", "007"]}}
+    config = resolve("norm_softmax", str(tmp_path), flags=flags)
+    assert config.data.train_classes == ["sand boot", "007"]
+
+
+def test_names_list_the_classes_that_train():
+    flags = flags_of({"train_classes": ("boot", "clog")})
+    assert flags == {"data": {"train_classes": ["boot", "clog"]}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "one class in each line. Received: .*No such file"),
+        (b"\xff\xfe\xff", "one class in each line. Received: .*utf-8"),
+        (b" \n\n", "at least one class. Received: the empty file"),
+    ],
+)
+def test_a_file_without_classes_is_refused(tmp_path, content, message):
+    path = tmp_path / "train.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match=f"`train_classes` must .*{message}"):
+        flags_of({"train_classes": path})
