@@ -26,7 +26,7 @@ from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import TrainedRun
 
 DEFAULT_FORMATS = ("saved_model", "litert")
-COMPARED_IMAGES = 500
+COMPARED_IMAGES = 250
 CALIBRATION_IMAGES = 200
 
 
@@ -83,7 +83,7 @@ def export_run(
         trained.embedder,
         formats,
         output or trained.folder.export,
-        *_compared(data.test, trained.config, 2 * COMPARED_IMAGES),
+        *_compared(data.test, trained.config, 4 * COMPARED_IMAGES),
         _completed(options, data, trained.config, trained.metrics),
         check=check,
     )

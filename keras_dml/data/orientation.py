@@ -97,7 +97,9 @@ def upright_shape(shape, orientation) -> tf.Tensor:
         shape: int32 tensor `(2,)`, height and width as stored.
         orientation: int32 scalar of `exif_orientation`.
     """
-    return tf.where(_is_transposed(orientation), shape[::-1], shape)
+    # Of a slice with a negative stride TensorFlow cannot infer the shape.
+    exchanged = tf.reverse(shape, [0])
+    return tf.where(_is_transposed(orientation), exchanged, shape)
 
 
 def stored_box(box, shape, orientation) -> tf.Tensor:

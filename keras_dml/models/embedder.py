@@ -1,6 +1,7 @@
 """Builds and loads the embedder, the network from an image to a vector."""
 
 import math
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from keras_dml.layers import (
 from keras_dml.models.backbone import Backbone, custom_backbone
 from keras_dml.models.backbones import get_backbone
 from keras_dml.models.batch_norm import set_batch_norm_mode
+from keras_dml.models.folding import fold_batch_norm
 from keras_dml.models.heads import LAYERS
 from keras_dml.models.precision import dtype_policy
 from keras_dml.models.weights import build_with_weights
@@ -24,6 +26,7 @@ from keras_dml.models.weights import build_with_weights
 # Optimizers and callbacks find the parts of a trainer by these names.
 _RESERVED = {"head", "memory", *LAYERS}
 
+_POOLED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _MAP_POOLINGS = {
     "average": keras.layers.GlobalAveragePooling2D,
     "max": keras.layers.GlobalMaxPooling2D,
@@ -126,7 +129,10 @@ def build_embedder(
 
 
 def with_image_size(
-    embedder: keras.Model, image_size: int, until: str = "head"
+    embedder: keras.Model,
+    image_size: int,
+    until: str = "head",
+    fold: bool = False,
 ) -> keras.Model:
     """Returns the network from an image of another size to a layer's output.
 
@@ -134,6 +140,8 @@ def with_image_size(
         embedder: Result of `build_embedder` with `any_size=True`.
         image_size: Integer, the side of the square images.
         until: Name of the last layer. Defaults to `"head"`.
+        fold: Whether to fold batch normalization that does not change into
+            convolutions, which makes training faster. Defaults to `False`.
 
     Returns:
         A model that shares the layers of `embedder`.
@@ -150,6 +158,8 @@ def with_image_size(
         (image_size, image_size, channels), dtype="float32", name="image"
     )
     for layer in embedder.layers[1:]:
+        if fold and layer.name == "backbone":
+            layer = fold_batch_norm(layer, x.shape[1:])
         x = layer(x)
         if layer.name == until:
             break
@@ -165,9 +175,13 @@ def pooled_features(embedder: keras.Model) -> keras.Model:
         embedder: Result of `build_embedder`.
 
     Returns:
-        A model that shares the layers of `embedder`.
+        A model that shares the layers of `embedder`; the same at every call.
     """
-    return keras.Model(embedder.inputs[0], embedder.get_layer("pooling").output)
+    if embedder not in _POOLED:
+        _POOLED[embedder] = keras.Model(
+            embedder.inputs[0], embedder.get_layer("pooling").output
+        )
+    return _POOLED[embedder]
 
 
 def load_embedder(path: str | Path) -> keras.Model:

@@ -19,7 +19,8 @@ def build_trainer(
 
     It shares the layers of the embedder up to "head", so that training it
     trains the embedder. It leaves "unit" out, because proxies and most losses
-    normalize the embeddings.
+    normalize the embeddings. Batch normalization that does not change is
+    folded into convolutions, which makes training faster.
 
     Args:
         embedder: Result of `build_embedder`.
@@ -57,11 +58,9 @@ def build_trainer(
         head = get_head(head)
     options = options or HeadOptions()
     head.check(options, policy)
-    image = embedder.inputs[0]
-    embedding = embedder.get_layer("head").output
-    if image_size is not None and image_size != embedder.input_shape[1]:
-        network = with_image_size(embedder, image_size)
-        image, embedding = network.inputs[0], network.output
+    size = image_size or embedder.input_shape[1]
+    network = with_image_size(embedder, size, fold=True)
+    image, embedding = network.inputs[0], network.output
     label = keras.Input((), dtype="int32", name="label")
     output = head.connect(embedding, label, num_classes, options)
     with dtype_policy(policy):

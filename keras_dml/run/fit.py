@@ -44,8 +44,9 @@ from keras_dml.run.length import (
     with_length,
 )
 from keras_dml.run.measure import (
+    embed,
+    evaluate,
     gains,
-    measure,
     run_metrics,
     write_per_query,
 )
@@ -56,6 +57,7 @@ from keras_dml.run.recorder import RunState
 from keras_dml.run.replica_checks import check_settings
 from keras_dml.run.settling import settle
 from keras_dml.run.start import measure_baselines, start_from_features
+from keras_dml.run.trained_run import TrainedRun
 
 
 @dataclasses.dataclass(frozen=True)
@@ -335,7 +337,8 @@ class Training:
                 embedder.save(temporary)
             # Users get the file, so it is measured; it also has no strategy.
             embedder = load_embedder(self.folder.embedder)
-        after = measure(embedder, self.data.test, self.config)
+        embeddings = embed(embedder, self.data.test, self.config)
+        after = evaluate(embeddings, self.data.test, self.config)
         if not distribute.is_chief():
             return None
         metrics = run_metrics(self.config, self.data, self.state, after)
@@ -345,6 +348,9 @@ class Training:
             results = {key: self.request.measured[key] for key in RESULTS}
             metrics |= {**results, "final": True}
         write_per_query(self.folder.per_query, self.data.test, after)
+        run = TrainedRun.just_trained(self.folder.path, self.config, metrics)
+        run.embedder = embedder
+        run.keep_test(embeddings, self.data.test)
         if self.request.export is not None:
             self.request.export(
                 embedder, self.data, self.config, metrics, self.folder

@@ -16,7 +16,7 @@ from keras_dml.evaluation import RetrievalResult, paired_bootstrap
 from keras_dml.models import pooled_features
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import embed, evaluate, measure
-from keras_dml.run.start import some_images
+from keras_dml.run.start import apply_head, some_images
 
 PRINCIPAL_COMPONENTS = 1.0
 
@@ -57,12 +57,14 @@ def interpolate(
         _assign(embedder, start, trained, share)
         return {"share": share, "kept": False, "values": {}}
     results: dict[float, RetrievalResult] = {}
-    for share in sorted({0.0, *config.evaluation.interpolate}):
+    _assign(embedder, start, trained, 0.0)
+    features = embed(pooled_features(embedder), data.validation, config)
+    pretrained = evaluate(features, data.validation, config)
+    before = apply_head(embedder, features)
+    results[0.0] = evaluate(before, data.validation, config)
+    for share in sorted({*config.evaluation.interpolate} - {0.0}):
         _assign(embedder, start, trained, share)
         results[share] = measure(embedder, data.validation, config)
-        if share == 0:
-            features = embed(pooled_features(embedder), data.validation, config)
-            pretrained = evaluate(features, data.validation, config)
     values = {share: one.metrics[monitor] for share, one in results.items()}
     best = max(values, key=values.__getitem__)
     gain = paired_bootstrap(

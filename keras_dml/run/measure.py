@@ -2,6 +2,7 @@
 
 import functools
 import platform
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from keras_dml.run.recorder import RunState
 from keras_dml.version import __version__
 
 RAW_PIXELS_SIDE = 32
+_FORWARD: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 BASELINES = ("off_the_shelf", "pretrained")
 
 
@@ -73,12 +75,24 @@ def embed(
 
 
 def forward_function(model: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Returns a function of one batch, on one device of this worker."""
-    # TensorFlow counts retracing per Python function. With a shared function,
-    # several models in one process would trigger its warning.
-    return tf.function(
-        functools.partial(model, training=False), reduce_retracing=True
-    )
+    """Returns a function of one batch, on one device of this worker.
+
+    A model has one function, because tracing a network takes seconds.
+    """
+    if model not in _FORWARD:
+        # A function that refers to its model would keep it for ever. And
+        # TensorFlow counts retracing per Python function, but partial
+        # functions one by one, so that several models cause no warning.
+        _FORWARD[model] = tf.function(
+            functools.partial(_forward, weakref.ref(model)),
+            autograph=False,
+            reduce_retracing=True,
+        )
+    return _FORWARD[model]
+
+
+def _forward(model: weakref.ref, images: tf.Tensor) -> tf.Tensor:
+    return model()(images, training=False)
 
 
 def evaluate(

@@ -45,12 +45,9 @@ def phase_callbacks(
     if phase.heat is not None:
         listed.append(_heat_callback(phase))
     if data.validation is not None:
-        embedder = models.embedder
-        if distribute.num_replicas() > 1:
-            # `predict` would embed every image on every replica.
-            embedder = forward_function(embedder)
         retrieval = callbacks.RetrievalEvaluation(
-            embedder,
+            # `predict` would embed every image on every replica.
+            forward_function(models.embedder),
             **_parts(data.validation, config),
             gather=distribute.gather_rows,
             k=(1,),

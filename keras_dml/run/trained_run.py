@@ -129,8 +129,7 @@ class TrainedRun:
         config = self.config
         if source is not None:
             config = with_data(config, source, data_dir)
-        name = _file_name(part, source, data_dir)
-        cache = EmbeddingCache(self.folder.path / "embeddings" / name)
+        cache = self._cache(_file_name(part, source, data_dir))
         try:
             everything = readers.read(
                 config.data.source,
@@ -145,17 +144,37 @@ class TrainedRun:
             images = _images_of(part, everything, config)
             if images is None:
                 return None
-            embeddings = EmbeddingSet(
-                self.embed_images(images),
-                images.labels,
-                images.ids,
-                images.role if part == "test" else None,
-                images.class_names,
-                self.weights_hash,
-            )
+            embeddings = self._embedded(part, images, self.embed_images(images))
             cache.save(embeddings, present)
         return EmbeddedImages(
             embeddings, everything.select(_rows(everything, embeddings))
+        )
+
+    def keep_test(self, embeddings: np.ndarray, test: Manifest) -> None:
+        """Puts the embeddings of the test images into the cache."""
+        everything = readers.read(
+            self.config.data.source,
+            data_dir=self.config.data.data_dir,
+            allow_partial=self.config.data.allow_partial,
+        )
+        self._cache(_file_name("test", None, None)).save(
+            self._embedded("test", test, embeddings),
+            images_hash(everything, self.config),
+        )
+
+    def _cache(self, name: str) -> EmbeddingCache:
+        return EmbeddingCache(self.folder.path / "embeddings" / name)
+
+    def _embedded(
+        self, part: str, images: Manifest, embeddings: np.ndarray
+    ) -> EmbeddingSet:
+        return EmbeddingSet(
+            embeddings,
+            images.labels,
+            images.ids,
+            images.role if part == "test" else None,
+            images.class_names,
+            self.weights_hash,
         )
 
     def _without_images(

@@ -1,0 +1,132 @@
+"""Folds batch normalization that does not change into convolutions.
+
+Training is faster, because no tensor of the size of a layer's output has to be
+scaled in either direction.
+"""
+
+import keras
+from keras import ops
+
+from keras_dml.layers import FrozenStatisticsBatchNormalization, NestedNetwork
+
+
+class FoldedConvolution(keras.layers.Layer):
+    """Convolves with a kernel that the batch normalization after it scales.
+
+    `s (conv(x, W) + b - mean) + beta = conv(x, s W) + s (b - mean) + beta`
+    with `s = gamma / sqrt(variance + epsilon)`, and the gradients are equal.
+    It shares the weights of both layers, so no file holds it.
+
+    Args:
+        convolution: `Conv2D` or `DepthwiseConv2D` without an activation.
+        normalization: Batch normalization that uses moving statistics only.
+
+    Input shape:
+        The input shape of `convolution`.
+
+    Output shape:
+        The output shape of `convolution`.
+    """
+
+    def __init__(self, convolution, normalization):
+        super().__init__(name=normalization.name, dtype="float32")
+        self.convolution = convolution
+        self.normalization = normalization
+
+    def call(self, inputs):
+        convolution, normalization = self.convolution, self.normalization
+        variance, shift = normalization.moving_variance, 0.0
+        scale = ops.rsqrt(variance + normalization.epsilon)
+        if normalization.scale:
+            scale = scale * normalization.gamma
+        if normalization.center:
+            shift = normalization.beta
+        bias = convolution.bias if convolution.use_bias else 0.0
+        shift = shift + scale * (bias - normalization.moving_mean)
+        kernel = convolution.kernel
+        if isinstance(convolution, keras.layers.DepthwiseConv2D):
+            outputs = ops.depthwise_conv(
+                inputs,
+                kernel * ops.reshape(scale, kernel.shape[-2:]),
+                strides=convolution.strides,
+                padding=convolution.padding,
+                dilation_rate=convolution.dilation_rate,
+                data_format=convolution.data_format,
+            )
+        else:
+            outputs = convolution.convolution_op(inputs, kernel * scale)
+        return ops.add(outputs, shift)
+
+    def compute_output_shape(self, input_shape):
+        return self.convolution.compute_output_shape(input_shape)
+
+
+def fold_batch_norm(
+    network: keras.layers.Layer, image_shape: tuple[int, int, int]
+) -> keras.layers.Layer:
+    """Returns a network that computes the same, faster in training.
+
+    Every batch normalization that uses its moving statistics in training and
+    follows a convolution becomes one layer with it.
+
+    Args:
+        network: The backbone, as `set_batch_norm_mode` returns it.
+        image_shape: Height, width and channels of an image.
+
+    Returns:
+        A functional model that shares the layers of `network`, or `network`
+        itself if it is not functional or nothing folds.
+
+    Example:
+
+    ```python
+    network = set_batch_norm_mode(network, "frozen")
+    faster = fold_batch_norm(network, (128, 128, 3))
+    ```
+    """
+    if isinstance(network, NestedNetwork | keras.Sequential):
+        return network
+    folded = {}
+    for layer in network.layers:
+        before = _convolution_before(layer)
+        if before is not None:
+            folded[layer.name] = before
+    if not folded:
+        return network
+    convolutions = {id(layer) for layer in folded.values()}
+
+    def call(layer, inputs, *args, **kwargs):
+        if id(layer) in convolutions:
+            return inputs
+        if layer.name in folded:
+            layer = FoldedConvolution(folded[layer.name], layer)
+            return layer(inputs)
+        return layer(inputs, *args, **kwargs)
+
+    return keras.models.clone_model(
+        network,
+        input_tensors=keras.Input(image_shape, dtype="float32"),
+        clone_function=lambda layer: layer,
+        call_function=call,
+    )
+
+
+def _convolution_before(layer):
+    """Returns the convolution to fold into, or `None`."""
+    if not isinstance(layer, keras.layers.BatchNormalization):
+        return None
+    if layer.trainable and not isinstance(
+        layer, FrozenStatisticsBatchNormalization
+    ):
+        return None
+    (node, *others) = layer._inbound_nodes
+    before = node.input_tensors[0]._keras_history.operation
+    folds = (
+        isinstance(before, keras.layers.Conv2D | keras.layers.DepthwiseConv2D)
+        and before.activation is keras.activations.linear
+        and before.data_format == "channels_last"
+        and before.compute_dtype == layer.compute_dtype == "float32"
+        and not others
+        and len(before._outbound_nodes) == 1
+    )
+    return before if folds else None

@@ -1,0 +1,123 @@
+import keras
+import numpy as np
+import pytest
+from keras import layers, ops
+
+from keras_dml import losses
+from keras_dml.models import (
+    build_embedder,
+    build_trainer,
+    set_batch_norm_mode,
+)
+from keras_dml.models.folding import FoldedConvolution, fold_batch_norm
+
+SHAPE = (12, 12, 3)
+IMAGES = np.random.default_rng(0).normal(size=(4, *SHAPE)).astype("float32")
+
+
+def network(convolution, **normalization):
+    """A network whose statistics and weights are not those of the start."""
+    image = keras.Input(SHAPE)
+    x = convolution(image)
+    x = layers.BatchNormalization(**normalization)(x)
+    x = layers.ReLU()(x)
+    x = layers.Conv2D(5, 1)(x)
+    model = keras.Model(image, x, name="backbone")
+    generator = np.random.default_rng(1)
+    for variable in model.variables:
+        variable.assign(generator.uniform(0.2, 1.5, variable.shape))
+    return model
+
+
+def gradients(model):
+    """The gradients of the mean square of the outputs, by variable."""
+    tf = pytest.importorskip("tensorflow")
+    with tf.GradientTape() as tape:
+        loss = ops.mean(ops.square(model(IMAGES, training=True)))
+    variables = model.trainable_variables
+    found = tape.gradient(loss, [one.value for one in variables])
+    return dict(zip([one.path for one in variables], found, strict=True))
+
+
+def folded_layers(model):
+    return [
+        layer
+        for layer in model._flatten_layers()
+        if isinstance(layer, FoldedConvolution)
+    ]
+
+
+@pytest.mark.parametrize("mode", ["frozen", "frozen_statistics"])
+@pytest.mark.parametrize(
+    ("convolution", "normalization"),
+    [
+        (lambda: layers.Conv2D(7, 3, use_bias=False), {}),
+        (lambda: layers.Conv2D(7, 3, strides=2, padding="same"), {}),
+        (lambda: layers.DepthwiseConv2D(3, depth_multiplier=2), {}),
+        (lambda: layers.Conv2D(6, 3, groups=3), {"scale": False}),
+        (lambda: layers.Conv2D(6, 3, dilation_rate=2), {"center": False}),
+    ],
+)
+def test_outputs_and_gradients_are_equal(convolution, normalization, mode):
+    plain = set_batch_norm_mode(network(convolution(), **normalization), mode)
+    folded = fold_batch_norm(plain, SHAPE)
+    assert len(folded_layers(folded)) == 1
+    for training in (False, True):
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(folded(IMAGES, training=training)),
+            ops.convert_to_numpy(plain(IMAGES, training=training)),
+            rtol=1e-5,
+            atol=1e-5,
+        )
+    assert {id(one) for one in folded.variables} == {
+        id(one) for one in plain.variables
+    }
+    if keras.backend.backend() != "tensorflow":
+        return
+    expected, found = gradients(plain), gradients(folded)
+    assert found.keys() == expected.keys()
+    for path, gradient in expected.items():
+        np.testing.assert_allclose(found[path], gradient, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "convolution",
+    [
+        lambda: layers.Conv2D(7, 3, activation="relu"),
+        lambda: layers.Conv2D(7, 3, dtype="mixed_bfloat16"),
+        lambda: layers.Conv2DTranspose(7, 3),
+        lambda: layers.Dense(7),
+    ],
+)
+def test_other_layers_stay(convolution):
+    plain = set_batch_norm_mode(network(convolution()), "frozen")
+    assert fold_batch_norm(plain, SHAPE) is plain
+
+
+def test_what_two_layers_read_is_not_folded():
+    image = keras.Input(SHAPE)
+    x = layers.Conv2D(4, 3)(image)
+    y = layers.Add()([x, layers.BatchNormalization(trainable=False)(x)])
+    plain = keras.Model(image, y)
+    assert fold_batch_norm(plain, SHAPE) is plain
+
+
+def test_batch_norm_that_trains_is_not_folded():
+    plain = network(layers.Conv2D(7, 3))
+    assert fold_batch_norm(plain, SHAPE) is plain
+
+
+@pytest.mark.parametrize("mode", ["train", "frozen"])
+def test_a_trainer_trains_the_layers_of_its_embedder(mode):
+    embedder = build_embedder("small_cnn", (24, 24, 1), dim=8, batch_norm=mode)
+    trainer = build_trainer(embedder, 3, "similarities")
+    assert bool(folded_layers(trainer)) == (mode == "frozen")
+    before = [np.array(one) for one in embedder.trainable_variables]
+    trainer.compile("sgd", losses.NormalizedSoftmax())
+    images = np.random.default_rng(0).uniform(0, 255, (6, 24, 24, 1))
+    labels = np.arange(6) % 3
+    trainer.fit({"image": images, "label": labels}, labels, verbose=0)
+    for old, new in zip(before, embedder.trainable_variables, strict=True):
+        # Batch normalization takes away the bias before it.
+        if mode == "frozen" or "bias" not in new.path:
+            assert np.any(old != np.array(new)), new.path
