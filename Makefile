@@ -7,12 +7,15 @@ BIN := $(VENV)/bin
 # backends are skipped.
 EXTRAS ?= test,bench,scann,onnx,serving,beam,backends,browser,hub,tuning
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-all lint bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/keras-dml fit digits --output runs/demo --resume
 
 test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not slow"
+
+test-all: $(VENV)/.installed-test
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/.installed-test
