@@ -8,6 +8,7 @@ import pytest
 
 from keras_dml import distribute
 from keras_dml.config import resolve
+from keras_dml.run import length
 from keras_dml.run.data import StageData
 from keras_dml.run.length import (
     Pace,
@@ -23,6 +24,14 @@ DATA = made_up.stage()
 STEP = Pace(step=1.0, image=0.0)
 OPEN = "stages=[{phases: [{epochs: null}]}]"
 TWO = "stages=[{phases: [{epochs: null, share: 2.0}, {name: b, epochs: null}]}]"
+
+
+@pytest.fixture(autouse=True)
+def costs(monkeypatch):
+    """What a run takes beside training, in round numbers."""
+    monkeypatch.setattr(length, "FIXED_SECONDS", 45.0)
+    monkeypatch.setattr(length, "INTERPOLATION_PASSES", 6)
+    monkeypatch.setattr(length, "TEST_PASSES", 2)
 
 
 def settings(*overrides, minutes=None):
