@@ -38,6 +38,7 @@ setup(
             "datasets/*.yaml",
             "plans/*.yaml",
         ],
+        "keras_dml.comparison.page": ["templates/*"],
         "keras_dml.report": ["templates/*"],
     },
     install_requires=[

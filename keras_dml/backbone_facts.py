@@ -30,6 +30,8 @@ class BackboneFacts:
             or `""`. Defaults to `""`.
         any_size: Whether its layers are the same for images of every size.
             Defaults to `True`.
+        gigamacs: Billions of multiplications for an image of `image_size`, to
+            guess how long a training takes. Defaults to `4.0`.
         arguments: Further arguments of `builder`. Defaults to none.
     """
 
@@ -43,6 +45,7 @@ class BackboneFacts:
     pretrained: str = "imagenet"
     checkpoint: str = ""
     any_size: bool = True
+    gigamacs: float = 4.0
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 

@@ -184,7 +184,10 @@ def compare(*, as_json: Json = False, **options: Any) -> None:
             [{"run": run, "status": statuses[run]} for run in statuses],
         )
     else:
+        for title, rows in result.rankings():
+            print_rows(title, rows)
         say(f"Report: {result.report}")
+        say(f"Page: {result.page}")
     if result.failed:
         names = ", ".join(result.failed)
         raise RunError(

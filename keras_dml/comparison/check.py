@@ -8,6 +8,7 @@ from pathlib import Path
 
 from keras_dml.comparison.jobs import Job
 from keras_dml.comparison.protocols import get_protocol
+from keras_dml.comparison.work import Work
 from keras_dml.config import RunConfig
 from keras_dml.config.plan_sections import ProtocolConfig
 from keras_dml.data import readers
@@ -36,7 +37,7 @@ def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
         protocol: Its protocol.
 
     Returns:
-        The jobs with their numbers of steps. Their records name the weights
+        The jobs with their work. Their records name the weights
         that `auto` stands for.
 
     Raises:
@@ -73,17 +74,19 @@ def _checked(job: Job, protocol: ProtocolConfig, read: Callable) -> Job:
     parts = [stage_data(data, stage, config) for stage in config.stages]
     if get_protocol(protocol).holds_out:
         _check_validation(config, data, parts[-1])
-    steps = validations = 0
+    steps = validated = 0
     for index, part in enumerate(parts):
         config = with_length(config, index, part)
         stage = config.stages[index]
         epochs = sum(phase.epochs or 0 for phase in stage.phases)
         steps += epochs * len(make_sampler(part.fit, config)(0))
         if part.validation is not None:
-            validations += epochs // (config.evaluation.every or 1)
+            often = epochs // (config.evaluation.every or 1)
+            validated += often * len(part.validation)
     weights = Path(config.model.weights).name
     record = dataclasses.replace(job.record, weights=weights)
-    return Job(job.config, record, steps, validations)
+    work = Work.of(config, steps, validated, len(data.test))
+    return Job(job.config, record, work)
 
 
 def _read(

@@ -1,89 +1,107 @@
 """Announces the runs of a plan and estimates how long they take."""
 
 import dataclasses
-import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from keras_dml.comparison.jobs import Job
+from keras_dml.comparison.pace import Pace, Paces
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.protocols import within_budget
+from keras_dml.comparison.records import collect, counts_in_words
 from keras_dml.comparison.tunings import PlannedTuning
+from keras_dml.comparison.work import Work
 from keras_dml.config import RunConfig
 from keras_dml.config.plan_sections import BudgetConfig
-from keras_dml.console import logger
+from keras_dml.console import logger, track
 from keras_dml.errors import RunError
-from keras_dml.files import read_json, write_json
 from keras_dml.run.history import read_history
 from keras_dml.run.processes import TrainingProcess, supervise
 from keras_dml.wording import counted, duration
 
 EPOCHS = 4
 STEPS = 5
+# Above this factor, measuring first is worth its minutes.
+_UNSURE = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Pace:
-    """The speed of one kind of run.
+class Estimate:
+    """How long runs take one after the other.
 
     Args:
-        fixed: Seconds before and after training: start, tracing, measuring.
-        step: Seconds of a training step.
-        validation: Seconds of measuring the validation classes once.
+        seconds: The likely seconds.
+        low: Seconds that they take at least, as far as is known.
+        high: Seconds that they take at most, as far as is known.
+        basis: What the least certain part comes from, in words.
     """
 
-    fixed: float
-    step: float
-    validation: float
+    seconds: float
+    low: float
+    high: float
+    basis: str
 
-    def seconds(self, steps: int, validations: int) -> float:
-        """Returns the seconds of a run from its steps and validations."""
-        training = steps * self.step
-        return self.fixed + training + validations * self.validation
+    def sentence(self, processes: int = 1) -> str:
+        """Says how long the runs take and how sure that is.
+
+        Args:
+            processes: How many run at once. Defaults to `1`.
+        """
+        text = f"About {duration(self.seconds)} one after the other"
+        if processes > 1:
+            text += f" (less with {processes} at once, as far as the cores go)"
+        text += f", likely {duration(self.low)} to {duration(self.high)}: "
+        text += f"{self.basis}."
+        if self.high > _UNSURE * self.seconds:
+            text += " `measure=True` trains a few steps first to know better."
+        return text
 
 
-def estimate_seconds(
-    jobs: Sequence[Job], cache: Path | None = None, processes: int = 1
-) -> float:
-    """Returns the seconds that jobs take one after the other, and logs them.
-
-    Trains the first of all jobs with the same data, network and batch for a
-    few steps, in a temporary folder.
+def estimate_runs(jobs: Iterable[Job], paces: Paces) -> Estimate:
+    """Estimates how long jobs take, from what is known of their pace.
 
     Args:
-        jobs: Runs that are not finished.
-        cache: File that keeps the measurements. Defaults to `None`.
-        processes: How many jobs are to run at once, for the log. Defaults to
-            `1`.
+        jobs: Runs that are not finished, from `check_jobs`.
+        paces: The known paces.
+    """
+    seconds = low = high = worst = 0.0
+    basis = ""
+    for job in jobs:
+        known = paces.of(_work(job))
+        own = known.pace.seconds(_work(job))
+        seconds += own
+        low += own / known.factor
+        high += own * known.factor
+        if known.factor > worst:
+            worst, basis = known.factor, known.basis
+    return Estimate(seconds, low, high, basis)
+
+
+def measure_paces(jobs: Iterable[Job], paces: Paces) -> None:
+    """Trains a few steps of each kind of run whose pace is not known yet.
+
+    Args:
+        jobs: Runs that are not finished, from `check_jobs`.
+        paces: The known paces; the function adds those that it measures.
 
     Raises:
         RunError: If such a trial fails: the plan would fail in the same way.
     """
-    stored = read_json(cache) if cache else None
-    paces = {kind: Pace(**values) for kind, values in (stored or {}).items()}
-    total = 0.0
-    for job in jobs:
-        kind = _kind(job.config)
-        if kind not in paces:
-            paces[kind] = measure_pace(job.config)
-            logger.info("Measured on a few steps: %s", paces[kind])
-            if cache is not None:
-                values = {k: dataclasses.asdict(p) for k, p in paces.items()}
-                write_json(cache, values)
-        total += paces[kind].seconds(job.steps, job.validations)
-    at_once = f"; less with {processes} at once, as far as the cores go"
-    logger.info(
-        "About %s one after the other%s, measured on a few steps.",
-        duration(total),
-        at_once if processes > 1 else "",
-    )
-    return total
+    kinds = {_work(job).kind: job for job in jobs}
+    unknown = [job for job in kinds.values() if not paces.measured(_work(job))]
+    for job in track(unknown, "measuring the pace", len(unknown)):
+        paces.learn(_work(job), measure_pace(job.config, _work(job)))
 
 
-def measure_pace(config: RunConfig) -> Pace:
-    """Measures the pace of a run: trains a few steps and evaluates once."""
+def measure_pace(config: RunConfig, work: Work) -> Pace:
+    """Measures the pace of a run: trains a few steps and evaluates once.
+
+    Args:
+        config: The configuration.
+        work: What the whole run computes.
+    """
     stage = config.stages[0]
     short = config.changed(
         stages=[stage.changed(phases=stage.phases[:1])],
@@ -105,25 +123,10 @@ def measure_pace(config: RunConfig) -> Pace:
             )
         history = read_history(trial.folder.history)
         epochs = history.columns["seconds"].tolist()
-    step = min(epochs[1:-1])
-    return Pace(
-        fixed=seconds - sum(epochs[1:]),
-        step=step / STEPS,
-        validation=max(0.0, epochs[-1] - step),
-    )
-
-
-def _kind(config: RunConfig) -> str:
-    """Returns the key that runs of the same pace share."""
-    parts = {
-        "source": config.data.source,
-        "image_size": config.data.image_size,
-        "max_classes": config.data.max_classes,
-        "backbone": config.model.backbone,
-        "batch_size": config.sampling.batch_size,
-        "dim": config.model.dim,
-    }
-    return json.dumps(parts)
+    # The first epoch traces the graph, the last one also validates.
+    step = min(epochs[1:-1]) / STEPS
+    start = seconds - sum(epochs[1:]) - step * work.tested
+    return Pace(max(0.0, start), step)
 
 
 def announce(
@@ -149,21 +152,22 @@ def announce(
         trials = sum(planned.left for planned in tunings)
         folds = tunings[0].folds
         logger.info(
-            "%s to find settings first%s, %d of them ended, %d to go.",
+            "%s to find settings first%s: %d done, %d to do.",
             counted(total, "trial"),
             f" (each on {folds} folds)" if folds > 1 else "",
             total - trials,
             trials,
         )
-    logger.info(
-        "%s, %d of them finished, %d to go.",
-        counted(len(runs), "run"),
-        len(runs) - len(left),
-        len(left),
-    )
+    records = collect([job.record for job in runs.values()], place.path)
+    logger.info("%s.", counts_in_words(records))
     trainings = [
         planned.job
         for planned in tunings
         for _ in range(planned.left * planned.folds)
     ]
     return trainings + left
+
+
+def _work(job: Job) -> Work:
+    assert job.work is not None, "only checked jobs know their work"
+    return job.work

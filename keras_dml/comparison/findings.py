@@ -153,7 +153,8 @@ def check_finding(
     if len(experiments) > 1:
         raise ValueError(
             "`records` must be of one experiment. Received: "
-            f"{listed(sorted(experiments))}. `check_findings` takes them all."
+            f"{listed(sorted(one.title for one in experiments))}. "
+            "`check_findings` takes them all."
         )
     finding = finding.changed(metric=finding.metric or metric)
     if finding.each and len(finding.better) * len(finding.than) > 1:
@@ -281,7 +282,7 @@ def _missing(arms: dict[str, list[RunRecord]], metric: str) -> tuple[str, ...]:
             runs_in_words = counted(states.count("failed"), "run")
             notes.append(f"`{arm}` failed in {runs_in_words}")
         else:
-            notes.append(f"`{arm}` is left to run")
+            notes.append(f"`{arm}` has no finished run yet")
     return tuple(notes) or ("the arms finished no seed in common",)
 
 

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from keras_dml.comparison.plans import arms, backbones
 from keras_dml.comparison.protocols import get_protocol, within_budget
 from keras_dml.comparison.records import RunRecord
+from keras_dml.comparison.work import Work
 from keras_dml.config import RunConfig, resolve
 from keras_dml.config.plan_sections import ArmConfig, PlanConfig
 from keras_dml.errors import Mistakes, UsageError
-from keras_dml.wording import source_title
+from keras_dml.wording import listed, source_title
 
 
 class Tuned(NamedTuple):
@@ -63,14 +64,12 @@ class Job:
     Args:
         config: The configuration. Equal configurations share a run.
         record: The record of the run, without an outcome.
-        steps: Total number of training steps; set once the data are listed.
-        validations: How often the run measures its validation classes.
+        work: What the run computes; `None` until the data are listed.
     """
 
     config: RunConfig
     record: RunRecord
-    steps: int = 0
-    validations: int = 0
+    work: Work | None = None
 
     @property
     def run(self) -> str:
@@ -245,7 +244,7 @@ def _check_arms(plan: PlanConfig, rows: set[str]) -> None:
     ]
     unknown = [
         f"The {place} names the arm {arm!r}, which the plan does not have. "
-        f"Its arms: {sorted(known)}."
+        f"Its arms: {listed(sorted(known))}."
         for place, arm in named
         if arm not in known
     ]

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from keras_dml.comparison.growth import additions, grown
 from keras_dml.comparison.jobs import Job
+from keras_dml.comparison.pace import FILE as PACES
 from keras_dml.config.plan_sections import PlanConfig
-from keras_dml.config.plans import dump_plan, parse_plan
+from keras_dml.config.plans import RECORD, dump_plan, parse_plan
 from keras_dml.config.yaml_files import read_yaml
 from keras_dml.console import logger
 from keras_dml.files import ClaimedFolder, write_text
@@ -25,37 +27,46 @@ class PlanFolder(ClaimedFolder):
     """The folder of one plan, which one process at a time writes to."""
 
     kind = "the folder of a plan"
-    record_name = "plan.yaml"
+    record_name = RECORD
+    # Written before the plan if only the pace is measured.
+    passing = frozenset({PACES})
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
-        self.estimate = self.path / "estimate.json"
         self.results = self.path / "results.csv"
 
-    def check(self, plan: PlanConfig) -> None:
-        """Raises if the folder holds anything other than this plan.
+    def grown(self, plan: PlanConfig) -> PlanConfig:
+        """Returns the plan of the folder with what a plan adds to it.
+
+        Args:
+            plan: The plan that a command asks for. A folder without a plan
+                takes all of it.
 
         Raises:
-            UsageError: If the folder holds another plan or foreign files.
+            UsageError: If the folder holds foreign files, or the plan would
+                change runs of the folder.
         """
         self.check_free()
-        if self.exists:
-            stored = parse_plan(read_yaml(self.record))
-            self.check_same(
-                stored.model_dump(mode="json"), plan.model_dump(mode="json")
-            )
+        if not self.exists:
+            return plan
+        return grown(parse_plan(read_yaml(self.record)), plan)
 
     def open(self, plan: PlanConfig) -> None:
         """Creates the folder, locks it and writes the plan.
 
         Raises:
-            UsageError: If the folder holds something else, or another process
-                is writing to it.
+            UsageError: As `grown`, or if another process is writing to the
+                folder.
         """
-        self.check(plan)
+        self.check_free()
         self.lock()
-        if not self.exists:
-            write_text(self.record, dump_plan(plan))
+        if self.exists:
+            stored = parse_plan(read_yaml(self.record))
+            plan = grown(stored, plan)
+            added = additions(stored, plan)
+            if added:
+                logger.info("Added to %s: %s.", self.path, added)
+        write_text(self.record, dump_plan(plan))
 
     def run(self, job: Job) -> RunFolder:
         """Returns the folder of a run."""

@@ -7,7 +7,15 @@ from typing import Any, TypedDict
 from keras_dml import checks
 from keras_dml.config.merging import parse_settings
 from keras_dml.config.plan_sections import ArmConfig, PlanConfig
-from keras_dml.config.plans import load_plan, narrowed, parse_plan
+from keras_dml.config.plans import (
+    RECORD,
+    load_plan,
+    narrowed,
+    parse_plan,
+    plan_names,
+)
+from keras_dml.data.facts import known_datasets
+from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
 from keras_dml.wording import listed, slug, source_title
 
@@ -56,8 +64,9 @@ def make_plan(
     """Makes the plan that a caller asks for, and a name for its folder.
 
     Args:
-        plan: The name of a plan, a path that ends in `.yaml`, a plan, or,
-            with `recipes`, the data: a source or a list of sources.
+        plan: The name of a plan, a path that ends in `.yaml`, a plan, the
+            folder of a comparison, or, with `recipes`, the data: a source or a
+            list of sources.
         options: Changes of the plan. Defaults to `None`.
 
     Raises:
@@ -125,18 +134,61 @@ def _base(
         )
         return plan, slug(plan.title)
     sources = [str(plan)] if isinstance(plan, (str, Path)) else [*plan]
+    folder = Path(sources[0]).absolute()
+    if (folder / RECORD).is_file():
+        stored = load_plan(str(folder / RECORD))
+        return _with_recipes(stored, recipes), str(folder)
     if recipes is None:
-        wanted = "a plan; a list of sources needs `recipes` to compare"
-        checks.require(isinstance(plan, (str, Path)), "plan", wanted, plan)
+        if len(sources) > 1 or _is_data(sources[0]):
+            raise UsageError(
+                "`recipes` must name what to compare on "
+                f"{listed(map(source_title, sources))}, such as "
+                "`recipes='norm_softmax,triplet'`. Received: none. "
+                "`keras-dml recipes` lists them."
+            )
         return load_plan(sources[0]), Path(sources[0]).stem
-    names = [Path(source).stem for source in sources]
-    on = names[0] if len(names) == 1 else listed(map(source_title, sources))
     values = {
-        "title": f"{', '.join(recipes)} on {on}",
+        "title": usual_title(recipes, sources),
         "sources": sources,
         "recipes": list(recipes),
     }
+    names = [Path(source).stem for source in sources]
     return parse_plan(values), f"{'-'.join(names)}-comparison"
+
+
+def usual_title(recipes: Sequence[str], sources: Sequence[str]) -> str:
+    """Returns the title of a plan that only names recipes and data.
+
+    >>> usual_title(["ln", "triplet"], ["/data/photos.csv"])
+    'ln, triplet on photos'
+    """
+    on = listed(map(source_title, sources))
+    if len(sources) == 1:
+        on = Path(sources[0]).stem
+    return f"{', '.join(recipes)} on {on}"
+
+
+def _is_data(name: str) -> bool:
+    return name not in plan_names() and (
+        Path(name).is_dir()
+        or name.endswith(".csv")
+        or name.startswith("tfds:")
+        or name in known_datasets()
+    )
+
+
+def _with_recipes(
+    plan: PlanConfig, recipes: Sequence[str] | None
+) -> PlanConfig:
+    """Returns the plan of a folder with these recipes instead of its own."""
+    if recipes is None:
+        return plan
+    values = plan.model_dump(mode="json")
+    if plan.title == usual_title(plan.recipes, plan.sources):
+        values["title"] = usual_title(recipes, plan.sources)
+    # What names other arms.
+    values |= {"arms": [], "findings": [], "paper_values": []}
+    return parse_plan(values | {"recipes": list(recipes)})
 
 
 def _only(plan: PlanConfig, names: list[str]) -> PlanConfig:

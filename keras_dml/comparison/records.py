@@ -2,16 +2,19 @@
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from keras_dml.files import csv_text, write_text
+from keras_dml.files import csv_text, is_locked, write_text
 from keras_dml.run.folder import RunFolder
-from keras_dml.wording import source_title
+from keras_dml.wording import counted, source_title
 
 Key = TypeVar("Key")
 
+# The states of a run, in the order in which they are told.
+STATUSES = ("done", "running", "to do", "failed")
 # Fields of a record that are columns of `results.csv`. The columns of swept
 # settings come after `_WHAT`.
 _WHAT = ("run", "source", "backbone", "weights", "dim", "arm", "recipe", "seed")
@@ -43,7 +46,7 @@ class RunRecord:
             Defaults to none.
         seed: Integer, the seed. Defaults to `0`.
         fold: Number of the fold. Defaults to `None`: no cross-validation.
-        status: `"done"`, `"failed"` or `"left"`, the default.
+        status: One of `STATUSES`. Defaults to `"to do"`.
         oracle: Whether the epoch was chosen on the test classes. Defaults to
             `False`.
         pretrained: Metrics of the features without a head.
@@ -66,7 +69,7 @@ class RunRecord:
     factors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     seed: int = 0
     fold: int | None = None
-    status: str = "left"
+    status: str = "to do"
     oracle: bool = False
     pretrained: Mapping[str, float] = dataclasses.field(default_factory=dict)
     before: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -127,6 +130,22 @@ def grouped(
     return groups
 
 
+def counts_in_words(records: Iterable[RunRecord]) -> str:
+    """Says how many runs there are of each state.
+
+    >>> counts_in_words(records)
+    '3 runs: 2 done, 1 failed'
+    """
+    states = {record.run: record.status for record in records}
+    counts = Counter(states.values())
+    parts = [
+        f"{counts[status]} {status}"
+        for status in STATUSES
+        if counts[status] or status == "done"
+    ]
+    return f"{counted(len(states), 'run')}: {', '.join(parts)}"
+
+
 def by_arm(records: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
     """Groups runs by arm, in the order in which the arms first appear."""
     return grouped(records, lambda record: record.arm)
@@ -183,8 +202,11 @@ def _collected(
 ) -> RunRecord:
     run = RunFolder(folder / "runs" / record.run)
     if not run.finished:
-        status = "failed" if record.run in failed else "left"
-        error = failed.get(record.run, "")
+        status, error = "to do", failed.get(record.run, "")
+        if record.run in failed:
+            status = "failed"
+        elif is_locked(run.path / run.lock_name):
+            status = "running"
         return dataclasses.replace(
             record, status=status, error=error, folder=run.path
         )

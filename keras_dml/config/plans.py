@@ -12,6 +12,9 @@ from keras_dml.config.yaml_files import (
 )
 from keras_dml.errors import UsageError
 
+# The plan in the folder of a comparison.
+RECORD = "plan.yaml"
+
 # Version 0.2 merged plans: the new name, and how the old names start.
 _MERGED = {
     "deck_tournament": ("deck_cub_", "deck_cars_"),

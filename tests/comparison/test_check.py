@@ -33,18 +33,20 @@ def checked(source, **values):
     return check_jobs(make_jobs(plan), plan.protocol)
 
 
-def test_steps_and_validations_are_counted(images):
+def test_the_work_of_a_run_is_counted(images):
     jobs = checked(
         images,
         budget={"epochs": 6, "steps_per_epoch": 5},
         protocol={"kind": "cross_validation", "folds": 3},
         set={"evaluation.every": 2},
     )
-    assert {job.steps for job in jobs} == {30}
-    assert {job.validations for job in jobs} == {3}
+    assert {job.work.steps for job in jobs} == {30}
+    # 16 images are embedded 3 times, and the 48 test images as well.
+    assert {job.work.tested / job.work.validated for job in jobs} == {3}
     (job, *_) = checked(images, budget={"epochs": 6, "steps_per_epoch": 5})
     # Without validation classes nothing is measured on the way.
-    assert (job.steps, job.validations) == (30, 0)
+    assert (job.work.steps, job.work.validated) == (30, 0)
+    assert job.work.kind == ("small_cnn", 16, job.config.sampling.batch_size)
 
 
 def test_weights_of_the_records_are_settled(images):

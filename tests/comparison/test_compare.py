@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from keras_dml.config.plans import load_plan
 from keras_dml.run.folder import RunFolder
 from tests.comparison.made_up import record, unfinished
 
-SMALL = ("--epochs", "2", "--steps-per-epoch", "6", "--no-estimate")
+SMALL = ("--epochs", "2", "--steps-per-epoch", "6", "--no-report")
 DIGITS = ("digits", "--recipes", "ln,triplet", "--protocol", "recipe")
 
 
@@ -72,12 +73,12 @@ def test_killed_and_started_again(tmp_path):
     assert {row["status"] for row in found} == {"done"}
     assert len({row["run"] for row in found}) == 4
     report = (folder / "report.md").read_text(encoding="utf-8")
-    assert "4 runs: 4 done, 0 failed, 0 left" in report
+    assert "4 runs: 4 done." in report
 
     # Another plan does not write into it.
-    other = run(*DIGITS, *SMALL, "--output", folder, check=False)
+    other = run(*DIGITS[:-2], *SMALL, "--output", folder, check=False)
     assert other.returncode == 2
-    assert "other settings: `--seeds`" in other.stderr
+    assert "`--protocol` was recipe, received fixed_validation" in other.stderr
 
 
 def test_a_plan_with_mistakes_starts_nothing(tmp_path):
@@ -110,7 +111,7 @@ def test_a_failed_run_stops_no_other(tmp_path):
         "protocol: {kind: recipe}\n"
         "budget: {epochs: 1, steps_per_epoch: 4}\n"
     )
-    done = run(plan, "--no-estimate", "--output", folder, check=False)
+    done = run(plan, "--no-report", "--output", folder, check=False)
     assert done.returncode == 1
     assert "1 of 2 runs failed" in done.stderr
     states = {row["arm"]: row["status"] for row in rows(folder)}
@@ -123,8 +124,8 @@ def test_dry_run_writes_nothing(tmp_path):
     folder = tmp_path / "plan"
     done = run(*DIGITS, *SMALL, "--output", folder, "--dry-run", "--json")
     summary = json.loads(done.stdout)
-    assert (summary["left"], summary["report"]) == (2, None)
-    assert "2 runs, 0 of them finished, 2 to go." in done.stderr
+    assert (summary["to_do"], summary["report"]) == (2, None)
+    assert "2 runs: 0 done, 2 to do." in done.stderr
     assert not folder.exists()
 
 
@@ -132,10 +133,54 @@ def test_some_arms_of_a_plan(tmp_path):
     arguments = ("demo", "--no-estimate", "--dry-run", "--json")
     folder = ("--output", tmp_path / "plan")
     done = run(*arguments, *folder, "--arms", "triplet,norm_softmax")
-    assert json.loads(done.stdout)["left"] == 4
+    assert json.loads(done.stdout)["to_do"] == 4
     wrong = run(*arguments, *folder, "--arms", "tripplet", check=False)
     assert wrong.returncode == 2
     assert "you mean 'triplet'" in wrong.stderr
+
+
+@pytest.mark.slow
+def test_a_comparison_grows(tmp_path):
+    """A third recipe and a second seed: only their runs are trained."""
+    folder = tmp_path / "plan"
+    output = (*SMALL[:-1], "--output", folder)
+    first = run(*DIGITS, *output, "--json")
+    before = times(folder)
+    assert len(before) == json.loads(first.stdout)["done"] == 2
+
+    larger = ("digits", "--recipes", "ln,triplet,bn", *DIGITS[3:])
+    second = run(*larger, "--seeds", "0,1", *output)
+    after = times(folder)
+    assert len(after) == 6
+    assert {name: after[name] for name in before} == before
+    logs = {path.stem for path in folder.glob("logs/*.log")}
+    assert len(logs) == 6
+    assert "Added to" in second.stderr
+    assert "`bn` and seed 1." in second.stderr
+    assert "6 runs: 2 done, 4 to do." in second.stderr
+    assert "likely" in second.stderr
+
+    # The ranking, the differences, and where the page is.
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", second.stdout)
+    *tables, _, page = second.stdout.splitlines()
+    assert max(map(len, tables)) <= 80
+    assert "R@1" in second.stdout and " ± " in second.stdout
+    assert "over seeds" in second.stdout and "over classes" in second.stdout
+    assert page == f"Page: {folder / 'page.html'}"
+    html = (folder / "page.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="(runs/[^"]+)"', html)
+    assert len(links) == 6
+    for link in links:
+        assert (folder / link).is_file()
+
+    # The folder alone says the rest; a dry run trains nothing.
+    started = time.perf_counter()
+    third = run(folder, "--seeds", "0,1,2", "--dry-run", "--json")
+    assert json.loads(third.stdout)["to_do"] == 3
+    assert "from this comparison" in third.stderr
+    # 10 s on two cores that do nothing else.
+    assert time.perf_counter() - started < 30
+    assert times(folder) == after
 
 
 @pytest.mark.slow
@@ -166,9 +211,9 @@ def test_small_tournament(test_data, tmp_path):
 
 def test_a_comparison_prints_its_ranking():
     records = [record("ln", seed, 0.5 + seed / 10) for seed in range(2)]
-    records += [record("bn", value=0.75), unfinished("bn", 1, "left")]
+    records += [record("bn", value=0.75), unfinished("bn", 1, "to do")]
     text = repr(Comparison(Path("runs/plan"), records)).splitlines()
-    assert "3 done, 0 failed, 1 left" in text[0]
+    assert "4 runs: 3 done, 1 to do" in text[0]
     assert [line.split()[:2] for line in text[2:]] == [
         ["bn", "0.7500"],
         ["ln", "0.5500"],

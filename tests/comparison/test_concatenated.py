@@ -75,5 +75,5 @@ def test_it_is_measured_once(folds, monkeypatch):
 
 def test_without_all_folds_there_is_nothing(folds):
     folder, records = folds
-    left = dataclasses.replace(records[1], status="left")
+    left = dataclasses.replace(records[1], status="to do")
     assert concatenated([records[0], left], folder / "runs") == []

@@ -187,7 +187,7 @@ def test_a_single_test_class_has_no_interval(tmp_path):
     [
         ([], "`max` is not among the runs"),
         ([unfinished("max", 0, "failed")], "`max` failed in 1 run"),
-        ([unfinished("max", 0, "left")], "`max` is left to run"),
+        ([unfinished("max", 0, "to do")], "`max` has no finished run yet"),
         ([record("max", 9)], "no seed in common"),
         ([record("max", 0, after={"mrr": 1.0})], "`max` has no map@r"),
     ],

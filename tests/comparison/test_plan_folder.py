@@ -21,15 +21,25 @@ def test_the_same_plan_goes_on(tmp_path):
         folder.close()
 
 
-def test_another_plan_is_refused(tmp_path):
+def test_another_plan_is_refused_and_a_larger_one_is_not(tmp_path, caplog):
     folder = PlanFolder(tmp_path / "plan")
     folder.open(plan(seeds=[0, 1]))
     folder.close()
-    other = plan(seeds=[0], dims=[8])
-    with pytest.raises(
-        UsageError, match=r"`dims` was \[\], received \[8\]; `seeds` was"
-    ):
-        PlanFolder(tmp_path / "plan").check(other)
+    again = PlanFolder(tmp_path / "plan")
+    with pytest.raises(UsageError, match="`dims` was not given, received 8"):
+        again.grown(plan(seeds=[0], dims=[8]))
+    whole = again.grown(plan(seeds=[2]))
+    assert whole.seeds == [0, 1, 2]
+    with caplog.at_level("INFO"), again:
+        again.open(whole)
+    assert "plan: seed 2." in caplog.text
+    assert PlanFolder(tmp_path / "plan").grown(plan()) == whole
+
+
+def test_a_folder_that_only_knows_its_pace_is_free(tmp_path):
+    (tmp_path / "estimate.json").write_text("[]")
+    with PlanFolder(tmp_path) as folder:
+        folder.open(plan())
 
 
 def test_a_foreign_folder_is_refused(tmp_path):

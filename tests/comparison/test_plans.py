@@ -4,7 +4,7 @@ import pytest
 
 from keras_dml.comparison.compare import compare
 from keras_dml.comparison.plans import make_plan
-from keras_dml.config.plans import load_plan
+from keras_dml.config.plans import dump_plan, load_plan
 from keras_dml.errors import UsageError
 
 
@@ -58,7 +58,7 @@ def test_every_option_changes_the_plan():
             "`protocol` must be a kind",
         ),
         ("demo", {"seeds": 0}, "`seeds`"),
-        (["a", "b"], {}, "needs `recipes`"),
+        (["a", "b"], {}, "`recipes` must name what"),
         (load_plan("demo"), {"recipes": ["ln"]}, "`plan` is a plan"),
     ],
 )
@@ -70,3 +70,27 @@ def test_mistakes(plan, options, message):
 def test_an_unknown_option():
     with pytest.raises(TypeError, match="`seed` .*Nearest: 'seeds'"):
         compare("demo", seed=3)
+
+
+def test_a_folder_stands_for_its_plan(tmp_path):
+    plan = load_plan("demo")
+    (tmp_path / "plan.yaml").write_text(dump_plan(plan))
+    assert make_plan(tmp_path) == (plan, str(tmp_path))
+    more, _ = make_plan(str(tmp_path), {"recipes": ["ln"], "seeds": 3})
+    assert (more.recipes, more.seeds) == (["ln"], [0, 1, 2])
+    assert more.budget == plan.budget
+    assert make_plan(tmp_path, {"source": "omniglot"})[0].sources == [
+        "omniglot"
+    ]
+
+
+@pytest.mark.parametrize("source", ["digits", "photos", "x.csv", "tfds:cars"])
+def test_data_without_recipes_say_what_is_missing(
+    source, tmp_path, monkeypatch
+):
+    (tmp_path / "photos").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="`recipes` must name what to comp"):
+        make_plan(source)
+    with pytest.raises(UsageError, match="Received: none"):
+        make_plan([source, "digits"])

@@ -1,7 +1,13 @@
 import csv
 import dataclasses
 
-from keras_dml.comparison.records import RunRecord, collect, write_results
+from keras_dml.comparison.records import (
+    RunRecord,
+    collect,
+    counts_in_words,
+    write_results,
+)
+from keras_dml.run.folder import RunFolder
 from tests.comparison.scripted import some_jobs
 
 DONE = RunRecord(
@@ -54,10 +60,17 @@ def test_one_row_for_each_run_and_metric(tmp_path):
     )
 
 
-def test_what_is_not_finished_is_left_or_failed(tmp_path):
-    jobs = some_jobs(2)
-    left, failed = collect(
-        [job.record for job in jobs], tmp_path, {jobs[1].run: "killed"}
-    )
-    assert (left.status, left.after) == ("left", {})
+def test_what_is_not_finished_is_to_do_running_or_failed(tmp_path):
+    jobs = some_jobs(3)
+    with RunFolder(tmp_path / "runs" / jobs[2].run) as running:
+        running.lock()
+        records = collect(
+            [job.record for job in jobs], tmp_path, {jobs[1].run: "killed"}
+        )
+    to_do, failed, begun = records
+    assert (to_do.status, to_do.after) == ("to do", {})
     assert (failed.status, failed.error) == ("failed", "killed")
+    assert begun.status == "running"
+    assert counts_in_words([*records, DONE]) == (
+        "4 runs: 1 done, 1 running, 1 to do, 1 failed"
+    )

@@ -98,7 +98,7 @@ def test_unfinished_runs_and_other_metrics_do_not_count():
     records = [
         record(seed=0, value=0.5),
         unfinished("softmax", 1, "failed"),
-        unfinished("softmax", 2, "left"),
+        unfinished("softmax", 2, "to do"),
         record(seed=3, value=math.nan),
         unfinished("bn", 0, "failed"),
     ]

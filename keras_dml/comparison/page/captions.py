@@ -1,14 +1,16 @@
 """Writes the captions that explain the tables."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from keras_dml.comparison.page.paper import PaperColumn, places_in_words
 from keras_dml.comparison.ranks import RankTable
 from keras_dml.comparison.records import (
+    Experiment,
     RunRecord,
     network_of,
     trained_runs,
 )
+from keras_dml.comparison.standings import Standing
 from keras_dml.comparison.summary import (
     INTERVAL_IN_WORDS,
     STD_IN_WORDS,
@@ -16,17 +18,35 @@ from keras_dml.comparison.summary import (
 )
 from keras_dml.wording import counted, listed, metric_title, spanned
 
-# Explains the intervals and verdicts of claims.
-FINDINGS_CAPTION = (
+# Explains paired differences and their intervals.
+_PAIRED = (
     "Differences are paired. Over seeds: the 95 % interval by Student's t "
     "of the differences under the same seeds; folds of a seed are averaged "
     "first, and with one seed the folds are its repetitions. Over classes: "
     "the 95 % bootstrap interval of the differences on the same queries, "
-    "averaged over runs, with test classes drawn anew. Confirmed: both lie "
-    "above zero. Contradicted: both lie below. Open: neither. Where one is "
-    "missing, the other decides alone. Nothing is corrected for the number "
-    "of claims."
+    "averaged over runs, with test classes drawn anew."
 )
+FINDINGS_CAPTION = (
+    f"{_PAIRED} Confirmed: both lie above zero. Contradicted: both lie below. "
+    "Open: neither. Where one is missing, the other decides alone. Nothing is "
+    "corrected for the number of claims."
+)
+
+
+def gaps_caption(
+    found: Mapping[Experiment, Sequence[Standing]], metric: str
+) -> str:
+    """Writes the caption of a table of differences from the best arm."""
+    best = ", ".join(
+        dict.fromkeys(f"`{arms[0].arm}`" for arms in found.values())
+    )
+    return (
+        f"{metric_title(metric)} of each arm minus that of the best, {best}. "
+        f"{_PAIRED} Worse: both lie below zero. Open: more seeds or more test "
+        "classes are needed to tell. Where one is missing, the other decides "
+        "alone. The best of many is partly lucky, and nothing is corrected for "
+        "the number of arms."
+    )
 
 
 def results_caption(

@@ -22,16 +22,23 @@ from keras_dml.comparison.page.table_formats import (
     Cell,
     Column,
     Table,
-    to_markdown,
 )
 from keras_dml.comparison.page.tables import (
     findings_table,
+    gaps_table,
     ranks_table,
+    runs_table,
     settings_table,
 )
 from keras_dml.comparison.protocols import budget_in_words, get_protocol
 from keras_dml.comparison.ranks import RankTable, rank_records
-from keras_dml.comparison.records import RunRecord, by_arm, trained_runs
+from keras_dml.comparison.records import (
+    RunRecord,
+    by_arm,
+    counts_in_words,
+    trained_runs,
+)
+from keras_dml.comparison.standings import METRICS, ranked_by, standings
 from keras_dml.comparison.summary import metric_of
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.tuning.trials import TuningResult
@@ -44,8 +51,6 @@ from keras_dml.wording import (
     source_title,
 )
 
-# Shown if a plan names no metrics.
-METRICS = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r")
 # Fewer arms than this need no diagram.
 _LEAST_ARMS = 3
 
@@ -56,9 +61,9 @@ def write_comparison(
     folder: str | Path,
     tunings: Mapping[Tuned, TuningResult] | None = None,
 ) -> Path:
-    """Writes `tables/`, `figures/` and `report.md` into a folder.
+    """Writes `tables/`, `figures/`, `report.md` and `page.html` into a folder.
 
-    The same records give the same bytes of every table and of the page. Ranks
+    The same records give the same bytes of every table and of the pages. Ranks
     and figures are by MAP@R where it is among the metrics of the plan, else by
     the first of them.
 
@@ -72,7 +77,7 @@ def write_comparison(
             settings before the runs. Defaults to none.
 
     Returns:
-        The page's path.
+        The path of `report.md`.
 
     Example:
 
@@ -80,13 +85,12 @@ def write_comparison(
     write_comparison(load_plan("grocery"), records, "runs/grocery")
     ```
     """
-    records, page = list(records), Page(folder)
+    records, page = list(records), Page(folder, plan.title)
     metrics = list(plan.metrics) or _usual_metrics(records)
-    ranked_by = "map@r" if "map@r" in metrics else metrics[0]
+    metric = ranked_by(metrics)
     protocol = get_protocol(plan.protocol).in_words
     budget = budget_in_words(plan.budget)
     page.add(
-        f"# {plan.title}",
         f"{plan.about.strip()} {plan.paper}".strip(),
         _what_was_run(records),
         f"Protocol: {protocol}.",
@@ -98,9 +102,13 @@ def write_comparison(
         records, metrics, paper_values=plan.paper_values, protocol=protocol
     ):
         page.add_table(table)
+    gaps = gaps_table(standings(records, metrics, metric), metric)
+    if gaps.rows:
+        page.add("## Behind the best")
+        page.add_table(gaps)
     page.add("## Ranks")
-    _add_ranks(page, rank_records(records, ranked_by), ranked_by)
-    results = check_findings(plan.findings, records, ranked_by)
+    _add_ranks(page, rank_records(records, metric), metric)
+    results = check_findings(plan.findings, records, metric)
     if results:
         sentences = [f"- {result.sentence}" for result in results]
         page.add("## Findings", "\n".join(sentences))
@@ -108,8 +116,10 @@ def write_comparison(
     if tunings:
         page.add("## Settings found")
         page.add_table(settings_table(tunings))
-    _add_figures(page, records, ranked_by)
-    _add_unfinished(page, records)
+    _add_figures(page, records, metric)
+    page.add("## Runs")
+    page.add_table(runs_table(records, metric, page.path.parent), files=False)
+    _add_failed(page, records)
     page.write()
     return page.path
 
@@ -136,14 +146,12 @@ def _never_measured(records: list[RunRecord], metrics: list[str]) -> str:
 def _what_was_run(records: list[RunRecord]) -> str:
     """Describes the runs: counts, arms, data, networks, training time."""
     records = trained_runs(records)
-    states = [run.status for run in records]
     done = [run for run in records if run.status == "done"]
     sources = dict.fromkeys(source_title(run.source) for run in records)
     backbones = dict.fromkeys(run.backbone for run in records)
     dims = sorted({run.dim for run in records})
     text = (
-        f"{counted(len(records), 'run')}: {len(done)} done, "
-        f"{states.count('failed')} failed, {states.count('left')} left. "
+        f"{counts_in_words(records)}. "
         f"{counted(len(by_arm(records)), 'arm')} on {listed(sources)} with "
         f"{listed(backbones)}, embedding size {listed(dims)}, "
         f"{seeds_in_words(records)}."
@@ -186,9 +194,8 @@ def _add_figures(page: Page, records: list[RunRecord], metric: str) -> None:
             page.add_figure(text, figure)
 
 
-def _add_unfinished(page: Page, records: list[RunRecord]) -> None:
+def _add_failed(page: Page, records: list[RunRecord]) -> None:
     failed = [run for run in records if run.status == "failed"]
-    left = [f"`{run.run}`" for run in records if run.status == "left"]
     if failed:
         table = Table(
             "failed",
@@ -196,6 +203,5 @@ def _add_unfinished(page: Page, records: list[RunRecord]) -> None:
             (Column("run", numeric=False), Column("error", numeric=False)),
             tuple((Cell(r.run), Cell(r.error or "no message")) for r in failed),
         )
-        page.add("## Failed runs", to_markdown(table))
-    if left:
-        page.add("## Runs left", f"{listed(left)}.")
+        page.add("## Failed runs")
+        page.add_table(table, files=False)

@@ -84,7 +84,9 @@ def make_axes(
         heights: The heights of the axes in inches.
         names: The texts that stand beside the axes.
     """
-    titles = [textwrap.fill(panel.title, 70) for panel in panels]
+    # Code in the titles of pages; a figure has no type for it.
+    plain = [panel.title.replace("`", "") for panel in panels]
+    titles = [textwrap.fill(title, 70) for title in plain]
     rows = sum(5 + title.count("\n") for title in titles) + 2
     width = 6 + 0.08 * max(map(len, names))
     figure = Figure(

@@ -10,6 +10,7 @@ from keras_dml.comparison.page.captions import results_caption
 from keras_dml.comparison.page.paper import PaperColumn, paper_columns
 from keras_dml.comparison.page.table_formats import Cell, Column, Table
 from keras_dml.comparison.records import (
+    STATUSES,
     Experiment,
     RunRecord,
     by_arm,
@@ -20,8 +21,6 @@ from keras_dml.comparison.records import (
 from keras_dml.comparison.summary import metric_of, summarize_arms
 from keras_dml.config.plan_sections import PaperTable
 from keras_dml.wording import metric_title, slug, source_title
-
-_STATES = ("done", "failed", "left")
 
 
 class _Part(NamedTuple):
@@ -92,7 +91,7 @@ def _results_table(
     for metric in metrics:
         parts.append(_metric_part(metric, runs))
         parts += [_paper_part(each) for each in paper if each.metric == metric]
-    states = Column("runs", _STATES)
+    states = Column("runs", STATUSES)
     parts.append(_Part(states, _runs_cell, states.empty))
     rows = []
     if any(run.pretrained for run in runs):
@@ -154,6 +153,6 @@ def _paper_part(printed: PaperColumn) -> _Part:
 
 def _runs_cell(experiment: Experiment, own: list[RunRecord]) -> Cell:
     states = Counter(run.status for run in own)
-    others = [f"{states[key]} {key}" for key in _STATES[1:] if states[key]]
+    others = [f"{states[key]} {key}" for key in STATUSES[1:] if states[key]]
     text = str(states["done"]) + (f" ({', '.join(others)})" if others else "")
-    return Cell(text, tuple(str(states[key]) for key in _STATES))
+    return Cell(text, tuple(str(states[key]) for key in STATUSES))

@@ -27,6 +27,10 @@ _LATEX_NAMES = str.maketrans(
 )
 
 
+# Sorts cells without a number behind all others.
+LAST = -1e9
+
+
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """One cell of a table.
@@ -36,11 +40,22 @@ class Cell:
         numbers: Tuple of strings for the CSV file, one for each part of the
             column. Defaults to `()`: the text.
         bold: Whether the text is bold. Defaults to `False`.
+        link: The page that the text leads to, relative to the table's page.
+            Defaults to `""`, none.
     """
 
     text: str
     numbers: tuple[str, ...] = ()
     bold: bool = False
+    link: str = ""
+
+    @property
+    def value(self) -> float:
+        """What a column is sorted by; cells without a number are last."""
+        try:
+            return float((self.numbers or (self.text,))[0])
+        except ValueError:
+            return LAST
 
     @classmethod
     def of(cls, form: str, *values: float | None) -> "Cell":
@@ -105,21 +120,28 @@ def to_markdown(table: Table) -> str:
     >>> print(to_markdown(table))
     Grocery, 3 seeds.
     <BLANKLINE>
-    | arm | R@1 |
-    |:--|--:|
+    | arm     |       R@1 |
+    |:--------|----------:|
     | softmax | **0.601** |
     """
-    titles = [_markdown(column.title) for column in table.columns]
-    rule = ["--:" if column.numeric else ":--" for column in table.columns]
-    lines = [f"| {' | '.join(titles)} |", f"|{'|'.join(rule)}|"]
-    for row in table.rows:
-        texts = [
-            f"**{_markdown(cell.text)}**" if cell.bold else _markdown(cell.text)
-            for cell in row
-        ]
-        lines.append(f"| {' | '.join(texts)} |")
-    body = "\n".join(lines)
-    return f"{table.caption}\n\n{body}\n"
+    lines = [[_markdown(column.title) for column in table.columns]]
+    lines += [[*map(_markdown_cell, row)] for row in table.rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    sides = [">" if column.numeric else "<" for column in table.columns]
+    rules = [
+        f"{'-' * (width + 1)}:" if side == ">" else f":{'-' * (width + 1)}"
+        for width, side in zip(widths, sides, strict=True)
+    ]
+    head, *rows = (
+        " | ".join(
+            f"{text:{side}{width}}"
+            for text, side, width in zip(line, sides, widths, strict=True)
+        )
+        for line in lines
+    )
+    body = [f"| {head} |", f"|{'|'.join(rules)}|"]
+    body += [f"| {row} |" for row in rows]
+    return "\n".join([table.caption, "", *body, ""])
 
 
 def to_csv(table: Table) -> str:
@@ -176,6 +198,12 @@ def escape_latex(text: str) -> str:
 
 def _latex_row(cells) -> str:
     return " & ".join(cells) + r" \\"
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = _markdown(cell.text)
+    text = f"[{text}]({cell.link})" if cell.link else text
+    return f"**{text}**" if cell.bold else text
 
 
 def _markdown(text: str) -> str:

@@ -1,16 +1,93 @@
-"""Tables of ranks, findings and settings found."""
+"""Tables of gaps, ranks, findings, settings found and runs."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from keras_dml.comparison.findings import BOUNDS, FindingResult
 from keras_dml.comparison.jobs import Tuned
-from keras_dml.comparison.page.captions import FINDINGS_CAPTION, ranks_caption
+from keras_dml.comparison.page.captions import (
+    FINDINGS_CAPTION,
+    gaps_caption,
+    ranks_caption,
+)
 from keras_dml.comparison.page.table_formats import Cell, Column, Table
 from keras_dml.comparison.ranks import RankTable
-from keras_dml.comparison.summary import Summary
+from keras_dml.comparison.records import Experiment, RunRecord
+from keras_dml.comparison.standings import Standing
+from keras_dml.comparison.summary import Summary, metric_of
 from keras_dml.evaluation import Difference
+from keras_dml.report import FILE as RUN_PAGE
 from keras_dml.tuning.trials import TuningResult
-from keras_dml.wording import metric_title, slug, source_title
+from keras_dml.wording import duration, metric_title, slug, source_title
+
+
+def gaps_table(
+    found: Mapping[Experiment, Sequence[Standing]], metric: str
+) -> Table:
+    """Makes the table of paired differences from the best of an experiment."""
+    rows = tuple(
+        (
+            *([Cell(experiment.title)] if len(found) > 1 else []),
+            Cell(standing.arm),
+            Cell.of("{:+.3f}", standing.gap.difference),
+            _interval(standing.gap.seeds),
+            _interval(standing.gap.queries),
+            Cell(standing.verdict),
+        )
+        for experiment, arms in found.items()
+        for standing in arms
+        if standing.gap is not None
+    )
+    columns = (
+        *([Column("experiment", numeric=False)] if len(found) > 1 else []),
+        Column("arm", numeric=False),
+        Column("gap"),
+        Column("over seeds", ("seeds low", "seeds high")),
+        Column("over classes", ("classes low", "classes high")),
+        Column("verdict", numeric=False),
+    )
+    name = slug("behind the best", metric)
+    return Table(name, gaps_caption(found, metric), columns, rows)
+
+
+def runs_table(
+    records: Iterable[RunRecord], metric: str, folder: Path
+) -> Table:
+    """Makes the table of runs, with links to their pages.
+
+    Args:
+        records: Runs of any state.
+        metric: Name of the metric to show.
+        folder: The folder of the page.
+    """
+    rows = []
+    for record in {record.run: record for record in records}.values():
+        page = record.folder and record.folder / RUN_PAGE
+        link = os.path.relpath(page, folder) if page and page.is_file() else ""
+        seconds = record.train_seconds
+        rows.append(
+            (
+                Cell(record.status),
+                Cell.of("{:.3f}", metric_of(record, metric)),
+                Cell(duration(seconds), (f"{seconds:g}",))
+                if seconds
+                else Cell("-"),
+                Cell(record.run, link=link),
+            )
+        )
+    return Table(
+        "runs",
+        "The name of a run leads to its page, once the page is written.",
+        (
+            Column("status", numeric=False),
+            Column(metric_title(metric)),
+            Column("training"),
+            # Last, since the links are long.
+            Column("run", numeric=False),
+        ),
+        tuple(rows),
+    )
 
 
 def ranks_table(ranks: RankTable, metric: str) -> Table:

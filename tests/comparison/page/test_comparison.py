@@ -45,7 +45,7 @@ def runs(folder, folds=(None,)):
                         )
     records += [
         unfinished("ln", 0, "failed", error="RunError: loss | is NaN"),
-        unfinished("ln", 1, "left"),
+        unfinished("ln", 1, "to do"),
     ]
     return records
 
@@ -77,7 +77,7 @@ def written(tmp_path_factory):
 def test_the_page_says_what_was_run(written):
     text = written[1].read_text(encoding="utf-8")
     assert text.startswith("# A tournament\n\nLosses against each other.\n\n")
-    assert "50 runs: 48 done, 1 failed, 1 left. 5 arms on omniglot" in text
+    assert "50 runs: 48 done, 1 to do, 1 failed. 5 arms on omniglot" in text
     assert "small_cnn and resnet50, embedding size 64 and 128, seeds" in text
     assert "Training took 48 min, 1 min in the median run." in text
     assert "\nProtocol: fixed validation: 10 % of the training classes" in text
@@ -91,14 +91,15 @@ def test_the_page_has_all_its_parts(written):
     heads = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert heads == [
         "Results",
+        "Behind the best",
         "Ranks",
         "Findings",
         "Figures",
+        "Runs",
         "Failed runs",
-        "Runs left",
     ]
-    assert "| ln | 0 (1 failed, 1 left) |" in re.sub(
-        r"\| ln \|.*\| (\S+ \(.*\)) \|", r"| ln | \1 |", text
+    assert "| ln | 0 (1 to do, 1 failed) |" in re.sub(
+        r"\| ln +\|.*\| (\S+ \(.*\)) \|", r"| ln | \1 |", text
     )
     assert "Not ranked, without a finished run: `ln`." in text
     assert "RunError: loss \\| is NaN" in text
@@ -131,6 +132,45 @@ def test_every_file_that_is_named_is_there(written):
         "map-r-by-embedding-size.svg",
         "map-r-of-each-arm.svg",
     ]
+
+
+def test_the_html_page_shows_the_same_and_needs_no_other_file(written):
+    page = written[1].with_name("page.html")
+    text = page.read_text(encoding="utf-8")
+    heads = re.findall(r"^<h2 id=.*>(.*)</h2>$", text, re.MULTILINE)
+    markdown = written[1].read_text(encoding="utf-8")
+    assert heads == re.findall(r"^## (.*)$", markdown, re.MULTILINE)
+    assert text.count("data:image/svg+xml;base64,") == 3
+    assert not re.search(r'(src|href)="(?!data:|#)', text)
+    assert "<code>ln</code>" in text
+    assert "RunError: loss | is NaN" in text
+    assert "nan" not in re.sub('NaN|base64,[^"]*', "", text)
+
+
+def test_runs_lead_to_their_pages(tmp_path):
+    folder = tmp_path / "runs" / "a & b"
+    folder.mkdir(parents=True)
+    (folder / "report.html").touch()
+    records = [record("a", run="a & b", folder=folder), record("b", run="c")]
+    page = write_comparison(plan(), records, tmp_path)
+    text = page.with_name("page.html").read_text(encoding="utf-8")
+    assert re.findall(r'<a href="(runs[^"]*)">([^<]*)<', text) == [
+        ("runs/a &amp; b/report.html", "a &amp; b")
+    ]
+
+
+def test_tables_of_two_metrics_fit_a_terminal(tmp_path):
+    long = "proxynca_pp_no_scale"
+    records = [
+        record(arm, seed, 0.5 + seed / 100)
+        for arm in (long, "ln")
+        for seed in range(3)
+    ]
+    page = write_comparison(plan(), records, tmp_path)
+    lines = page.read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) > 10
+    assert max(map(len, rows)) <= 80
 
 
 def test_networks_have_tables_of_their_own(written):
@@ -166,10 +206,10 @@ def test_the_same_records_give_the_same_bytes(written, tmp_path):
 
 
 def test_nothing_done_is_still_a_page(tmp_path):
-    records = [unfinished("a", 0, "failed"), unfinished("b", 0, "left")]
+    records = [unfinished("a", 0, "failed"), unfinished("b", 0, "to do")]
     page = write_comparison(plan(findings=FINDINGS), records, tmp_path)
     text = page.read_text(encoding="utf-8")
-    assert "2 runs: 0 done, 1 failed, 1 left." in text
+    assert "2 runs: 0 done, 1 to do, 1 failed." in text
     assert "Not ranked: no two arms finished the same experiment." in text
     assert "not measured (`proxy_anchor` is not among the runs" in text
     assert "## Figures" not in text
@@ -180,11 +220,12 @@ def test_usual_metrics_stand_where_none_are_named(tmp_path):
     records = [record(arm, after={"recall@1": 0.5, "nmi": 0.4}) for arm in "ab"]
     page = write_comparison(plan(), records, tmp_path)
     text = page.read_text(encoding="utf-8")
-    assert "| arm | R@1 | runs |" in text
+    assert re.search(r"\| arm +\| +R@1 \| runs \|", text)
     assert "Ranks by R@1 in 1 seed" in text
     records = [record(arm, after={"nmi": 0.4}) for arm in "ab"]
     page = write_comparison(plan(), records, tmp_path)
-    assert "| arm | NMI | runs |" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert re.search(r"\| arm +\| +NMI \| runs \|", text)
 
 
 def test_swept_settings_and_folds_have_their_figures(tmp_path):

@@ -176,7 +176,14 @@ def test_arms_are_sorted_with_the_best_at_the_top(num_arms):
         widths = [patch.get_width() for patch in axes.patches]
         assert widths == sorted(widths, reverse=True)
         assert axes.yaxis_inverted()
-    assert quality_by_arm([unfinished("a", 0, "left")], "map@r") is None
+    assert quality_by_arm([unfinished("a", 0, "to do")], "map@r") is None
+
+
+def test_titles_have_no_marks_of_code():
+    records = [record(arm, weights="imagenet") for arm in "ab"]
+    seen = " ".join(names(quality_by_arm(records, "map@r")))
+    assert "weights imagenet" in seen
+    assert "`" not in seen
 
 
 def test_long_names_stay_inside():

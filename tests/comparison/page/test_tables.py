@@ -111,12 +111,12 @@ def test_runs_are_counted_by_state():
         *three_seeds("a", 0.5),
         record("b", 0),
         unfinished("b", 1, "failed"),
-        unfinished("b", 2, "left"),
+        unfinished("b", 2, "to do"),
         unfinished("c", 0, "failed"),
     ]
     (table,) = results_tables(records, METRICS)
     assert cell(table, "a", "runs").text == "3"
-    assert cell(table, "b", "runs").text == "1 (1 failed, 1 left)"
+    assert cell(table, "b", "runs").text == "1 (1 to do, 1 failed)"
     assert cell(table, "c", "runs").text == "0 (1 failed)"
     assert cell(table, "c", "R@1").text == "-"
     assert cell(table, "b", "R@1").text == "0.500"
@@ -242,7 +242,7 @@ def test_all_rows_have_all_columns():
     records = [
         *three_seeds("a", 0.5, pretrained={"map@r": 0.1}),
         *three_seeds("b", 0.5, dim=128),
-        unfinished("c", 0, "left"),
+        unfinished("c", 0, "to do"),
     ]
     (table,) = results_tables(records, METRICS, paper_values=[printed(arm="a")])
     for row in table.rows:
@@ -304,10 +304,10 @@ HARD = Table(
 
 def test_markdown_keeps_cells_apart():
     head, line, *rows = to_markdown(HARD).splitlines()[2:]
-    assert line == "|:--|--:|"
-    assert head == "| a_b | R@1 % |"
+    assert line == f"|:{'-' * 31}|{'-' * 10}:|"
+    assert head == f"| a_b{' ' * 27} |     R@1 % |"
     assert rows[0] == ("| k=8 & \\| \\*x\\* \\<b> \\[1\\] next | 0.5 ± 0.1 |")
-    assert rows[1] == "| 100 %_# | **-** |"
+    assert rows[1] == f"| 100 %_#{' ' * 23} |     **-** |"
 
 
 def test_csv_reads_back():

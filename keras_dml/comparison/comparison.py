@@ -1,0 +1,118 @@
+"""The runs of a plan, what they found, and where that is written."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from keras_dml.brief import Brief
+from keras_dml.comparison.estimate import Estimate
+from keras_dml.comparison.page.page import HTML_FILE
+from keras_dml.comparison.records import (
+    STATUSES,
+    RunRecord,
+    by_arm,
+    counts_in_words,
+    trained_runs,
+)
+from keras_dml.comparison.standings import gap_rows, ranking_rows, standings
+from keras_dml.wording import metric_title
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Comparison(Brief):
+    """The runs of a plan and the page about them.
+
+    Args:
+        folder: The plan's folder.
+        records: The records of its runs.
+        report: The page as Markdown, or `None` after a dry run.
+        estimate: How long all remaining trainings take, one after the other.
+            Defaults to `None`: not estimated, or nothing remains.
+        trials_left: Number of tuning trials that remain before the runs.
+            Defaults to `0`.
+        metric: The metric that ranks the arms when the object is printed.
+            Defaults to `"map@r"`.
+    """
+
+    folder: Path
+    records: list[RunRecord]
+    report: Path | None = None
+    estimate: Estimate | None = None
+    trials_left: int = 0
+    metric: str = "map@r"
+
+    def count(self, status: str) -> int:
+        """Counts the runs of a status: done, running, to do or failed."""
+        return len({r.run for r in self.records if r.status == status})
+
+    @property
+    def page(self) -> Path | None:
+        """The page as HTML, or `None` after a dry run."""
+        return self.report.with_name(HTML_FILE) if self.report else None
+
+    @property
+    def seconds(self) -> float | None:
+        """The likely seconds of the estimate."""
+        return self.estimate.seconds if self.estimate else None
+
+    @property
+    def runs(self) -> set[str]:
+        """The names of the runs of the plan."""
+        return {record.run for record in trained_runs(self.records)}
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Maps the name of each failed run to the reason."""
+        return {r.run: r.error for r in self.records if r.status == "failed"}
+
+    def summary(self) -> dict[str, Any]:
+        """Returns places, counts and errors as plain values, for JSON."""
+        return {
+            "folder": str(self.folder),
+            "report": str(self.report) if self.report else None,
+            "page": str(self.page) if self.page else None,
+            **{key.replace(" ", "_"): self.count(key) for key in STATUSES},
+            "trials_left": self.trials_left,
+            "seconds_estimated": self.seconds,
+            "seconds_low": self.estimate.low if self.estimate else None,
+            "seconds_high": self.estimate.high if self.estimate else None,
+            "errors": self.failed,
+        }
+
+    def rankings(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Returns the arms of each experiment, best first, in two tables.
+
+        Returns:
+            List of pairs of a title and the rows of a table: the means with
+            their deviations, and the paired differences from the best with
+            their 95 % intervals over seeds and over test classes.
+        """
+        metrics = [*dict.fromkeys(("recall@1", self.metric))]
+        found = standings(self.records, metrics, self.metric)
+        tables = []
+        for experiment, arms in found.items():
+            title = experiment.title.replace("`", "")
+            tables.append((title, ranking_rows(arms, metrics)))
+            behind = gap_rows(arms)
+            if behind:
+                name = metric_title(self.metric)
+                tables.append((f"{name} minus that of {arms[0].arm}", behind))
+        return tables
+
+    def _brief_title(self) -> str:
+        counts = counts_in_words(trained_runs(self.records))
+        return f"Comparison in {self.folder}: {counts}"
+
+    def _brief_rows(self) -> list[dict[str, Any]]:
+        """Averages each arm over data, networks and seeds, best first."""
+        done = [r for r in trained_runs(self.records) if r.status == "done"]
+        values = {
+            arm: [r.after[self.metric] for r in runs if self.metric in r.after]
+            for arm, runs in by_arm(done).items()
+        }
+        rows = [
+            {"arm": arm, self.metric: sum(own) / len(own), "runs": len(own)}
+            for arm, own in values.items()
+            if own
+        ]
+        return sorted(rows, key=lambda row: -row[self.metric])

@@ -1,0 +1,166 @@
+"""The arms of each experiment, best first, and how far behind the best."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from keras_dml.comparison.findings import (
+    BOUNDS,
+    FindingResult,
+    check_finding,
+)
+from keras_dml.comparison.records import (
+    Experiment,
+    RunRecord,
+    experiment_of,
+    grouped,
+)
+from keras_dml.comparison.summary import Summary, summarize_arms
+from keras_dml.config.plan_sections import FindingConfig
+from keras_dml.evaluation import Difference
+from keras_dml.wording import metric_title
+
+# Shown if a plan names no metrics.
+METRICS = ("recall@1", "map@r")
+
+
+def ranked_by(metrics: Sequence[str]) -> str:
+    """Returns the metric that ranks arms: MAP@R if it is among them.
+
+    >>> ranked_by(["recall@1", "map@r"]), ranked_by(["nmi"])
+    ('map@r', 'nmi')
+    """
+    return "map@r" if "map@r" in (metrics or METRICS) else metrics[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """The place of an arm in an experiment.
+
+    Args:
+        arm: Its name.
+        summaries: Dict from each metric that it has to its `Summary`.
+        gap: `FindingResult` of the claim that it is better than the best, of
+            paired differences with intervals; `None` for the best arm.
+    """
+
+    arm: str
+    summaries: Mapping[str, Summary]
+    gap: FindingResult | None = None
+
+    @property
+    def verdict(self) -> str:
+        """`"best"`, `"worse"`, or `"open"` if the intervals do not tell."""
+        if self.gap is None:
+            return "best"
+        words = {"contradicted": "worse", "confirmed": "better"}
+        return words.get(self.gap.verdict, self.gap.verdict)
+
+
+def standings(
+    records: Iterable[RunRecord], metrics: Sequence[str], metric: str
+) -> dict[Experiment, list[Standing]]:
+    """Ranks the arms of each experiment, and compares each with the best.
+
+    Args:
+        records: Runs of any state.
+        metrics: Names of the metrics to summarize.
+        metric: Name of the metric that ranks the arms, one of `metrics`.
+
+    Returns:
+        Dict from each experiment with a finished run to its arms, best first.
+
+    Example:
+
+    >>> for experiment, arms in standings(records, METRICS, "map@r").items():
+    ...     print([(arm.arm, arm.verdict) for arm in arms])
+    [('ln', 'best'), ('triplet', 'worse')]
+    """
+    records = list(records)
+    experiments = grouped(records, experiment_of)
+    by_metric = {name: summarize_arms(records, name) for name in metrics}
+    found = {}
+    for experiment, runs in experiments.items():
+        means = by_metric[metric][experiment]
+        order = sorted(means, key=lambda arm: -means[arm].mean)
+        found[experiment] = [
+            Standing(
+                arm,
+                {
+                    name: own[experiment][arm]
+                    for name, own in by_metric.items()
+                    if arm in own[experiment]
+                },
+                _gap(runs, arm, order[0], metric),
+            )
+            for arm in order
+        ]
+    return {experiment: arms for experiment, arms in found.items() if arms}
+
+
+def ranking_rows(
+    arms: Sequence[Standing], metrics: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Returns the rows of a table of means with their deviations."""
+    return [
+        {
+            "arm": one.arm,
+            **{
+                metric_title(name): _mean(one.summaries.get(name))
+                for name in metrics
+            },
+            "runs": str(max(own.count for own in one.summaries.values())),
+        }
+        for one in arms
+    ]
+
+
+def gap_rows(arms: Sequence[Standing]) -> list[dict[str, Any]]:
+    """Returns the rows of a table of paired differences from the best arm.
+
+    It leaves out intervals that no arm has.
+    """
+    gaps = [(one, one.gap) for one in arms if one.gap is not None]
+    repeated = [gap.seeds for _, gap in gaps if gap.seeds is not None]
+    units = {one.unit for one in repeated} or {"seeds"}
+    seeds, classes = f"over {'/'.join(sorted(units))}", "over classes"
+    rows = [
+        {
+            "arm": one.arm,
+            "gap": f"{gap.difference:+.3f}",
+            seeds: _interval(gap.seeds),
+            classes: _interval(gap.queries),
+            "verdict": one.verdict,
+        }
+        for one, gap in gaps
+    ]
+    empty = {
+        key for key in (seeds, classes) if all(row[key] == "-" for row in rows)
+    }
+    return [
+        {key: value for key, value in row.items() if key not in empty}
+        for row in rows
+    ]
+
+
+def _mean(summary: Summary | None) -> str:
+    if summary is None:
+        return "-"
+    spread = "" if math.isnan(summary.std) else f" ± {summary.std:.3f}"
+    return f"{summary.mean:.3f}{spread}"
+
+
+def _interval(interval: Summary | Difference | None) -> str:
+    return BOUNDS.format(interval.low, interval.high) if interval else "-"
+
+
+def _gap(
+    runs: Sequence[RunRecord], arm: str, best: str, metric: str
+) -> FindingResult | None:
+    if arm == best:
+        return None
+    claim = FindingConfig(
+        claim=f"{arm} is better than {best}", better=[arm], than=[best]
+    )
+    return check_finding(claim, runs, metric)

@@ -1,0 +1,150 @@
+import pytest
+
+from keras_dml.comparison.growth import additions, grown
+from keras_dml.comparison.jobs import make_jobs
+from keras_dml.comparison.plans import make_plan
+from keras_dml.config.plans import parse_plan
+from keras_dml.errors import UsageError
+
+OPTIONS = {"recipes": ["ln", "bn"], "protocol": "recipe", "epochs": 1}
+
+
+def plan(source="digits", **options):
+    return make_plan(source, OPTIONS | options)[0]
+
+
+def shoes(**values):
+    return parse_plan(
+        {"title": "Shoes", "sources": ["a/shoes"], "recipes": ["ln"], **values}
+    )
+
+
+def test_the_same_plan_stays_the_same():
+    for name in ("demo", "omniglot_k_max", "deck_tournament"):
+        whole = make_plan(name)[0]
+        assert grown(whole, whole) == whole
+        part = make_plan(name, {"seeds": whole.seeds[:1]})[0]
+        assert grown(whole, part) == whole
+        assert additions(whole, whole) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "in_words", "runs"),
+    [
+        ({"seeds": 2}, "seed 1", 4),
+        ({"recipes": ["triplet"]}, "`triplet`", 3),
+        (
+            {"recipes": ["ln", "bn", "triplet"], "seeds": [0, 7]},
+            "`triplet` and seed 7",
+            6,
+        ),
+    ],
+)
+def test_what_is_added_joins_and_the_rest_stays(changes, in_words, runs):
+    stored = plan()
+    whole = grown(stored, plan(**changes))
+    assert additions(stored, whole) == in_words
+    before, after = make_jobs(stored), make_jobs(whole)
+    assert len(after) == runs
+    assert {job.run: job.config for job in before}.items() <= {
+        job.run: job.config for job in after
+    }.items()
+
+
+def test_further_data_and_arms_join():
+    stored = shoes(arms=[{"name": "wide", "set": {"model.dim": 512}}])
+    given = shoes(
+        sources=["b/boots"],
+        arms=[{"name": "narrow", "set": {"model.dim": 8}}],
+        cases=[{"sources": ["b/boots"], "set": {"evaluation.every": 2}}],
+        seeds=[3],
+    )
+    whole = grown(stored, given)
+    assert additions(stored, whole) == "`narrow`, boots and seed 3"
+    assert len(make_jobs(whole)) == 8
+    assert grown(whole, stored) == whole
+
+
+def test_a_plan_grows_one_data_set_after_the_other():
+    first, second = (
+        make_plan("deck_tournament", {"source": source})[0]
+        for source in ("cub200", "cars196")
+    )
+    whole = grown(first, second)
+    assert whole.sources == ["cub200", "cars196"]
+    both = make_plan("deck_tournament")[0]
+    assert {job.run for job in make_jobs(whole)} == {
+        job.run for job in make_jobs(both)
+    }
+
+
+def test_a_further_path_to_the_same_data_is_no_further_data(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "shoes").mkdir()
+    monkeypatch.chdir(tmp_path)
+    stored, given = plan("shoes"), plan(str(tmp_path / "shoes"))
+    assert grown(stored, given).sources == ["shoes"]
+
+
+def test_titles_follow_the_recipes_unless_somebody_wrote_them():
+    third = plan(recipes=["triplet"])
+    assert grown(plan(), third).title == "ln, bn, triplet on digits"
+    written = shoes(sources=["digits"])
+    assert grown(written, plan("digits", epochs=None, protocol=None)).title == (
+        "Shoes"
+    )
+
+
+def test_words_about_the_runs_follow_the_last_command():
+    claim = {"claim": "ln is better", "better": ["ln"], "than": ["ln"]}
+    stored = shoes(findings=[claim], about="First.")
+    assert grown(stored, shoes(seeds=[1])).findings == stored.findings
+    assert grown(stored, shoes(about="Second.")).about == "Second."
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"epochs": 5}, "`epochs` was 1, received 5"),
+        ({"epochs": None}, "`epochs` was 1, received not given"),
+        ({"steps_per_epoch": 9}, "`steps_per_epoch` was not given, received 9"),
+        ({"protocol": "oracle"}, "`protocol` was recipe, received oracle"),
+        ({"backbones": ["resnet50"]}, "`backbones` was not given, received"),
+        ({"dims": [8, 16]}, "`dims` was not given, received 8, 16"),
+        ({"weights": "none"}, "`weights` was not given, received none"),
+        ({"set": ["model.dim=8"]}, "`set.model.dim` was not given, received 8"),
+    ],
+)
+def test_what_every_run_shares_does_not_change(changes, named):
+    given = {**OPTIONS, "seeds": 2, **changes}
+    with pytest.raises(UsageError) as error:
+        grown(plan(), make_plan("digits", given)[0])
+    assert named in str(error.value)
+    assert "choose another `output`" in str(error.value)
+    assert "None" not in str(error.value)
+    assert "[" not in str(error.value)
+
+
+def test_an_arm_keeps_its_settings():
+    stored = shoes(arms=[{"name": "wide", "set": {"model.dim": 512}}])
+    given = shoes(arms=[{"name": "wide", "set": {"model.dim": 256}}])
+    with pytest.raises(UsageError, match="was 512, received 256"):
+        grown(stored, given)
+
+
+def test_runs_keep_their_settings_and_their_names():
+    case = {"set": {"evaluation.every": 2}}
+    with pytest.raises(UsageError, match="change or rename .*-ln-seed0`"):
+        grown(shoes(), shoes(cases=[case]))
+    # The runs of a grid of one arm are named after the grid alone.
+    grid = {"model.dim": [8, 16]}
+    with pytest.raises(UsageError, match="change or rename .*dim_16-seed0`"):
+        grown(shoes(grid=grid), shoes(grid=grid, recipes=["bn"]))
+    whole = grown(shoes(grid=grid), shoes(grid={"model.dim": [32]}))
+    assert whole.grid == {"model.dim": [8, 16, 32]}
+
+
+def test_a_mistyped_recipe_is_named_in_spite_of_other_changes():
+    with pytest.raises(UsageError, match="Nearest: 'triplet'"):
+        grown(plan(), plan(recipes=["tripplet"], epochs=9))
