@@ -34,7 +34,7 @@ class References:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class ExportOptions:
-    """Defines how to export an embedder.
+    """How to export an embedder.
 
     Args:
         quantize: For LiteRT: any of `"none"`, `"float16"`, `"dynamic_range"`

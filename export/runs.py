@@ -24,6 +24,7 @@ from keras_dml.run.cache import weights_hash
 from keras_dml.run.data import RunData, evaluation_batches, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import TrainedRun
+from keras_dml.wording import listed
 
 DEFAULT_FORMATS = ("saved_model", "litert")
 COMPARED_IMAGES = 250
@@ -117,6 +118,7 @@ def exporter(
         metrics: Mapping[str, Any],
         folder: RunFolder,
     ) -> ExportResult:
+        logger.info("Exporting ...")
         result = export_embedder(
             embedder,
             formats,
@@ -124,7 +126,18 @@ def exporter(
             *_compared(data.test, config, COMPARED_IMAGES),
             _completed(chosen, data, config, metrics),
         )
-        logger.info("%r", result)
+        logger.debug("%r", result)
+        own, *exported = result
+        values = [f"{row['artefact']} {row['map@r']:.3f}" for row in exported]
+        logger.info(
+            "Exported to %s. MAP@R on %s of %s test images: %s, the run itself "
+            "%.3f.",
+            folder.export,
+            f"{own['images']:,}",
+            f"{len(data.test):,}",
+            listed(values),
+            own["map@r"],
+        )
         return result
 
     return export

@@ -1,17 +1,18 @@
 """The main interface: `fit` trains an embedder, and `Run` uses it."""
 
 import functools
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from keras_dml import distribute
 from keras_dml.brief import Brief
 from keras_dml.checks import positive_number
 from keras_dml.config import RunConfig, flags_of, resolve
 from keras_dml.config.resolve import again
-from keras_dml.console import logging_to
+from keras_dml.console import logger, logging_to
 from keras_dml.embed.local import Embedded, embed_source
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.measured import Measured
@@ -21,54 +22,16 @@ from keras_dml.export import (
     export_run,
     exporter,
 )
+from keras_dml.fit_options import FitOptions, PathLike
 from keras_dml.report import FILE, write_report
 from keras_dml.run import fit as training
-from keras_dml.run.conclusion import columns, conclusion
+from keras_dml.run.conclusion import conclusion, result_rows
 from keras_dml.run.final import FOLDER as FINAL
 from keras_dml.run.final import fit_final
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history
 from keras_dml.run.trained_run import TrainedRun, evaluate_run
 from keras_dml.search.search import SearchResult, search_run
-
-PathLike = str | os.PathLike[str]
-
-
-class FitOptions(TypedDict, total=False):
-    """Options of `fit` for its outputs, its data and its devices.
-
-    Attributes:
-        report: Whether to write `report.html`. Defaults to `True`.
-        export: Whether to export a SavedModel and LiteRT at the end.
-            Defaults to `True`.
-        data_dir: Folder that holds the data set's files.
-        train_classes: Text file that names the classes that train, one in a
-            line; all others test. In Python also their names.
-        strategy: `"auto"`, `"none"`, `"mirrored"` or `"multi_worker"`.
-            Defaults to `"auto"`.
-        devices: Kind and number of devices, such as `"cpu:2"`, to try a
-            strategy.
-        peer_timeout: Seconds to wait for a worker that does not answer.
-            Defaults to 120.
-        minutes: Minutes that the whole command may take; the length of the
-            training follows from the pace of this machine. Defaults to those
-            of the recipe, 10 for a pretrained network.
-        epochs: Number of epochs, instead of minutes. Defaults to those of
-            the recipe.
-        final: `"all"` to train once more on every class, in `RUN/final`,
-            after the run was measured. Defaults to `"measured"`, no more.
-    """
-
-    report: bool
-    export: bool
-    data_dir: PathLike | None
-    train_classes: PathLike | Sequence[str] | None
-    strategy: str | None
-    devices: str | None
-    peer_timeout: float
-    minutes: float | None
-    epochs: int | None
-    final: str | None
 
 
 class Run(Brief, TrainedRun):
@@ -148,18 +111,18 @@ class Run(Brief, TrainedRun):
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns one row per metric: before and after training, the gain."""
-        table = columns(self.metrics)
-        first, *_, after = table.values()
-        return [
-            {"metric": name}
-            | {title: values[name] for title, values in table.items()}
-            | {"gain": f"{after[name] - first[name]:+.4f}"}
-            for name in after
-        ]
+        return result_rows(self.metrics)
 
     def conclusion(self) -> list[str]:
         """Returns what a person should conclude, in sentences."""
         return conclusion(self.metrics)
+
+    @property
+    def rising(self) -> bool:
+        """Whether validation was best at the end, so that longer may help."""
+        if self.metrics.get("interpolation", {}).get("kept"):
+            return False
+        return self.history.rises(f"val_{self.config.evaluation.monitor}")
 
     @property
     def final(self) -> "Run | None":
@@ -208,9 +171,10 @@ def fit(
             the seed of `config`.
         output: The run folder. Defaults to `runs/SOURCE-RECIPE-SEED`.
         resume: Whether to continue an interrupted run. Defaults to `False`.
-        **options: `minutes`, `epochs`, `final`, `report`, `export`,
-            `data_dir`, `train_classes`, `strategy`, `devices` and
-            `peer_timeout`, see `FitOptions`.
+        **options: `minutes`, `epochs`, `batch_size`, `image_size`, `dim`,
+            `lr`, `freeze`, `loss` and `final`, see `TrainingOptions`; and
+            `report`, `export`, `verbose`, `data_dir`, `train_classes`,
+            `strategy`, `devices` and `peer_timeout`, see `FitOptions`.
 
     Returns:
         `Run`.
@@ -219,6 +183,7 @@ def fit(
         UsageError: If the arguments, the data or the folder do not fit each
             other.
         RunError: If the training fails.
+        KeyboardInterrupt: On Ctrl-C, after the step; `resume=True` goes on.
 
     Example:
 
@@ -239,12 +204,16 @@ def fit(
         resume=resume,
         peer_timeout=positive_number("peer_timeout", timeout),
         export=export if resolved.final == "measured" else None,
+        verbose=options.get("verbose", False),
     )
     run = Run.just_trained(folder, resolved, metrics)
     # A report embeds images, which only works if all workers take part.
     wanted = options.get("report", True) and distribute.num_workers() == 1
     if wanted and not (folder / FILE).is_file():
         with logging_to():
+            logger.info("Writing the page of the run ...")
+        # It reads the images again; what is wrong with them was said before.
+        with logging_to(level=logging.ERROR):
             run.report()
     if resolved.final == "all":
         fit_final(run.folder, metrics, peer_timeout=timeout, export=export)

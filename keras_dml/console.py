@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -24,13 +23,18 @@ console = Console(stderr=True)
 logger = logging.getLogger("keras_dml")
 
 
-def progress_bar() -> Progress:
-    """Returns a progress bar that is silent without a terminal."""
+def progress_bar(width: int = 40, time_left: bool = True) -> Progress:
+    """Returns a progress bar that is silent without a terminal.
+
+    Args:
+        width: Number of characters of the bar. Defaults to `40`.
+        time_left: Whether it estimates the time left. Defaults to `True`.
+    """
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(width),
         MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        *([TimeRemainingColumn()] if time_left else []),
         TextColumn("{task.fields[note]}"),
         console=console,
         disable=not console.is_terminal,
@@ -84,28 +88,38 @@ def format_table(rows: Sequence[Sequence[Any]]) -> str:
     )
 
 
-def _terminal_handler() -> logging.Handler:
-    """Returns a handler: rich lines on a terminal, plain ones elsewhere."""
-    if console.is_terminal:
-        return RichHandler(
-            console=console,
-            show_path=False,
-            show_level=False,
-            log_time_format="%H:%M:%S",
-        )
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    return handler
+class _ConsoleHandler(logging.Handler):
+    """Prints log lines on the console, above a progress bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.levelno >= logging.WARNING:
+            text = f"{record.levelname.capitalize()}: {text}"
+        try:
+            console.print(
+                text,
+                markup=False,
+                highlight=False,
+                # A program that reads the lines gets each of them whole.
+                soft_wrap=not console.is_terminal,
+            )
+        except Exception:
+            self.handleError(record)
 
 
 @contextlib.contextmanager
-def logging_to(path: Path | None = None) -> Iterator[None]:
+def logging_to(
+    path: Path | None = None, level: int = logging.INFO
+) -> Iterator[None]:
     """Shows the library's log lines, and appends them to a file as well.
 
     Args:
-        path: The log file. Defaults to `None`: only shows the lines.
+        path: The log file, which also holds the details. Defaults to `None`:
+            only shows the lines.
+        level: The lowest level that is shown; `logging.DEBUG` shows the
+            details too. Defaults to `logging.INFO`.
     """
-    handlers: list[logging.Handler] = [_terminal_handler()]
+    handlers: list[logging.Handler] = [_ConsoleHandler(level)]
     if path is not None:
         file = logging.FileHandler(path, encoding="utf-8")
         file.setFormatter(
@@ -113,7 +127,7 @@ def logging_to(path: Path | None = None) -> Iterator[None]:
         )
         handlers.append(file)
     level, propagate = logger.level, logger.propagate
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.DEBUG)
     # TensorFlow gives the root logger a handler, which would print all twice.
     logger.propagate = False
     for handler in handlers:

@@ -55,6 +55,19 @@ def duration(seconds: float) -> str:
     return " ".join(parts)
 
 
+def clock(seconds: float) -> str:
+    """Returns a length of time as a clock shows it.
+
+    >>> clock(43), clock(500), clock(3725)
+    ('0:43', '8:20', '1:02:05')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}:{minutes:02}:{rest:02}"
+    return f"{minutes}:{rest:02}"
+
+
 def listed(names: Iterable[object]) -> str:
     """Joins names with commas and an `and`.
 

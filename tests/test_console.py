@@ -27,6 +27,23 @@ def test_log_lines_go_to_the_file_and_to_standard_error(tmp_path, capfd):
     assert capfd.readouterr().err.count("first") == 1
 
 
+def test_details_go_to_the_file_and_on_demand_to_the_screen(tmp_path, capfd):
+    path = tmp_path / "log.txt"
+    for level in (logging.INFO, logging.DEBUG):
+        with logging_to(path, level):
+            logger.debug("all %d numbers", 12)
+        shown = capfd.readouterr().err
+        assert shown == "all 12 numbers\n" * (level == logging.DEBUG)
+    assert path.read_text().count("DEBUG all 12 numbers") == 2
+
+
+def test_lines_for_a_program_are_whole_and_plain(capfd):
+    long = "a [bold]name[/bold] " * 20
+    with logging_to():
+        logger.warning(long.strip())
+    assert capfd.readouterr().err == f"Warning: {long.strip()}\n"
+
+
 def test_logging_is_put_back(tmp_path):
     before = (logger.level, logger.propagate, list(logger.handlers))
     with pytest.raises(RuntimeError), logging_to(tmp_path / "log.txt"):

@@ -11,6 +11,7 @@ import keras_dml
 from keras_dml.embed.local import embed_source
 from keras_dml.embeddings import load_embeddings
 from keras_dml.errors import UsageError
+from keras_dml.wording import metric_title
 from tests.conftest import ROOT
 from tests.images import image_folder, turned_file, turned_folder
 
@@ -98,10 +99,13 @@ def test_a_run_is_the_same_from_disk(run):
 def test_a_run_prints_one_line_and_a_table(run):
     title, columns, *rows = str(run).splitlines()
     assert "photos, norm_softmax" in title and "unseen" in title
-    assert columns.split()[-2:] == ["trained", "gain"]
-    values = {row.split()[0]: row.split()[3] for row in rows}
+    assert columns.split()[-5:] == ["trained", "gain", "95", "%", "interval"]
+    assert rows[0].split()[0] == "MAP@R"
+    values = {row.split()[0]: row.split()[2] for row in rows}
     after = run.metrics["after"]
-    assert values == {name: f"{after[name]:.4f}" for name in after}
+    assert values == {
+        metric_title(name): f"{after[name]:.4f}" for name in after
+    }
     assert run._repr_html_().count("<tr>") == 1 + len(after)
 
 

@@ -73,7 +73,7 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
         super().on_epoch_end(epoch, logs)
         if self.stopped_epoch:
             logger.info(
-                "Stopped after epoch %d: no improvement since epoch %d",
-                epoch,
-                self.best_epoch,
+                "Stopped after epoch %d: no improvement since epoch %d.",
+                epoch + 1,
+                self.best_epoch + 1,
             )

@@ -105,7 +105,9 @@ class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
         if rates.values() != before:
             self.drops = [*self.drops, epoch + 1]
             logger.info(
-                "Learning rates fall from epoch %d on: %s",
+                "Learning rates fall after epoch %d: %s.",
                 epoch + 1,
-                rates.values(),
+                ", ".join(
+                    f"{name} {v:g}" for name, v in rates.values().items()
+                ),
             )

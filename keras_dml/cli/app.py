@@ -5,52 +5,131 @@ import logging
 import os
 import re
 import sys
-from typing import NoReturn
+from collections.abc import Iterable
+from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperArgument, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from keras_dml.cli import commands
 from keras_dml.cli.config import config
 from keras_dml.cli.lists import backbones, datasets, plans, recipes
 from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError
+from keras_dml.version import __version__
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+TRAIN, USE, LOOK = "Train", "Use what was trained", "Look up"
+# Each command with its group in the help, and an example.
+COMMANDS = (
+    (commands.fit, TRAIN, "fit ./shoes --backbone mobilenet_v2 --minutes 30"),
+    (commands.compare, TRAIN, "compare ./shoes --recipes triplet,arcface"),
+    (config, TRAIN, "config ./shoes --recipe proxy_anchor"),
+    (commands.search, USE, "search runs/shoes photo.jpg --k 5"),
+    (commands.evaluate, USE, "evaluate runs/shoes --k 1,10 --intervals"),
+    (commands.report, USE, "report runs/shoes"),
+    (commands.embed, USE, "embed runs/shoes ./photos --output photos.npz"),
+    (commands.export, USE, "export runs/shoes --format litert --quantize int8"),
+    (recipes, LOOK, "recipes triplet"),
+    (backbones, LOOK, "backbones"),
+    (datasets, LOOK, "datasets"),
+    (plans, LOOK, "plans demo"),
+    (commands.prepare, LOOK, "prepare cars196 --data-dir ~/data"),
+    (
+        commands.convert_weights,
+        LOOK,
+        "convert-weights bn.pth --network bn_inception --output bn.weights.h5",
+    ),
+)
+
+
+class _Command(TyperCommand):
+    """A command that knows which option was meant."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _leave_types_out(self.get_params(ctx))
+        super().format_help(ctx, formatter)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # Typer compares the letters of options; their helps say more.
+            words = re.findall(r"[a-z]{3,}", getattr(error, "option_name", ""))
+            helps = {
+                one.opts[0]: getattr(one, "help", "") for one in self.params
+            }
+            meant = [
+                option
+                for option, text in helps.items()
+                if words and all(word in text.lower() for word in words)
+            ]
+            if meant:
+                error.possibilities = meant[:3]  # type: ignore[attr-defined]
+            raise
+
+
+class _Group(TyperGroup):
+    """The commands together."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _leave_types_out(self.get_params(ctx))
+        super().format_help(ctx, formatter)
+
+
+def _leave_types_out(parameters: Iterable[Any]) -> None:
+    """Removes the types of flags and arguments from the help."""
+    for one in parameters:
+        if isinstance(one, TyperArgument):
+            one.display_type_rich = lambda ctx: None  # type: ignore
+        elif one.is_flag:
+            one.metavar = ""
+
+
 app = typer.Typer(
     name="keras-dml",
-    help="Deep metric learning: train, measure and ship an image embedder.",
+    cls=_Group,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for command in (
-    commands.fit,
-    commands.evaluate,
-    commands.search,
-    commands.embed,
-    commands.report,
-    commands.compare,
-    commands.export,
-    config,
-    commands.prepare,
-    commands.convert_weights,
-    recipes,
-    datasets,
-    backbones,
-    plans,
-):
-    app.command()(command)
+for function, group, example in COMMANDS:
+    app.command(
+        cls=_Command,
+        rich_help_panel=group,
+        epilog=f"Example: keras-dml {example}",
+    )(function)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"keras-dml {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Start with: keras-dml fit FOLDER")
+def top(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Deep metric learning: train, measure and ship an image embedder."""
 
 
 def main() -> None:
     """Runs the command line and sets its exit code.
 
-    The exit code is 0 after success, 2 after a mistake of the caller and 1
-    after any other error. 75 and 143 ask to start `fit` again with
-    `--resume`. Errors and log lines name options where the library names
-    arguments.
+    The exit code is 0 after success, 2 after a mistake of the caller, 130
+    after Ctrl-C and 1 after any other error. 75, 130 and 143 ask to start
+    `fit` again with `--resume`. Errors and log lines name options where the
+    library names arguments.
     """
     wording = _OptionNames()
     logger.addFilter(wording)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,47 +15,61 @@ from keras_dml.cli.printing import (
     print_artefacts,
     print_evaluation,
     print_rows,
+    print_run,
     say,
 )
-from keras_dml.console import logging_to
+from keras_dml.console import logger, logging_to
 from keras_dml.errors import RunError, UsageError
 
 
 @options_of(
     "keras_dml.api:fit",
-    "keras_dml.api:FitOptions",
+    "keras_dml.fit_options:TrainingOptions",
+    "keras_dml.fit_options:FitOptions",
     names={"settings": "--set"},
 )
-def fit(**options: Any) -> None:
+def fit(*, as_json: Json = False, **options: Any) -> None:
     """Train an embedder, measure it on unseen classes, export it."""
+    with logging_to():
+        logger.info("Starting TensorFlow ...")
     from keras_dml import api, distribute
 
-    run = api.fit(**options)
-    if distribute.is_chief():
-        print_rows(run.tested(), run.rows())
-        for sentence in run.conclusion():
-            say(sentence)
-        if run.metrics["partial"]:
-            say("The data set is incomplete: these numbers are partial.")
-        say(f"Run folder: {run.folder.path}")
-        if run.final is not None:
-            say(
-                f"Trained on all {run.final.metrics['train_classes']} "
-                f"classes: {run.final.folder.path}"
-            )
+    try:
+        run = api.fit(**options)
+    except KeyboardInterrupt:
+        with logging_to():
+            logger.info("To go on:\n  %s", _command("--resume"))
+        raise
+    if not distribute.is_chief():
+        return
+    if as_json:
+        metrics = run.folder.read_metrics()
+        print(json.dumps({"run": str(run.folder.path), **metrics}))
+    else:
+        print_run(run)
+
+
+def _command(*more: str) -> str:
+    """Returns the command that is running, with more options."""
+    given = [*sys.argv[1:], *(one for one in more if one not in sys.argv)]
+    return shlex.join(["keras-dml", *given])
 
 
 @options_of("keras_dml.run.trained_run:evaluate_run")
 def evaluate(
     *,
     run: Annotated[
-        Path | None, typer.Argument(help="The run folder.", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="The run folder.", metavar="RUN", show_default=False
+        ),
     ] = None,
     embeddings: Annotated[
         Path | None,
         typer.Option(
+            metavar="PATH",
             help="Measure the vectors of an .npz or .parquet file, or of a "
-            "folder of `keras-dml embed`, instead of a run's."
+            "folder of `keras-dml embed`, instead of a run's.",
         ),
     ] = None,
     as_json: Json = False,
@@ -89,7 +105,10 @@ def evaluate(
 def search(
     *,
     picture: Annotated[
-        Path | None, typer.Option(help="Also draw the answers, as a PNG file.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also draw the answers, as a PNG file."
+        ),
     ] = None,
     as_json: Json = False,
     **options: Any,
@@ -121,7 +140,8 @@ def embed(
     fail_on_bad: Annotated[
         bool,
         typer.Option(
-            "--fail-on-bad", help="Exit with 1 if an image cannot be read."
+            "--fail-on-bad",
+            help="Exit with 1 if an image cannot be read.",
         ),
     ] = False,
     as_json: Json = False,
@@ -221,7 +241,9 @@ def export(**options: Any) -> None:
 )
 def prepare(
     *,
-    data_dir: Annotated[Path, typer.Option(help="Where it is, or shall be.")],
+    data_dir: Annotated[
+        Path, typer.Option(metavar="PATH", help="Where it is, or shall be.")
+    ],
     **options: Any,
 ) -> None:
     """Check a data set's files; say what is missing and where to get it."""

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
 @options_of(
     "keras_dml.api:fit",
-    "keras_dml.api:FitOptions",
+    "keras_dml.fit_options:TrainingOptions",
+    "keras_dml.fit_options:FitOptions",
     # These are no settings.
-    without=("config", "output", "resume", "report", "export", "peer_timeout"),
+    without=(
+        *("config", "output", "resume"),
+        *("report", "export", "verbose", "peer_timeout"),
+    ),
     names={"settings": "--set"},
 )
 def config(
@@ -25,6 +29,7 @@ def config(
     diff: Annotated[
         tuple[str, str] | None,
         typer.Option(
+            metavar="ONE OTHER",
             help="Show where two recipes, run folders or config.yaml files "
             "differ.",
             show_default=False,

@@ -55,6 +55,14 @@ FORMS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "Sequence[str | os.PathLike[str]]": (list[str], _as_given),
 }
 TEXT = (str, _as_given)
+# What stands for the value of an option in its help.
+METAVARS = {
+    "int": "NUMBER",
+    "float": "NUMBER",
+    "Sequence[int]": "N,N,...",
+    "int | Sequence[int]": "N,N,...",
+    "Mapping[str, Any] | Sequence[str]": "KEY=VALUE",
+}
 
 
 def options_of(
@@ -64,7 +72,8 @@ def options_of(
 ) -> Callable[[Command], Command]:
     """Gives a command the parameters of functions and classes of options.
 
-    What a function takes by position becomes an argument, the rest options.
+    What a function takes by position becomes an argument, the rest options. The
+    fields of a class are a group in the help, under the line of its docstring.
     The command itself declares what the library does not have; a parameter of
     its own replaces one of the same name.
 
@@ -130,9 +139,13 @@ def _parameter(one: Parameter, name: str) -> inspect.Parameter:
         # Typer adds `--no-...` to an option that is not named here.
         name = name or ("" if default else f"--{one.name.replace('_', '-')}")
     if one.positional and not name.startswith("--"):
-        info: Any = typer.Argument(metavar=name or None, show_default=False)
+        shown = name or one.name.upper()
+        info: Any = typer.Argument(metavar=shown, show_default=False)
     else:
         info = typer.Option(*name.split(), show_default=shown)
+        path = "Path" in one.annotation
+        info.metavar = METAVARS.get(one.annotation, "PATH" if path else "NAME")
+        info.rich_help_panel = one.group
     info.help = one.about
     return inspect.Parameter(
         one.name,

@@ -1,7 +1,8 @@
 """Prints the results of the commands on standard output."""
 
 import json
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, JustifyMethod
@@ -9,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from keras_dml.api import Run
     from keras_dml.evaluation import Measured
     from keras_dml.search.search import SearchResult
 
@@ -21,6 +23,56 @@ NOTE = 52
 def say(sentence: str) -> None:
     """Prints a line as it is, however long."""
     output.print(sentence, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_run(run: "Run") -> None:
+    """Prints what a run gained, what to conclude, and what to do next."""
+    print_rows(run.tested(), run.rows())
+    for sentence in run.conclusion():
+        output.print(sentence, highlight=False, markup=False)
+    if run.metrics["partial"]:
+        say("The data set is incomplete: these numbers are partial.")
+    say(f"\nRun folder: {run.folder.path}")
+    if run.final is not None:
+        say(
+            f"Trained on all {run.final.metrics['train_classes']} classes: "
+            f"{run.final.folder.path}"
+        )
+    say("Next:")
+    for aim, command in _next_steps(run):
+        say(f"  {aim}\n    {command}")
+
+
+def _next_steps(run: "Run") -> Iterator[tuple[str, str]]:
+    """Yields what a person may do with a run, each with its command."""
+    path = run.folder.path
+    quoted = shlex.quote(str(path))
+    page = path / "report.html"
+    if page.is_file():
+        yield "look at its page in a browser", str(page)
+    yield "search with a photo", f"keras-dml search {quoted} PHOTO.jpg"
+    yield (
+        "ship it to a phone",
+        f"keras-dml export {quoted} --format litert --quantize int8",
+    )
+    if run.final is None and not run.metrics["seen"]:
+        yield (
+            "train on all classes, the test classes too",
+            f"keras-dml fit --config {quoted} --output {quoted} --resume "
+            "--final all",
+        )
+    if run.rising:
+        minutes = run.config.minutes
+        longer = (
+            f"--minutes {2 * minutes:g}"
+            if minutes is not None
+            else f"--epochs {2 * len(run.history)}"
+        )
+        yield (
+            "train longer, as validation still rose at the end",
+            f"keras-dml fit --config {quoted} {longer} --output "
+            f"{shlex.quote(f'{path}-longer')}",
+        )
 
 
 def print_evaluation(measured: "Measured") -> None:

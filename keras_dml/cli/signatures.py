@@ -27,6 +27,8 @@ class Parameter:
         default: Its default in the words of the docstring; empty for `None`.
         required: Whether it has no default.
         positional: Whether it can be given without its name.
+        group: What the docstring of its class begins with; `None` for a
+            parameter of a function.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Parameter:
     default: str
     required: bool
     positional: bool
+    group: str | None
 
 
 @functools.cache
@@ -53,16 +56,21 @@ def read_parameters(target: str) -> tuple[Parameter, ...]:
     tree = ast.parse(_source(module).read_text(encoding="utf-8"))
     (node,) = (one for one in tree.body if getattr(one, "name", "") == wanted)
     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
-    section = _SECTION.search(ast.get_docstring(node) or "")
+    docstring = ast.get_docstring(node) or ""
+    section = _SECTION.search(docstring)
+    line = re.split(r"[.;]", docstring)[0].replace("`", "")
+    group = line if isinstance(node, ast.ClassDef) else None
     texts = dict(_ENTRY.findall(section[1] if section else ""))
     return tuple(
         Parameter(
             name,
             ast.unparse(annotation).removesuffix(" | None"),
             *_about_and_default(texts.get(name, "")),
-            *kind,
+            required,
+            positional,
+            group,
         )
-        for name, annotation, *kind in _declared(node)
+        for name, annotation, required, positional in _declared(node)
     )
 
 

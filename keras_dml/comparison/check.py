@@ -23,8 +23,8 @@ from keras_dml.run.data import (
     stage_data,
 )
 from keras_dml.run.length import with_length
-from keras_dml.run.phases import check_stages
 from keras_dml.run.settling import settle
+from keras_dml.run.stage_checks import check_stages
 
 
 def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:

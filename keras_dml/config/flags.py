@@ -7,7 +7,7 @@ from typing import Any
 
 from keras_dml.errors import UsageError
 
-# The key of the setting that each argument sets.
+# The key, or keys, of the settings that each argument sets.
 EPOCHS = "stages.main.train.epochs"
 FLAGS = {
     "seed": "seed",
@@ -18,8 +18,14 @@ FLAGS = {
     "backbone": "model.backbone",
     "weights": "model.weights",
     "minutes": "minutes",
-    "final": "final",
     "epochs": EPOCHS,
+    "batch_size": "sampling.batch_size",
+    "image_size": "data.image_size",
+    "dim": "model.dim",
+    "lr": "optimizer.backbone.lr optimizer.head.lr",
+    "freeze": "stages.main.train.freeze",
+    "loss": "loss",
+    "final": "final",
 }
 
 
@@ -45,8 +51,9 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     flags: dict[str, Any] = {}
     given: dict[str, Any] = {
         key: arguments[name]
-        for name, key in FLAGS.items()
+        for name, keys in FLAGS.items()
         if arguments.get(name) is not None
+        for key in keys.split()
     }
     if len({"minutes", EPOCHS} & given.keys()) == 2:
         raise UsageError(
@@ -59,6 +66,8 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
         given[EPOCHS] = None
     elif EPOCHS in given:
         given["minutes"] = None
+    if "loss" in given:
+        given["loss"] = [{"name": given["loss"]}]
     classes = given.get("data.train_classes")
     if isinstance(classes, str | os.PathLike):
         given["data.train_classes"] = _listed_classes(Path(classes))

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.metadata
+import logging
 import platform
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -110,10 +111,17 @@ def create_run(folder: RunFolder, config: RunConfig, resume: bool) -> None:
         folder.create(config)
 
 
-def logging_on_chief(path: Path | None = None) -> AbstractContextManager[None]:
-    """Shows and stores log lines on the chief, and only warnings elsewhere."""
+def logging_on_chief(
+    path: Path | None = None, verbose: bool = False
+) -> AbstractContextManager[None]:
+    """Shows and stores log lines on the chief, and only warnings elsewhere.
+
+    Args:
+        path: See `logging_to`. Defaults to `None`.
+        verbose: Whether to show the details too. Defaults to `False`.
+    """
     if distribute.is_chief():
-        return logging_to(path)
+        return logging_to(path, logging.DEBUG if verbose else logging.INFO)
     return contextlib.nullcontext()
 
 

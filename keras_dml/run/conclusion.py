@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from keras_dml.wording import metric_title
+
 HEADLINE = "map@r"
 
 
@@ -25,6 +27,32 @@ def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
         "at the start": metrics["before"],
         "trained": metrics["after"],
     }
+
+
+def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns one row per metric, that of the headline first.
+
+    Args:
+        metrics: The content of `metrics.json`.
+
+    Returns:
+        Dicts of the metric, its value before and after training, the gain and
+        the gain's 95 % interval. The interval is `"-"` for a metric of all
+        queries together, and in results of version 0.1.
+    """
+    title, before = next(iter(columns(metrics).items()))
+    after = metrics["after"]
+    gains = metrics.get("gains", {}).get("off_the_shelf", {})
+    return [
+        {
+            "metric": metric_title(name),
+            title: before[name],
+            "trained": after[name],
+            "gain": f"{after[name] - before[name]:+.4f}",
+            "95 % interval": _bounds(gains[name]) if name in gains else "-",
+        }
+        for name in sorted(after, key=lambda name: name != HEADLINE)
+    ]
 
 
 def conclusion(metrics: Mapping[str, Any]) -> list[str]:
@@ -108,3 +136,7 @@ def _parts(metrics: Mapping[str, Any]) -> list[str]:
 def _interval(gain: Mapping[str, float]) -> str:
     low, high = gain["low"], gain["high"]
     return f"{gain['gain']:+.3f}, 95 % in [{low:+.3f}, {high:+.3f}]"
+
+
+def _bounds(gain: Mapping[str, float]) -> str:
+    return f"{gain['low']:+.4f} to {gain['high']:+.4f}"

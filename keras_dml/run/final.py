@@ -8,6 +8,7 @@ from typing import Any
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.distribute.strategies import PEER_TIMEOUT
+from keras_dml.run.agreement import logging_on_chief
 from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.fit import fit
 from keras_dml.run.folder import RunFolder
@@ -42,7 +43,8 @@ def fit_final(
     """
     output = folder.path / FOLDER
     config = final_config(folder.load_config(), metrics)
-    logger.info("Training once more, on all classes: %s.", output)
+    with logging_on_chief():
+        logger.info("Training once more, on all classes: %s ...", output)
     fit(
         config,
         output,

@@ -1,24 +1,17 @@
 """Trains one run, from a configuration to a finished run folder."""
 
 import contextlib
-import dataclasses
+import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import keras
-
 from keras_dml import distribute
-from keras_dml.config import RunConfig, load_recipe
+from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.distribute import workers
 from keras_dml.distribute.strategies import PEER_TIMEOUT
-from keras_dml.files import replacing
-from keras_dml.models import (
-    load_embedder,
-    synchronize_batch_norm,
-)
 from keras_dml.run.agreement import (
     check_same_data,
     check_same_settings,
@@ -27,52 +20,14 @@ from keras_dml.run.agreement import (
     open_run,
     quiet_unless_chief,
 )
-from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
-from keras_dml.run.data import (
-    RunData,
-    StageData,
-    load_run_data,
-    sampling_warnings,
-    stage_data,
-)
+from keras_dml.run.data import load_run_data
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.length import (
-    announce,
-    has_open_phase,
-    is_open,
-    measure_pace,
-    with_length,
-)
-from keras_dml.run.measure import (
-    embed,
-    evaluate,
-    gains,
-    run_metrics,
-    write_per_query,
-)
-from keras_dml.run.models import Models, build_models
-from keras_dml.run.phases import StageTrainer, check_stages
-from keras_dml.run.preemption import Preemption, heeding_sigterm
-from keras_dml.run.recorder import RunState
+from keras_dml.run.overview import overview
+from keras_dml.run.preemption import Preemption, heeding
 from keras_dml.run.replica_checks import check_settings
 from keras_dml.run.settling import settle
-from keras_dml.run.start import measure_baselines, start_from_features
-from keras_dml.run.trained_run import TrainedRun
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """What a caller of `fit` asks for beside the configuration.
-
-    Attributes:
-        resume, export, measured: See `fit`.
-        started: `time.perf_counter()` at the start of the command.
-    """
-
-    resume: bool
-    export: Callable[..., object] | None
-    measured: Mapping[str, Any] | None
-    started: float
+from keras_dml.run.stage_checks import check_stages
+from keras_dml.run.training import Request, Training
 
 
 def fit(
@@ -83,6 +38,7 @@ def fit(
     peer_timeout: float = PEER_TIMEOUT,
     export: Callable[..., object] | None = None,
     measured: Mapping[str, Any] | None = None,
+    verbose: bool = False,
 ) -> dict[str, Any]:
     """Trains, measures and saves one embedder.
 
@@ -103,6 +59,8 @@ def fit(
             `None`.
         measured: Metrics of a run that left classes out. Its results replace
             those of this run, whose test images train. Defaults to `None`.
+        verbose: Whether to show what else `log.txt` holds: the optimizers and
+            every metric of an epoch. Defaults to `False`.
 
     Returns:
         The content of `metrics.json`.
@@ -111,6 +69,8 @@ def fit(
         UsageError: If configuration, data, folder or workers do not fit each
             other.
         PreemptedError: On SIGTERM, after the run has been saved.
+        KeyboardInterrupt: On Ctrl-C, after the run has been saved; at once if
+            it is pressed again.
         PeerLostError: If another worker is lost.
         RunError: If the training fails.
 
@@ -132,12 +92,13 @@ def fit(
     )
     folder = RunFolder(output)
     with (
-        heeding_sigterm() as preemption,
+        heeding(signal.SIGTERM, signal.SIGINT) as preemption,
         workers.losing_peers(),
         quiet_unless_chief(),
         contextlib.closing(folder),
     ):
-        request = Request(resume, export, measured, time.perf_counter())
+        started = time.perf_counter()
+        request = Request(resume, export, measured, verbose, started)
         metrics = _fit(config, folder, strategy, preemption, request)
         # The other workers wait here while the chief measures and exports.
         metrics = distribute.broadcast(metrics)
@@ -160,200 +121,18 @@ def _fit(
     if stored is not None:
         config = RunConfig.model_validate(stored)
     if distribute.broadcast(folder.finished):
-        logger.info("%s is finished.", folder.path)
+        with logging_on_chief():
+            logger.info("%s is finished; nothing is trained.", folder.path)
         return folder.read_metrics() if distribute.is_chief() else None
     check_settings(config, replicas)
     with logging_on_chief():
+        logger.info("Reading the images of %s ...", config.data.source)
         data = distribute.together(lambda: load_run_data(config))
     check_same_data(data)
     config = settle(config, data)
     check_stages(config, data, replicas)
     training = Training(config, data, folder, strategy, preemption, request)
     distribute.together(lambda: create_run(folder, config, resume))
-    with logging_on_chief(folder.log):
+    with logging_on_chief(folder.log, request.verbose):
+        logger.info(overview(config, data, folder, replicas))
         return training.run()
-
-
-def warn_about_section(config: RunConfig) -> None:
-    """Warns if the settings of a paper train another network than its own."""
-    if config.section == "default":
-        return
-    paper = load_recipe(config.recipe.partition(":")[0]).backbone
-    if paper and paper != config.model.backbone:
-        logger.warning(
-            "The settings of `%s` for `%s` were found with %s; you train "
-            "%s. They may not fit: compare with the recipe's defaults, "
-            "`recipe='%s:default'`.",
-            config.recipe,
-            config.section,
-            paper,
-            config.model.backbone,
-            config.recipe.partition(":")[0],
-        )
-
-
-# What only a run that left classes out can say.
-RESULTS = (
-    *("off_the_shelf", "pretrained", "before", "after", "gains", "seen"),
-    *("split", "test_classes", "num_queries", "num_references"),
-    *("num_lone_queries", "selected_by", "validation", "validated_on"),
-)
-
-
-class Training:
-    """Runs the steps of a training, from its start or last checkpoint.
-
-    The constructor builds the first models, so it raises if weights are
-    missing or do not fit, before anything is written.
-    """
-
-    def __init__(
-        self,
-        config: RunConfig,
-        data: RunData,
-        folder: RunFolder,
-        strategy: Any,
-        preemption: Preemption,
-        request: Request,
-    ) -> None:
-        self.config = config
-        self.data = data
-        self.folder = folder
-        self.strategy = strategy
-        self.preemption = preemption
-        self.request = request
-        self.state = RunState()
-        if distribute.broadcast(folder.last_checkpoint.is_file()):
-            saved = load_checkpoint(folder.last_checkpoint).state
-            self.state = RunState(**saved)
-        self.models = self._build(self._stage_data())
-
-    def run(self) -> dict[str, Any] | None:
-        warn_about_section(self.config)
-        if self.state.history:
-            logger.info("Going on after %d epochs.", len(self.state.history))
-        while True:
-            self._run_stage()
-            if self.state.stage + 1 == len(self.config.stages):
-                return self._finish()
-            self.state.next_stage()
-            self.models = self._build(self._stage_data())
-
-    def _stage_data(self) -> StageData:
-        stage = self.config.stages[self.state.stage]
-        return stage_data(self.data, stage, self.config)
-
-    def _build(self, data: StageData) -> Models:
-        # A resumed run looks up its variables by name, so automatic names must
-        # not depend on earlier models. Inside a strategy's scope,
-        # `clear_session` would break the scope.
-        keras.utils.clear_session(free_memory=False)
-        with self.strategy.scope():
-            return build_models(self.config, data.fit.num_classes)
-
-    def _run_stage(self) -> None:
-        data = self._stage_data()
-        for warning in sampling_warnings(data.fit, self.config):
-            logger.warning(warning)
-        state = self.state
-        if state.phase == 0 and state.epoch == 0 and state.step == 0:
-            with self.strategy.scope():
-                self._begin_stage(data)
-        with self.strategy.scope():
-            StageTrainer(
-                self.config,
-                self.config.stages[self.state.stage],
-                data,
-                self.models,
-                self.folder,
-                self.state,
-                self.preemption,
-            ).run()
-
-    def _begin_stage(self, data: StageData) -> None:
-        """Settles what must be known, or done, before the first step."""
-        self.state.shrinkage = start_from_features(
-            self.models, data, self.config
-        )
-        if not self.state.baselines:
-            self._measure_baselines()
-        if is_open(self.config, self.state.stage):
-            self.config = self._planned(data)
-            if distribute.is_chief():
-                self.folder.create(self.config)
-        if self.config.evaluation.interpolate:
-            save_checkpoint(
-                self.folder.start_checkpoint,
-                {"embedder": self.models.embedder.variables},
-            )
-
-    def _planned(self, data: StageData) -> RunConfig:
-        """Returns the configuration with the length of the stage settled."""
-        index, pace = self.state.stage, None
-        waits = has_open_phase(self.config.stages[index])
-        if waits and self.config.minutes is not None:
-            pace = measure_pace(self.models, data, self.config, index)
-        # Workers must plan the same length.
-        used = distribute.gather(time.perf_counter() - self.request.started)
-        config = with_length(
-            self.config,
-            index,
-            data,
-            pace=pace,
-            test_images=len(self.data.test),
-            again=self._images_again(data),
-            seconds_used=max(used),
-        )
-        if waits:
-            announce(config, index, data, pace)
-        return config
-
-    def _images_again(self, data: StageData) -> float:
-        """Returns how long a final training is, in lengths of this one."""
-        if self.config.final == "measured":
-            return 0.0
-        return (len(self.data.train) + len(self.data.test)) / len(data.fit)
-
-    def _measure_baselines(self) -> None:
-        """Measures what the run starts with, for the gains of the end."""
-        results = measure_baselines(
-            self.models.embedder, self.data, self.config
-        )
-        self.state.baselines = {
-            name: result.metrics for name, result in results.items()
-        }
-        if distribute.is_chief():
-            for name, result in results.items():
-                write_per_query(
-                    self.folder.baseline(name), self.data.test, result
-                )
-
-    def _finish(self) -> dict[str, Any] | None:
-        """Saves, measures and exports, and writes `metrics.json` last."""
-        embedder = self.models.embedder
-        if distribute.is_chief():
-            synchronize_batch_norm(embedder, False)
-            with replacing(self.folder.embedder) as temporary:
-                embedder.save(temporary)
-            # Users get the file, so it is measured; it also has no strategy.
-            embedder = load_embedder(self.folder.embedder)
-        embeddings = embed(embedder, self.data.test, self.config)
-        after = evaluate(embeddings, self.data.test, self.config)
-        if not distribute.is_chief():
-            return None
-        metrics = run_metrics(self.config, self.data, self.state, after)
-        metrics["validated_on"] = self._stage_data().held_out
-        metrics["gains"] = gains(after, self.data.test, self.folder)
-        if self.request.measured is not None:
-            results = {key: self.request.measured[key] for key in RESULTS}
-            metrics |= {**results, "final": True}
-        write_per_query(self.folder.per_query, self.data.test, after)
-        run = TrainedRun.just_trained(self.folder.path, self.config, metrics)
-        run.embedder = embedder
-        run.keep_test(embeddings, self.data.test)
-        if self.request.export is not None:
-            self.request.export(
-                embedder, self.data, self.config, metrics, self.folder
-            )
-        self.folder.write_metrics(metrics)
-        return metrics

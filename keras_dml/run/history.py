@@ -76,6 +76,15 @@ class History:
             key=lambda epoch: values[epoch],
         )
 
+    def rises(self, column: str) -> bool:
+        """Whether the last of several numbers of a column is the best.
+
+        Args:
+            column: Name of a column, such as `"val_map@r"`.
+        """
+        values = self.values(column)
+        return len(values) > 1 and self.best_epoch(column) == max(values)
+
 
 def read_history(path: Path) -> History:
     """Reads `history.csv`, also during the training.

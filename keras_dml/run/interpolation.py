@@ -57,6 +57,7 @@ def interpolate(
         _assign(embedder, start, trained, share)
         return {"share": share, "kept": False, "values": {}}
     results: dict[float, RetrievalResult] = {}
+    logger.info("Comparing the weights of the start with the trained ones ...")
     _assign(embedder, start, trained, 0.0)
     features = embed(pooled_features(embedder), data.validation, config)
     pretrained = evaluate(features, data.validation, config)
@@ -71,10 +72,15 @@ def interpolate(
         results[best].per_query[monitor], pretrained.per_query[monitor]
     )
     kept = gain.low <= 0
+    logger.debug(
+        "Validation %s by share of the way: %s.",
+        monitor,
+        ", ".join(f"{share:g} {value:.4f}" for share, value in values.items()),
+    )
     _assign(embedder, start, trained, 0.0 if kept else best)
     if kept:
         _keep_features(embedder, data, config)
-        logger.warning(
+        logger.info(
             "The pretrained network was kept: on %d validation images "
             "training gained %+.4f %s, which is not beyond chance "
             "[%+.4f, %+.4f].",
@@ -86,12 +92,9 @@ def interpolate(
         )
     else:
         logger.info(
-            "Validation chose %g of the way from the start to the trained "
-            "weights: %s.",
-            best,
-            ", ".join(
-                f"{share:g} {value:.4f}" for share, value in values.items()
-            ),
+            "Validation chose weights %.0f %% of the way from the start to "
+            "the end of training.",
+            100 * best,
         )
     return {
         "share": 0.0 if kept else best,

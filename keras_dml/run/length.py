@@ -22,6 +22,7 @@ from keras_dml.run.data import (
 )
 from keras_dml.run.measure import forward_function
 from keras_dml.run.models import Models
+from keras_dml.wording import counted, duration
 
 # The first steps trace the graph and fill the pipeline.
 UNTIMED_STEPS = 3
@@ -144,24 +145,25 @@ def with_length(
     return config.changed(stages=stages, evaluation={"every": every})
 
 
-def announce(
-    config: RunConfig, index: int, data: StageData, pace: Pace | None
-) -> None:
-    """Says how long the planned training is."""
-    phases = config.stages[index].phases
-    epochs = sum(phase.epochs or 0 for phase in phases)
+def describe_length(
+    config: RunConfig, index: int, data: StageData, pace: Pace | None = None
+) -> str:
+    """Says how long the training of a stage is.
+
+    Args:
+        config: The configuration with the lengths of the stage.
+        index: Number of the stage.
+        data: Its images.
+        pace: `Pace`, if it was measured. Defaults to `None`.
+    """
+    epochs = sum(phase.epochs or 0 for phase in config.stages[index].phases)
     steps = epochs * len(make_sampler(data.fit, config)(0))
     batch = config.sampling.batch_size
-    lasts = ""
-    if pace is not None:
-        lasts = f", about {steps * pace.step / 60:.1f} minutes"
-    logger.info(
-        "Training takes %s steps of %d images%s: every image is seen %.1f "
-        "times.",
-        f"{steps:,}",
-        batch,
-        lasts,
-        steps * batch / len(data.fit),
+    lasts = f", about {duration(steps * pace.step)}" if pace else ""
+    return (
+        f"{counted(epochs, 'epoch')}, {steps:,} steps of {batch} images"
+        f"{lasts}; every image is seen {steps * batch / len(data.fit):.1f} "
+        "times"
     )
 
 

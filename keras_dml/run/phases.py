@@ -12,22 +12,14 @@ from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
-from keras_dml.errors import UsageError
 from keras_dml.models import freezing, refresh_bn
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
-from keras_dml.run.compiling import (
-    build_loss,
-    build_memory,
-    compile_for,
-    loss_head,
-)
+from keras_dml.run.compiling import compile_for
 from keras_dml.run.data import (
-    RunData,
     StageData,
     evaluation_batches,
     make_sampler,
-    stage_data,
     train_batches,
 )
 from keras_dml.run.folder import RunFolder
@@ -35,58 +27,9 @@ from keras_dml.run.interpolation import interpolate
 from keras_dml.run.models import Models
 from keras_dml.run.phase_callbacks import phase_callbacks
 from keras_dml.run.preemption import Preemption
-from keras_dml.run.recorder import RunRecorder, RunState, TrainingProgress
-from keras_dml.run.replica_checks import check_batches, check_trainer
-
-
-def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
-    """Raises, before anything is written, if a stage cannot be trained.
-
-    Raises:
-        UsageError: If batches cannot be drawn or shared, a phase follows a
-            validation metric without validation classes or lowers rates that
-            follow a schedule, or a stage replays one that is not earlier.
-    """
-    build_loss(config.loss)
-    groups = ["backbone", "head"]
-    groups += ["proxies"] if loss_head(config.loss).has_variables else []
-    scheduled = [
-        f"`optimizer.{name}`"
-        for name in groups
-        if (group := getattr(config.optimizer, name)).schedule != "constant"
-        or group.warmup_steps
-    ]
-    build_memory(config.loss)
-    earlier: list[str] = []
-    for stage in config.stages:
-        parts = stage_data(data, stage, config)
-        make_sampler(parts.fit, config)(0)
-        check_batches(parts.fit, config, replicas)
-        watches = [
-            phase.name
-            for phase in stage.phases
-            if phase.plateau is not None or phase.stop_patience is not None
-        ]
-        if watches and parts.validation is None:
-            raise UsageError(
-                f"Phase `{watches[0]}` of stage `{stage.name}` follows a "
-                "validation metric, but the stage has no validation classes. "
-                "Remove `plateau` and `stop_patience`, or use at least "
-                f"{config.data.validation_from} training classes."
-            )
-        if scheduled and any(phase.plateau for phase in stage.phases):
-            raise UsageError(
-                "`plateau` lowers learning rates, which a schedule would "
-                f"overrule. Received: a schedule of {', '.join(scheduled)}. "
-                "Set their `schedule` to `constant` and `warmup_steps` to 0, "
-                f"or remove `plateau` from stage `{stage.name}`."
-            )
-        if stage.replay is not None and stage.replay not in earlier:
-            raise UsageError(
-                f"Stage `{stage.name}` replays `{stage.replay}`, which is no "
-                f"earlier stage. Earlier stages: {earlier or 'none'}."
-            )
-        earlier.append(stage.name)
+from keras_dml.run.progress import TrainingProgress
+from keras_dml.run.recorder import RunRecorder, RunState
+from keras_dml.run.replica_checks import check_trainer
 
 
 def replayed_drops(
@@ -195,7 +138,12 @@ class StageTrainer:
             for callback in stateful:
                 callback.set_state(state.callbacks[type(callback).__name__])
         progress = TrainingProgress(
-            f"{self.stage.name}/{phase.name}", epochs, self.steps
+            state,
+            f"{self.stage.name}/{phase.name}",
+            epochs,
+            self.steps,
+            self._epochs_later(),
+            self.monitor,
         )
         stops = None
         if distribute.num_workers() > 1:
@@ -298,12 +246,21 @@ class StageTrainer:
         earlier = self.stage.phases[: self.state.phase]
         return sum(self._epochs(phase) for phase in earlier)
 
+    def _epochs_later(self) -> int:
+        """Counts the epochs of the run after this phase, as far as settled."""
+        state = self.state
+        later = sum(map(self._epochs, self.stage.phases[state.phase + 1 :]))
+        stages = self.config.stages[state.stage + 1 :]
+        return later + sum(
+            phase.epochs or 0 for stage in stages for phase in stage.phases
+        )
+
     def _log_table(self, phase: PhaseConfig) -> None:
         rows = group_table(
             self.models.trainer.optimizer,
             self.models.trainer.trainable_variables,
         )
-        logger.info(
+        logger.debug(
             "Optimizers of %s/%s:\n%s",
             self.stage.name,
             phase.name,

@@ -1,29 +1,29 @@
-"""Saves a run before it stops at a SIGTERM."""
+"""Saves a run before it stops at a SIGTERM or at Ctrl-C."""
 
 import contextlib
 import signal
 import threading
 from collections.abc import Iterator
 
+from keras_dml.console import logger
 from keras_dml.distribute import PreemptedError
 
-MESSAGE = (
-    "The run was stopped by SIGTERM. Pass `resume=True` to go on with it, "
-    "from {place}."
-)
+GO_ON = "Pass `resume=True` to go on with it, from {place}."
 
 
 class Preemption:
     """Records whether the process was asked to stop.
 
     Attributes:
-        requested: Whether SIGTERM has arrived.
+        requested: Whether a signal has arrived.
+        interrupted: Whether that was Ctrl-C.
         patient: Whether the running code checks `requested` itself; otherwise
             the signal raises immediately.
     """
 
     def __init__(self) -> None:
         self.requested = False
+        self.interrupted = False
         self.patient = False
 
     def stop(self, place: str) -> None:
@@ -33,9 +33,15 @@ class Preemption:
             place: Name of the last saved state, such as `"epoch 3"`.
 
         Raises:
-            PreemptedError: Always.
+            KeyboardInterrupt: After Ctrl-C.
+            PreemptedError: After SIGTERM, or if another worker was told to
+                stop.
         """
-        raise PreemptedError(MESSAGE.format(place=place))
+        advice = GO_ON.format(place=place)
+        if self.interrupted:
+            logger.info("Stopped. %s", advice)
+            raise KeyboardInterrupt
+        raise PreemptedError(f"The run was stopped by SIGTERM. {advice}")
 
     @contextlib.contextmanager
     def waits(self) -> Iterator[None]:
@@ -47,24 +53,39 @@ class Preemption:
             self.patient = False
 
     def _on_signal(self, number, frame):
+        if number == signal.SIGINT and self.interrupted:
+            raise KeyboardInterrupt
         self.requested = True
+        self.interrupted |= number == signal.SIGINT
         if not self.patient:
             self.stop("its last checkpoint")
+        if number == signal.SIGINT:
+            logger.info(
+                "Stopping after this step. Press Ctrl-C again to stop at once, "
+                "without saving."
+            )
 
 
 @contextlib.contextmanager
-def heeding_sigterm() -> Iterator[Preemption]:
-    """Records SIGTERM instead of ending the process.
+def heeding(*signals: int) -> Iterator[Preemption]:
+    """Records signals instead of ending the process.
 
     Changes nothing outside of the main thread, where Python receives no
     signals.
+
+    Args:
+        *signals: Numbers of signals, `signal.SIGTERM` or `signal.SIGINT`.
     """
     preemption = Preemption()
     if threading.current_thread() is not threading.main_thread():
         yield preemption
         return
-    before = signal.signal(signal.SIGTERM, preemption._on_signal)
+    before = {
+        number: signal.signal(number, preemption._on_signal)
+        for number in signals
+    }
     try:
         yield preemption
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -19,7 +19,7 @@ from keras_dml.distribute import PREEMPTED, RESTART, PreemptedError
 from keras_dml.errors import RunError, UsageError
 from keras_dml.files import is_locked, write_text
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.preemption import heeding_sigterm
+from keras_dml.run.preemption import heeding
 
 DISK_FULL = 74
 GRACE_SECONDS = 60.0
@@ -238,7 +238,7 @@ def supervise(
         KeyboardInterrupt: On Ctrl-C.
     """
     running: list[Work] = []
-    with heeding_sigterm() as preemption, preemption.waits():
+    with heeding(signal.SIGTERM) as preemption, preemption.waits():
         try:
             while True:
                 while len(running) < processes and (work := take()) is not None:

@@ -1,4 +1,4 @@
-"""Keeps the state of a run, records every epoch, and shows progress."""
+"""Keeps the state of a run, and records every epoch."""
 
 import dataclasses
 import time
@@ -8,10 +8,8 @@ from typing import Any
 
 import keras
 from keras import ops
-from rich.progress import TaskID
 
 from keras_dml import distribute
-from keras_dml.console import logger, progress_bar
 from keras_dml.layers import ScaledLogits
 from keras_dml.optimizers import LearningRate
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
@@ -75,6 +73,10 @@ class RunState:
         self.best = None
         self.best_phase = self.best_epoch = 0
         self.best_metrics = {}
+
+    def improves(self, value: float) -> bool:
+        """Whether a validation value is the best of the stage so far."""
+        return self.best is None or value > self.best
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the state as plain values."""
@@ -172,7 +174,7 @@ class RunRecorder(keras.callbacks.Callback):
         if distribute.is_chief():
             self.folder.write_history(state.history)
         if any(distribute.gather(self._requested())):
-            self.preemption.stop(f"the end of epoch {epoch}")
+            self.preemption.stop(f"the end of epoch {len(state.history)}")
 
     def _requested(self):
         return self.preemption.requested
@@ -196,7 +198,8 @@ class RunRecorder(keras.callbacks.Callback):
         state.callbacks = self._callback_states()
         groups = {**self._groups(), "metrics": self.model.metrics_variables}
         save_checkpoint(self.folder.last_checkpoint, groups, state.to_dict())
-        self.preemption.stop(f"epoch {state.epoch}, step {step}")
+        epoch = len(state.history) + 1
+        self.preemption.stop(f"epoch {epoch}, step {step}/{self.steps}")
 
     def _restore(self):
         """Restores the state in the middle of an epoch.
@@ -213,7 +216,7 @@ class RunRecorder(keras.callbacks.Callback):
         if self.monitor is None or self.monitor not in logs:
             return
         value = logs[self.monitor]
-        if self.state.best is None or value > self.state.best:
+        if self.state.improves(value):
             self.state.best = value
             self.state.best_phase = self.state.phase
             self.state.best_epoch = epoch
@@ -233,53 +236,3 @@ def _temperature(model: keras.Model) -> dict[str, float]:
     if not layers:
         return {}
     return {"temperature": 1.0 / float(ops.convert_to_numpy(layers[0].scale))}
-
-
-class TrainingProgress(keras.callbacks.Callback):
-    """Shows a progress bar on a terminal, and logs a line per epoch.
-
-    Args:
-        title: Name of the stage and phase, such as `main/train`.
-        epochs: Number of epochs of the phase.
-        steps: Number of steps of an epoch.
-
-    Attributes:
-        first_step: The step at which the first epoch continues.
-    """
-
-    def __init__(self, title: str, epochs: int, steps: int) -> None:
-        super().__init__()
-        self.title = title
-        self.epochs = epochs
-        self.steps = steps
-        self.first_step = 0
-        self._progress = progress_bar()
-        self._task = TaskID(0)
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._progress = progress_bar()
-        self._progress.start()
-        self._task = self._progress.add_task(
-            f"{self.title} {epoch + 1}/{self.epochs}",
-            total=self.steps,
-            completed=self.first_step,
-            note="",
-        )
-
-    def on_train_batch_end(self, batch, logs=None):
-        note = f"loss {float(logs['loss']):.4f}" if logs else ""
-        self._progress.update(
-            self._task, completed=self.first_step + batch + 1, note=note
-        )
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.close()
-        shown = "  ".join(
-            f"{key} {float(value):.4g}" for key, value in (logs or {}).items()
-        )
-        place = f"{self.title} epoch {epoch + 1}/{self.epochs}"
-        logger.info("%s  %s", place, shown)
-
-    def close(self):
-        """Removes the progress bar, also after an error."""
-        self._progress.stop()

@@ -35,6 +35,7 @@ def start_from_features(
     if not candidates and not class_means:
         return None
     images = some_images(data.fit)
+    logger.info("Computing the features of %s images ...", f"{len(images):,}")
     features = embed(pooled_features(models.embedder), images, config)
     shrinkage = None
     if candidates:
@@ -115,5 +116,5 @@ def _choose(
             values[shrinkage] = result.metrics[config.evaluation.monitor]
     best = max(values, key=values.__getitem__) if values else candidates[0]
     head.assign_whitening(features, images.labels, best)
-    logger.info("The head starts as a whitening of shrinkage %g.", best)
+    logger.debug("The head starts as a whitening of shrinkage %g.", best)
     return best

@@ -1,6 +1,7 @@
 """The command line: what it prints, and how it refuses mistakes."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from keras_dml.errors import RunError
 from keras_dml.run import fit as train
+from keras_dml.version import __version__
 from tests.cli.refusals import refused
 from tests.commands import run_command
 from tests.images import image_folder
@@ -69,7 +71,7 @@ def test_fit_then_evaluate_and_export(command, tmp_path):
         "fit", images, "--backbone", "small_cnn", "--output", run, *QUICK
     )
     assert fit.code == 0, fit.err
-    assert "map@r" in fit.out
+    assert "MAP@R" in fit.out and f"keras-dml search {run}" in fit.out
     assert "Worst queries" in (run / "report.html").read_text()
     metrics = json.loads((run / "metrics.json").read_text())
 
@@ -93,7 +95,9 @@ def test_a_finished_run_is_left_alone_by_resume(command, tmp_path):
     assert command(*arguments).code == 0
     written = (run / "metrics.json").stat().st_mtime_ns
     refused(command(*arguments), "already holds a finished run", "--resume")
-    assert command(*arguments, "--resume").code == 0
+    printed = command(*arguments, "--resume", "--json")
+    assert json.loads(printed.out)["run"] == str(run)
+    assert "nothing is trained" in printed.err
     assert (run / "metrics.json").stat().st_mtime_ns == written
     same = command("fit", "--config", run, "--output", run, "--resume")
     assert same.code == 0, same.err
@@ -146,9 +150,32 @@ def test_a_run_that_fails_ends_with_1(command, monkeypatch):
     refused(command("fit", "digits"), "epoch 3 at step 7", code=1)
 
 
-def test_typers_own_mistakes_end_with_2(command):
-    assert command("fits", "digits").code == 2
-    assert command("fit", "digits", "--sede", "3").code == 2
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["fits", "digits"], "fit"),
+        (["fit", "digits", "--sede", "3"], "--seed"),
+        # The help of an option knows more words than its name.
+        (["fit", "digits", "--learning-rate", "3"], "--lr"),
+        (["fit", "digits", "--network", "x"], "--backbone"),
+    ],
+)
+def test_a_mistyped_name_finds_the_right_one(command, arguments, meant):
+    outcome = command(*arguments)
+    assert outcome.code == 2
+    assert meant in outcome.err.partition("No such")[2]
+
+
+@pytest.mark.parametrize("arguments", [["-h"], ["fit", "-h"], ["export", "-h"]])
+def test_the_help_has_groups_and_an_example_and_no_types(command, arguments):
+    shown = command(*arguments).out
+    assert "keras-dml fit FOLDER" in shown or "Example: keras-dml " in shown
+    assert not re.search(r"<\w+(\[.*\])?>", shown)
+    assert shown.count("╭─") >= 3
+
+
+def test_the_version(command):
+    assert command("--version").out == f"keras-dml {__version__}\n"
 
 
 def test_output_that_is_no_run_folder(command, tmp_path):

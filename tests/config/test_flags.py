@@ -19,6 +19,31 @@ def test_an_argument_of_fit_sets_any_key(monkeypatch, tmp_path):
     assert [*changed] == ["stages.main.train.epochs"]
 
 
+@pytest.mark.parametrize(
+    ("given", "changed"),
+    [
+        ({"batch_size": 8}, {"sampling.batch_size": 8}),
+        ({"image_size": 64}, {"data.image_size": 64}),
+        ({"dim": 16}, {"model.dim": 16}),
+        (
+            {"lr": 0.5},
+            {"optimizer.backbone.lr": 0.5, "optimizer.head.lr": 0.5},
+        ),
+        ({"freeze": "all"}, {"stages.main.train.freeze": "all"}),
+    ],
+)
+def test_short_options_set_what_they_say_and_nothing_else(given, changed):
+    config = resolve("norm_softmax", "digits", flags=flags_of(given))
+    found = differences(resolve("norm_softmax", "digits"), config)
+    assert {key: value for key, (_, value) in found.items()} == changed
+
+
+def test_a_loss_replaces_that_of_the_recipe():
+    flags = flags_of({"loss": "proxy_anchor"})
+    (term,) = resolve("norm_softmax", "digits", flags=flags).loss
+    assert (term.name, term.arguments) == ("proxy_anchor", {})
+
+
 def test_minutes_and_epochs_are_refused_together():
     with pytest.raises(UsageError, match=r"minutes=2, epochs=3. Leave one"):
         flags_of({"minutes": 2, "epochs": 3})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_dml.run.conclusion import columns, conclusion
+from keras_dml.run.conclusion import columns, conclusion, result_rows
 
 VERSION_0_1 = Path(__file__).parent / "version_0_1" / "metrics.json"
 
@@ -151,3 +151,25 @@ def test_images_of_trained_classes_that_chose_are_named():
 
 def test_results_of_version_0_1_give_no_sentence():
     assert conclusion(json.loads(VERSION_0_1.read_text())) == []
+
+
+def test_the_table_begins_with_the_headline_and_its_interval():
+    found = metrics()
+    found["after"] = {"recall@1": 0.75, "nmi": 0.6, "map@r": 0.5}
+    found["off_the_shelf"]["nmi"] = 0.5
+    first, second, third = result_rows(found)
+    assert first == {
+        "metric": "MAP@R",
+        "pretrained backbone": 0.3,
+        "trained": 0.5,
+        "gain": "+0.2000",
+        "95 % interval": "+0.1000 to +0.3000",
+    }
+    assert (second["metric"], third["metric"]) == ("R@1", "NMI")
+    # A metric of all queries together has no queries to draw from.
+    assert third["95 % interval"] == "-"
+
+
+def test_the_table_of_version_0_1_has_no_intervals():
+    rows = result_rows(json.loads(VERSION_0_1.read_text()))
+    assert {row["95 % interval"] for row in rows} == {"-"}

@@ -68,3 +68,12 @@ def test_the_last_stage_that_validates_has_the_best_epoch(tmp_path):
 def test_epochs_tell_how_long_they_took(path, tmp_path):
     assert read_history(path).seconds == 6.0
     assert read_history(tmp_path / "absent.csv").seconds == 0.0
+
+
+def test_a_metric_rises_if_the_last_of_several_numbers_is_the_best(path):
+    assert not read_history(path).rises("val_map@r")
+    path.write_text(TEXT.replace("1.0,0.5,0.01", "1.0,0.45,0.01", 1))
+    assert read_history(path).rises("val_map@r")
+    assert not read_history(path).rises("absent")
+    path.write_text("\n".join(TEXT.splitlines()[:3]))
+    assert not read_history(path).rises("val_map@r")

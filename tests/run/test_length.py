@@ -1,7 +1,6 @@
 """How long a run trains."""
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from keras_dml.run import length
 from keras_dml.run.data import StageData
 from keras_dml.run.length import (
     Pace,
-    announce,
+    describe_length,
     is_open,
     measure_pace,
     with_length,
@@ -178,17 +177,14 @@ def test_open_stages_divide_the_minutes():
     assert lengths(late, 1) == [1]
 
 
-def test_the_length_is_announced(caplog):
+def test_the_length_is_told():
     config = planned(minutes=2, pace=STEP)
-    with caplog.at_level("INFO", "keras_dml"):
-        announce(config, 0, DATA, STEP)
-        announce(config, 0, DATA, None)
-    first, second = caplog.messages
-    assert first == (
-        "Training takes 75 steps of 12 images, about 1.2 minutes: every image "
-        "is seen 7.5 times."
+    assert describe_length(config, 0, DATA, STEP) == (
+        "15 epochs, 75 steps of 12 images, about 1 min 15 s; every image is "
+        "seen 7.5 times"
     )
-    assert re.match("Training takes 75 steps of 12 images: every", second)
+    untimed = describe_length(config, 0, DATA)
+    assert "of 12 images; every" in untimed
 
 
 def pace_settings():

@@ -1,5 +1,6 @@
-"""SIGTERM: noted in a training, heeded at once elsewhere."""
+"""SIGTERM and Ctrl-C: noted in a training, heeded at once elsewhere."""
 
+import logging
 import os
 import signal
 import threading
@@ -11,7 +12,7 @@ from keras_dml.config import resolve
 from keras_dml.distribute import PreemptedError
 from keras_dml.run import fit as train
 from keras_dml.run.checkpoint import load_checkpoint
-from keras_dml.run.preemption import Preemption, heeding_sigterm
+from keras_dml.run.preemption import Preemption, heeding
 from keras_dml.run.recorder import RunRecorder
 
 
@@ -19,9 +20,13 @@ def terminate():
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def press_ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_a_signal_is_noted_where_somebody_looks():
     before = signal.getsignal(signal.SIGTERM)
-    with heeding_sigterm() as preemption:
+    with heeding(signal.SIGTERM) as preemption:
         with preemption.waits():
             assert not preemption.requested
             terminate()
@@ -31,11 +36,35 @@ def test_a_signal_is_noted_where_somebody_looks():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_ctrl_c_is_noted_once_and_heeded_the_second_time(caplog):
+    caplog.set_level(logging.INFO, "keras_dml")
+    before = signal.getsignal(signal.SIGINT)
+    with heeding(signal.SIGTERM, signal.SIGINT) as preemption:
+        with preemption.waits():
+            press_ctrl_c()
+            assert preemption.requested and preemption.interrupted
+            # A supervisor that gets impatient does not stop the saving.
+            terminate()
+            with pytest.raises(KeyboardInterrupt):
+                press_ctrl_c()
+        with pytest.raises(KeyboardInterrupt):
+            preemption.stop("epoch 3")
+    assert signal.getsignal(signal.SIGINT) is before
+    first, last = caplog.messages[0], caplog.messages[-1]
+    assert first.startswith("Stopping after this step. Press Ctrl-C again")
+    assert last == "Stopped. Pass `resume=True` to go on with it, from epoch 3."
+
+
+def test_ctrl_c_elsewhere_stops_at_once():
+    with heeding(signal.SIGINT), pytest.raises(KeyboardInterrupt):
+        press_ctrl_c()
+
+
 def test_another_thread_hears_no_signal():
     found = []
 
     def run():
-        with heeding_sigterm() as preemption:
+        with heeding(signal.SIGTERM) as preemption:
             found.append(preemption)
 
     thread = threading.Thread(target=run)
@@ -72,22 +101,31 @@ def whole(tmp_path_factory):
     return load_checkpoint(folder / "checkpoints" / "last.npz")
 
 
-@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize(
+    ("step", "stop", "error"),
+    [
+        (1, terminate, PreemptedError),
+        (3, terminate, PreemptedError),
+        (1, press_ctrl_c, KeyboardInterrupt),
+    ],
+)
 def test_stopped_in_an_epoch_it_ends_as_if_it_had_not(
-    tmp_path, monkeypatch, whole, step
+    tmp_path, monkeypatch, whole, step, stop, error
 ):
     """In its middle, where it is saved, and in the last step of it."""
 
     def at_step(self, batch, logs=None):
         if (self.state.epoch, batch) == (1, step):
-            terminate()
+            stop()
 
     with monkeypatch.context() as patch:
         patch.setattr(
             RunRecorder, "on_train_batch_begin", at_step, raising=False
         )
-        with pytest.raises(PreemptedError, match="epoch 1"):
+        with pytest.raises(error):
             train.fit(settings(), tmp_path / "part")
+    log = (tmp_path / "part" / "log.txt").read_text()
+    assert "Stopping after this step" in log or stop is terminate
     last = tmp_path / "part" / "checkpoints" / "last.npz"
     state = load_checkpoint(last).state
     assert (state["epoch"], state["step"]) == ((1, 2) if step == 1 else (2, 0))

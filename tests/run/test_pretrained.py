@@ -11,6 +11,7 @@ from keras_dml.run import fit as training
 from keras_dml.run import length
 from keras_dml.run.history import read_history
 from keras_dml.run.length import Pace
+from keras_dml.run.phases import StageTrainer
 from tests.images import image_folder
 from tests.run.made_up import write_weights
 
@@ -81,15 +82,15 @@ def test_the_plan_is_written_and_trained_again_as_long(
 def test_a_resumed_run_keeps_its_plan(source, steady, tmp_path, monkeypatch):
     """The run is interrupted after its first epoch, and then at any pace."""
     folder, config = tmp_path / "run", settings(source, minutes=0.2)
-    stop = training.StageTrainer._finish_phase
+    stop = StageTrainer._finish_phase
 
     def interrupted(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training.StageTrainer, "_finish_phase", interrupted)
+    monkeypatch.setattr(StageTrainer, "_finish_phase", interrupted)
     with pytest.raises(KeyboardInterrupt):
         training.fit(config, folder)
-    monkeypatch.setattr(training.StageTrainer, "_finish_phase", stop)
+    monkeypatch.setattr(StageTrainer, "_finish_phase", stop)
     monkeypatch.setattr(
         training, "measure_pace", lambda *_: Pace(step=0.1, image=0.0)
     )

@@ -1,0 +1,71 @@
+"""The options of `keras_dml.fit` that are not its arguments."""
+
+import os
+from collections.abc import Sequence
+from typing import TypedDict
+
+PathLike = str | os.PathLike[str]
+
+
+class TrainingOptions(TypedDict, total=False):
+    """What most often changes.
+
+    Attributes:
+        minutes: Minutes that the whole command may take; the length of the
+            training follows from the pace of this machine. Defaults to those
+            of the recipe, 10 for a pretrained network.
+        epochs: Number of epochs, instead of minutes. Defaults to those of
+            the recipe.
+        batch_size: Number of images of a training batch.
+        image_size: Side of the images in pixels. Defaults to that of the
+            photos and the network.
+        dim: Number of values of an embedding.
+        lr: Learning rate of network and head; the proxies keep theirs.
+        freeze: `"all"` to keep the pretrained network and train the head
+            alone, `"weights"` to let its batch normalization move, or
+            `"none"`.
+        loss: Name of a loss that replaces that of the recipe, with its
+            default arguments.
+        final: `"all"` to train once more on every class, in `RUN/final`,
+            after the run was measured. Defaults to `"measured"`, no more.
+    """
+
+    minutes: float | None
+    epochs: int | None
+    batch_size: int | None
+    image_size: int | None
+    dim: int | None
+    lr: float | None
+    freeze: str | None
+    loss: str | None
+    final: str | None
+
+
+class FitOptions(TrainingOptions, total=False):
+    """Outputs, files and devices.
+
+    Attributes:
+        report: Whether to write `report.html`. Defaults to `True`.
+        export: Whether to export a SavedModel and LiteRT at the end.
+            Defaults to `True`.
+        verbose: Whether to show what else `log.txt` holds: the optimizers
+            and every metric of an epoch. Defaults to `False`.
+        data_dir: Folder that holds the data set's files.
+        train_classes: Text file that names the classes that train, one in a
+            line; all others test. In Python also their names.
+        strategy: `"auto"`, `"none"`, `"mirrored"` or `"multi_worker"`.
+            Defaults to `"auto"`.
+        devices: Kind and number of devices, such as `"cpu:2"`, to try a
+            strategy.
+        peer_timeout: Seconds to wait for a worker that does not answer.
+            Defaults to 120.
+    """
+
+    report: bool
+    export: bool
+    verbose: bool
+    data_dir: PathLike | None
+    train_classes: PathLike | Sequence[str] | None
+    strategy: str | None
+    devices: str | None
+    peer_timeout: float

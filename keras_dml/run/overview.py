@@ -1,0 +1,155 @@
+"""Says before a training what it is about to do, and with what."""
+
+import os
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+import tensorflow as tf
+
+from keras_dml.config import RunConfig, StageConfig
+from keras_dml.data.manifest import Manifest
+from keras_dml.run.data import RunData, StageData, stage_data
+from keras_dml.run.folder import RunFolder
+from keras_dml.wording import listed
+
+WIDTH = 80
+TITLE = 10
+NVIDIA = Path("/proc/driver/nvidia/gpus")
+
+
+def overview(
+    config: RunConfig, data: RunData, folder: RunFolder, replicas: int = 1
+) -> str:
+    """Returns a few lines on the images, the network and the device.
+
+    Args:
+        config: The settled configuration.
+        data: The images of the run.
+        folder: The run folder.
+        replicas: Number of replicas that train. Defaults to `1`.
+    """
+    lines = [("Images", _read(config, data))]
+    for stage in config.stages:
+        name = f" ({stage.name})" if len(config.stages) > 1 else ""
+        parts = stage_data(data, stage, config)
+        lines.append((f"Train{name}", _amount(parts.fit)))
+        lines.append((f"Validate{name}", _validates(parts, stage, config)))
+    kind = "all seen in training" if data.seen else "none seen in training"
+    lines += [
+        ("Test", f"{_amount(data.test)}, {kind}"),
+        ("Size", _sizes(config)),
+        ("Network", _network(config)),
+        ("Device", device(replicas)),
+        ("Folder", str(folder.path)),
+    ]
+    return titled(lines)
+
+
+def titled(lines: Iterable[tuple[str, str]]) -> str:
+    """Returns lines of a title and a text, wrapped at 80 columns.
+
+    Example:
+
+    >>> print(titled([("Train", "60 images"), ("Device", "CPU only")]))
+    Train     60 images
+    Device    CPU only
+    """
+    return "\n".join(
+        textwrap.fill(
+            text,
+            WIDTH,
+            initial_indent=f"{title:<{TITLE - 1}} ",
+            subsequent_indent=" " * TITLE,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for title, text in lines
+    )
+
+
+def device(replicas: int = 1) -> str:
+    """Returns the name of the device that trains.
+
+    Args:
+        replicas: Number of replicas. Defaults to `1`.
+    """
+    gpus = tf.config.list_logical_devices("GPU")
+    several = f", {replicas} replicas" if replicas > 1 else ""
+    if not gpus:
+        return f"CPU only, {os.cpu_count()} cores{several}{_unused_gpu()}"
+    used = tf.config.list_physical_devices("GPU")[: max(1, replicas)]
+    names = (
+        tf.config.experimental.get_device_details(gpu).get("device_name", "")
+        for gpu in used
+    )
+    return listed(f"GPU {place}: {name}" for place, name in enumerate(names))
+
+
+def _unused_gpu() -> str:
+    """Says how to use a GPU that TensorFlow does not see."""
+    if not NVIDIA.is_dir() or not any(NVIDIA.iterdir()):
+        return ""
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if hidden is not None:
+        return f". CUDA_VISIBLE_DEVICES={hidden!r} hides the GPU: unset it"
+    return (
+        ". TensorFlow does not see the GPU of this machine: install its "
+        "libraries with pip install 'tensorflow[and-cuda]'"
+    )
+
+
+def _read(config: RunConfig, data: RunData) -> str:
+    images, classes = len(data.train), data.train.num_classes
+    if not config.data.all_classes:
+        images += len(data.test)
+        classes += 0 if data.seen else data.test.num_classes
+    text = f"{images:,} of {classes:,} classes in {config.data.source}"
+    if data.skipped:
+        text += f"; {data.skipped:,} left out as unreadable"
+    if data.partial:
+        text += "; the data set is incomplete"
+    return text
+
+
+def _amount(images: Manifest) -> str:
+    return f"{len(images):,} images of {images.num_classes:,} classes"
+
+
+def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
+    """Returns what validates, or why nothing does."""
+    if parts.validation is not None:
+        kind = {
+            "classes": ", which do not train",
+            "images": ", which also train",
+            "test": ", the test images: results are optimistic",
+        }
+        return _amount(parts.validation) + kind[parts.held_out]
+    why = (
+        f"{parts.fit.num_classes} classes are too few to leave some out "
+        f"(`data.validation_from` is {config.data.validation_from})"
+    )
+    if stage.classes == "all":
+        why = f"the stage `{stage.name}` trains on all classes"
+    elif config.data.validation == "none":
+        why = "`data.validation` is `none`"
+    return f"nothing: {why}. The weights of the last epoch are kept"
+
+
+def _sizes(config: RunConfig) -> str:
+    size, train_size = config.data.image_shape[0], config.data.train_shape[0]
+    smaller = f", {train_size} in training" if train_size != size else ""
+    return f"{size} x {size} pixels{smaller}"
+
+
+def _network(config: RunConfig) -> str:
+    weights = config.model.weights
+    origin = {
+        "none": "random weights",
+        "imagenet": "its ImageNet weights from Keras",
+        "preset": "its weights from keras-hub",
+    }.get(weights, f"weights of {weights}")
+    return (
+        f"{config.model.backbone}, {origin}; embeddings of {config.model.dim} "
+        "numbers"
+    )

@@ -1,0 +1,57 @@
+"""Checks, before anything is written, that every stage can be trained."""
+
+from keras_dml.config import RunConfig
+from keras_dml.errors import UsageError
+from keras_dml.run.compiling import build_loss, build_memory, loss_head
+from keras_dml.run.data import RunData, make_sampler, stage_data
+from keras_dml.run.replica_checks import check_batches
+
+
+def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
+    """Raises, before anything is written, if a stage cannot be trained.
+
+    Raises:
+        UsageError: If batches cannot be drawn or shared, a phase follows a
+            validation metric without validation classes or lowers rates that
+            follow a schedule, or a stage replays one that is not earlier.
+    """
+    build_loss(config.loss)
+    groups = ["backbone", "head"]
+    groups += ["proxies"] if loss_head(config.loss).has_variables else []
+    scheduled = [
+        f"`optimizer.{name}`"
+        for name in groups
+        if (group := getattr(config.optimizer, name)).schedule != "constant"
+        or group.warmup_steps
+    ]
+    build_memory(config.loss)
+    earlier: list[str] = []
+    for stage in config.stages:
+        parts = stage_data(data, stage, config)
+        make_sampler(parts.fit, config)(0)
+        check_batches(parts.fit, config, replicas)
+        watches = [
+            phase.name
+            for phase in stage.phases
+            if phase.plateau is not None or phase.stop_patience is not None
+        ]
+        if watches and parts.validation is None:
+            raise UsageError(
+                f"Phase `{watches[0]}` of stage `{stage.name}` follows a "
+                "validation metric, but the stage has no validation classes. "
+                "Remove `plateau` and `stop_patience`, or use at least "
+                f"{config.data.validation_from} training classes."
+            )
+        if scheduled and any(phase.plateau for phase in stage.phases):
+            raise UsageError(
+                "`plateau` lowers learning rates, which a schedule would "
+                f"overrule. Received: a schedule of {', '.join(scheduled)}. "
+                "Set their `schedule` to `constant` and `warmup_steps` to 0, "
+                f"or remove `plateau` from stage `{stage.name}`."
+            )
+        if stage.replay is not None and stage.replay not in earlier:
+            raise UsageError(
+                f"Stage `{stage.name}` replays `{stage.replay}`, which is no "
+                f"earlier stage. Earlier stages: {earlier or 'none'}."
+            )
+        earlier.append(stage.name)

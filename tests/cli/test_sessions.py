@@ -1,0 +1,115 @@
+"""Whole sessions as a person, or a program, sees them, kept as text files.
+
+`python -m tests.cli.test_sessions` writes the files anew.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.images import image_folder
+from tests.terminal import COLORS, Terminal, masked, plain_environment, visible
+
+SESSIONS = Path(__file__).parent / "sessions"
+FIT = [
+    *("fit", "photos", "--backbone", "small_cnn", "--output", "run"),
+    *("--epochs", "2", "--dim", "16", "--set", "sampling.steps_per_epoch=8"),
+    *("--set", "evaluation.every=2", "--set", "data.validation_from=6"),
+    *("--set", "data.validation_fraction=0.25"),
+]
+QUICK = ["--no-export", "--no-report", "--set", "evaluation.k=[1]"]
+
+
+def photos(folder):
+    """24 classes; 12 train, three of them validate. One file is no image."""
+    image_folder(folder / "photos", classes=24, images=10)
+    (folder / "photos" / "class_23" / "9.jpg").write_bytes(b"no photo")
+
+
+def piped(arguments, folder):
+    """Returns both outputs together."""
+    return subprocess.run(
+        [sys.executable, "-m", "keras_dml", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env=plain_environment(),
+        encoding="utf-8",
+    ).stdout
+
+
+def sessions(folder):
+    """Yields name and text of every session, one after another."""
+    photos(folder)
+    screen = Terminal(*FIT, cwd=folder)
+    yield "fit", visible(screen.read())
+    search = ("search", "run", "photos/class_20/1.jpg", "--k", "2")
+    yield "search", visible(Terminal(*search, cwd=folder).read())
+    shutil.rmtree(folder / "run")
+    yield "fit_piped", piped([*FIT, *QUICK], folder)
+
+
+def write():
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in sessions(Path(folder)):
+            (SESSIONS / f"{name}.txt").write_text(masked(text), "utf-8")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    return dict(sessions(tmp_path_factory.mktemp("sessions")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fit", "search", "fit_piped"])
+def test_a_session_is_the_one_that_was_looked_at(recorded, name):
+    expected = (SESSIONS / f"{name}.txt").read_text("utf-8")
+    assert masked(recorded[name]) == expected
+
+
+@pytest.mark.slow
+def test_the_lines_fit_a_terminal_and_a_pipe_has_no_controls(recorded):
+    assert max(map(len, recorded["fit"].splitlines())) <= 80
+    assert not re.search(r"[\x00-\x09\x0b-\x1f]", recorded["fit_piped"])
+    assert "steps/s" not in recorded["fit_piped"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
+    photos(tmp_path)
+    long = [*FIT, *QUICK, "--set", "sampling.steps_per_epoch=400"]
+    started = time.perf_counter()
+    screen = Terminal(*long, cwd=tmp_path)
+    screen.read(until="Starting TensorFlow")
+    assert time.perf_counter() - started < 3
+    screen.read(until=r"epoch 1/2 .* steps/s")
+    screen.press_ctrl_c()
+    screen.read()
+    assert screen.code == 130
+    said = visible(screen.text)
+    assert "Stopping after this step" in said
+    step = int(re.search(r"from epoch 1, step (\d+)/400", said)[1])
+    assert re.search(
+        r"keras-dml fit photos .* --resume", " ".join(said.split())
+    )
+    log = tmp_path / "run" / "log.txt"
+    assert f"step {step}/400" in log.read_text("utf-8")
+    # Nothing of colors without a wish for them.
+    again = Terminal(*long, "--resume", cwd=tmp_path, NO_COLOR="1")
+    again.read(until=r"steps/s")
+    assert not COLORS.search(again.text)
+    again.press_ctrl_c()
+    again.read(until="Stopping after this step")
+    again.press_ctrl_c()
+    again.read()
+    assert again.code == 130
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,108 @@
+"""What a run says before its first step."""
+
+import dataclasses
+
+import pytest
+
+from keras_dml.run import overview
+from keras_dml.run.data import RunData
+from keras_dml.run.folder import RunFolder
+from tests.run import made_up
+
+DATA = RunData(
+    train=made_up.manifest(seed=1),
+    test=made_up.manifest(seed=2, classes=8),
+    seen=False,
+    partial=False,
+    skipped=0,
+)
+
+
+def settings(*overrides):
+    return made_up.settings("evaluation.interpolate=[]", *overrides)
+
+
+def lines(*overrides, data=DATA, replicas=1):
+    config, folder = settings(*overrides), RunFolder("runs/made-up")
+    text = overview.overview(config, data, folder, replicas)
+    assert max(map(len, text.splitlines())) <= 80
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        title, value = line[:10].strip(), line[10:]
+        last = title or [*found][-1]
+        found[last] = f"{found[last]} {value}" if not title else value
+    return found
+
+
+def test_images_network_and_folder():
+    found = lines("data.validation_from=6", "data.validation_fraction=0.25")
+    device = found.pop("Device")
+    assert found == {
+        "Images": "200 of 20 classes in omniglot",
+        "Train": "90 images of 9 classes",
+        "Validate": "30 images of 3 classes, which do not train",
+        "Test": "80 images of 8 classes, none seen in training",
+        "Size": "4 x 4 pixels",
+        "Network": "small_cnn, weights of file; embeddings of 16 numbers",
+        "Folder": "runs/made-up",
+    }
+    assert device.startswith(("CPU only, ", "GPU 0: "))
+
+
+@pytest.mark.parametrize(
+    ("override", "why"),
+    [
+        ("data.validation=none", "`data.validation` is `none`"),
+        ("data.validation_from=13", "12 classes are too few"),
+        (
+            "stages=[{name: a, classes: all, phases: [{}]}]",
+            "the stage `a` trains on all classes",
+        ),
+    ],
+)
+def test_why_nothing_validates(override, why):
+    said = lines(override)["Validate"]
+    assert said.startswith(f"nothing: {why}")
+    assert said.endswith("The weights of the last epoch are kept")
+
+
+def test_images_of_trained_classes_validate():
+    said = lines("data.validation_from=13", "data.validation_images=0.2")
+    assert said["Validate"] == "24 images of 12 classes, which also train"
+
+
+def test_what_was_left_out_is_told():
+    data = dataclasses.replace(DATA, skipped=3, partial=True)
+    assert lines(data=data)["Images"] == (
+        "200 of 20 classes in omniglot; 3 left out as unreadable; the data "
+        "set is incomplete"
+    )
+
+
+def test_gpus_have_their_names(monkeypatch):
+    """No machine of the tests has one."""
+    asked = overview.tf.config
+    monkeypatch.setattr(asked, "list_logical_devices", lambda kind: [1, 2])
+    monkeypatch.setattr(asked, "list_physical_devices", lambda kind: [1, 2])
+    details = {"device_name": "NVIDIA H200"}
+    monkeypatch.setattr(
+        asked.experimental, "get_device_details", lambda gpu: details
+    )
+    assert overview.device() == "GPU 0: NVIDIA H200"
+    assert overview.device(2) == "GPU 0: NVIDIA H200 and GPU 1: NVIDIA H200"
+
+
+@pytest.mark.parametrize(
+    ("hidden", "advice"),
+    [(None, "tensorflow[and-cuda]"), ("", "CUDA_VISIBLE_DEVICES='' hides")],
+)
+def test_a_gpu_that_is_not_used_is_explained(
+    monkeypatch, tmp_path, hidden, advice
+):
+    monkeypatch.setattr(overview, "NVIDIA", tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if hidden is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert overview._unused_gpu() == ""
+    (tmp_path / "0000:01:00.0").mkdir()
+    assert advice in overview._unused_gpu()

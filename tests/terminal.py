@@ -1,0 +1,108 @@
+"""A terminal of 80 columns for commands, and what a person sees on it."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+
+from tests.conftest import ROOT
+
+COLUMNS, LINES = 80, 60
+COLORS = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-8]|4[0-8]|9\d)(?:;[\d;]*)?m")
+_TOKEN = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|(\r\n|\r|\n)|([^\x1b\r\n]+)")
+
+
+class Terminal:
+    """Runs `keras-dml` in a pseudo-terminal.
+
+    Attributes:
+        text: What it wrote, with control sequences.
+        code: Its exit code, after `read`.
+    """
+
+    def __init__(self, *arguments, cwd, **environment):
+        self._own, other = pty.openpty()
+        size = struct.pack("HHHH", LINES, COLUMNS, 0, 0)
+        fcntl.ioctl(other, termios.TIOCSWINSZ, size)
+        self.text = ""
+        self.code = None
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "keras_dml", *map(str, arguments)],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            cwd=cwd,
+            env={**plain_environment(), "TERM": "xterm", **environment},
+            start_new_session=True,
+        )
+        os.close(other)
+
+    def read(self, until=None):
+        """Reads until a pattern was written, or to the end of the command."""
+        while until is None or not re.search(until, self.text):
+            try:
+                part = os.read(self._own, 65536)
+            except OSError:  # Linux says so that the other end is closed.
+                part = b""
+            if not part:
+                self.code = self._process.wait()
+                os.close(self._own)
+                break
+            self.text += part.decode()
+        return self.text
+
+    def press_ctrl_c(self):
+        """Does what a terminal does at Ctrl-C."""
+        self._process.send_signal(signal.SIGINT)
+
+
+def plain_environment():
+    """Returns the environment without settings of colors and sizes."""
+    ours = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERM", "PYTEST")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    # Other processors have other names, and other numbers of cores.
+    return {**kept, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+
+
+def visible(text):
+    """Returns what a terminal shows in the end, for what `rich` writes."""
+    lines, row, column = [""], 0, 0
+    for codes, name, ends, words in _TOKEN.findall(text):
+        if words:
+            line = lines[row].ljust(column)
+            end = column + len(words)
+            lines[row] = line[:column] + words + line[end:]
+            column = end
+        elif ends:
+            column = 0
+            row += ends != "\r"
+            lines += [""] * (row + 1 - len(lines))
+        elif name == "A":
+            row = max(0, row - int(codes or 1))
+        elif name == "K":
+            lines[row] = "" if codes == "2" else lines[row][:column]
+        elif name == "m" or codes.startswith("?"):
+            pass
+        else:
+            raise AssertionError(f"unknown: {codes}{name}")
+    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+
+def masked(text, **names):
+    """Replaces numbers, and what else differs between machines.
+
+    Args:
+        text: What was printed.
+        **names: Texts to replace by their names, such as paths.
+    """
+    for name, one in names.items():
+        text = text.replace(str(one), name.upper())
+    text = re.sub(r"Device +.*(?:\n {10}.*)*", "Device    DEVICE", text)
+    text = re.sub(r"★ best|(?<=\d) {7}(?= \d)", "[BEST]", text)
+    # The width of a number is no part of a session.
+    return re.sub(r"[+-]?\d+(?:[.,:]\d+)*", "#", text)
