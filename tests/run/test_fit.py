@@ -59,6 +59,7 @@ def test_run_folder_holds_what_the_contract_names(finished):
     assert names == {
         "checkpoints",
         "config.yaml",
+        "embeddings",
         "embedder.keras",
         "export",
         "history.csv",
