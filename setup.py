@@ -84,7 +84,8 @@ setup(
             "mypy==2.4.1",
             "types-PyYAML",
         ],
-        "bench": ["psutil>=5.9"],
+        # The peer of the benchmarks; it needs PyTorch.
+        "bench": ["pytorch-metric-learning==2.9.0"],
         # Chromium as a Python package, to open the report as users do; later
         # versions come without it.
         "browser": ["PySide6-Addons>=6.8,<6.11"],

@@ -4,7 +4,7 @@ import os
 
 import keras
 import tensorflow as tf
-from sides import serve
+from sides import Steps, answer
 
 from keras_dml import losses
 from keras_dml.layers import ClassBoundaries, Proxies, ScaledLogits
@@ -113,4 +113,4 @@ if __name__ == "__main__":
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
     keras.utils.set_random_seed(0)
-    serve(make_step, peak_growth)
+    answer(Steps(make_step, peak_growth))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from pytorch_metric_learning import distances, losses, miners
-from sides import serve
+from sides import Steps, answer
 
 # The class, the name of its weights, and its arguments.
 PROXY_LOSSES = {
@@ -109,4 +109,4 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     np.random.seed(0)
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    serve(make_step, peak_growth)
+    answer(Steps(make_step, peak_growth))

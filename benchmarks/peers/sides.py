@@ -1,11 +1,11 @@
 """Processes that take turns: the two sides of a comparison.
 
-A request is `{"do": "check" | "time" | "memory", "case": name, "mode": name}`
-as JSON, for `"time"` with the `"seconds"` it should take. An answer is one
+A request is the name of a method and its arguments as JSON. An answer is one
 line of JSON. This module imports nothing but numpy, because the sides run in
 environments of their own.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -16,8 +16,19 @@ from pathlib import Path
 import numpy as np
 
 
-def serve(make_step, peak_growth):
-    """Answers until the input ends.
+def answer(side):
+    """Answers with what the methods of `side` return until the input ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    # What a library prints must not look like an answer.
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        method, arguments, options = json.loads(line)
+        returned = getattr(side, method)(*arguments, **options)
+        print(json.dumps(returned), file=answers, flush=True)
+
+
+class Steps:
+    """Answers about single training steps, each of a case and a mode.
 
     Args:
         make_step: Function of a case, a mode and the arrays that returns a
@@ -26,27 +37,24 @@ def serve(make_step, peak_growth):
         peak_growth: Function of a step that returns the bytes it holds at
             most beyond those held before it, or `None` if it cannot tell.
     """
-    answers = os.fdopen(os.dup(1), "w")
-    # What a library prints must not look like an answer.
-    os.dup2(2, 1)
-    arrays = np.load(sys.argv[1])
-    steps = {}
-    for line in sys.stdin:
-        request = json.loads(line)
-        key = request["case"], request["mode"]
-        if key not in steps:
-            steps[key] = make_step(*key, arrays)
-        answer = _answer(steps[key], request, peak_growth)
-        print(json.dumps(answer), file=answers, flush=True)
 
+    def __init__(self, make_step, peak_growth):
+        arrays = np.load(sys.argv[1])
+        self.step = functools.cache(functools.partial(make_step, arrays=arrays))
+        self.peak_growth = peak_growth
 
-def _answer(step, request, peak_growth):
-    if request["do"] == "check":
-        return [float(np.linalg.norm(part)) for part in step()]
-    if request["do"] == "memory":
+    def check(self, case, mode):
+        """The norms of loss and gradients."""
+        parts = self.step(case, mode)()
+        return [float(np.linalg.norm(part)) for part in parts]
+
+    def memory(self, case, mode):
+        step = self.step(case, mode)
         step()
-        return peak_growth(step)
-    return _times(step, request["seconds"])
+        return self.peak_growth(step)
+
+    def time(self, case, mode, seconds):
+        return _times(self.step(case, mode), seconds)
 
 
 def _times(step, seconds, at_least=4):
@@ -81,8 +89,8 @@ class Side:
             text=True,
         )
 
-    def ask(self, do, case, mode, **arguments):
-        request = {"do": do, "case": case, "mode": mode, **arguments}
+    def ask(self, method, *arguments, **options):
+        request = method, arguments, options
         print(json.dumps(request), file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer:
