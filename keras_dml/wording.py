@@ -11,6 +11,25 @@ _TITLES = {
     "nmi": "NMI",
     "r_precision": "R-precision",
 }
+_MEANINGS = {
+    "recall@": "the share of queries that find an image of their class among "
+    "the {k} nearest",
+    "precision@": "the share of images of the query's class among the {k} "
+    "nearest",
+    "map@": "the mean precision at each image of the query's class among the "
+    "{k} nearest",
+    "r_precision": "the share of images of the query's class among the R "
+    "nearest, R being the number of images that it could find",
+    "map@r": "R-precision that also counts the order: 1 only if all R nearest "
+    "images are of the query's class",
+    "map": "the mean precision at each image of the query's class in the "
+    "whole gallery",
+    "mrr": "one over the rank of the first image of the query's class",
+    "nmi": "how well clusters by k-means agree with the classes, 1 being "
+    "equal: normalized mutual information",
+    "ami": "the same agreement beyond that of random clusters: adjusted "
+    "mutual information",
+}
 _NO_NAMES = {"data", "images", "img", "labels", "photos", "train"}
 _AT_K = {"recall": "R", "precision": "P", "map": "MAP"}
 
@@ -25,6 +44,20 @@ def metric_title(metric: str) -> str:
     if match and match[1] in _AT_K:
         return f"{_AT_K[match[1]]}@{match[2]}"
     return _TITLES.get(metric, metric)
+
+
+def metric_meaning(metric: str) -> str:
+    """Returns what a metric measures, or an empty text if it is unknown.
+
+    >>> metric_meaning("mrr")
+    "one over the rank of the first image of the query's class"
+    """
+    name = metric.removesuffix("_geometric")
+    if name in _MEANINGS:
+        geometric = "" if name == metric else ", over the geometric mean"
+        return _MEANINGS[name] + geometric
+    kind, at, k = name.partition("@")
+    return _MEANINGS.get(kind + at, "").format(k=k)
 
 
 def counted(count: int, singular: str) -> str:

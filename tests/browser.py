@@ -35,6 +35,53 @@ PROBE = """
 <script>
 window.addEventListener("load", function () {
   var seen = {errors: window.errors, broken: [], images: 0, sorted: []};
+  function channels(color) {
+    var found = color.match(/[0-9.]+/g).map(Number);
+    return found.length > 3 && found[3] === 0 ? null : found;
+  }
+  function luminance(color) {
+    var parts = color.slice(0, 3).map(function (value) {
+      value /= 255;
+      return value <= 0.03928
+        ? value / 12.92 : Math.pow((value + 0.055) / 1.055, 2.4);
+    });
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+  }
+  function ground(element) {
+    while (element) {
+      var color = channels(getComputedStyle(element).backgroundColor);
+      if (color) { return luminance(color); }
+      element = element.parentElement;
+    }
+    return 1;
+  }
+  // The least contrast of a text with its ground, as WCAG defines it.
+  function contrast() {
+    var least = [21, ""];
+    var texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      var element = texts.currentNode.parentElement;
+      if (!texts.currentNode.textContent.trim()
+          || element.tagName === "SCRIPT") { continue; }
+      var one = luminance(channels(getComputedStyle(element).color));
+      var other = ground(element);
+      var ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+      if (ratio < least[0]) { least = [ratio, element.outerHTML]; }
+    }
+    return least;
+  }
+  function lines(query) {
+    var count = {};
+    query.querySelectorAll("figure").forEach(function (figure) {
+      count[figure.offsetTop] = (count[figure.offsetTop] || 0) + 1;
+    });
+    return Object.keys(count).map(Number).sort(function (a, b) {
+      return a - b;
+    }).map(function (top) { return count[top]; });
+  }
+  document.querySelectorAll("details").forEach(function (one) {
+    one.open = true;
+  });
   document.querySelectorAll("img").forEach(function (image) {
     image.loading = "eager";
   });
@@ -42,8 +89,12 @@ window.addEventListener("load", function () {
     return image.decode().catch(function () { seen.broken.push(image.alt); });
   })).then(function () {
     seen.images = document.images.length;
+    seen.window = window.innerWidth;
     seen.width = document.documentElement.scrollWidth;
     seen.height = document.documentElement.scrollHeight;
+    seen.ground = ground(document.body);
+    seen.contrast = contrast();
+    seen.lines = Array.from(document.querySelectorAll(".query")).map(lines);
     var table = document.querySelector("table.sortable");
     var button = table.tHead.rows[0].cells[2].querySelector("button");
     for (var turn = 0; turn !== 2; turn += 1) {
@@ -73,26 +124,35 @@ document.addEventListener("securitypolicyviolation", function (event) {
 """
 QT = """
 import sys
-from PySide6.QtCore import QTimer, QUrl
+from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtWebEngineWidgets import QWebEngineView
 from PySide6.QtWidgets import QApplication
 
+path, width, height, dark, picture = sys.argv[1:]
 application = QApplication(sys.argv[:1])
+scheme = Qt.ColorScheme.Dark if dark == "True" else Qt.ColorScheme.Light
+application.styleHints().setColorScheme(scheme)
 view = QWebEngineView()
-view.resize(1000, 800)
+view.resize(int(width), int(height))
 
 def look():
     view.page().toHtml(take)
 
 def take(html):
-    if 'id="answer"' in html:
+    if picture:
+        QTimer.singleShot(1000, save)
+    elif 'id="answer"' in html:
         print(html)
         application.quit()
     else:
         QTimer.singleShot(200, look)
 
+def save():
+    view.grab().save(picture)
+    application.quit()
+
 view.loadFinished.connect(look)
-view.load(QUrl.fromLocalFile(sys.argv[1]))
+view.load(QUrl.fromLocalFile(path))
 view.show()
 application.exec()
 """
@@ -112,12 +172,14 @@ def find():
     return None
 
 
-def look_at(page, folder):
+def look_at(page, folder, width=1000, dark=False):
     """What a browser sees of a page: errors, broken images, a sorted table.
 
     Args:
         page: Path of the HTML file.
         folder: An empty folder for the browser.
+        width: Width of the window in pixels. Defaults to `1000`.
+        dark: Whether the user prefers dark pages. Defaults to `False`.
 
     Returns:
         Dict of what `PROBE` found.
@@ -126,31 +188,58 @@ def look_at(page, folder):
     html = html.replace("<head>", f"<head>{CATCH}", 1)
     probed = folder / "probed.html"
     probed.write_text(html.replace("</body>", f"{PROBE}</body>"), "utf-8")
+    done = _browse(probed, folder, (width, 800), dark)
+    found = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found, done.stderr[-2000:]
+    answer = found[1].replace("&lt;", "<").replace("&gt;", ">")
+    return json.loads(answer.replace("&amp;", "&"))
+
+
+def photograph(page, folder, size, dark=False):
+    """Takes a picture of the top of a page.
+
+    Args:
+        page: Path of the HTML file.
+        folder: An empty folder for the browser.
+        size: Width and height of the window in pixels.
+        dark: Whether the user prefers dark pages. Defaults to `False`.
+
+    Returns:
+        Path of the PNG file.
+    """
+    picture = folder / "picture.png"
+    _browse(page, folder, size, dark, picture)
+    return picture
+
+
+def _browse(page, folder, size, dark, picture=None):
     command = find()
     environment = dict(os.environ)
+    # 0 is dark and 1 is light.
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    width, height = map(str, size)
     if len(command) > 1:
-        command = [*command, str(probed)]
+        command = [*command, str(page), width, height, str(dark)]
+        command.append("" if picture is None else str(picture))
         environment["QT_QPA_PLATFORM"] = "offscreen"
-        environment["QTWEBENGINE_CHROMIUM_FLAGS"] = " ".join(FLAGS[:3])
+        flags = (*FLAGS[:3], scheme)
+        environment["QTWEBENGINE_CHROMIUM_FLAGS"] = " ".join(flags)
     else:
         command = [
             *command,
             "--headless",
             *FLAGS,
-            "--window-size=1000,800",
+            scheme,
+            f"--window-size={width},{height}",
             f"--user-data-dir={folder / 'profile'}",
             "--virtual-time-budget=20000",
-            "--dump-dom",
-            probed.as_uri(),
+            "--dump-dom" if picture is None else f"--screenshot={picture}",
+            page.as_uri(),
         ]
-    done = subprocess.run(
+    return subprocess.run(
         command,
         capture_output=True,
         text=True,
         env=environment,
         timeout=TIMEOUT,
     )
-    found = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert found, done.stderr[-2000:]
-    answer = found[1].replace("&lt;", "<").replace("&gt;", ">")
-    return json.loads(answer.replace("&amp;", "&"))

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shlex
 import sys
+import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -172,13 +173,24 @@ def embed(
 
 
 @options_of("keras_dml.report.page:write_report")
-def report(**options: Any) -> None:
+def report(
+    *,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the page in a browser.")
+    ] = False,
+    **options: Any,
+) -> None:
     """Write one page that shows what a run learned."""
     from keras_dml.report import write_report
 
     with logging_to():
         page = write_report(**options)
     say(f"Report: {page}")
+    if open_page and not webbrowser.open(page.resolve().as_uri()):
+        raise RunError(
+            f"No browser was found to open {page}. The environment variable "
+            "BROWSER names one."
+        )
 
 
 @options_of(

@@ -191,8 +191,12 @@ def spectrum(shares: np.ndarray) -> str:
 
 
 def _axes():
-    figure = Figure(figsize=(7, 3), layout="constrained")
-    return figure, figure.subplots()
+    # No ground: the page has a light one or a dark one. And so small that text
+    # is still read on a phone.
+    figure = Figure((5.2, 2.6), layout="constrained", facecolor="none")
+    axes = figure.subplots()
+    axes.set_facecolor("none")
+    return figure, axes
 
 
 def _svg(figure: Figure) -> str:

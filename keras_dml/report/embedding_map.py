@@ -98,7 +98,8 @@ def draw_map(
         The picture as a data URI.
     """
     colors = _colors(labels)
-    canvas = Image.new("RGB", (CANVAS, CANVAS), "white")
+    # No ground: the page has a light one or a dark one.
+    canvas = Image.new("RGBA", (CANVAS, CANVAS), (0, 0, 0, 0))
     draw = ImageDraw.Draw(canvas)
     spots = MARGIN + places * (CANVAS - 2 * MARGIN)
     for (x, y), color in zip(spots, colors, strict=True):
@@ -114,8 +115,8 @@ def draw_map(
             ImageOps.expand(image, FRAME, colors[number]), tuple(corner)
         )
     buffer = io.BytesIO()
-    canvas.save(buffer, "JPEG", quality=82, optimize=True)
-    return data_uri(buffer.getvalue(), "image/jpeg")
+    canvas.save(buffer, "WEBP", quality=82)
+    return data_uri(buffer.getvalue(), "image/webp")
 
 
 def _apart(spots: np.ndarray) -> np.ndarray:
@@ -134,7 +135,7 @@ def _colors(labels: np.ndarray) -> list[tuple[int, int, int]]:
     colors = []
     for label in labels.tolist():
         hue = label * 0.618033988749895 % 1
-        value = 0.55 + 0.25 * (label % 3) / 2
+        value = 0.65 + 0.2 * (label % 3) / 2
         red, green, blue = colorsys.hsv_to_rgb(hue, 0.85, value)
         colors.append((int(255 * red), int(255 * green), int(255 * blue)))
     return colors

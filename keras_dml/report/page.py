@@ -14,18 +14,23 @@ from keras_dml.report import sections
 from keras_dml.report.projector import write_projector
 from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.run.trained_run import TrainedRun
+from keras_dml.wording import metric_meaning
 
 TEMPLATES = Path(__file__).parent / "templates"
 FILE = "report.html"
-SECTIONS = (
-    ("result", "Result"),
-    ("training", "Training"),
-    ("queries", "What queries find"),
+# What to read first, within a minute, and then what explains it.
+FIRST = (
+    ("result", "Verdict"),
     ("worst", "Worst queries"),
+    ("confusions", "Confusions"),
+    ("map", "Map"),
+)
+DETAILS = (
+    ("queries", "What queries find"),
     ("classes", "Classes"),
+    ("training", "Training"),
     ("similarities", "Similarities"),
     ("health", "Health"),
-    ("map", "Map"),
     ("configuration", "Configuration"),
 )
 _STEPS = (
@@ -90,7 +95,8 @@ def write_report(
     page = render(
         title=f"{Path(config.data.source).name}, {config.recipe}, "
         f"seed {config.seed}",
-        sections=SECTIONS,
+        first=FIRST,
+        details=DETAILS,
         metrics=trained.metrics,
         config=dump_run_config(config),
         tensorboard=str(folder.tensorboard),
@@ -119,6 +125,7 @@ def render(**values: Any) -> str:
         "share": lambda value: "-" if value is None else f"{value:.3f}",
         "gain": "{:+.3f}".format,
         "count": "{:,}".format,
+        "meaning": metric_meaning,
     }
     return environment.get_template("page.html").render(
         style=_file("style.css"), script=_file("sort.js"), **values

@@ -1,12 +1,12 @@
-"""Collects the images that queries find, and the table of classes."""
+"""Collects the images that queries find."""
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import Counter
 
 import numpy as np
 
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.evaluation import ClassTable, RetrievalResult
+from keras_dml.evaluation import RetrievalResult
 from keras_dml.evaluation.index.registry import build_index
 from keras_dml.report.thumbnails import Thumbnails
 
@@ -14,8 +14,6 @@ NEIGHBORS = 8
 TYPICAL = 12
 WORST = 12
 WORST_OF_A_CLASS = 2
-METRICS = ("recall@1", "r_precision", "map@r")
-MAX_ROWS = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,17 +115,7 @@ def query_rows(
     if not len(queries):
         return []
     rows = embeddings.queries[queries]
-    found, scores = _nearest(embeddings, rows, NEIGHBORS, normalize)
-
-    def show(row: int, score: float | None = None, right=None) -> Shown:
-        return Shown(
-            thumbnails.uri(row),
-            str(embeddings.names[row]),
-            str(embeddings.ids[row]),
-            score,
-            right,
-        )
-
+    found, scores = nearest(embeddings, rows, NEIGHBORS, normalize)
     answers = []
     for query, row, others, values in zip(
         queries.tolist(),
@@ -137,7 +125,7 @@ def query_rows(
         strict=True,
     ):
         neighbors = [
-            show(other, score, bool(same))
+            shown(other, embeddings, thumbnails, score, bool(same))
             for other, score, same in zip(
                 others,
                 values,
@@ -151,11 +139,12 @@ def query_rows(
         if not np.isnan(reciprocal):
             first_rank = round(1 / reciprocal)
             map_at_r = float(result.per_query["map@r"][query])
-        answers.append(QueryRow(show(row), neighbors, first_rank, map_at_r))
+        query_image = shown(row, embeddings, thumbnails)
+        answers.append(QueryRow(query_image, neighbors, first_rank, map_at_r))
     return answers
 
 
-def _nearest(
+def nearest(
     embeddings: EmbeddingSet, rows: np.ndarray, count: int, normalize: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the rows and the scores of the references nearest to rows."""
@@ -170,64 +159,18 @@ def _nearest(
     return references[order[places]], scores
 
 
-@dataclasses.dataclass(frozen=True)
-class ClassRow:
-    """A class, its means, and the class that it is most often taken for.
-
-    Args:
-        name: String.
-        num_queries: Integer.
-        values: Tuple of the means of `METRICS`, `None` without a positive.
-        taken_for: String, the other class that its queries most often find
-            first, and how often.
-    """
-
-    name: str
-    num_queries: int
-    values: tuple[float | None, ...]
-    taken_for: str
-
-
-def class_rows(
-    table: ClassTable, embeddings: EmbeddingSet, normalize: bool
-) -> list[ClassRow]:
-    """Lists the classes, worst MAP@R first, at most 500.
-
-    Args:
-        table: `ClassTable` of the queries.
-        embeddings: `EmbeddingSet` of queries and references.
-        normalize: Whether to compare embeddings by their direction.
-    """
-    confused = _taken_for(embeddings, normalize)
-    names = dict(zip(embeddings.labels.tolist(), embeddings.names, strict=True))
-    return [
-        ClassRow(
-            str(names[row["label"]]),
-            row["num_queries"],
-            tuple(row[metric] for metric in METRICS),
-            _in_words(confused[row["label"]], names),
-        )
-        for row in table.sorted_by("map@r").rows()[:MAX_ROWS]
-    ]
-
-
-def _taken_for(
-    embeddings: EmbeddingSet, normalize: bool
-) -> dict[int, Counter[int]]:
-    """Counts per class how often its queries find another class first."""
-    rows, labels = embeddings.queries, embeddings.labels
-    found, scores = _nearest(embeddings, rows, 1, normalize)
-    own, nearest = labels[rows], labels[found[:, 0]]
-    wrong = (nearest != own) & np.isfinite(scores[:, 0])
-    counts: dict[int, Counter[int]] = defaultdict(Counter)
-    pairs = zip(own[wrong].tolist(), nearest[wrong].tolist(), strict=True)
-    for label, other in pairs:
-        counts[label][other] += 1
-    return counts
-
-
-def _in_words(counts: Counter[int], names: dict[int, str]) -> str:
-    if not counts:
-        return ""
-    other = max(counts, key=lambda label: (counts[label], -label))
-    return f"{names[other]} ({counts[other]})"
+def shown(
+    row: int,
+    embeddings: EmbeddingSet,
+    thumbnails: Thumbnails,
+    score: float | None = None,
+    right: bool | None = None,
+) -> Shown:
+    """Returns the image of a row with its class and id, see `Shown`."""
+    return Shown(
+        thumbnails.uri(row),
+        str(embeddings.names[row]),
+        str(embeddings.ids[row]),
+        score,
+        right,
+    )

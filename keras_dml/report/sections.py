@@ -17,13 +17,15 @@ from keras_dml.evaluation import (
     embedding_spectrum,
     evaluate,
 )
-from keras_dml.report import charts, retrieval
+from keras_dml.evaluation.measured import CLASS_METRICS
+from keras_dml.report import charts, confusions, retrieval
 from keras_dml.report import embedding_map as maps
 from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.run.conclusion import HEADLINE, columns, conclusion
 from keras_dml.run.trained_run import TrainedRun
 
 FALSE_MATCH_RATES = (0.1, 0.01, 0.001)
+CONFUSIONS = 12
 FLAGS = {
     "seen": (
         "The test classes were seen in training; only their images are new. "
@@ -111,8 +113,9 @@ def training(material: Material) -> dict[str, Any]:
 
 
 def queries_and_classes(material: Material) -> dict[str, Any]:
-    """Returns queries with their nearest images, and the table of classes."""
+    """Returns queries with what they find, confusions and all classes."""
     embeddings, normalize = material.embeddings, material.normalize
+    images = material.images
     exact = evaluate(
         embeddings, k=(1,), normalize=normalize, per_class=True
     ).exact
@@ -120,18 +123,30 @@ def queries_and_classes(material: Material) -> dict[str, Any]:
 
     def rows(queries: np.ndarray) -> list[retrieval.QueryRow]:
         return retrieval.query_rows(
-            queries, embeddings, exact, material.images, normalize
+            queries, embeddings, exact, images, normalize
         )
 
-    table = retrieval.class_rows(exact.per_class, embeddings, normalize)
+    confused = confusions.confusions(embeddings, normalize)
+    table = confusions.class_rows(exact.per_class, embeddings, confused)
     return {
         "typical": rows(retrieval.typical_queries(embeddings, material.seed)),
         "worst": rows(retrieval.worst_queries(embeddings, exact)),
+        "confusions": [
+            {
+                "query": retrieval.shown(one.query, embeddings, images),
+                "found": retrieval.shown(
+                    one.found, embeddings, images, right=False
+                ),
+                "count": one.count,
+                "of": one.of,
+            }
+            for one in confused[:CONFUSIONS]
+        ],
         "score_name": "the cosine"
         if normalize
         else "minus the squared distance",
         "classes": table,
-        "class_metrics": retrieval.METRICS,
+        "class_metrics": CLASS_METRICS,
         "hidden_classes": len(exact.per_class.labels) - len(table),
     }
 
@@ -255,15 +270,16 @@ def way(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def flags(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns each flag with its meaning and whether it is set.
+def flags(metrics: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Returns the name and the meaning of each flag that is set.
 
     Args:
         metrics: The content of `metrics.json`.
     """
     return [
-        {"name": name, "meaning": meaning, "set": bool(metrics.get(name))}
+        {"name": name, "meaning": meaning}
         for name, meaning in FLAGS.items()
+        if metrics.get(name)
     ]
 
 

@@ -1,13 +1,17 @@
 """`keras-dml report`: one page, complete in itself, that a browser shows."""
 
 import base64
+import importlib
 import io
 import itertools
 import json
 import re
 import shutil
+import sys
 import types
+import webbrowser
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -19,6 +23,7 @@ from tests import browser
 from tests.cli.refusals import refused
 from tests.commands import run_command
 
+CONFUSION = r"(\S+) taken for (\S+): (\d+) of (\d+)"
 MAX_BYTES = 6_000_000
 
 
@@ -108,7 +113,11 @@ def test_the_headline_is_the_gain_over_pretrained_features(page, reported):
     after = metrics["after"]["map@r"]
     gain = after - metrics["off_the_shelf"]["map@r"]
     headline = texts(page.find(".//p[@class='headline']"))
-    assert f"map@r {after:.3f} ({gain:+.3f} over raw pixels)" in headline
+    interval = metrics["gains"]["off_the_shelf"]["map@r"]
+    assert headline.startswith(
+        f"map@r {after:.3f} ({gain:+.3f}, 95 % in "
+        f"[{interval['low']:+.3f}, {interval['high']:+.3f}], over raw pixels)"
+    )
     assert "22 classes never trained on" in headline
     table = rows(section(page, "result").find(".//table"))
     columns = ["metric", "raw pixels", "at the start", "trained", "gain"]
@@ -120,7 +129,7 @@ def test_the_headline_is_the_gain_over_pretrained_features(page, reported):
             assert value == f"{metrics[part][name]:.3f}"
         low = metrics["gains"]["off_the_shelf"][name]["low"]
         assert values[-1].startswith(f"[{low:+.3f}, ")
-    first = texts(page.find(".//header/ul[@class='conclusion']/li"))
+    first = texts(page.find(".//ul[@class='conclusion']/li"))
     assert "raw pixels: MAP@R" in first
 
 
@@ -173,6 +182,34 @@ def test_the_worst_queries_are_the_worst(page, reported):
         assert shown[0] <= mean
 
 
+def test_what_to_read_in_a_minute_comes_first(page):
+    order = [one.get("id") for one in page.iter("section")]
+    assert order[:4] == ["result", "worst", "confusions", "map"]
+    links = [one.get("href")[1:] for one in page.iter("a")]
+    assert links == order
+
+
+def test_confusions_are_those_of_a_search_done_here(page, reported):
+    stored = load_embeddings(reported / "embeddings" / "test.npz")
+    scores = stored.embeddings @ stored.embeddings.T
+    np.fill_diagonal(scores, -2)
+    nearest = stored.names[scores.argmax(axis=1)]
+    wrong = nearest != stored.names
+    pairs = Counter(
+        zip(stored.names[wrong].tolist(), nearest[wrong].tolist(), strict=True)
+    )
+    cards = section(page, "confusions").findall(".//div[@class='confusion']")
+    told = [re.fullmatch(CONFUSION, texts(one.find("p"))) for one in cards]
+    assert len(told) == min(12, len(pairs))
+    for one, card in zip(told, cards, strict=True):
+        assert pairs[one[1], one[2]] == int(one[3])
+        assert int(one[4]) == 12
+        ids = [image.get("title") for image in card.iter("img")]
+        assert [name.partition("/")[0] for name in ids] == [one[1], one[2]]
+    counts = [int(one[3]) for one in told]
+    assert counts == sorted(pairs.values(), reverse=True)[: len(counts)]
+
+
 def test_curves_thresholds_and_configuration_are_there(page):
     training = texts(section(page, "training"))
     assert "2 epochs" in training
@@ -214,20 +251,52 @@ def test_a_second_report_is_the_same_page(reported, capsys, monkeypatch):
     assert (reported / "report.html").read_bytes() == before
 
 
+def test_open_gives_the_page_to_the_browser(
+    reported, command, monkeypatch, tmp_path
+):
+    seen = tmp_path / "seen.txt"
+    script = tmp_path / "browser.py"
+    script.write_text(
+        f"import sys\nopen({str(seen)!r}, 'w').write(sys.argv[1])\n"
+    )
+    monkeypatch.setenv("BROWSER", f"{sys.executable} {script} %s")
+    importlib.reload(webbrowser)
+    outcome = command("report", reported, "--open")
+    assert outcome.code == 0, outcome.err
+    assert seen.read_text() == (reported / "report.html").as_uri()
+
+
+def test_without_a_browser_open_says_so(reported, command, monkeypatch):
+    monkeypatch.setenv("BROWSER", "/nowhere/browser")
+    monkeypatch.setenv("PATH", "/nowhere")
+    importlib.reload(webbrowser)
+    outcome = command("report", reported, "--open")
+    refused(outcome, "No browser", "BROWSER", code=1)
+    assert f"Report: {reported / 'report.html'}" in outcome.out
+
+
 @pytest.mark.skipif(
     browser.find() is None,
     reason="No Chromium: install one (apt-get install chromium, or pip "
     'install "PySide6-Addons<6.11"), or name it by KERAS_DML_BROWSER.',
 )
-def test_a_browser_shows_the_page(reported, tmp_path):
-    seen = types.SimpleNamespace(
-        **browser.look_at(reported / "report.html", tmp_path)
-    )
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "line"), [(1280, [9]), (800, [5, 4]), (390, [3, 3, 3])]
+)
+def test_a_browser_shows_the_page(reported, tmp_path, width, line, dark):
+    page = reported / "report.html"
+    seen = types.SimpleNamespace(**browser.look_at(page, tmp_path, width, dark))
     assert seen.errors == []
     assert seen.broken == []
     assert seen.images > 100
-    assert seen.width <= 1000
+    assert seen.width <= seen.window
+    if seen.window == width:
+        assert seen.lines == [line] * len(seen.lines)
     assert seen.height > 2000
+    assert (seen.ground < 0.1) is dark
+    ratio, text = seen.contrast
+    assert ratio >= 4.5, text
     up, down = seen.sorted
     assert up == sorted(up) and down == up[::-1]
     assert len(up) == 22

@@ -8,6 +8,7 @@ from keras_dml.report import charts
 from keras_dml.report.page import render
 from keras_dml.report.retrieval import QueryRow, Shown
 from keras_dml.report.sections import flags
+from keras_dml.wording import metric_meaning
 
 EVIL = "<script>alert(\"1\")</script> & 'ones'"
 PIXEL = "data:image/png;base64,"
@@ -39,7 +40,8 @@ def values(**changes):
     lone = QueryRow(Shown(PIXEL, EVIL, EVIL), [], None, None)
     return {
         "title": EVIL,
-        "sections": [("result", EVIL)],
+        "first": [("result", EVIL)],
+        "details": [("classes", EVIL)],
         "metrics": metrics,
         "config": EVIL,
         "tensorboard": EVIL,
@@ -56,7 +58,10 @@ def values(**changes):
         "monitor": EVIL,
         "way": [],
         "typical": [row, lone],
-        "worst": [],
+        "worst": [row] * 6,
+        "confusions": [
+            {"query": lone.query, "found": lone.query, "count": 2, "of": 3}
+        ],
         "score_name": EVIL,
         "classes": [],
         "class_metrics": [EVIL],
@@ -79,11 +84,15 @@ def test_all_text_is_escaped():
     assert page.find(".//pre").text == EVIL
 
 
-def test_flags_that_are_set_are_explained():
+def test_only_flags_that_are_set_are_there():
     page = render(**values())
     assert "The test classes were seen in training" in page
     assert "published data set were missing" not in page
     assert "classes seen in training" in page
+    metrics = values()["metrics"] | {"seen": False}
+    page = render(**values(metrics=metrics, flags=flags(metrics)))
+    assert 'class="flags"' not in page
+    assert "classes never trained on" in page
 
 
 def test_a_loss_is_no_gain():
@@ -103,6 +112,7 @@ def test_gains_have_their_intervals():
     clusters = HEADLINE | {"name": "nmi"}
     page = render(**values(headline=headline, results=[headline, clusters]))
     head, first, second = cells(page, "result")
+    assert "95 % in [-0.200, +0.050]" in page
     assert head[-2:] == ["gain", "95 % interval"]
     assert first[-2:] == ["-0.100", "[-0.200, +0.050]"]
     assert second[-2:] == ["-0.100", "-"]
@@ -115,10 +125,35 @@ def test_without_intervals_there_is_no_column_for_them():
     assert "interval" not in page
 
 
-def test_the_conclusion_stands_above_the_sections():
+def test_the_conclusion_is_part_of_the_verdict():
     page = ElementTree.fromstring(render(**values(conclusion=[EVIL, "Two."])))
-    lines = page.findall(".//header/ul[@class='conclusion']/li")
+    lines = page.findall(".//section[@id='result']/ul[@class='conclusion']/li")
     assert [line.text for line in lines] == [EVIL, "Two."]
+
+
+def test_metrics_are_explained_where_they_stand_and_below():
+    known = HEADLINE | {"name": "recall@4"}
+    page = ElementTree.fromstring(
+        render(**values(results=[known, HEADLINE], class_metrics=["mrr"]))
+    )
+    meaning = metric_meaning("recall@4")
+    assert "4 nearest" in meaning
+    (cell,) = page.findall(".//th[@scope='row']/abbr[@title]")
+    assert (cell.text, cell.get("title")) == ("recall@4", meaning)
+    (term,) = page.findall(".//dl/dt")
+    (definition,) = page.findall(".//dl/dd")
+    assert (term.text, definition.text) == ("recall@4", meaning)
+    (button,) = page.findall(".//button[@title]")
+    assert button.get("title") == metric_meaning("mrr")
+
+
+def test_after_four_of_the_worst_the_others_are_folded():
+    page = ElementTree.fromstring(render(**values()))
+    (section,) = page.findall(".//section[@id='worst']")
+    assert len(section.findall("div")) == 4
+    (folded,) = section.findall("details")
+    assert folded.find("summary").text == "2 more"
+    assert len(folded.findall("div")) == 2
 
 
 def test_the_length_of_training_is_told():

@@ -3,9 +3,8 @@ import pytest
 
 from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.evaluation import evaluate, evaluate_retrieval
+from keras_dml.evaluation import evaluate_retrieval
 from keras_dml.report.retrieval import (
-    class_rows,
     query_rows,
     typical_queries,
     worst_queries,
@@ -112,27 +111,3 @@ def test_a_lone_query_has_no_rank(images):
     result = evaluate_retrieval(ROWS, labels)
     (row,) = query_rows(np.array([0]), lone, result, images, normalize=True)
     assert row.first_rank is None and row.map_at_r is None
-
-
-@pytest.mark.parametrize("normalize", [True, False])
-def test_classes_name_what_they_are_taken_for(normalize):
-    result = evaluate(ROWS, LABELS, normalize=normalize, per_class=True).exact
-    rows = class_rows(result.per_class, embeddings(), normalize)
-    assert {row.name for row in rows} == set(NAMES)
-    means = [row.values[2] for row in rows]
-    assert means == sorted(means)
-    unit = ROWS
-    if normalize:
-        unit = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
-    gaps = np.square(unit[:, None] - unit[None]).sum(axis=-1)
-    np.fill_diagonal(gaps, np.inf)
-    nearest = LABELS[gaps.argmin(axis=1)]
-    for row in rows:
-        label = NAMES.index(row.name)
-        wrong = nearest[(label == LABELS) & (nearest != label)]
-        if not len(wrong):
-            assert row.taken_for == ""
-            continue
-        counts = np.bincount(wrong)
-        expected = f"{NAMES[counts.argmax()]} ({counts.max()})"
-        assert row.taken_for == expected
