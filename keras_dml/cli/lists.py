@@ -1,53 +1,69 @@
 """`keras-dml recipes`, `plans`, `datasets` and `backbones`."""
 
 import json
-import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keras_dml.cli.printing import print_rows, print_settings, say
+from keras_dml.cli.printing import (
+    print_facts,
+    print_groups,
+    print_rows,
+    print_settings,
+    say,
+)
 
 if TYPE_CHECKING:
     from keras_dml.config.plan_sections import PlanConfig
+    from keras_dml.data.facts import DatasetFacts
 
+# Billions of multiplications for an image, from which on processors are slow.
+LARGE = 1.0
 Name = Annotated[
     str | None, typer.Argument(help="Show this one.", show_default=False)
 ]
+Groups = dict[str, list[tuple[str, str]]]
 
 
 def recipes(name: Name = None) -> None:
-    """List the recipes, or show one: its paper, its presets, what it sets."""
+    """List the recipes by their use, or show one: when, cost, paper, result."""
     from keras_dml.config import load_recipe, recipe_names
+    from keras_dml.config.recipes import DEFAULT_RECIPE, GROUPS
 
     if name is not None:
         _show_recipe(name)
         return
-    print_rows(
-        "Recipes",
-        [
-            {
-                "name": one.name,
-                "paper": one.paper,
-                "reported": one.expected,
-                "presets": " ".join(one.presets),
-            }
-            for one in map(load_recipe, recipe_names())
-        ],
-    )
+    groups: Groups = {title: [] for title in GROUPS.values()}
+    for one in map(load_recipe, recipe_names()):
+        default = " The default." if one.name == DEFAULT_RECIPE else ""
+        groups[GROUPS[one.group]].append((one.name, one.about + default))
+    print_groups({title: lines for title, lines in groups.items() if lines})
+    say("When to take one, its cost and its result: `keras-dml recipes NAME`.")
 
 
 def _show_recipe(name: str) -> None:
     from keras_dml.config import load_recipe
     from keras_dml.config.recipes import PARTS
+    from keras_dml.wording import listed, metric_title
 
     recipe = load_recipe(name)
-    _say_all(
+    results = [
+        f"{metric_title(metric)} {value:.3f}"
+        for metric, value in recipe.measured.items()
+    ]
+    measured = (
+        f"{listed(results)} on unseen characters of Omniglot, after 200 steps "
+        "from scratch (docs/lab/results.md compares all recipes)"
+    )
+    print_facts(
         {
             recipe.name: recipe.about,
+            "When": recipe.use,
+            "Cost": recipe.cost,
             "Paper": recipe.paper,
             "Reported": recipe.expected,
             "Network of the paper": recipe.backbone,
+            "Measured here": measured if results else "",
             "Builds on": ", ".join(recipe.bases),
             "Sections": ", ".join(["default", *recipe.sources]),
             "Presets": ", ".join(recipe.presets),
@@ -66,24 +82,25 @@ def _show_recipe(name: str) -> None:
 def plans(name: Name = None) -> None:
     """List the plans, or show one: its arms, data, runs and budget."""
     from keras_dml.config.plans import load_plan, plan_names
+    from keras_dml.data.facts import dataset_facts
+    from keras_dml.wording import counted
 
     if name is not None:
         _show_plan(load_plan(name))
         return
-    rows = []
+    groups: Groups = {"To try, and to compare on small data": []}
     for one in plan_names():
         plan = load_plan(one)
         runs, trials = _size(plan)
-        rows.append(
-            {
-                "name": one,
-                "title": plan.title,
-                "data": ", ".join(plan.sources),
-                "runs": runs,
-                "trials before": trials,
-            }
-        )
-    print_rows("Plans", rows)
+        size = counted(runs, "run")
+        if trials:
+            size += f" after {trials:,} trials"
+        title = plan.paper
+        if not any(_is_benchmark(dataset_facts(data)) for data in plan.sources):
+            title = next(iter(groups))
+        groups.setdefault(title, []).append((one, f"{plan.title} ({size})."))
+    print_groups(groups)
+    say("Arms, data and budget: `keras-dml plans NAME`.")
 
 
 def _show_plan(plan: "PlanConfig") -> None:
@@ -91,19 +108,19 @@ def _show_plan(plan: "PlanConfig") -> None:
 
     protocol = plan.protocol.model_dump(exclude_defaults=True)
     runs, trials = _size(plan)
-    _say_all(
+    print_facts(
         {
             "Plan": plan.title,
             "Paper": plan.paper,
-            "About": " ".join(plan.about.split()),
+            "About": plan.about,
             "Data": ", ".join(plan.sources),
             "Networks": ", ".join(plan.backbones),
             "Embedding sizes": ", ".join(map(str, plan.dims)),
             "Seeds": ", ".join(map(str, plan.seeds)),
             "Protocol": _inline({"kind": plan.protocol.kind, **protocol}),
             "Budget": _inline(plan.budget.model_dump(exclude_none=True)),
-            "Runs": runs,
-            "Trials before": trials,
+            "Runs": str(runs),
+            "Trials before": str(trials or ""),
         }
     )
     print_rows(
@@ -117,65 +134,77 @@ def _show_plan(plan: "PlanConfig") -> None:
     print_settings((key, plan.grid[key], "each of") for key in plan.grid)
 
 
-def _size(plan: "PlanConfig") -> tuple[str, str]:
+def _size(plan: "PlanConfig") -> tuple[int, int]:
     """Returns the numbers of runs, and of tuning trials before them."""
     from keras_dml.comparison.jobs import count_trials, make_jobs
 
-    runs = {job.run for job in make_jobs(plan)}
-    return str(len(runs)), str(count_trials(plan) or "")
+    return len({job.run for job in make_jobs(plan)}), count_trials(plan)
 
 
 def _inline(values: dict[str, Any]) -> str:
     return ", ".join(f"{key}={json.dumps(values[key])}" for key in values)
 
 
-def _say_all(lines: dict[str, str]) -> None:
-    """Prints each line with its name; skips empty lines."""
-    for name, text in lines.items():
-        if text:
-            say(textwrap.fill(f"{name}: {text}", 80, subsequent_indent="  "))
-
-
 def datasets() -> None:
     """List the data sets that are known by name."""
     from keras_dml.data.facts import dataset_facts, known_datasets
 
-    print_rows(
-        "Data sets",
-        [
-            {
-                "name": one.name,
-                "title": one.title,
-                "published": one.paper,
-                "images": f"{one.counts.get('images', 0):,}",
-                "classes": f"{one.counts.get('classes', 0):,}",
-                "recall at": ", ".join(map(str, one.recall_k)),
-            }
-            for one in map(dataset_facts, known_datasets())
-        ],
+    groups: Groups = {
+        "At once: installed with keras-dml": [],
+        "Small images, trained from scratch": [],
+        "Benchmarks of the papers: photos, tested on unseen classes": [],
+    }
+    here, small, benchmarks = groups.values()
+    for one in map(dataset_facts, known_datasets()):
+        counts = ", ".join(
+            f"{one.counts[what]:,} {what}" for what in ("images", "classes")
+        )
+        group = small if one.files else here
+        if _is_benchmark(one):
+            group = benchmarks
+        group.append((one.name, f"{one.title}: {counts} ({one.paper})."))
+    print_groups(groups)
+    say(
+        "Which files one needs, and from where: `keras-dml prepare NAME "
+        "--data-dir DIR`.\nAny folder with one sub-folder per class is a data "
+        "set, too."
     )
+
+
+def _is_benchmark(facts: "DatasetFacts") -> bool:
+    """Returns whether papers measure on these photos."""
+    return bool(facts.files) and facts.channels == 3
 
 
 def backbones() -> None:
     """List the backbones."""
     from keras_dml.backbone_facts import known_backbones
 
-    rows = [
-        {
-            "name": one.name,
-            "paper": one.paper,
-            "image size": str(one.image_size),
-            "weights": "convert-weights" if one.checkpoint else one.pretrained,
-        }
-        for one in known_backbones().values()
+    groups: Groups = {
+        "Small, for phones and processors: Keras downloads the weights": [],
+        "Large, for accelerators: Keras downloads the weights": [],
+        "Of papers: `keras-dml convert-weights` converts the weights": [],
+        "From scratch": [],
+    }
+    small, large, converted, scratch = groups.values()
+    for one in known_backbones().values():
+        group = small if one.gigamacs < LARGE else large
+        if one.checkpoint:
+            group = converted
+        elif one.pretrained == "none":
+            group = scratch
+        group.append(
+            (
+                one.name,
+                f"{one.gigamacs:g} billion multiplications for an image of "
+                f"{one.image_size} pixels ({one.paper}).",
+            )
+        )
+    groups["Of keras-hub: `pip install 'keras-dml[hub]'`"] = [
+        (
+            "hub:PRESET",
+            "DINOv2, DINOv3, SigLIP, ViT and other image networks, by the name "
+            "of a preset or a folder of `save_to_preset`.",
+        )
     ]
-    rows.append(
-        {
-            "name": "hub:PRESET",
-            "paper": "an image network of keras-hub, or a folder of its "
-            "`save_to_preset`: DINOv2, DINOv3, SigLIP, ViT, ...",
-            "image size": "its own",
-            "weights": "preset",
-        }
-    )
-    print_rows("Backbones", rows)
+    print_groups(groups)

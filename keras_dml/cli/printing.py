@@ -2,7 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, JustifyMethod
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 output = Console()
 
+# Lists fit a terminal of this width.
+WIDTH = 80
 # The column at which the note on a setting starts.
 NOTE = 52
 
@@ -158,6 +161,39 @@ def print_settings(settings: Iterable[tuple[str, Any, str]]) -> None:
             say(line)
             line = ""
         say(f"{line:<{NOTE}}# {note}")
+
+
+def print_groups(groups: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    """Prints names with a sentence each, in groups, in 80 columns.
+
+    Args:
+        groups: Maps the title of each group to its names and sentences.
+    """
+    for title, lines in groups.items():
+        say(_filled(title, "", ""))
+        indent = max(len(name) for name, _ in lines) + 4
+        for name, sentence in lines:
+            first = f"  {name}".ljust(indent)
+            say(_filled(sentence, first, " " * indent))
+        say("")
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """Prints each text with its name, in 80 columns; skips empty texts."""
+    for name, text in facts.items():
+        if text:
+            say(_filled(text, f"{name}: ", "  "))
+
+
+def _filled(text: str, first: str, indent: str) -> str:
+    return textwrap.fill(
+        " ".join(text.split()),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def print_rows(title: str, rows: list[dict[str, Any]]) -> None:

@@ -2,7 +2,8 @@
 
 A recipe is a YAML file. `about`, `paper` and `expected` say what it is, where
 it comes from and what was reported there; `backbone` is the network of the
-paper. Each other part is a partial configuration:
+paper. `group`, `use` and `cost` say what it is good for, `measured` what it
+reached here. Each other part is a partial configuration:
 
 - `common`: settings that all sections share.
 - `default`: settings for data and backbones that no paper used;
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from keras_dml.checks import one_of
 from keras_dml.config.merging import Layer, Merged, flatten
 from keras_dml.config.yaml_files import (
     is_path,
@@ -33,13 +35,23 @@ from keras_dml.naming import nearest
 # Best on validation classes of Omniglot and Grocery: docs/lab/results.md.
 DEFAULT_RECIPE = "norm_softmax"
 
-_TEXTS = ("about", "paper", "expected", "backbone")
+# What recipes are good for, in the order in which they are listed.
+GROUPS = {
+    "general": "For most data: a vector for each class",
+    "many": "For very many classes: a margin, and a sample of the vectors",
+    "pairs": "Without vectors of classes: the pairs of a batch",
+    "heated": "To study the temperature: Heated-Up Softmax",
+    "study": "To compare with: earlier and experimental losses",
+    "": "Others",
+}
+
+_TEXTS = ("about", "paper", "expected", "backbone", "group", "use", "cost")
 PARTS = (
     *("common", "default", "pretrained", "published"),
     # One section for each name.
     *("sources", "presets"),
 )
-_KEYS = (*_TEXTS, *PARTS, "base")
+_KEYS = (*_TEXTS, *PARTS, "base", "measured")
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,10 @@ class Recipe:
         paper: Authors, year and title.
         expected: The number that the paper reports.
         backbone: The network of the paper.
+        group: What it is good for, a key of `GROUPS`.
+        use: When to take it, in one sentence.
+        cost: What a step of it costs, in one sentence.
+        measured: Metrics that it reached here, see `docs/lab/results.md`.
         bases: Names of the recipes it builds on, the first one first.
         sources: Names of the data sets of the paper.
         presets: Names of its presets.
@@ -62,6 +78,10 @@ class Recipe:
     paper: str
     expected: str
     backbone: str
+    group: str
+    use: str
+    cost: str
+    measured: Mapping[str, float]
     bases: tuple[str, ...]
     sources: tuple[str, ...]
     presets: tuple[str, ...]
@@ -144,9 +164,11 @@ def load_recipe(name: str) -> Recipe:
         key: next((c[key] for _, c in reversed(files) if c.get(key)), "")
         for key in _TEXTS
     }
+    one_of("group", texts["group"], GROUPS)
     return Recipe(
         name=_label(name),
         **texts,
+        measured=files[-1][1].get("measured") or {},
         bases=tuple(_label(known) for known, _ in files[:-1]),
         sources=_keys(files, "sources"),
         presets=_keys(files, "presets"),

@@ -52,18 +52,6 @@ def test_help_answers_without_loading_keras(arguments):
     assert "Usage" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["recipes", "datasets", "backbones"])
-def test_lists(command, name):
-    outcome = command(name)
-    assert outcome.code == 0
-    expected = {
-        "recipes": "proxynca_pp",
-        "datasets": "cars196",
-        "backbones": "mobilenet_v2",
-    }
-    assert expected[name] in outcome.out
-
-
 def test_fit_then_evaluate_and_export(command, tmp_path):
     images = image_folder(tmp_path / "images")
     run = tmp_path / "run"

@@ -1,0 +1,79 @@
+"""`keras-dml recipes`, `plans`, `datasets` and `backbones`."""
+
+import re
+
+import pytest
+
+from keras_dml.backbone_facts import known_backbones
+from keras_dml.config import load_recipe, recipe_names
+from keras_dml.config.plans import plan_names
+from keras_dml.config.recipes import GROUPS
+from keras_dml.data.facts import known_datasets
+from keras_dml.errors import UsageError
+from tests.conftest import ROOT
+
+LISTED = {
+    "recipes": recipe_names,
+    "plans": plan_names,
+    "datasets": known_datasets,
+    "backbones": known_backbones,
+}
+
+
+@pytest.mark.parametrize("command_name", LISTED)
+def test_a_list_has_everything_once_in_groups_of_80_columns(
+    command, command_name
+):
+    outcome = command(command_name)
+    assert outcome.code == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    names = re.findall(r"^  (\S+)  +\S", outcome.out, re.MULTILINE)
+    known = [*LISTED[command_name]()]
+    assert sorted(set(names) - {"hub:PRESET"}) == sorted(known)
+    assert len(names) == len(set(names))
+    titles = [line for line in lines if line and not line.startswith(" ")]
+    assert len(titles) >= 4
+
+
+def test_a_recipe_says_when_what_it_costs_and_what_it_reached(command):
+    outcome = command("recipes", "proxy_anchor")
+    found = re.findall(r"^([A-Z][a-z ]+): ", outcome.out, re.MULTILINE)
+    assert found[:6] == [
+        *("When", "Cost", "Paper", "Reported"),
+        *("Network of the paper", "Measured here"),
+    ]
+    assert "MAP@R 0.646 on unseen characters" in outcome.out
+
+
+def test_every_recipe_is_in_a_group_and_says_when_to_take_it():
+    for recipe in map(load_recipe, recipe_names()):
+        assert recipe.group in GROUPS and recipe.group, recipe.name
+        assert recipe.about.endswith(".") and recipe.about.count(". ") == 0
+        assert recipe.use.endswith(".") and recipe.cost.endswith(".")
+
+
+def test_the_numbers_of_recipes_are_those_of_the_results():
+    page = (ROOT / "docs" / "lab" / "results.md").read_text()
+    _, _, section = page.partition("## All recipes under one protocol")
+    section, _, _ = section.partition("### What the sources claim")
+    number = r"\| \**([0-9.]+) ± [0-9.]+\** "
+    rows = re.findall(rf"`(\w+)` {number}{number}", section)
+    measured = {
+        name: {"recall@1": float(recall), "map@r": float(mean)}
+        for name, recall, mean in rows
+    }
+    assert len(measured) == 25
+    assert measured == {
+        name: dict(load_recipe(name).measured) for name in recipe_names()
+    }
+
+
+def test_a_recipe_does_not_inherit_results(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("base: hbn\n")
+    recipe = load_recipe(str(path))
+    assert recipe.group == "heated" and not recipe.measured
+    path.write_text("base: hbn\ngroup: heatd\n")
+    with pytest.raises(UsageError, match="`group` must be one of .*heated"):
+        load_recipe(str(path))
