@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_dml.console import without_native_output
+from keras_dml.console import logger, without_native_output
 from keras_dml.errors import UsageError
 from keras_dml.export.artefact import make_manifest
 from keras_dml.export.formats import Format, Runner
@@ -57,6 +57,8 @@ class LiteRT(Format):
     ) -> dict[str, Any]:
         """Writes `embedder.tflite`, and the references next to it."""
         (quantize,) = options.quantize
+        if quantize != "none":
+            logger.info("Quantizing to %s.", quantize)
         content = convert(
             float32_clone(embedder),
             quantize,
@@ -87,8 +89,10 @@ class LiteRT(Format):
         with without_native_output():
             interpreter = Interpreter(str(folder / FILE), num_threads=threads)
             run = interpreter.get_signature_runner("serve")
-        image = manifest["image"]
-        shape = (image["height"], image["width"], image["channels"])
+            image = manifest["image"]
+            shape = (image["height"], image["width"], image["channels"])
+            # The first call makes the delegate, which reports itself.
+            run(image=np.zeros((1, *shape), "uint8"))
 
         def embed(batch):
             # The interpreter accepts wrong shapes and types, and then returns

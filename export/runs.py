@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
@@ -23,6 +24,7 @@ from keras_dml.export.options import ExportOptions, References
 from keras_dml.run.cache import weights_hash
 from keras_dml.run.data import RunData, evaluation_batches, load_run_data
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.thresholds import usual_threshold
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.wording import listed
 
@@ -80,16 +82,14 @@ def export_run(
     if options.with_index:
         gallery = read_gallery(trained, options.gallery, data_dir)
         options = dataclasses.replace(options, gallery=gallery)
-    result = export_embedder(
+    return export_embedder(
         trained.embedder,
         formats,
         output or trained.folder.export,
         *_compared(data.test, trained.config, 4 * COMPARED_IMAGES),
-        _completed(options, data, trained.config, trained.metrics),
+        _completed(options, data, trained),
         check=check,
     )
-    logger.info("%r", result)
-    return result
 
 
 def exporter(
@@ -119,12 +119,14 @@ def exporter(
         folder: RunFolder,
     ) -> ExportResult:
         logger.info("Exporting ...")
+        run = TrainedRun.just_trained(folder.path, config, dict(metrics))
+        run.embedder = embedder
         result = export_embedder(
             embedder,
             formats,
             folder.export,
             *_compared(data.test, config, COMPARED_IMAGES),
-            _completed(chosen, data, config, metrics),
+            _completed(chosen, data, run),
         )
         logger.debug("%r", result)
         own, *exported = result
@@ -144,14 +146,16 @@ def exporter(
 
 
 def _completed(
-    options: ExportOptions,
-    data: RunData,
-    config: RunConfig,
-    metrics: Mapping[str, Any],
+    options: ExportOptions, data: RunData, run: TrainedRun
 ) -> ExportOptions:
     """Fills the options that the caller left open with those of the run."""
+    config = run.config
     keys = ("dataset", "recipe", "backbone", "seed", "after")
-    facts = {key: metrics[key] for key in keys}
+    facts = {key: run.metrics[key] for key in keys}
+    # The images that calibrate are embedded, for which all workers are needed.
+    if distribute.num_workers() == 1:
+        threshold, _ = usual_threshold(run)
+        facts["threshold"] = threshold and threshold.facts()
     found: dict[str, Any] = {
         "metadata": {
             **facts,

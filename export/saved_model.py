@@ -112,7 +112,8 @@ def export_saved_model(
     With an index there are two more:
 
     - `neighbors` maps bytes of image files and int32 "k", one number or one
-      for each file, to `{"ids", "scores", "ok"}`, see `ServedIndex.search`.
+      for each file, to `{"ids", "labels", "scores", "ok"}`, see
+      `ServedIndex.search`.
     - `neighbors_of_embedding` does the same for "embedding" `(batch, dim)`.
 
     The model computes the embeddings under the dtype policy of `embedder`.

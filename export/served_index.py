@@ -57,7 +57,10 @@ class ServedIndex(tf.Module):
         texts = ids.dtype.kind == "U"
         self.id_type = "string" if texts else "integer"
         ids = ids.astype(object if texts else np.int64)
+        labels = label_texts(gallery) or [""] * self._size
+        labels = np.array(labels, object)[order]
         self._ids = tf.Variable(ids, trainable=False, name="ids")
+        self._labels = tf.Variable(labels, trainable=False, name="labels")
         self._space = Space.fit(gallery.embeddings, metric)
         rows = self._space.transform(gallery.embeddings[order])
         if index == "auto":
@@ -104,12 +107,12 @@ class ServedIndex(tf.Module):
                 Defaults to `None`, all queries.
 
         Returns:
-            Dict of "ids", int64 or string `(batch, max(k))`; "scores",
-            float32 of the same shape, nearest first; and "ok", bool
-            `(batch,)`, whether the query was usable and finite. Places
-            without a neighbor hold `NO_ID` and `NO_SCORE`: all places of a
-            query that is not ok, places beyond the query's `k`, and places
-            beyond the number of references.
+            Dict of "ids", int64 or string `(batch, max(k))`; "labels", string,
+            and "scores", float32, of the same shape, nearest first; and "ok",
+            bool `(batch,)`, whether the query was usable and finite. Places
+            without a neighbor hold `NO_ID`, an empty label and `NO_SCORE`:
+            all places of a query that is not ok, places beyond the query's
+            `k`, and places beyond the number of references.
 
         Raises:
             tf.errors.InvalidArgumentError: If `k` is out of range.
@@ -130,10 +133,12 @@ class ServedIndex(tf.Module):
         rows, scores = _sorted(rows, scores)
         asked = tf.range(width)[None] < k[:, None]
         there = ~tf.math.is_nan(scores) & ok[:, None] & asked
-        ids = tf.gather(self._ids, tf.where(there, rows, 0))
+        rows = tf.where(there, rows, 0)
+        ids = tf.gather(self._ids, rows)
         no_id = tf.constant(NO_ID[self.id_type], ids.dtype)
         return {
             "ids": tf.where(there, ids, no_id),
+            "labels": tf.where(there, tf.gather(self._labels, rows), ""),
             "scores": tf.where(there, scores, NO_SCORE),
             "ok": ok,
         }

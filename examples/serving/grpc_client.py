@@ -41,13 +41,18 @@ def make_request(images, k=None, model="embedder"):
 
 
 def predict(target, images, k=None, model="embedder", timeout=30.0):
-    """Dict of arrays: "embedding" and "ok", or "ids", "scores" and "ok"."""
+    """Dict of arrays: "embedding", or "ids", "labels" and "scores".
+
+    It also has "ok".
+    """
     with grpc.insecure_channel(target, OPTIONS) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         request = make_request(images, k, model)
         try:
             answer = stub.Predict(request, timeout)
         except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.UNAVAILABLE:
+                raise SystemExit(f"No server answers at {target}.") from error
             raise SystemExit(
                 f"The server refused: {error.details()}"
             ) from error
@@ -77,13 +82,15 @@ def main():
             print(path, answer["embedding"][row].tolist())
         else:
             print(path)
-            ids = answer["ids"][row, : arguments.k].tolist()
-            scores = answer["scores"][row, : arguments.k].tolist()
-            for one, score in zip(ids, scores, strict=True):
+            columns = (
+                answer[key][row, : arguments.k].tolist()
+                for key in ("ids", "labels", "scores")
+            )
+            for one, label, score in zip(*columns, strict=True):
                 # Lower than any score: fewer references than asked for.
                 if score > -1e30:
                     text = one.decode() if isinstance(one, bytes) else one
-                    print(f"  {score:.4f}  {text}")
+                    print(f"  {score:.4f}  {label.decode()}  {text}")
 
 
 if __name__ == "__main__":

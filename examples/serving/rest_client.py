@@ -29,7 +29,10 @@ def make_request(images, k=None):
 
 
 def predict(url, images, k=None, model="embedder", timeout=30.0):
-    """One dict for each image: "embedding" and "ok", or "ids" and "scores"."""
+    """One dict for each image: "embedding", or "ids", "labels" and "scores".
+
+    Each also has "ok".
+    """
     _, body = make_request(images, k)
     request = urllib.request.Request(
         f"{url}/v1/models/{model}:predict",
@@ -42,6 +45,9 @@ def predict(url, images, k=None, model="embedder", timeout=30.0):
     except urllib.error.HTTPError as error:
         message = json.load(error).get("error", error.reason)
         raise SystemExit(f"The server refused: {message}") from error
+    except (urllib.error.URLError, TimeoutError) as error:
+        reason = getattr(error, "reason", error)
+        raise SystemExit(f"No server answers at {url}: {reason}") from error
 
 
 def main():
@@ -65,11 +71,12 @@ def main():
             print(path, answer["embedding"])
         else:
             print(path)
-            found = zip(answer["ids"], answer["scores"], strict=True)
-            for one, score in list(found)[: arguments.k]:
+            columns = (answer[key] for key in ("ids", "labels", "scores"))
+            found = zip(*columns, strict=True)
+            for one, label, score in list(found)[: arguments.k]:
                 # Lower than any score: fewer references than asked for.
                 if score > -1e30:
-                    print(f"  {score:.4f}  {one}")
+                    print(f"  {score:.4f}  {label}  {one}")
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def search(
     as_json: Json = False,
     **options: Any,
 ) -> None:
-    """Find the images nearest to others, or none if none is near enough."""
+    """Find the images nearest to others, and say which are near enough."""
     from keras_dml.search.picture import check_picture, draw_answers
     from keras_dml.search.search import search_run
 
@@ -243,7 +243,9 @@ def export(**options: Any) -> None:
     """Export a trained embedder and compare it with the original."""
     from keras_dml.export import export_run
 
-    print_artefacts(export_run(**options))
+    with logging_to():
+        rows = export_run(**options)
+    print_artefacts(rows)
 
 
 @options_of(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 output = Console()
 
+_YES_OR_NO = {True: "yes", False: "no", None: None}
 # Lists fit a terminal of this width.
 WIDTH = 80
 # The column at which the note on a setting starts.
@@ -96,33 +97,22 @@ def print_evaluation(measured: "Measured") -> None:
 
 def print_answers(result: "SearchResult") -> None:
     """Prints the neighbors of each image, and how reliable matches are."""
-    limit = result.threshold
     for answer in result.answers:
-        if limit is not None and answer.match is False:
-            nearest = answer.neighbors[0]
-            say(
-                f"{answer.path}: none. The nearest of "
-                f"{result.num_references:,} images, {nearest.id} "
-                f"({nearest.score:.4f}), does not reach the threshold "
-                f"{limit.threshold.score:.4f}."
-            )
-            continue
-        rows = [
-            {"score": one.score, "label": one.label, "id": one.id}
-            for one in answer.neighbors
-        ]
-        if limit is not None:
-            for row, one in zip(rows, answer.neighbors, strict=True):
-                row["near enough"] = "yes" if one.accepted else "no"
-        title = f"{answer.path}: nearest of {result.num_references:,} images"
-        print_rows(title, rows)
-    if limit is not None:
-        say(
-            f"Threshold {limit.threshold.score:.4f}: of {limit.num_images:,} "
-            f"validation images of {limit.num_classes:,} classes, searched "
-            f"among themselves, {limit.wrong_answers:.1%} would be given an "
-            "image of another class if their own were missing."
+        verdict = "no match" if answer.match is False else "nearest"
+        print_rows(
+            f"{answer.path}: {verdict} of {result.num_references:,} images",
+            [
+                {
+                    "label": one.label,
+                    "distance": one.distance,
+                    "match": _YES_OR_NO[one.accepted],
+                    "id": one.id,
+                }
+                for one in answer.neighbors
+            ],
         )
+    if result.threshold is not None:
+        say(result.threshold.meaning)
 
 
 def print_artefacts(rows: Sequence[dict[str, Any]]) -> None:

@@ -11,7 +11,6 @@ from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
     Threshold,
-    calibrate_threshold,
     collapse_warning,
     embedding_health,
     embedding_spectrum,
@@ -22,6 +21,7 @@ from keras_dml.report import charts, confusions, retrieval
 from keras_dml.report import embedding_map as maps
 from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.run.conclusion import HEADLINE, columns, conclusion
+from keras_dml.run.thresholds import threshold_of
 from keras_dml.run.trained_run import TrainedRun
 
 FALSE_MATCH_RATES = (0.1, 0.01, 0.001)
@@ -169,21 +169,11 @@ def similarities(material: Material) -> dict[str, Any]:
 
 
 def thresholds(material: Material) -> dict[str, Any]:
-    """Calibrates thresholds for the rates with enough validation pairs."""
-    validation = material.run.part("validation")
+    """Returns thresholds for the rates with enough validation pairs."""
     found: list[Threshold] = []
-    if validation is not None:
-        of = validation.embeddings
-        with contextlib.suppress(UsageError):
-            for rate in FALSE_MATCH_RATES:
-                found.append(
-                    calibrate_threshold(
-                        of.embeddings,
-                        of.labels,
-                        fmr=rate,
-                        normalize=material.normalize,
-                    )
-                )
+    with contextlib.suppress(UsageError):
+        for rate in FALSE_MATCH_RATES:
+            found.append(threshold_of(material.run, rate).threshold)
     return {"thresholds": found}
 
 

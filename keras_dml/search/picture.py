@@ -29,7 +29,7 @@ def check_picture(path: Path) -> None:
 
 
 def draw_answers(result: SearchResult, path: str | Path) -> None:
-    """Draws each query with its neighbors in a row, with their scores.
+    """Draws each query with its neighbors in a row, with their distances.
 
     Neighbors that reach the threshold have a green frame, and the others a
     dashed red frame. Without a threshold, frames are gray.
@@ -67,11 +67,11 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
     for axes in grid.flat:
         axes.set_axis_off()
     for row, answer in enumerate(result.answers):
-        verdict = "query: none" if answer.match is False else "query"
+        verdict = "query: no match" if answer.match is False else "query"
         title = f"{verdict}\n{_short(Path(answer.path).name)}"
         _draw(grid[row, 0], queries.pixels(row), title, GRAY)
         for column, one in enumerate(answer.neighbors, start=1):
-            title = f"{one.score:.3f}\n{_short(one.label)}"
+            title = f"{one.distance:.3f}\n{_short(one.label)}"
             _draw(grid[row, column], found.pixels(one.row), title, _edge(one))
             if one.accepted is False:
                 for spine in grid[row, column].spines.values():

@@ -14,8 +14,13 @@ from keras_dml.data import verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.registry import build_index, check_index
+from keras_dml.evaluation.index.spaces import distances
+from keras_dml.run.thresholds import (
+    RunThreshold,
+    threshold_of,
+    usual_threshold,
+)
 from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
-from keras_dml.search.thresholds import RunThreshold, threshold_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +31,8 @@ class Neighbor:
         id: String, its path within the data set, or its number there.
         label: String, its class.
         score: Float; larger is closer.
+        distance: Float; smaller is closer: 1 minus the cosine, or the
+            Euclidean distance.
         row: Integer, its row in the gallery.
         accepted: Boolean, whether the score reaches the threshold; `None`
             without a threshold.
@@ -34,6 +41,7 @@ class Neighbor:
     id: str
     label: str
     score: float
+    distance: float
     row: int
     accepted: bool | None
 
@@ -89,22 +97,25 @@ class SearchResult:
             "threshold": (
                 None if threshold is None else threshold.threshold.score
             ),
+            "max_distance": None if threshold is None else threshold.distance,
             "answers": [
                 {
                     "image": answer.path,
                     "match": answer.match,
                     "neighbors": [
-                        {"id": one.id, "label": one.label, "score": one.score}
+                        {
+                            "id": one.id,
+                            "label": one.label,
+                            "distance": one.distance,
+                            "score": one.score,
+                            "match": one.accepted,
+                        }
                         for one in answer.neighbors
                     ],
                 }
                 for answer in self.answers
             ],
         }
-
-
-# The first one that the validation images are enough for is the default.
-FALSE_MATCH_RATES = (0.001, 0.01, 0.05, 0.1, 0.2)
 
 
 def search_run(
@@ -170,7 +181,7 @@ def search_run(
         opened.embed_images(queries), k, exclude_ids=_own_ids(queries, searched)
     )
     return SearchResult(
-        _answers(queries, searched, threshold, found, scores),
+        _answers(queries, searched, threshold, found, scores, built.metric),
         queries,
         searched,
         threshold,
@@ -204,18 +215,13 @@ def _threshold(
     """Returns the threshold; raises only if a rate was given."""
     if rate is not None:
         return threshold_of(run, rate, decision)
-    reasons = []
-    for usual in FALSE_MATCH_RATES:
-        try:
-            found = threshold_of(run, usual, decision)
-        except UsageError as error:
-            reasons.append(str(error))
-            continue
-        if reasons:
-            logger.warning("%s The threshold is for %g.", reasons[0], usual)
-        return found
-    logger.warning("%s Every image gets its nearest.", reasons[0])
-    return None
+    found, reason = usual_threshold(run, decision)
+    if found is None:
+        logger.warning("%s Every image gets its nearest.", reason)
+    elif reason:
+        rate = found.threshold.target_fmr
+        logger.warning("%s The threshold is for %g.", reason, rate)
+    return found
 
 
 def _gallery(
@@ -264,6 +270,7 @@ def _answers(
     threshold: RunThreshold | None,
     found: np.ndarray,
     scores: np.ndarray,
+    metric: str,
 ) -> list[Answer]:
     ids = gallery.embeddings.ids
     names = gallery.embeddings.names
@@ -279,11 +286,11 @@ def _answers(
             accepted = None
             if threshold is not None:
                 accepted = bool(threshold.threshold.accepts(score))
-            label = str(names[row])
+            label, gap = str(names[row]), float(distances(score, metric))
             # The excluded file comes last, with a score of -infinity.
             if np.isfinite(score):
                 neighbors.append(
-                    Neighbor(str(ids[row]), label, score, row, accepted)
+                    Neighbor(str(ids[row]), label, score, gap, row, accepted)
                 )
         answers.append(Answer(path, neighbors))
     return answers

@@ -91,15 +91,31 @@ def test_beyond_the_threshold_the_answer_is_none(command, run, images):
     (answer,) = ask(command, run, query, *rate, "--k", "1")["answers"]
     assert answer["match"] is False
     shown = command("search", run, query, *rate)
-    assert f"{query}: none. The nearest" in shown.out
+    assert "no match of 264 images" in " ".join(shown.out.split())
+    assert "yes" not in shown.out
 
     entry["threshold"]["score"] = score - 1e-6
     path.write_text(json.dumps(stored))
     (answer,) = ask(command, run, query, *rate, "--k", "1")["answers"]
     assert answer["match"] is True
     shown = command("search", run, query, *rate)
-    assert ": none" not in shown.out
-    assert "class_30" in shown.out
+    assert "no match" not in shown.out
+    assert "class_30" in shown.out and "yes" in shown.out
+    assert "A match has a distance of at most" in shown.out
+
+
+def test_neighbors_come_with_label_distance_and_match(command, run, images):
+    query = images / "class_30" / "03.png"
+    found = ask(command, run, query, "--max-false-match-rate", "0.05")
+    (answer,) = found["answers"]
+    assert found["max_distance"] == pytest.approx(1 - found["threshold"])
+    for one in answer["neighbors"]:
+        assert [*one] == ["id", "label", "distance", "score", "match"]
+        assert one["label"] == one["id"].partition("/")[0]
+        assert one["distance"] == pytest.approx(1 - one["score"], abs=1e-6)
+        assert one["match"] is (one["score"] >= found["threshold"])
+    gaps = [one["distance"] for one in answer["neighbors"]]
+    assert gaps == sorted(gaps)
 
 
 def test_the_threshold_is_that_of_the_validation_classes(command, run, images):

@@ -49,6 +49,23 @@ def test_agrees_with_the_exact_index(index, metric, ids):
 
 
 @pytest.mark.parametrize("index", ["exact", "scann"])
+def test_labels_belong_to_the_ids(index):
+    names = ["cat", "dög", "owl"]
+    labels = np.arange(60) % 3
+    gallery = EmbeddingSet(ROWS, labels, INTEGERS, class_names=names)
+    served = ServedIndex(gallery, "cosine", index)
+    found = served.search(tf.constant(QUERIES), tf.constant(70))
+    of = dict(zip(INTEGERS.tolist(), labels.tolist(), strict=True))
+    for ids, texts in zip(
+        found["ids"].numpy(), found["labels"].numpy(), strict=True
+    ):
+        assert [text.decode() for text in texts[:60]] == [
+            names[of[one]] for one in ids[:60].tolist()
+        ]
+        assert set(texts[60:]) == {b""}
+
+
+@pytest.mark.parametrize("index", ["exact", "scann"])
 def test_equal_scores_are_ordered_by_id(index):
     rows = np.repeat(ROWS[:3], 2, axis=0)
     ids = np.array([5, 1, 0, 4, 3, 2])

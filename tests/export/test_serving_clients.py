@@ -1,6 +1,9 @@
 """The clients of `examples/serving` against servers of both protocols."""
 
+import csv
 import runpy
+import socket
+import subprocess
 import sys
 
 import numpy as np
@@ -43,6 +46,13 @@ def column(answer, key):
     return np.array([row[key] for row in answer])
 
 
+def read_references(folder):
+    """The label of each id, and none of no id."""
+    with open(folder / "assets" / "references.csv", newline="") as file:
+        rows = csv.DictReader(file)
+        return {row["id"]: row["label"] for row in rows} | {"": ""}
+
+
 def test_embeddings(client, signatures):
     functions, address, _ = client
     answer = functions["predict"](address, IMAGES)
@@ -53,8 +63,33 @@ def test_embeddings(client, signatures):
     )
 
 
+def test_without_a_server_the_command_prints_one_line(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(GOOD[0])
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    for name, option in (
+        ("rest", f"--url=http://{address}"),
+        ("grpc", f"--target={address}"),
+    ):
+        if name == "grpc":
+            pytest.importorskip("tensorflow_serving")
+        done = subprocess.run(
+            [
+                *(sys.executable, str(EXAMPLES / f"{name}_client.py")),
+                *(option, str(tmp_path / "a.jpg")),
+            ],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1 and not done.stdout
+        (line,) = [
+            one for one in done.stderr.splitlines() if "E0000" not in one
+        ]
+        assert line.startswith("No server answers at ") and address in line
+
+
 @pytest.mark.parametrize("k", [1, 5, 25])
-def test_neighbors(k, client, signatures):
+def test_neighbors(k, client, signatures, indexed_folder):
     functions, address, _ = client
     answer = functions["predict"](address, IMAGES, k)
     ids, scores = nearest_of(signatures, IMAGES, k)
@@ -64,6 +99,11 @@ def test_neighbors(k, client, signatures):
     np.testing.assert_array_equal(found, ids)
     np.testing.assert_allclose(column(answer, "scores"), scores, atol=1e-6)
     assert set(found[1]) == {""}
+    rows = read_references(indexed_folder)
+    labels = column(answer, "labels")
+    if labels.dtype == object:
+        labels = labels.astype("S").astype(str)
+    assert labels.tolist() == [[rows[one] for one in row] for row in found]
     assert column(answer, "ok").tolist() == [True, False, True, True]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.blocks import row_blocks
@@ -85,6 +86,24 @@ class Space:
             return scores
         squares = np.einsum("ij,ij->i", queries, queries)
         return np.minimum(2 * scores - squares[:, None], 0.0)
+
+
+def distances(scores: ArrayLike, metric: str) -> np.ndarray:
+    """Returns the distances of public scores; smaller is closer.
+
+    Args:
+        scores: Cosines, or negative squared distances.
+        metric: `"cosine"`, for `1 - cosine`, or `"euclidean"`.
+
+    Example:
+
+    >>> distances([1.0, 0.25], "cosine"), distances([-4.0], "euclidean")
+    (array([0.  , 0.75]), array([2.]))
+    """
+    scores = np.asarray(scores)
+    if metric == "cosine":
+        return np.maximum(1 - scores, 0)
+    return np.sqrt(np.maximum(-scores, 0))
 
 
 def _divide(rows: np.ndarray, norms: np.ndarray) -> np.ndarray:

@@ -6,7 +6,9 @@ weights.
 """
 
 import dataclasses
+import functools
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,13 @@ import numpy as np
 from keras_dml.console import logger
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
+from keras_dml.evaluation.index.spaces import distances
 from keras_dml.files import write_json
-from keras_dml.run.trained_run import TrainedRun
+from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
 
 FILE = "thresholds.json"
+# The first one that the validation images are enough for is the default.
+FALSE_MATCH_RATES = (0.001, 0.01, 0.05, 0.1, 0.2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +41,57 @@ class RunThreshold:
     wrong_answers: float
     num_images: int
     num_classes: int
+
+    @property
+    def distance(self) -> float:
+        """The largest distance of a match."""
+        return float(distances(self.threshold.score, self.threshold.metric))
+
+    @property
+    def meaning(self) -> str:
+        """What the threshold decides, and how often that is wrong."""
+        return (
+            f"A match has a distance of at most {self.distance:.4f} (a score "
+            f"of at least {self.threshold.score:.4f}). Of {self.num_images:,} "
+            f"validation images of {self.num_classes:,} classes, searched "
+            f"among themselves, {self.wrong_answers:.1%} would be given an "
+            "image of another class if their own were missing."
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what a client must know of the threshold, as plain values."""
+        return {
+            "score": self.threshold.score,
+            "distance": self.distance,
+            "metric": self.threshold.metric,
+            "max_false_match_rate": self.threshold.target_fmr,
+            "decision": self.threshold.decision,
+            "meaning": self.meaning,
+        }
+
+
+def usual_threshold(
+    run: TrainedRun, decision: str = "pairs"
+) -> tuple[RunThreshold | None, str]:
+    """Returns the threshold of the strictest usual rate, 0.001 to 0.2.
+
+    Args:
+        run: The run.
+        decision: As for `threshold_of`. Defaults to `"pairs"`.
+
+    Returns:
+        Tuple of the threshold, `None` if the validation images are enough for
+        none of the rates; and why they are not enough for the strictest rate,
+        or an empty text.
+    """
+    reason = ""
+    validation = functools.cache(lambda: run.part("validation"))
+    for rate in FALSE_MATCH_RATES:
+        try:
+            return _threshold(run, rate, decision, validation), reason
+        except UsageError as error:
+            reason = reason or str(error)
+    return None, reason
 
 
 def threshold_of(
@@ -57,17 +113,31 @@ def threshold_of(
         UsageError: If the run has no validation classes, or these have too
             few images for this rate.
     """
+    validation = functools.partial(run.part, "validation")
+    return _threshold(run, max_false_match_rate, decision, validation)
+
+
+def _threshold(
+    run: TrainedRun,
+    rate: float,
+    decision: str,
+    validation: Callable[[], EmbeddedImages | None],
+) -> RunThreshold:
     stored = _read(run)
-    key = f"{decision} {max_false_match_rate!r}"
+    key = f"{decision} {rate!r}"
     if key not in stored["thresholds"]:
-        found = _calibrate(run, max_false_match_rate, decision)
+        found = _calibrate(run, rate, decision, validation())
         stored["thresholds"][key] = dataclasses.asdict(found)
         write_json(run.folder.path / FILE, stored)
     return _from_dict(stored["thresholds"][key])
 
 
-def _calibrate(run: TrainedRun, rate: float, decision: str) -> RunThreshold:
-    validation = run.part("validation")
+def _calibrate(
+    run: TrainedRun,
+    rate: float,
+    decision: str,
+    validation: EmbeddedImages | None,
+) -> RunThreshold:
     if validation is None:
         raise UsageError(
             f"{run.folder.path} has no validation classes to calibrate a "
