@@ -1,8 +1,10 @@
 """Base classes of all losses: arguments, input and checks of the input."""
 
 import abc
+import warnings
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_dml import distribute
@@ -130,14 +132,15 @@ class LogitsLoss(Loss, abc.ABC):
 
     Call arguments:
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
-            row, from 0 to `classes - 1`. The range is not checked.
+            row, from 0 to `classes - 1`. In a compiled step the loss of other
+            labels is NaN, because there it cannot raise.
         y_pred: Float tensor `(batch, classes)`, or `(batch, classes, centers)`
             for a loss that takes several centers.
         sample_weight: Float tensor `(batch,)`. Defaults to `None`.
 
     Raises:
-        ValueError: If labels are not integers, are one-hot, or do not fit the
-            logits.
+        ValueError: If labels are not integers, are one-hot, do not fit the
+            logits, or, outside of a compiled step, have no column.
     """
 
     takes: str | None = "logits"
@@ -164,7 +167,51 @@ class LogitsLoss(Loss, abc.ABC):
                 f"labels of shape (batch,), not one-hot rows. {received}. Take "
                 "the `argmax` of one-hot labels."
             )
-        return self.logits_loss(ops.cast(labels, "int32"), y_pred)
+        labels = ops.cast(labels, "int32")
+        if not self.column_per_class:
+            return self.logits_loss(labels, y_pred)
+        self._check_values(labels, y_pred)
+        outside = (labels < 0) | (labels >= ops.shape(y_pred)[1])
+        loss = self.logits_loss(labels, y_pred)
+        return ops.where(outside, float("nan"), loss)
+
+    def _check_values(self, labels, y_pred):
+        """Raises for labels without a column, and warns of embeddings."""
+        known, columns = known_values(labels), y_pred.shape[1]
+        if known is None or not len(known):
+            return
+        wrong = np.flatnonzero((known < 0) | (known >= columns))
+        if len(wrong):
+            raise ValueError(
+                f"`y_true` of the loss {self.name!r} must lie between 0 and "
+                f"{columns - 1}, for `y_pred` has {columns} columns. Received: "
+                f"label {known[wrong[0]]} in row {wrong[0]}. The loss takes "
+                f"{self.takes}, one column for each class, not embeddings: "
+                "put `keras_dml.layers.Proxies` in front."
+            )
+        if self.takes == "similarities" and _look_like_embeddings(y_pred):
+            warnings.warn(
+                f"`y_pred` of the loss {self.name!r} looks like embeddings: all "
+                "rows have length 1. It must be similarities, the output of "
+                "`keras_dml.layers.Proxies(num_classes)`.",
+                stacklevel=2,
+            )
+
+
+def known_values(tensor) -> np.ndarray | None:
+    """Returns the values of a tensor, or `None` while a graph is traced."""
+    try:
+        return np.asarray(ops.convert_to_numpy(tensor))
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+        return None
+
+
+def _look_like_embeddings(y_pred) -> bool:
+    """Returns whether all rows have length 1, and more than one nonzero."""
+    values = known_values(y_pred)
+    if values is None or (np.count_nonzero(values, axis=1) < 2).any():
+        return False
+    return np.allclose(np.linalg.norm(values, axis=1), 1, rtol=0, atol=1e-4)
 
 
 class PairLoss(Loss, abc.ABC):

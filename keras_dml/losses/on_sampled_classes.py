@@ -44,6 +44,8 @@ class OnSampledClasses(LogitsLoss):
 
     takes: str | None = None
     takes_centers = True
+    # Labels number all classes, columns only the sampled ones.
+    column_per_class = False
 
     def __init__(self, loss, **kwargs):
         super().__init__(**kwargs)

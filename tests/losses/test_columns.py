@@ -1,0 +1,52 @@
+"""Losses with a column for each class: labels without one, and embeddings."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_dml import layers, losses
+from tests.losses.cases import CASES, CLASSES, LABELS
+
+WITH_COLUMNS = [
+    name
+    for name, case in CASES.items()
+    if getattr(case.cls, "column_per_class", False)
+]
+RNG = np.random.default_rng(0)
+EMBEDDINGS = RNG.standard_normal((8, 16)).astype("float32")
+EMBEDDINGS /= np.linalg.norm(EMBEDDINGS, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", WITH_COLUMNS)
+@pytest.mark.parametrize("label", [-1, CLASSES, 97])
+def test_a_label_without_a_column_is_named(name, label):
+    y_pred = CASES[name].predictions(LABELS)
+    labels = np.array([*LABELS[:-1], label], "int32")
+    message = f"between 0 and 3, .* 4 columns. .*label {label} in row 7"
+    with pytest.raises(ValueError, match=message):
+        CASES[name].make()(labels, y_pred)
+
+
+def test_embeddings_of_too_few_columns_do_not_train():
+    """16 columns for 98 classes: the loss of a compiled step is NaN."""
+    images = keras.Input((16,))
+    embedding = keras.layers.UnitNormalization()(images)
+    model = keras.Model(images, embedding)
+    model.compile("sgd", losses.ProxyAnchor())
+    labels = np.array([0, 1, 2, 3, 4, 5, 6, 97], "int32")
+    history = model.fit(EMBEDDINGS, labels, verbose=0)
+    assert np.isnan(history.history["loss"]).all()
+    history = model.fit(EMBEDDINGS, labels % 16, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+
+
+def test_embeddings_in_place_of_similarities_warn():
+    labels = np.arange(8, dtype="int32")
+    with pytest.warns(UserWarning, match="looks like embeddings.*Proxies"):
+        losses.ProxyAnchor()(labels, EMBEDDINGS)
+    # Similarities do not, nor do orthogonal ones, which have length 1 too.
+    losses.ProxyAnchor()(labels, layers.Proxies(8)(EMBEDDINGS))
+    losses.ProxyAnchor()(labels, ops.eye(8))
+    # Logits may have any length.
+    losses.NormalizedSoftmax()(labels, EMBEDDINGS)
