@@ -191,9 +191,9 @@ class LogitsLoss(Loss, abc.ABC):
             )
         if self.takes == "similarities" and _look_like_embeddings(y_pred):
             warnings.warn(
-                f"`y_pred` of the loss {self.name!r} looks like embeddings: all "
-                "rows have length 1. It must be similarities, the output of "
-                "`keras_dml.layers.Proxies(num_classes)`.",
+                f"`y_pred` of the loss {self.name!r} looks like embeddings, as "
+                "all rows have length 1. It must be similarities, the output "
+                "of `keras_dml.layers.Proxies(num_classes)`.",
                 stacklevel=2,
             )
 

@@ -1,10 +1,12 @@
 """`keras-dml export`: what it writes, and how it refuses."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
-from keras_dml.export import open_artefact
+from keras_dml.export import open_artefact, read_manifest
 from tests.cli.refusals import refused
 
 
@@ -29,6 +31,25 @@ def test_an_index_of_another_folder(command, run, images):
     assert index["references"] == 44 * 12
     assert index["max_k"] == 7
     assert open_artefact(folder).search is not None
+
+
+def test_an_export_says_what_it_does_and_what_a_match_is(run):
+    """In a process, for LiteRT writes where Python does not look."""
+    command = [sys.executable, "-m", "keras_dml", "export", str(run)]
+    options = ["--format=litert", "--quantize=none", "--quantize=int8"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("Quantizing to int8.")
+    assert "litert-int8" in done.stdout
+    manifest = read_manifest(run / "export" / "litert-int8")
+    stored = json.loads((run / "thresholds.json").read_text())["thresholds"]
+    (entry,) = stored.values()
+    score, threshold = entry["threshold"]["score"], manifest["threshold"]
+    assert threshold["score"] == score
+    assert threshold["distance"] == pytest.approx(1 - score)
+    assert threshold["max_false_match_rate"] == 0.01
+    assert "of 7 classes" in threshold["meaning"]
 
 
 @pytest.mark.parametrize(
