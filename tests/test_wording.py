@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from keras_dml.comparison.records import Experiment
-from keras_dml.evaluation import evaluate
+from keras_dml.evaluation import evaluate_retrieval
 from keras_dml.wording import (
     counted,
     duration,
@@ -34,8 +34,9 @@ def test_metrics_are_named_as_papers_do(metric, title):
 def test_every_metric_of_an_evaluation_is_explained():
     rows = np.random.default_rng(0).normal(size=(20, 4))
     extra = ("map@3", "precision@3", "map")
-    result = evaluate(
-        rows, np.arange(20) % 4, clustering=True, extra_metrics=extra
+    labels = np.arange(20) % 4
+    result = evaluate_retrieval(
+        rows, labels, clustering=True, extra_metrics=extra
     )
     meanings = {name: metric_meaning(name) for name in result.metrics}
     assert {"mrr", "ami_geometric", *extra} <= {*meanings}

@@ -132,8 +132,8 @@ class LogitsLoss(Loss, abc.ABC):
 
     Call arguments:
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
-            row, from 0 to `classes - 1`. In a compiled step the loss of other
-            labels is NaN, because there it cannot raise.
+            row, from 0 to `classes - 1`. The loss of other labels is NaN in a
+            step compiled by XLA, which cannot raise.
         y_pred: Float tensor `(batch, classes)`, or `(batch, classes, centers)`
             for a loss that takes several centers.
         sample_weight: Float tensor `(batch,)`. Defaults to `None`.

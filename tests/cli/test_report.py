@@ -23,7 +23,6 @@ from tests import browser
 from tests.cli.refusals import refused
 from tests.commands import run_command
 
-CONFUSION = r"(\S+) taken for (\S+): (\d+) of (\d+)"
 MAX_BYTES = 6_000_000
 
 
@@ -111,13 +110,8 @@ def test_headings_do_not_skip_a_level(page):
 def test_the_headline_is_the_gain_over_pretrained_features(page, reported):
     metrics = json.loads((reported / "metrics.json").read_text())
     after = metrics["after"]["map@r"]
-    gain = after - metrics["off_the_shelf"]["map@r"]
     headline = texts(page.find(".//p[@class='headline']"))
-    interval = metrics["gains"]["off_the_shelf"]["map@r"]
-    assert headline.startswith(
-        f"map@r {after:.3f} ({gain:+.3f}, 95 % in "
-        f"[{interval['low']:+.3f}, {interval['high']:+.3f}], over raw pixels)"
-    )
+    assert headline.startswith(f"map@r {after:.3f} on 264 queries")
     assert "22 classes never trained on" in headline
     table = rows(section(page, "result").find(".//table"))
     columns = ["metric", "raw pixels", "at the start", "trained", "gain"]
@@ -131,6 +125,9 @@ def test_the_headline_is_the_gain_over_pretrained_features(page, reported):
         assert values[-1].startswith(f"[{low:+.3f}, ")
     first = texts(page.find(".//ul[@class='conclusion']/li"))
     assert "raw pixels: MAP@R" in first
+    interval = metrics["gains"]["off_the_shelf"]["map@r"]
+    low, high = interval["low"], interval["high"]
+    assert first.endswith(f"95 % in [{low:+.3f}, {high:+.3f}].")
 
 
 def test_the_classes_are_those_of_the_run_with_the_worst_first(page, reported):
@@ -199,14 +196,16 @@ def test_confusions_are_those_of_a_search_done_here(page, reported):
         zip(stored.names[wrong].tolist(), nearest[wrong].tolist(), strict=True)
     )
     cards = section(page, "confusions").findall(".//div[@class='confusion']")
-    told = [re.fullmatch(CONFUSION, texts(one.find("p"))) for one in cards]
-    assert len(told) == min(12, len(pairs))
-    for one, card in zip(told, cards, strict=True):
-        assert pairs[one[1], one[2]] == int(one[3])
-        assert int(one[4]) == 12
+    assert len(cards) == min(12, len(pairs))
+    counts = []
+    for card in cards:
         ids = [image.get("title") for image in card.iter("img")]
-        assert [name.partition("/")[0] for name in ids] == [one[1], one[2]]
-    counts = [int(one[3]) for one in told]
+        count, of = texts(card.find("p")).split(" of ")
+        assert pairs[tuple(name.partition("/")[0] for name in ids)] == int(
+            count
+        )
+        assert of == "12"
+        counts.append(int(count))
     assert counts == sorted(pairs.values(), reverse=True)[: len(counts)]
 
 
