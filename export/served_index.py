@@ -57,8 +57,8 @@ class ServedIndex(tf.Module):
         texts = ids.dtype.kind == "U"
         self.id_type = "string" if texts else "integer"
         ids = ids.astype(object if texts else np.int64)
-        labels = label_texts(gallery) or [""] * self._size
-        labels = np.array(labels, object)[order]
+        texts_of = label_texts(gallery) or [""] * self._size
+        labels = np.array(texts_of, object)[order]
         self._ids = tf.Variable(ids, trainable=False, name="ids")
         self._labels = tf.Variable(labels, trainable=False, name="labels")
         self._space = Space.fit(gallery.embeddings, metric)
