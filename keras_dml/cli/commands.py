@@ -21,6 +21,7 @@ from keras_dml.cli.printing import (
 )
 from keras_dml.console import logger, logging_to
 from keras_dml.errors import RunError, UsageError
+from keras_dml.wording import counted
 
 
 @options_of(
@@ -212,7 +213,7 @@ def compare(*, as_json: Json = False, **options: Any) -> None:
     elif result.report is None:
         statuses = {record.run: record.status for record in result.records}
         print_rows(
-            f"{len(result.runs)} runs",
+            counted(len(result.runs), "run"),
             [{"run": run, "status": statuses[run]} for run in statuses],
         )
     else:

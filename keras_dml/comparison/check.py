@@ -23,7 +23,7 @@ from keras_dml.run.data import (
     stage_data,
 )
 from keras_dml.run.length import with_length
-from keras_dml.run.settling import settle
+from keras_dml.run.settling import natural_size, settle
 from keras_dml.run.stage_checks import check_stages
 
 
@@ -45,11 +45,12 @@ def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
             number of runs that have it.
     """
     read = functools.cache(_read)
+    sizes: dict[tuple[str, str], int] = {}
     spoilt = Counter[str]()
     checked = []
     for job in jobs:
         try:
-            checked.append(_checked(job, protocol, read))
+            checked.append(_checked(job, protocol, read, sizes))
         except UsageError as error:
             spoilt[str(error)] += 1
     if spoilt:
@@ -62,14 +63,24 @@ def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
     return checked
 
 
-def _checked(job: Job, protocol: ProtocolConfig, read: Callable) -> Job:
-    get_backbone(job.config.model.backbone)
+def _checked(
+    job: Job,
+    protocol: ProtocolConfig,
+    read: Callable,
+    sizes: dict[tuple[str, str], int],
+) -> Job:
+    backbone = get_backbone(job.config.model.backbone)
     source = job.config.data
     manifest = read(source.source, source.data_dir, source.allow_partial)
     if isinstance(manifest, UsageError):
         raise manifest
     data = split_data(manifest, job.config)
-    config = settle(job.config, data)
+    # Looked up in files, so only once for the same data and network.
+    key = (source.source, job.config.model.backbone)
+    if key not in sizes:
+        sizes[key] = natural_size(data.train, backbone)
+    natural = source.natural_size or sizes[key]
+    config = settle(job.config.changed(data={"natural_size": natural}), data)
     check_stages(config, data)
     parts = [stage_data(data, stage, config) for stage in config.stages]
     if get_protocol(protocol).holds_out:
