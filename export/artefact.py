@@ -12,9 +12,10 @@ from typing import Any
 
 import keras
 
+from keras_dml.claimed_folder import ClaimedFolder
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export.options import ExportOptions
-from keras_dml.files import ClaimedFolder, read_json
+from keras_dml.files import read_json
 from keras_dml.layers.image_preprocessing import (
     CAFFE_MEAN_BGR,
     IMAGENET_DEVIATION,

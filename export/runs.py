@@ -15,13 +15,13 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
+from keras_dml.data.verification import naming_broken
 from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.embeddings.shard_folder import ShardFolder
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export.exporting import ExportResult, export_embedder
 from keras_dml.export.formats import choose_formats
 from keras_dml.export.options import ExportOptions, References
-from keras_dml.run.cache import weights_hash
 from keras_dml.run.data import RunData, evaluation_batches, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.thresholds import usual_threshold
@@ -77,19 +77,20 @@ def export_run(
     choose_formats(formats, options)
     trained = run if isinstance(run, TrainedRun) else TrainedRun(run, data_dir)
     check = unchanged_files(trained.folder)
-    check_embedder(trained.embedder, trained.config, trained.metrics)
+    embedder = trained.embedder
     data = load_run_data(trained.config)
     if options.with_index:
         gallery = read_gallery(trained, options.gallery, data_dir)
         options = dataclasses.replace(options, gallery=gallery)
-    return export_embedder(
-        trained.embedder,
-        formats,
-        output or trained.folder.export,
-        *_compared(data.test, trained.config, 4 * COMPARED_IMAGES),
-        _completed(options, data, trained),
-        check=check,
-    )
+    with naming_broken(data.train, data.test):
+        return export_embedder(
+            embedder,
+            formats,
+            output or trained.folder.export,
+            *_compared(data.test, trained.config, 4 * COMPARED_IMAGES),
+            _completed(options, data, trained),
+            check=check,
+        )
 
 
 def exporter(
@@ -171,38 +172,6 @@ def _completed(
         if getattr(options, name) is None:
             found[name] = getattr(config.augmentation, name)
     return dataclasses.replace(options, **found)
-
-
-def check_embedder(
-    embedder: keras.Model, config: RunConfig, metrics: Mapping[str, Any]
-) -> None:
-    """Raises if an embedder is not the one that the run made.
-
-    Args:
-        embedder: The model in `embedder.keras`.
-        config: The run's configuration.
-        metrics: The run's results; if they have a hash of the weights, it is
-            compared.
-
-    Raises:
-        RunError: If shapes or weights differ.
-    """
-    expected = (tuple(config.data.image_shape), config.model.dim)
-    found = (tuple(embedder.input_shape[1:]), embedder.output_shape[-1])
-    if expected != found:
-        raise RunError(
-            "`embedder.keras` is not of this run: it embeds images of shape "
-            f"{found[0]} in {found[1]} dimensions; the run's `config.yaml` "
-            f"says {expected[0]} and {expected[1]}. Restore the file, or "
-            "train the run again."
-        )
-    recorded = metrics.get("weights_hash")
-    if recorded is not None and recorded != weights_hash(embedder):
-        raise RunError(
-            "`embedder.keras` has other weights than those that "
-            "`metrics.json` was measured with. Restore the file, or train the "
-            "run again."
-        )
 
 
 def unchanged_files(folder: RunFolder) -> Callable[[], None]:

@@ -17,6 +17,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from keras_dml.files import is_full_disk
+
 Item = TypeVar("Item")
 
 console = Console(stderr=True)
@@ -107,6 +109,18 @@ class _ConsoleHandler(logging.Handler):
             self.handleError(record)
 
 
+class _LogFile(logging.FileHandler):
+    """Drops lines while the disk is full; the next checkpoint says so."""
+
+    def handleError(self, record):  # noqa: N802
+        if not is_full_disk(sys.exc_info()[1]):
+            super().handleError(record)
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            super().close()
+
+
 @contextlib.contextmanager
 def logging_to(
     path: Path | None = None, level: int = logging.INFO
@@ -121,7 +135,7 @@ def logging_to(
     """
     handlers: list[logging.Handler] = [_ConsoleHandler(level)]
     if path is not None:
-        file = logging.FileHandler(path, encoding="utf-8")
+        file = _LogFile(path, encoding="utf-8")
         file.setFormatter(
             logging.Formatter("%(asctime)s %(levelname)s %(message)s")
         )

@@ -1,21 +1,24 @@
-"""Writes files in one step, and claims folders for one piece of work."""
+"""Writes files in one step, reads and locks them."""
 
 import contextlib
 import csv
+import errno
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from keras_dml.errors import UsageError
-from keras_dml.naming import differences
 
 try:
     import fcntl
 except ImportError:  # Windows, where nothing is locked.
     fcntl = None  # type: ignore[assignment]
+
+# No space, no quota, or a limit on the size of a file.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
@@ -53,6 +56,11 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def readable(name: str | os.PathLike[str]) -> str:
+    """Returns a file name as valid text; a name need not be UTF-8."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Returns rows as the text of a CSV file.
 
@@ -71,24 +79,85 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=2) + "\n")
 
 
+def load_json(path: Path) -> Any:
+    """Reads a JSON file.
+
+    Raises:
+        UsageError: If it is missing, or holds something else.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = error.strerror
+    except RecursionError:
+        reason = "lists nested too deeply"
+    except ValueError as error:
+        reason = str(error)
+    raise UsageError(
+        f"{path} must hold JSON in UTF-8. Received: {reason}. Restore the file."
+    )
+
+
 def read_json(path: Path) -> Any:
     """Reads a JSON file; returns `None` if it is missing or damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return load_json(path)
+    except UsageError:
         return None
+
+
+def check_fields(content: Any, fields: Any, path: Path, what: str) -> Any:
+    """Returns the content of a file, if its fields are those of a model.
+
+    Args:
+        content: The plain values of the file.
+        fields: Class of pydantic that declares them.
+        path: The file, for the error.
+        what: What the file holds, with its article.
+
+    Raises:
+        UsageError: If a field is missing or of another type; names the first.
+    """
+    try:
+        fields.model_validate(content)
+    except ValueError as error:
+        first = error.errors(include_url=False)[0]  # type: ignore[attr-defined]
+        place = ".".join(map(str, first["loc"]))[:80]
+        reason = first["msg"].removeprefix("Value error, ")
+        reason = reason.partition(" or instance of")[0]
+        raise UsageError(
+            f"{path} must hold {what}. Received: "
+            f"{f'`{place}`: ' if place else ''}{reason}. Restore the file, or "
+            "make it again."
+        ) from error
+    return content
+
+
+def is_full_disk(error: BaseException | None) -> bool:
+    """Returns whether an error comes from a full disk, or a quota.
+
+    TensorFlow and HDF5 raise errors of their own, whose message says so.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        if any(os.strerror(one) in str(error) for one in _FULL):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def lock(path: Path) -> IO[str] | None:
     """Locks a file until it is closed or the process ends.
 
     Args:
-        path: The file. It is created if missing; its content is lost.
+        path: The file, which is created if missing.
 
     Returns:
         The open file, or `None` if another process has locked it.
     """
-    file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+    # Neither empties what a link leads to, nor waits for the reader of a pipe.
+    file = open(path, "a", encoding="utf-8", opener=_open_at_once)  # noqa: SIM115
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,7 +169,7 @@ def lock(path: Path) -> IO[str] | None:
 
 def is_locked(path: Path) -> bool:
     """Returns whether a process has locked a file; `False` if missing."""
-    if not path.exists():
+    if not path.is_file():
         return False
     file = lock(path)
     if file is not None:
@@ -108,129 +177,5 @@ def is_locked(path: Path) -> bool:
     return file is None
 
 
-class ClaimedFolder:
-    """A folder that belongs to one piece of work.
-
-    One file, the record, marks the folder and holds the settings of the work.
-    A folder with other files and no record is foreign and never written to.
-
-    Subclasses set these attributes:
-
-    Attributes:
-        kind: What the folder is, with its article: `"a run folder"`.
-        record_name: Name of the record.
-        maker: The value of `made_by` in the JSON record, if folders of
-            another kind have a record of the same name. `None`: the name is
-            enough.
-        lock_name: The file in the folder that is locked.
-        passing: Names of entries that may exist before the record.
-
-    Args:
-        path: The folder. Nothing is created until `lock` or until the record
-            is written.
-
-    Example:
-
-    ```python
-    class RunFolder(ClaimedFolder):
-        kind = "a run folder"
-        record_name = "config.yaml"
-
-    with RunFolder("runs/digits") as folder:
-        folder.check_free()
-        folder.lock()
-    ```
-    """
-
-    kind: str
-    record_name: str
-    maker: str | None = None
-    lock_name = ".lock"
-    passing: frozenset[str] = frozenset()
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self.record = self.path / self.record_name
-        self._lock: IO[str] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    @property
-    def exists(self) -> bool:
-        """Whether the folder has its record."""
-        if self.maker is None:
-            return self.record.is_file()
-        record = read_json(self.record)
-        return isinstance(record, dict) and record.get("made_by") == self.maker
-
-    @property
-    def foreign(self) -> bool:
-        """Whether the path is a file, or a folder with other files."""
-        if self.exists or not self.path.exists():
-            return False
-        expected = {self.lock_name, partial_name(self.record), *self.passing}
-        strange = not self.path.is_dir() or any(
-            entry.name not in expected for entry in self.path.iterdir()
-        )
-        # Another process may have written the record meanwhile.
-        return strange and not self.exists
-
-    def check_free(self) -> None:
-        """Raises if the folder holds something else.
-
-        Raises:
-            UsageError: If the folder is foreign, or the path is a file.
-        """
-        if self.foreign:
-            raise UsageError(
-                f"{self.path} exists and is not {self.kind} (it has no "
-                f"`{self.record_name}`). Choose another `output`."
-            )
-
-    def check_same(
-        self, stored: Mapping[str, Any], given: Mapping[str, Any]
-    ) -> None:
-        """Raises if settings differ from those of the work begun here.
-
-        Args:
-            stored: The settings in the record; sections may be nested.
-            given: The settings of the work that continues.
-
-        Raises:
-            UsageError: If they differ, naming the first four differences.
-        """
-        changed = differences(stored, given)
-        if changed:
-            more = f"; and {len(changed) - 4} more" if changed[4:] else ""
-            raise UsageError(
-                f"{self.path} was started with other settings: "
-                f"{'; '.join(changed[:4])}{more}. Go on with the same "
-                "settings, or choose another `output`."
-            )
-
-    def lock(self) -> None:
-        """Locks the folder until `close`, or until this process ends.
-
-        Raises:
-            UsageError: If another process has locked the folder.
-        """
-        if self._lock is not None:
-            return
-        file = self.path / self.lock_name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = lock(file)
-        if self._lock is None:
-            raise UsageError(
-                f"Another process is writing to {self.path}. Wait for it, or "
-                "choose another `output`."
-            )
-
-    def close(self) -> None:
-        """Unlocks the folder for other processes."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)

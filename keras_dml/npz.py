@@ -2,17 +2,14 @@
 
 import os
 import zipfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from keras_dml.errors import UsageError
 from keras_dml.files import replacing
-
-_UNREADABLE = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
 
 
 def write_npz(path: str | os.PathLike[str], **arrays: Any) -> None:
@@ -54,18 +51,16 @@ def read_npz(
             f"{_listed(needed)}."
         )
     try:
-        # If NumPy opens a file that is no archive, it never closes it.
         with open(path, "rb") as stream:
-            file = np.load(stream, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
+            file = open_npz(stream)
             found = file.files
             wanted = [key for key in (*needed, *optional) if key in found]
             arrays = {key: file[key] for key in wanted}
         # NumPy returns a member that is no array as bytes.
         if not all(isinstance(one, np.ndarray) for one in arrays.values()):
             raise ValueError("it holds something that is no array")
-    except _UNREADABLE as error:
+    # Damaged bytes raise errors of many kinds in NumPy, zipfile and zlib.
+    except Exception as error:
         if "Object arrays" in str(error):
             raise UsageError(
                 f"{name} holds an array of Python objects, a pickle, which is "
@@ -87,6 +82,48 @@ def read_npz(
     return arrays
 
 
+def open_npz(stream: IO[bytes]) -> np.lib.npyio.NpzFile:
+    """Opens an archive of arrays, whose pickles are never loaded.
+
+    Args:
+        stream: The open file. If NumPy opened a file that is no archive, it
+            would never close it.
+
+    Raises:
+        ValueError: If it is no archive, or its arrays take more than the
+            memory of this machine; NumPy and `zipfile` raise further errors.
+    """
+    file = np.load(stream, allow_pickle=False)
+    if not isinstance(file, np.lib.npyio.NpzFile):
+        raise ValueError("it holds a single array")
+    for member in file.zip.infolist():
+        # Compares the name in the directory with that of the array itself.
+        file.zip.open(member).close()
+    check_fits(sum(member.file_size for member in file.zip.infolist()))
+    return file
+
+
+def check_fits(size: int) -> None:
+    """Raises if arrays take more than the memory of this machine.
+
+    Compression shrinks zeros a thousandfold, so a small file may hold more.
+
+    Args:
+        size: Integer, the bytes of the arrays.
+
+    Raises:
+        ValueError: If they take more.
+    """
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError):  # Windows.
+        return
+    if size > memory:
+        raise ValueError(
+            f"its arrays take {size:,} bytes, and this machine has {memory:,}"
+        )
+
+
 def count_npz_rows(path: str | os.PathLike[str], name: str) -> int | None:
     """Counts the rows of an array without reading it.
 
@@ -105,8 +142,8 @@ def count_npz_rows(path: str | os.PathLike[str], name: str) -> int | None:
         ):
             np.lib.format.read_magic(member)
             shape, _, _ = np.lib.format.read_array_header_1_0(member)
-            return shape[0]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            return int(shape[0])
+    except Exception:
         return None
 
 

@@ -1,6 +1,5 @@
 """Joins the commands into one application and sets its exit codes."""
 
-import errno
 import logging
 import os
 import re
@@ -16,6 +15,7 @@ from keras_dml.cli.config import config
 from keras_dml.cli.lists import backbones, datasets, plans, recipes
 from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError
+from keras_dml.files import is_full_disk
 from keras_dml.version import __version__
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -137,15 +137,18 @@ def main() -> None:
         app()
     except (UsageError, RunError) as error:
         _fail(wording.translate(str(error)), error.exit_code)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
+    except Exception as error:
+        place = getattr(error, "filename", None)
+        if is_full_disk(error):
+            _fail(
+                f"The disk is full (writing {place or 'a file'}). What was "
+                "written before is whole: free some space and start the "
+                "command again; `fit` and `embed` go on with `--resume`.",
+                1,
+            )
+        if not isinstance(error, OSError) or place is None:
             raise
-        _fail(
-            f"The disk is full (writing {error.filename or 'a file'}). What "
-            "was written before is whole: free some space and pass "
-            "`--resume`.",
-            1,
-        )
+        _fail(f"{place} cannot be read or written: {error.strerror}.", 2)
     finally:
         logger.removeFilter(wording)
 

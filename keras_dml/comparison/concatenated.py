@@ -1,14 +1,13 @@
 """Measures the concatenated embeddings of all folds."""
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from keras_dml.comparison.records import RunRecord, experiment_of, grouped
-from keras_dml.files import write_json
+from keras_dml.files import load_json, write_json
 from keras_dml.run.measure import evaluate, write_per_query
 from keras_dml.run.trained_run import TrainedRun
 
@@ -57,7 +56,7 @@ def _measured(folds: list[RunRecord], folder: Path) -> RunRecord:
         oracle=any(fold.oracle for fold in folds),
         pretrained={},
         before={},
-        after=json.loads(result.read_text(encoding="utf-8")),
+        after=load_json(result),
         validation={},
         train_seconds=sum(fold.train_seconds for fold in folds),
         folder=target,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from keras_dml.claimed_folder import ClaimedFolder
 from keras_dml.comparison.growth import additions, grown
 from keras_dml.comparison.jobs import Job
 from keras_dml.comparison.pace import FILE as PACES
@@ -10,7 +11,7 @@ from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.plans import RECORD, dump_plan, parse_plan
 from keras_dml.config.yaml_files import read_yaml
 from keras_dml.console import logger
-from keras_dml.files import ClaimedFolder, write_text
+from keras_dml.files import write_text
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.processes import (
     Start,

@@ -1,13 +1,12 @@
 """The settings and the outcome of every run of a plan, and `results.csv`."""
 
 import dataclasses
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from keras_dml.files import csv_text, is_locked, write_text
+from keras_dml.files import csv_text, is_locked, load_json, write_text
 from keras_dml.run.folder import RunFolder
 from keras_dml.wording import counted, source_title
 
@@ -210,7 +209,7 @@ def _collected(
         return dataclasses.replace(
             record, status=status, error=error, folder=run.path
         )
-    metrics = json.loads(run.metrics.read_text(encoding="utf-8"))
+    metrics = load_json(run.metrics)
     outcome = {key: metrics[key] for key in (*_METRICS, *_OUTCOME[2:])}
     return dataclasses.replace(
         record, status="done", folder=run.path, **outcome

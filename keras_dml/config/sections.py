@@ -16,6 +16,8 @@ from pydantic import (
     model_validator,
 )
 
+from keras_dml.errors import UsageError
+
 Positive = Annotated[float, Field(gt=0)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -103,7 +105,13 @@ class DataConfig(Section):
     @property
     def image_shape(self) -> tuple[int, int, int]:
         """Height, width and channels; known once the data are read."""
-        assert self.image_size is not None and self.channels is not None
+        if self.image_size is None or self.channels is None:
+            raise UsageError(
+                "`data.image_size` and `data.channels` must be set once the "
+                f"data were read. Received: image_size={self.image_size}, "
+                f"channels={self.channels}. Restore the run's `config.yaml`, "
+                "or train again."
+            )
         return (self.image_size, self.image_size, self.channels)
 
     @property

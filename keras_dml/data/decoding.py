@@ -19,6 +19,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from keras_dml.data.image_file import MAX_PIXELS, open_image
 from keras_dml.data.orientation import (
     exif_orientation,
     stored_box,
@@ -26,8 +27,6 @@ from keras_dml.data.orientation import (
     upright_shape,
 )
 
-# 256 MiB of RGB; above this limit Pillow warns of a decompression bomb.
-MAX_PIXELS = 2**28 // 3
 _RATIOS = (1, 2, 4, 8)
 
 
@@ -226,7 +225,7 @@ def _decode_png(contents, max_pixels):
 def _decode_with_pillow(contents, max_pixels):
     from PIL import Image
 
-    with Image.open(io.BytesIO(contents.numpy())) as image:
+    with open_image(io.BytesIO(contents.numpy())) as image:
         width, height = image.size
         if width * height > max_pixels:
             raise ValueError(f"too many pixels: {width * height}")

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,8 +13,18 @@ from keras_dml.console import logger
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.csv_file import check_listed_once, iterate_table
-from keras_dml.data.readers.folder import SUFFIXES, folders_of, listed
+from keras_dml.data.readers.folder import (
+    SUFFIXES,
+    folders_of,
+    ids_of,
+    is_folder,
+    listed,
+)
 from keras_dml.errors import UsageError
+from keras_dml.files import readable
+
+# How often links may lead to one folder; nested ones double at every level.
+MOST_WAYS = 100
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,7 +116,7 @@ def _list_folder(root: str) -> ImageList:
         # `read_folder` does the same, so that ids agree.
         root = os.path.join(root, "images")
     files, others = [], 0
-    for file in _walk(root, "", set()):
+    for file in _walk(root):
         if file.lower().endswith(SUFFIXES):
             files.append(file)
         else:
@@ -127,7 +138,7 @@ def _list_folder(root: str) -> ImageList:
         classes = [readable(file.partition("/")[0]) for file in files]
         # One string object per class saves memory for millions of images.
         labels = [names.setdefault(name, name) for name in classes]
-    return ImageList(_ids(files), files, root, labels)
+    return ImageList(ids_of(files), files, root, labels)
 
 
 def _list_csv(path: Path) -> ImageList:
@@ -147,45 +158,45 @@ def _list_csv(path: Path) -> ImageList:
     )
 
 
-def _walk(root: str, folder: str, above: set[tuple[int, int]]) -> Iterator[str]:
-    """Yields files below a folder as paths below the root.
+def _walk(root: str) -> Iterator[str]:
+    """Yields the files below a folder in sorted order, as paths below it.
 
     Skips a link to a folder above itself.
     """
-    status = os.stat(os.path.join(root, folder))
-    place = (status.st_dev, status.st_ino)
-    if place in above:
-        return
-    for entry in listed(os.path.join(root, folder)):
-        name = f"{folder}/{entry.name}" if folder else entry.name
-        if entry.is_dir():
-            yield from _walk(root, name, above | {place})
-        else:
+    ways: Counter[tuple[int, int]] = Counter()
+    # Folders to enter, each with the folders above it, and files to yield.
+    ahead: list[tuple[str, frozenset | None]] = [("", frozenset())]
+    while ahead:
+        name, above = ahead.pop()
+        if above is None:
             yield name
+            continue
+        folder = os.path.join(root, name)
+        entries = listed(folder)
+        place = _place(folder)
+        if place in above:
+            continue
+        ways[place] += 1
+        if ways[place] > MOST_WAYS:
+            raise UsageError(
+                f"{root} must be a tree of folders. Received: links that lead "
+                f"to {readable(folder)} in more than {MOST_WAYS} ways. Give a "
+                "folder without them."
+            )
+        above |= {place}
+        for entry in reversed(entries):
+            below = f"{name}/{entry.name}" if name else entry.name
+            ahead.append((below, above if is_folder(entry) else None))
 
 
-def _ids(files: Sequence[str]) -> Sequence[str]:
-    """Returns the names as valid text, and raises if two become equal."""
-    ids = [readable(file) for file in files]
-    if len(set(ids)) < len(ids):
-        raise UsageError(
-            "Two file names are the same once bytes that are no UTF-8 are "
-            "written as text. Rename those files."
-        )
-    return ids
-
-
-def readable(name: str) -> str:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return os.fsencode(name).decode("utf-8", "backslashreplace")
-    return name
+def _place(folder: str) -> tuple[int, int]:
+    status = os.stat(folder)
+    return status.st_dev, status.st_ino
 
 
 def _stamp(path: str) -> bytes:
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return b"missing\n"
     return f"{status.st_size} {status.st_mtime_ns}\n".encode()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -139,6 +140,11 @@ class Manifest:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def file_names(self) -> list[bytes]:
+        """The paths as bytes, for TensorFlow: not every name is UTF-8."""
+        return [os.fsencode(path) for path in self.paths.tolist()]
 
     @property
     def num_classes(self) -> int:

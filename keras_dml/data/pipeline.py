@@ -153,7 +153,7 @@ def evaluation_batches(
     )
 
     if manifest.images is None:
-        images = tf.data.Dataset.from_tensor_slices(manifest.paths.tolist())
+        images = tf.data.Dataset.from_tensor_slices(manifest.file_names)
         images = images.map(
             lambda path: fit.decode(tf.io.read_file(path)),
             num_parallel_calls=tf.data.AUTOTUNE,
@@ -180,7 +180,7 @@ def _on_cpu(values):
 
 def _batches_of_files(manifest, batches, batch_size, augmentation, fit):
     """Yields (rows, draws, images) of files, cropped, flipped and resized."""
-    paths = _on_cpu(manifest.paths.tolist())
+    paths = _on_cpu(manifest.file_names)
     fit = dataclasses.replace(fit, channels=3)
 
     def look_up(rows, draw):

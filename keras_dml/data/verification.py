@@ -1,22 +1,35 @@
 """Checks image files before they are used, and explains why one fails."""
 
+import contextlib
 import dataclasses
 import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
+from PIL import UnidentifiedImageError
 
-from keras_dml.data.decoding import MAX_PIXELS, decode
+from keras_dml.data.decoding import decode
+from keras_dml.data.image_file import MAX_PIXELS, reason_unopened
 from keras_dml.data.manifest import Manifest
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
+from keras_dml.files import readable
 
 logger = logging.getLogger(__name__)
 
 MAX_NAMED = 5
 VERIFY_BATCH = 256
+# Reading a file that vanished or changed raises these.
+_BROKEN = (
+    tf.errors.NotFoundError,
+    tf.errors.InvalidArgumentError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.UnknownError,
+    FileNotFoundError,
+    UnidentifiedImageError,
+)
 # Matches the messages of TensorFlow, `decode` and Pillow.
 _TOO_LARGE = re.compile(r"(?:too many pixels\D+|Image size \()(\d+)")
 
@@ -52,7 +65,10 @@ def verify(
         return Verification(np.arange(len(manifest)), ())
     total = len(manifest)
     good = np.zeros(total, dtype=bool)
-    rows_and_paths = (np.arange(total), manifest.paths.tolist())
+    paths = manifest.paths.tolist()
+    whole = [row for row in range(total) if not reason_unopened(paths[row])]
+    names = [os.fsencode(paths[row]) for row in whole]
+    rows_and_paths = (np.array(whole, np.int64), np.array(names, bytes))
     dataset = tf.data.Dataset.from_tensor_slices(rows_and_paths).map(
         lambda row, path: (row, tf.shape(decode(tf.io.read_file(path)))),
         num_parallel_calls=tf.data.AUTOTUNE,
@@ -64,8 +80,10 @@ def verify(
             progress(int(rows[-1]) + 1, total)
     if progress is not None:
         progress(total, total)
-    paths = manifest.paths[~good].tolist()
-    bad = tuple((path, reason_refused(path)) for path in paths)
+    bad = tuple(
+        (readable(paths[row]), reason_refused(paths[row]))
+        for row in np.flatnonzero(~good)
+    )
     return Verification(np.flatnonzero(good), bad)
 
 
@@ -109,15 +127,39 @@ def drop_bad(
     return manifest.select(verification.rows)
 
 
-def reason_refused(path: str | bytes, max_pixels: int = MAX_PIXELS) -> str:
+@contextlib.contextmanager
+def naming_broken(*manifests: Manifest) -> Iterator[None]:
+    """Names the images that break in the block.
+
+    They were checked before, but may change or vanish while they are used.
+
+    Raises:
+        RunError: If reading an image failed; names the first.
+    """
+    try:
+        yield
+    except _BROKEN as error:
+        bad = [one for images in manifests for one in verify(images).bad]
+        if not bad:
+            raise
+        named = "; ".join(f"{path} ({why})" for path, why in bad[:MAX_NAMED])
+        raise RunError(
+            f"{len(bad)} images changed or vanished while they were used, "
+            f"first: {named}. Restore them and start again; a training goes "
+            "on with `resume=True`."
+        ) from error
+
+
+def reason_refused(path: str, max_pixels: int = MAX_PIXELS) -> str:
     """Says in a few words why a file does not decode.
 
     Args:
         path: The file.
         max_pixels: As for `decode`. Defaults to 89,478,485.
     """
-    if not os.path.isfile(path):
-        return "no such file"
+    problem = reason_unopened(path)
+    if problem:
+        return problem
     try:
         with open(path, "rb") as file:
             return why_refused(file.read(), max_pixels)

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_dml.data import decoding, verification
+from keras_dml.data.image_file import reason_unopened
 from keras_dml.data.image_fit import ImageFit, decode_readable
 from keras_dml.embed.stream import make_forward
 from keras_dml.errors import UsageError
@@ -16,6 +17,7 @@ from keras_dml.export.artefact import ExportFolder, read_manifest
 from keras_dml.models import load_embedder
 from keras_dml.run.data import image_fit
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.trained_run import check_embedder
 
 BATCH_SIZE = 64
 
@@ -56,8 +58,11 @@ class ImageEmbedder:
         if ExportFolder(path).exists and (path / "saved_model.pb").is_file():
             self._fit = self._load_saved_model(path)
         elif folder.exists:
-            self._forward = make_forward(load_embedder(folder.embedder))
-            self._fit = image_fit(folder.load_config())
+            embedder = load_embedder(folder.embedder)
+            config = folder.load_config()
+            check_embedder(embedder, config, {})
+            self._forward = make_forward(embedder)
+            self._fit = image_fit(config)
         elif path.suffix == ".keras":
             embedder = load_embedder(path)
             self._forward = make_forward(embedder)
@@ -157,12 +162,15 @@ def _content(image: Any) -> bytes:
     if isinstance(image, bytes):
         return image
     try:
-        return Path(image).read_bytes()
+        problem = reason_unopened(image)
+        if not problem:
+            return Path(image).read_bytes()
     except (OSError, TypeError) as error:
-        raise UsageError(
-            "`images` must be paths or bytes of image files, or only arrays. "
-            f"Received: {_shown(image)} ({error})"
-        ) from error
+        problem = str(error)
+    raise UsageError(
+        "`images` must be paths or bytes of image files, or only arrays. "
+        f"Received: {_shown(image)} ({problem})"
+    )
 
 
 def _shown(image: Any) -> str:

@@ -14,7 +14,7 @@ from keras_dml.checks import positive_integer
 from keras_dml.config import RunConfig
 from keras_dml.console import logger, progress_bar, track
 from keras_dml.data import decoding, verification
-from keras_dml.data.image_list import ImageList, list_images, readable
+from keras_dml.data.image_list import ImageList, list_images
 from keras_dml.embed.output import Output
 from keras_dml.embed.stream import (
     by_part,
@@ -26,6 +26,7 @@ from keras_dml.embed.stream import (
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.embeddings.shard_folder import ShardFolder, check_same
 from keras_dml.errors import RunError
+from keras_dml.files import readable
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.version import __version__
 

@@ -1,5 +1,6 @@
 """Embeds a stream of images in batches, and cuts the batches into parts."""
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -10,6 +11,7 @@ import tensorflow as tf
 from keras_dml.config import RunConfig
 from keras_dml.console import progress_bar
 from keras_dml.data import decoding
+from keras_dml.data.image_file import reason_unopened
 from keras_dml.data.image_list import ImageList
 from keras_dml.run.data import evaluation_batches, image_fit
 
@@ -48,13 +50,17 @@ def image_batches(
     def chunks():
         for part in parts:
             for start in range(part.start, part.stop, AT_ONCE):
-                numbers = range(start, min(start + AT_ONCE, part.stop))
-                # Bytes, because a name need not be valid UTF-8.
-                paths = [
-                    images.path(number).encode("utf-8", "surrogateescape")
-                    for number in numbers
-                ]
-                yield np.asarray(numbers), paths
+                stop = min(start + AT_ONCE, part.stop)
+                paths = {
+                    number: images.path(number) for number in range(start, stop)
+                }
+                found = {
+                    number: os.fsencode(path)
+                    for number, path in paths.items()
+                    if not reason_unopened(path)
+                }
+                if found:
+                    yield np.asarray([*found]), [*found.values()]
 
     def load(row, path):
         return row, fit.decode(tf.io.read_file(path), max_pixels)

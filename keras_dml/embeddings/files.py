@@ -17,7 +17,7 @@ from keras_dml.checks import one_of
 from keras_dml.embeddings.embedding_set import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.files import replacing
-from keras_dml.npz import count_npz_rows, read_npz, write_npz
+from keras_dml.npz import check_fits, count_npz_rows, read_npz, write_npz
 
 FORMATS = ("npz", "parquet")
 _OPTIONAL = ("labels", "ids", "role", "class_names", "hash")
@@ -101,7 +101,7 @@ def count_rows(path: str | os.PathLike[str]) -> int | None:
     parquet = import_parquet()
     try:
         return parquet.read_metadata(path).num_rows
-    except (OSError, ValueError):
+    except Exception:
         return None
 
 
@@ -151,28 +151,32 @@ def import_parquet() -> Any:
 def _read_parquet(path: str | os.PathLike[str]) -> EmbeddingSet:
     parquet = import_parquet()
     try:
+        dim = parquet.read_schema(path).field("embedding").type.list_size
+        check_fits(parquet.read_metadata(path).num_rows * dim * 4)
         table = parquet.read_table(path)
         embeddings = table["embedding"].combine_chunks()
-        dim = embeddings.type.list_size
         values = embeddings.flatten().to_numpy().reshape(-1, dim)
         words = {
             name: np.asarray(table[name].to_pylist(), str)
             for name in ("id", "label", "role")
             if name == "id" or name in table.column_names
         }
+        stored = (table.schema.metadata or {}).get(_HASH)
+        weights_hash = None if stored is None else stored.decode()
     except FileNotFoundError as error:
         raise UsageError(f"There is no file {os.fspath(path)!r}.") from error
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+    # Damaged bytes raise errors of many kinds in pyarrow.
+    except Exception as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0][:300]
+        reason = reason.rstrip(".")
         raise UsageError(
             f"{path} must be a Parquet file with the columns `id` and "
             f"`embedding`, a list of fixed size. Received: {reason}."
         ) from error
-    stored = (table.schema.metadata or {}).get(_HASH)
     return EmbeddingSet(
         values,
         words.get("label"),
         words["id"],
         words.get("role"),
-        weights_hash=None if stored is None else stored.decode(),
+        weights_hash=weights_hash,
     )

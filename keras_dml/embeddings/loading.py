@@ -86,7 +86,14 @@ def iterate_embeddings(path: str | os.PathLike[str]) -> Iterator[EmbeddingSet]:
 def _load_folder(path: Path) -> EmbeddingSet:
     manifest = ShardFolder(path).manifest()
     # Concatenating the shards would hold all embeddings in memory twice.
-    embeddings = np.empty((manifest.get("rows", 0), manifest["dim"]), "float32")
+    shape = manifest.get("rows", 0), manifest["dim"]
+    try:
+        embeddings = np.empty(shape, "float32")
+    except (MemoryError, ValueError) as error:
+        raise UsageError(
+            f"{path} must fit into memory. Received: embeddings of shape "
+            f"{shape}. Read it shard by shard with `iterate_embeddings`."
+        ) from error
     ids: list[np.ndarray] = []
     labels: list[np.ndarray] = []
     start = 0
@@ -119,11 +126,12 @@ def _shards(path: Path) -> Iterator[EmbeddingSet]:
         folder.shards(), manifest["shard_rows"], strict=True
     ):
         shard = read_file(file)
-        found = shard.weights_hash
-        if found != manifest["weights_hash"] or len(shard) != count:
+        found = shard.weights_hash, shard.embeddings.shape
+        shape = (count, manifest["dim"])
+        if found != (manifest["weights_hash"], shape):
             raise UsageError(
-                f"{file} must hold {count} rows made by the weights "
-                f"{manifest['weights_hash']}. Received: {len(shard)} rows by "
-                f"{found}. Delete it, and embed again with `resume`."
+                f"{file} must hold embeddings of shape {shape} made by the "
+                f"weights {manifest['weights_hash']}. Received: {found[1]} by "
+                f"{found[0]}. Delete it, and embed again with `resume`."
             )
         yield shard

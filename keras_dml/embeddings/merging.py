@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.embeddings.files import import_parquet, read_file, to_table
-from keras_dml.embeddings.shard_folder import ShardFolder
-from keras_dml.errors import UsageError
+from keras_dml.embeddings.shard_folder import ShardFolder, check_manifest
 from keras_dml.files import replacing
 from keras_dml.npz import read_npz
 
@@ -40,8 +39,8 @@ def merged_manifest(path: Path) -> dict[str, Any] | None:
             parquet = import_parquet()
             metadata = parquet.read_schema(path).metadata or {}
             text = metadata[_KEY.encode()].decode()
-        return json.loads(text)
-    except (UsageError, OSError, ValueError, KeyError):
+        return check_manifest(json.loads(text), path)
+    except Exception:
         return None
 
 

@@ -9,17 +9,57 @@ import csv
 import functools
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self
 
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    NonNegativeInt,
+    PositiveInt,
+    model_validator,
+)
+
+from keras_dml.claimed_folder import ClaimedFolder
 from keras_dml.embeddings.embedding_set import EmbeddingSet
 from keras_dml.embeddings.files import count_rows, save_embeddings
 from keras_dml.errors import RunError, UsageError
-from keras_dml.files import ClaimedFolder, read_json, write_json, write_text
+from keras_dml.files import (
+    check_fields,
+    load_json,
+    write_json,
+    write_text,
+)
 from keras_dml.naming import differences
 
 BAD = "bad.csv"
 Bad = tuple[str, str, str]
+
+
+class _Manifest(BaseModel):
+    """The fields that are read back; there are more."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    format: Literal["npz", "parquet"]
+    shard_size: PositiveInt
+    num_images: NonNegativeInt
+    labels: bool
+    dim: PositiveInt
+    weights_hash: str
+    digests: list[str]
+    finished: bool
+    rows: NonNegativeInt = 0
+    bad: NonNegativeInt = 0
+    shard_rows: list[NonNegativeInt] = []
+
+    @model_validator(mode="after")
+    def _counts_agree(self) -> Self:
+        counts = len(self.shard_rows), sum(self.shard_rows)
+        if self.finished and counts != (len(self.digests), self.rows):
+            raise ValueError("its numbers of rows do not agree")
+        return self
 
 
 class ShardFolder(ClaimedFolder):
@@ -37,7 +77,7 @@ class ShardFolder(ClaimedFolder):
         """Reads what was embedded, and with which settings.
 
         Raises:
-            UsageError: If the folder holds no shards.
+            UsageError: If the folder holds no shards, or the file was changed.
         """
         if not self.exists:
             raise UsageError(
@@ -45,7 +85,7 @@ class ShardFolder(ClaimedFolder):
                 f"`{self.record_name}` of `keras-dml embed`. Name the folder "
                 "that was its `output`."
             )
-        return read_json(self.record)
+        return check_manifest(load_json(self.record), self.record)
 
     def create(self, settings: Mapping[str, Any]) -> None:
         """Makes the folder and writes the settings of all shards."""
@@ -84,9 +124,16 @@ class ShardFolder(ClaimedFolder):
         path = self.path / BAD
         if not path.is_file():
             return []
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = csv.DictReader(file)
-            return [(row["id"], row["path"], row["reason"]) for row in rows]
+        try:
+            with path.open(newline="", encoding="utf-8") as file:
+                rows = csv.DictReader(file)
+                return [(row["id"], row["path"], row["reason"]) for row in rows]
+        except (OSError, UnicodeDecodeError, KeyError, csv.Error) as error:
+            raise UsageError(
+                f"{path} must be a table of the columns id, path and reason. "
+                f"Received: {error}. Restore it, or embed into another "
+                "`output`."
+            ) from error
 
     def write_bad(self, bad: Iterable[Bad]) -> None:
         """Writes or replaces the list of bad images; deletes an empty one."""
@@ -123,6 +170,21 @@ class ShardFolder(ClaimedFolder):
         write_json(self.record, {"made_by": self.maker, **content})
 
 
+def check_manifest(content: Any, path: Path) -> dict[str, Any]:
+    """Returns the content of a manifest, if `keras-dml embed` wrote it.
+
+    Args:
+        content: The values.
+        path: The file, for the error.
+
+    Raises:
+        UsageError: If a value is missing, of another type, or contradicts
+            others.
+    """
+    what = "the manifest of `keras-dml embed`"
+    return check_fields(content, _Manifest, path, what)
+
+
 def check_same(
     stored: Mapping[str, Any], wanted: Mapping[str, Any], place: Path
 ) -> None:
@@ -142,7 +204,7 @@ def check_same(
         {key: wanted[key] for key in plain},
     )
     if not changed and stored.get("digests") != wanted["digests"]:
-        pairs = zip(stored["digests"], wanted["digests"], strict=True)
+        pairs = zip_longest(stored["digests"], wanted["digests"])
         first = [old == new for old, new in pairs].index(False)
         start = first * wanted["shard_size"]
         changed = [

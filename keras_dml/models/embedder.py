@@ -191,7 +191,8 @@ def load_embedder(path: str | Path) -> keras.Model:
         path: The file, such as the `embedder.keras` of a run.
 
     Raises:
-        RunError: If the file is missing, damaged or not a Keras model.
+        RunError: If the file is missing or damaged, needs what is not
+            installed, or is not a model of images and vectors.
 
     Example:
 
@@ -201,12 +202,18 @@ def load_embedder(path: str | Path) -> keras.Model:
     """
     # Keras needs the layers of this package, which its import registered.
     try:
-        return keras.saving.load_model(path, compile=False)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        embedder = keras.saving.load_model(path, compile=False)
+        shapes = embedder.input_shape, embedder.output_shape
+        if [len(shape) for shape in shapes] != [4, 2] or None in shapes[0][1:]:
+            raise ValueError(f"it maps {shapes[0]} to {shapes[1]}")
+    # Damaged files raise errors of many kinds in Keras, zipfile and HDF5.
+    except Exception as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0][:300]
         raise RunError(
-            f"{path} does not load as an embedder: {error}. Restore it, or "
-            "train the run again."
+            f"{path} does not load as an embedder: {reason.rstrip('.')}. "
+            "Restore it, or train the run again."
         ) from error
+    return embedder
 
 
 def _named(backbone):

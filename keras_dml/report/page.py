@@ -8,6 +8,7 @@ import markupsafe
 
 from keras_dml.config import dump_run_config
 from keras_dml.console import track
+from keras_dml.data.verification import naming_broken
 from keras_dml.errors import UsageError
 from keras_dml.files import write_text
 from keras_dml.report import sections
@@ -87,11 +88,15 @@ def write_report(
         config.seed,
     )
     values: dict[str, Any] = {}
-    for step in track(_STEPS, "report", len(_STEPS)):
-        values |= step(material)
-    write_projector(
-        folder.tensorboard, material.embeddings, material.images, config.seed
-    )
+    with naming_broken(test.images):
+        for step in track(_STEPS, "report", len(_STEPS)):
+            values |= step(material)
+        write_projector(
+            folder.tensorboard,
+            material.embeddings,
+            material.images,
+            config.seed,
+        )
     page = render(
         title=f"{Path(config.data.source).name}, {config.recipe}, "
         f"seed {config.seed}",

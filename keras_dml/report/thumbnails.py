@@ -2,6 +2,7 @@
 
 import base64
 import io
+import os
 
 import numpy as np
 import tensorflow as tf
@@ -37,7 +38,7 @@ class Thumbnails:
     def pixels(self, row: int) -> np.ndarray:
         """Reads the whole image, uint8 `(height, width, 3)`."""
         if self.images.images is None:
-            path = str(self.images.paths[row])
+            path = os.fsencode(self.images.paths[row])
             return decoding.decode(tf.io.read_file(path)).numpy()
         image = tf.constant(self.images.images[row])
         return decoding.to_channels(image, 3).numpy()

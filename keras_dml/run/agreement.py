@@ -88,6 +88,8 @@ def open_run(
 ) -> dict[str, Any] | None:
     """Returns the settings of an existing run on the chief, or `None`.
 
+    A run that ended before its first epoch is begun again, unless `resume`.
+
     Raises if the run must not be written or continued with `config`.
     """
     if not distribute.is_chief():
@@ -97,6 +99,8 @@ def open_run(
         return None
     if not folder.finished:
         folder.lock()
+    if not resume:
+        return None
     folder.check_config(config)
     return folder.load_config().model_dump(mode="json")
 

@@ -7,7 +7,6 @@ all of them to continue bit for bit.
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +18,9 @@ from keras import ops
 from keras_dml import distribute
 from keras_dml.errors import RunError
 from keras_dml.files import replacing
+from keras_dml.npz import open_npz
 
 _DOCUMENT = "document"
-_UNREADABLE = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,14 @@ class Checkpoint:
                     f"{variable.path} has shape {tuple(variable.shape)}, "
                     f"saved was {value.shape}."
                 )
-            variable.assign(value)
+            try:
+                variable.assign(value)
+            except (TypeError, ValueError) as error:
+                raise RunError(
+                    f"The checkpoint does not fit the {group}: variable "
+                    f"{variable.path} is {variable.dtype}, saved was "
+                    f"{value.dtype}."
+                ) from error
 
 
 def save_checkpoint(
@@ -129,15 +135,20 @@ def _payload(path: Path) -> bytes:
 
 def _read(file: IO[bytes], path: Path) -> Checkpoint:
     try:
-        with np.load(file) as stored:
+        with open_npz(file) as stored:
             document = json.loads(str(stored[_DOCUMENT]))
-            values = {
-                group: [stored[f"{group}/{n}"] for n in range(len(paths))]
-                for group, paths in document["paths"].items()
+            paths = {
+                group: [str(one) for one in names]
+                for group, names in document["paths"].items()
             }
-    except _UNREADABLE as error:
+            values = {
+                group: [stored[f"{group}/{n}"] for n in range(len(names))]
+                for group, names in paths.items()
+            }
+            return Checkpoint(values, paths, dict(document["state"]))
+    # Damaged bytes raise errors of many kinds in NumPy, zipfile and zlib.
+    except Exception as error:
         raise _unreadable(path, error) from error
-    return Checkpoint(values, document["paths"], document["state"])
 
 
 def _unreadable(path: Path, error: Exception) -> RunError:

@@ -10,6 +10,7 @@ from typing import Any
 from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
+from keras_dml.data import verification
 from keras_dml.distribute import workers
 from keras_dml.distribute.strategies import PEER_TIMEOUT
 from keras_dml.run.agreement import (
@@ -129,10 +130,11 @@ def _fit(
         logger.info("Reading the images of %s ...", config.data.source)
         data = distribute.together(lambda: load_run_data(config))
     check_same_data(data)
-    config = settle(config, data)
-    check_stages(config, data, replicas)
-    training = Training(config, data, folder, strategy, preemption, request)
-    distribute.together(lambda: create_run(folder, config, resume))
-    with logging_on_chief(folder.log, request.verbose):
-        logger.info(overview(config, data, folder, replicas))
-        return training.run()
+    with verification.naming_broken(data.train, data.test):
+        config = settle(config, data)
+        check_stages(config, data, replicas)
+        training = Training(config, data, folder, strategy, preemption, request)
+        distribute.together(lambda: create_run(folder, config, resume))
+        with logging_on_chief(folder.log, request.verbose):
+            logger.info(overview(config, data, folder, replicas))
+            return training.run()

@@ -2,17 +2,23 @@
 
 import csv
 import io
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from keras_dml.claimed_folder import ClaimedFolder
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
 from keras_dml.config.merging import flatten
 from keras_dml.data import readers
 from keras_dml.errors import UsageError
-from keras_dml.files import ClaimedFolder, write_json, write_text
+from keras_dml.files import (
+    check_fields,
+    load_json,
+    write_json,
+    write_text,
+)
+from keras_dml.run.results import Results
 
 OPEN = (None, "auto")
 PATHS = ("data.source", "data.data_dir", "model.weights")
@@ -69,15 +75,21 @@ class RunFolder(ClaimedFolder):
         """Whether the run is finished."""
         return self.metrics.is_file()
 
+    @property
+    def holds_work(self) -> bool:
+        """Whether something would be lost if the run began again."""
+        work = (self.last_checkpoint, self.embedder, self.metrics, self.history)
+        return any(os.path.lexists(one) for one in work)
+
     def check_may_write(self, resume: bool) -> None:
         """Raises if this run must not write to the folder.
 
         Raises:
-            UsageError: If the folder holds a run and `resume` is false, or
-                holds something that is not a run.
+            UsageError: If the folder holds the work of a run and `resume` is
+                false, or holds something that is not a run.
         """
         self.check_free()
-        if self.exists and not resume:
+        if self.exists and self.holds_work and not resume:
             state = "a finished" if self.finished else "an unfinished"
             raise UsageError(
                 f"{self.path} already holds {state} run. Pass `resume=True` "
@@ -121,14 +133,16 @@ class RunFolder(ClaimedFolder):
         """Reads `metrics.json`.
 
         Raises:
-            UsageError: If the run is not finished.
+            UsageError: If the run is not finished, or the file does not hold
+                the results of one.
         """
         if not self.finished:
             raise UsageError(
                 f"{self.path} holds an unfinished run. Finish it with `fit` "
                 "and `resume=True`."
             )
-        return json.loads(self.metrics.read_text(encoding="utf-8"))
+        content, what = load_json(self.metrics), "the results of a run"
+        return check_fields(content, Results, self.metrics, what)
 
     def write_history(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Writes `history.csv`, one row per epoch of every phase."""

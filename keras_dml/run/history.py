@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_dml.errors import UsageError
+
 _WORDS = ("stage", "phase", "epoch")
 
 
@@ -94,15 +96,27 @@ def read_history(path: Path) -> History:
 
     Returns:
         `History`, without epochs if there is no file yet.
+
+    Raises:
+        UsageError: If the file is not the table of a training.
     """
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+            rows = list(csv.DictReader(file, restval=""))
     except FileNotFoundError:
         return History()
-    names = [name for name in (rows[0] if rows else ()) if name not in _WORDS]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise _other(path, str(error)) from error
+    if not rows:
+        return History()
+    columns = list(rows[0])
+    if not {*_WORDS} <= {*columns}:
+        raise _other(path, f"the columns {columns[:4]}")
+    if any(None in row for row in rows):
+        raise _other(path, "a line of more values than columns")
+    names = [name for name in columns if name not in _WORDS]
     return History(
-        [f"{row.get('stage', '')}/{row.get('phase', '')}" for row in rows],
+        [f"{row['stage']}/{row['phase']}" for row in rows],
         {
             name: np.array([_number(row[name]) for row in rows])
             for name in names
@@ -110,7 +124,15 @@ def read_history(path: Path) -> History:
     )
 
 
-def _number(text: str | None) -> float:
+def _other(path: Path, received: str) -> UsageError:
+    return UsageError(
+        f"{path} must be the table of a training, with the columns "
+        f"{', '.join(_WORDS)}. Received: {received}. Restore it, or delete "
+        "it to go on without."
+    )
+
+
+def _number(text: str) -> float:
     try:
         return float(text or "nan")
     except ValueError:

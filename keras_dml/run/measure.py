@@ -14,15 +14,17 @@ import tensorflow as tf
 
 from keras_dml import distribute
 from keras_dml.config import RunConfig
-from keras_dml.console import track
+from keras_dml.console import logger, track
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
     RetrievalResult,
     evaluate_retrieval,
     paired_bootstrap,
 )
 from keras_dml.files import replacing
+from keras_dml.npz import read_npz
 from keras_dml.run.data import (
     RunData,
     evaluation_batches,
@@ -230,17 +232,22 @@ def gains(
     for name in BASELINES:
         if not folder.baseline(name).is_file():
             continue
-        with np.load(folder.baseline(name)) as before:
-            for metric in set(after.per_query) & set(before.files):
-                gain = paired_bootstrap(
-                    after.per_query[metric], before[metric], classes
-                )
-                compared.setdefault(name, {})[metric] = {
-                    "gain": gain.difference,
-                    "low": gain.low,
-                    "high": gain.high,
-                }
+        try:
+            before = read_npz(folder.baseline(name), (), after.per_query)
+            compared[name] = {
+                metric: _gain(after.per_query[metric], values, classes)
+                for metric, values in before.items()
+            }
+        except UsageError as error:
+            logger.warning("The gain over %s is unknown: %s", name, error)
     return compared
+
+
+def _gain(
+    after: np.ndarray, before: np.ndarray, classes: np.ndarray
+) -> dict[str, float]:
+    gain = paired_bootstrap(after, before, classes)
+    return {"gain": gain.difference, "low": gain.low, "high": gain.high}
 
 
 def write_per_query(

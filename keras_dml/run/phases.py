@@ -12,6 +12,7 @@ from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
+from keras_dml.errors import UsageError
 from keras_dml.models import freezing, refresh_bn
 from keras_dml.optimizers import OptimizerGroup, group_table
 from keras_dml.run.checkpoint import load_checkpoint
@@ -235,7 +236,12 @@ class StageTrainer:
         A replayed last phase ends at the best epoch of the earlier stage.
         """
         if not self._replayed or phase is not self.stage.phases[-1]:
-            assert phase.epochs is not None
+            if phase.epochs is None:
+                raise UsageError(
+                    f"`epochs` of the phase `{phase.name}` must be set once "
+                    "the stage has begun. Received: null. Restore the run's "
+                    "`config.yaml`, or choose another `output`."
+                )
             return phase.epochs
         if self._replayed["best_phase"] != len(self.stage.phases) - 1:
             return 1

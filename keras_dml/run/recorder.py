@@ -4,10 +4,11 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Self
 
 import keras
 from keras import ops
+from pydantic import Field, TypeAdapter
 
 from keras_dml import distribute
 from keras_dml.layers import ScaledLogits
@@ -15,6 +16,8 @@ from keras_dml.optimizers import LearningRate
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.preemption import Preemption
+
+Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass
@@ -40,14 +43,14 @@ class RunState:
         callbacks: State of the callbacks of the phase, by class name.
     """
 
-    stage: int = 0
-    phase: int = 0
-    epoch: int = 0
-    step: int = 0
+    stage: Count = 0
+    phase: Count = 0
+    epoch: Count = 0
+    step: Count = 0
     phase_done: bool = False
     best: float | None = None
-    best_phase: int = 0
-    best_epoch: int = 0
+    best_phase: Count = 0
+    best_epoch: Count = 0
     best_metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -56,6 +59,18 @@ class RunState:
     shrinkage: float | None = None
     interpolation: dict[str, Any] = field(default_factory=dict)
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Returns the state that `to_dict` gave.
+
+        Raises:
+            ValueError: If a value is unknown, negative or of another type.
+        """
+        unknown = values.keys() - {one.name for one in dataclasses.fields(cls)}
+        if unknown:
+            raise ValueError(f"unknown values {sorted(unknown)[:4]}")
+        return TypeAdapter(cls).validate_python(values)
 
     def next_phase(self) -> None:
         """Moves on to the next phase."""

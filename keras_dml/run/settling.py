@@ -1,11 +1,11 @@
 """Settles what a configuration leaves to the data and the network."""
 
 import numpy as np
-from PIL import Image
 
 from keras_dml.config import RunConfig
 from keras_dml.config.sections import DataConfig
 from keras_dml.data import readers
+from keras_dml.data.image_file import open_image
 from keras_dml.data.manifest import Manifest
 from keras_dml.models import Backbone, get_backbone
 from keras_dml.run.data import RunData
@@ -95,6 +95,6 @@ def _typical_shorter_side(paths: np.ndarray) -> int:
     rows = np.linspace(0, len(paths) - 1, min(len(paths), 50)).astype(int)
     sides = []
     for path in paths[rows]:
-        with Image.open(path) as image:
+        with open_image(path) as image:
             sides.append(min(image.size))
     return int(np.median(sides))

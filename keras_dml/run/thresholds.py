@@ -7,17 +7,17 @@ weights.
 
 import dataclasses
 import functools
-import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from keras_dml.console import logger
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
 from keras_dml.evaluation.index.spaces import distances
-from keras_dml.files import write_json
+from keras_dml.files import load_json, write_json
 from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
 
 FILE = "thresholds.json"
@@ -164,8 +164,7 @@ def _calibrate(
 
 
 def _from_dict(values: dict[str, Any]) -> RunThreshold:
-    threshold = Threshold(**values["threshold"])
-    return RunThreshold(**{**values, "threshold": threshold})
+    return TypeAdapter(RunThreshold).validate_python(values)
 
 
 def _read(run: TrainedRun) -> dict[str, Any]:
@@ -173,7 +172,7 @@ def _read(run: TrainedRun) -> dict[str, Any]:
     path = run.folder.path / FILE
     if path.is_file():
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
+            stored = load_json(path)
             for values in stored["thresholds"].values():
                 _from_dict(values)
             if stored["hash"] == run.weights_hash:

@@ -5,7 +5,7 @@ import functools
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from keras_dml.console import logger
 from keras_dml.data import readers, verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation import Measured, evaluate
 from keras_dml.evaluation.index.registry import check_index
 from keras_dml.evaluation.reranking.registry import as_reranking
@@ -92,8 +92,14 @@ class TrainedRun:
 
     @functools.cached_property
     def embedder(self) -> keras.Model:
-        """The trained embedder."""
-        return load_embedder(self.folder.embedder)
+        """The trained embedder.
+
+        Raises:
+            RunError: If the file does not load, or is not of this run.
+        """
+        embedder = load_embedder(self.folder.embedder)
+        check_embedder(embedder, self.config, self.metrics)
+        return embedder
 
     @functools.cached_property
     def weights_hash(self) -> str:
@@ -102,7 +108,8 @@ class TrainedRun:
 
     def embed_images(self, images: Manifest) -> np.ndarray:
         """Embeds images, in their order."""
-        return embed(self.embedder, images, self.config)
+        with verification.naming_broken(images):
+            return embed(self.embedder, images, self.config)
 
     def part(
         self,
@@ -140,7 +147,7 @@ class TrainedRun:
             return self._without_images(cache, error)
         present = images_hash(everything, config)
         embeddings = cache.load(self.weights_hash, present)
-        if embeddings is None:
+        if embeddings is None or not self._fits(embeddings, everything):
             images = _images_of(part, everything, config)
             if images is None:
                 return None
@@ -177,6 +184,14 @@ class TrainedRun:
             self.weights_hash,
         )
 
+    def _fits(self, embeddings: EmbeddingSet, images: Manifest) -> bool:
+        """Returns whether cached rows are of these images and this network."""
+        return (
+            embeddings.embeddings.shape[1] == self.config.model.dim
+            and embeddings.labels.ndim == 1
+            and bool(np.isin(embeddings.ids, images.ids).all())
+        )
+
     def _without_images(
         self, cache: EmbeddingCache, error: UsageError
     ) -> EmbeddedImages:
@@ -191,6 +206,38 @@ class TrainedRun:
             cache.path,
         )
         return EmbeddedImages(embeddings, None)
+
+
+def check_embedder(
+    embedder: keras.Model, config: RunConfig, metrics: Mapping[str, Any]
+) -> None:
+    """Raises if an embedder is not the one that the run made.
+
+    Args:
+        embedder: The model in `embedder.keras`.
+        config: The run's configuration.
+        metrics: The run's results; if they have a hash of the weights, it is
+            compared.
+
+    Raises:
+        RunError: If shapes or weights differ.
+    """
+    expected = (tuple(config.data.image_shape), config.model.dim)
+    found = (tuple(embedder.input_shape[1:]), embedder.output_shape[-1])
+    if expected != found:
+        raise RunError(
+            "`embedder.keras` is not of this run: it embeds images of shape "
+            f"{found[0]} in {found[1]} dimensions; the run's `config.yaml` "
+            f"says {expected[0]} and {expected[1]}. Restore the file, or "
+            "train the run again."
+        )
+    recorded = metrics.get("weights_hash")
+    if recorded is not None and recorded != weights_hash(embedder):
+        raise RunError(
+            "`embedder.keras` has other weights than those that "
+            "`metrics.json` was measured with. Restore the file, or train the "
+            "run again."
+        )
 
 
 def with_data(
@@ -302,6 +349,6 @@ def _file_name(
     if source is None:
         return f"{part}.npz"
     whole = source if readers.is_named(source) else os.path.realpath(source)
-    digest = hashlib.sha256(f"{whole}\0{data_dir}".encode()).hexdigest()[:8]
+    digest = hashlib.sha256(os.fsencode(f"{whole}\0{data_dir}")).hexdigest()[:8]
     plain = re.sub(r"\W+", "_", Path(source).stem)
     return f"{part}-{plain}-{digest}.npz"

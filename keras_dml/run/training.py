@@ -10,6 +10,7 @@ import keras
 from keras_dml import distribute
 from keras_dml.config import RunConfig, load_recipe
 from keras_dml.console import logger
+from keras_dml.errors import RunError
 from keras_dml.files import replacing
 from keras_dml.models import load_embedder, synchronize_batch_norm
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
@@ -109,10 +110,24 @@ class Training:
         self.preemption = preemption
         self.request = request
         self.state = RunState()
-        if distribute.broadcast(folder.last_checkpoint.is_file()):
+        if distribute.broadcast(folder.last_checkpoint.exists()):
             saved = load_checkpoint(folder.last_checkpoint).state
-            self.state = RunState(**saved)
+            self.state = self._checked(saved)
         self.models = self._build(self._stage_data())
+
+    def _checked(self, saved: dict[str, Any]) -> RunState:
+        """Returns the state in a checkpoint, if it is one of this run."""
+        path = self.folder.last_checkpoint
+        try:
+            state = RunState.from_dict(saved)
+            self.config.stages[state.stage].phases[state.phase]
+        except (ValueError, IndexError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise RunError(
+                f"{path} does not hold the state of this run: {reason}. "
+                "Restore it, or choose another `output`."
+            ) from error
+        return state
 
     def run(self) -> dict[str, Any] | None:
         warn_about_section(self.config)

@@ -15,6 +15,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.registry import build_index, check_index
 from keras_dml.evaluation.index.spaces import distances
+from keras_dml.files import readable
 from keras_dml.run.thresholds import (
     RunThreshold,
     threshold_of,
@@ -199,7 +200,7 @@ def read_queries(images: Sequence[str | os.PathLike[str]]) -> Manifest:
         name="images",
         labels=np.zeros(len(paths), np.int64),
         class_names=["unknown"],
-        ids=paths,
+        ids=[readable(path) for path in paths],
         paths=paths,
     )
     for path, why in verification.verify(queries).bad:
@@ -292,5 +293,5 @@ def _answers(
                 neighbors.append(
                     Neighbor(str(ids[row]), label, score, gap, row, accepted)
                 )
-        answers.append(Answer(path, neighbors))
+        answers.append(Answer(readable(path), neighbors))
     return answers

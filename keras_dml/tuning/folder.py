@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from keras_dml.claimed_folder import ClaimedFolder
 from keras_dml.config import RunConfig
 from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
-from keras_dml.files import ClaimedFolder, is_locked, lock, write_text
+from keras_dml.files import is_locked, lock, write_text
 
 _WORKERS = "workers"  # the folder of the locks
 _PAUSE = 0.02

@@ -1,5 +1,6 @@
 """Which images `embed` finds, in which order, with which labels."""
 
+import itertools
 import os
 
 import numpy as np
@@ -62,6 +63,26 @@ def test_a_loop_of_links_ends(tmp_path):
     make(tmp_path / "elsewhere", "2.jpg")
     (tmp_path / "photos" / "b").symlink_to(tmp_path / "elsewhere")
     assert list_images(str(tmp_path / "photos")).ids == ["a/1.jpg", "b/2.jpg"]
+
+
+def test_links_that_double_are_refused(tmp_path):
+    """24 folders of two links each took hours: there are 2**24 ways."""
+    levels = [tmp_path / f"level{number}" for number in range(24)]
+    for folder, target in itertools.pairwise(levels):
+        folder.mkdir()
+        for name in "ab":
+            (folder / name).symlink_to(target)
+    make(levels[-1], "1.jpg")
+    with pytest.raises(UsageError, match="in more than 100 ways"):
+        list_images(str(levels[0]))
+    assert len(list_images(str(levels[-4]))) == 8
+
+
+def test_a_link_to_itself_is_no_folder(tmp_path):
+    make(tmp_path, "a/1.jpg", "b/2.jpg")
+    (tmp_path / "loop").symlink_to("loop")
+    assert list_images(str(tmp_path)).ids == ["a/1.jpg", "b/2.jpg"]
+    assert readers.read(str(tmp_path)).ids.tolist() == ["a/1.jpg", "b/2.jpg"]
 
 
 def test_names_that_are_no_utf_8_become_text(tmp_path):

@@ -1,4 +1,5 @@
 import io
+import os
 import zipfile
 
 import numpy as np
@@ -121,6 +122,29 @@ def test_damaged_files_are_refused_by_name(tmp_path, damage, message):
         load_embeddings(path)
     assert str(path) in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_file_of_more_than_the_memory_is_not_read(tmp_path, monkeypatch):
+    """Zeros shrink a thousandfold: six megabytes can hold six gigabytes."""
+    path = tmp_path / "pets.npz"
+    np.savez_compressed(path, embeddings=np.zeros((10_000, 8)))
+    assert path.stat().st_size < 10_000
+    memory = {"SC_PHYS_PAGES": 100, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(os, "sysconf", memory.__getitem__)
+    with pytest.raises(UsageError, match=r"take 640,\d+ bytes, and this"):
+        load_embeddings(path)
+
+
+def test_an_array_that_lost_its_name_is_missed(tmp_path):
+    """The directory at the end named another array than its own header."""
+    path = tmp_path / "pets.npz"
+    save_embeddings(
+        path, EmbeddingSet(ROWS, [0, 0, 1, 1], class_names=["a", "b"])
+    )
+    start, _, end = path.read_bytes().rpartition(b"class_names.npy")
+    path.write_bytes(start + b"glass_names.npy" + end)
+    with pytest.raises(UsageError, match="not a readable"):
+        load_embeddings(path)
 
 
 def test_labels_may_be_missing_where_that_is_said(tmp_path):

@@ -1,8 +1,14 @@
+import json
+from pathlib import Path
+
 import pytest
 
 from keras_dml.config import resolve
 from keras_dml.errors import UsageError
+from keras_dml.run.agreement import open_run
 from keras_dml.run.folder import RunFolder
+
+VERSION_0_1 = Path(__file__).parent / "version_0_1"
 
 
 @pytest.fixture(scope="module")
@@ -22,18 +28,38 @@ def test_a_run_is_finished_when_it_has_metrics(tmp_path, config):
     assert not folder.finished
     with pytest.raises(UsageError, match="unfinished run.*resume=True"):
         folder.read_metrics()
-    folder.write_metrics({"after": {"recall@1": 0.5}})
+    metrics = json.loads((VERSION_0_1 / "metrics.json").read_text())
+    folder.write_metrics(metrics)
     assert folder.finished
-    assert folder.read_metrics()["after"]["recall@1"] == 0.5
+    assert folder.read_metrics() == metrics
 
 
 def test_an_existing_run_needs_resume(tmp_path, config):
     folder = RunFolder(tmp_path / "run")
     folder.check_may_write(resume=False)
     folder.create(config)
+    folder.last_checkpoint.touch()
     folder.check_may_write(resume=True)
     with pytest.raises(UsageError, match="already holds an unfinished run"):
         folder.check_may_write(resume=False)
+
+
+def test_a_run_that_trained_nothing_may_begin_again(tmp_path, config):
+    """A full disk before the first checkpoint left such a folder."""
+    with RunFolder(tmp_path / "run") as folder:
+        folder.lock()
+        folder.create(config)
+    folder.check_may_write(resume=False)
+    other = resolve("norm_softmax", "digits", overrides=["model.dim=7"])
+    with RunFolder(tmp_path / "run") as folder:
+        assert open_run(folder, other, resume=False) is None
+        with (
+            pytest.raises(UsageError, match="Another process is writing"),
+            RunFolder(tmp_path / "run") as second,
+        ):
+            open_run(second, other, resume=False)
+        with pytest.raises(UsageError, match="`model.dim` was"):
+            open_run(folder, other, resume=True)
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):

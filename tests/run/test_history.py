@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from keras_dml.errors import UsageError
 from keras_dml.run.history import read_history
 
 TEXT = """stage,phase,epoch,loss,seconds,val_map@r,learning_rate_head
@@ -39,6 +40,20 @@ def test_columns_without_a_number_are_left_out(tmp_path):
     path.write_text("stage,phase,epoch,loss,val_mrr\nmain,train,0,1.0,\n")
     history = read_history(path)
     assert set(history.starting_with("loss", "val_")) == {"loss"}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"\x89PNG\r\n", "can't decode"),
+        (b"a,b\n1,2\n", "the columns"),
+        (TEXT.encode() + b"main,train,3,0.9,1,1,1,1\n", "a line of more"),
+    ],
+)
+def test_another_table_is_refused(path, content, reason):
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=f"history.csv must be.*{reason}"):
+        read_history(path)
 
 
 def test_no_file_and_no_epoch(tmp_path):

@@ -20,6 +20,9 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from PIL import Image, ImageOps
 
+# Pillow knows more, and starts Ghostscript for one of them.
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
+
 
 class Embedder:
     """A `.tflite` file and what its own metadata says about its images."""
@@ -48,7 +51,7 @@ class Embedder:
     def load(self, path):
         """Decodes a file, turns it upright, resizes and crops its center."""
         image = self.manifest["image"]
-        with Image.open(path) as opened:
+        with Image.open(path, formats=FORMATS) as opened:
             layer = ImageOps.exif_transpose(opened).convert("RGBA")
         white = Image.new("RGBA", layer.size, "white")
         picture = Image.alpha_composite(white, layer).convert("RGB")

@@ -1,13 +1,16 @@
 """Reads a folder with one sub-folder per class."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from keras_dml.data import splits
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
+from keras_dml.files import readable
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+LONGEST_NAME = 200
 
 
 def read_folder(path, allow_partial: bool = False) -> Manifest:
@@ -64,8 +67,8 @@ def read_folder(path, allow_partial: bool = False) -> Manifest:
     return Manifest(
         name=Path(path).resolve().name,
         labels=labels,
-        class_names=classes,
-        ids=names,
+        class_names=[readable(name) for name in classes],
+        ids=ids_of(names),
         paths=[os.path.join(root, name) for name in names],
         split=splits.class_disjoint(labels),
         partial=bool(empty),
@@ -84,21 +87,47 @@ def listed(folder: str | Path) -> list[os.DirEntry]:
                 (one for one in entries if not one.name.startswith(".")),
                 key=lambda one: one.name,
             )
-    except PermissionError as error:
+    except OSError as error:
+        name = readable(folder)
+        if len(name) > LONGEST_NAME:
+            name = f"{name[:LONGEST_NAME]}..."
         raise UsageError(
-            f"{folder} must be readable. Received: {error.strerror}. Allow "
+            f"{name} must be readable. Received: {error.strerror}. Allow "
             "it, or leave the folder out."
         ) from error
 
 
 def folders_of(root: str | Path) -> list[str]:
     """Returns the sub-folders that may be classes: not hidden, not `__*`."""
-    entries = [one for one in listed(root) if one.is_dir()]
+    entries = [one for one in listed(root) if is_folder(one)]
     return [one.name for one in entries if not one.name.startswith("__")]
+
+
+def is_folder(entry: os.DirEntry) -> bool:
+    """Returns whether an entry is, or leads to, a folder."""
+    try:
+        return entry.is_dir()
+    except OSError:  # A link that leads to itself.
+        return False
+
+
+def ids_of(files: Sequence[str]) -> Sequence[str]:
+    """Returns file names as valid text.
+
+    Raises:
+        UsageError: If two become equal.
+    """
+    ids = [readable(file) for file in files]
+    if len(set(ids)) < len(ids):
+        raise UsageError(
+            "Two file names are the same once bytes that are no UTF-8 are "
+            "written as text. Rename those files."
+        )
+    return ids
 
 
 def _images(folder):
     named = (
         one for one in listed(folder) if one.name.lower().endswith(SUFFIXES)
     )
-    return [one.name for one in named if one.is_file()]
+    return [one.name for one in named if os.path.isfile(one)]

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.data.image_file import open_image, reason_unopened
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.published import reader
 from keras_dml.errors import UsageError
@@ -80,6 +81,16 @@ def _shrink(path):
     """Inverts black ink on white and shrinks 105 x 105 to 28 x 28 pixels."""
     from PIL import Image, ImageOps
 
-    with Image.open(path) as image:
-        gray = ImageOps.invert(image.convert("L"))
+    problem = reason_unopened(path)
+    try:
+        if problem:
+            raise OSError(problem)
+        with open_image(path) as image:
+            gray = ImageOps.invert(image.convert("L"))
+    # Damaged images raise errors of many kinds in Pillow.
+    except Exception as error:
+        raise UsageError(
+            f"{path} must be an image. Received: {error}. Unpack the "
+            "published archives again."
+        ) from error
     return np.asarray(gray.resize((SIDE, SIDE), Image.Resampling.BOX))

@@ -47,7 +47,16 @@ def reader(*markers: str) -> Callable[[Callable], Callable[..., Manifest]]:
         def read_whole(data_dir=None, allow_partial: bool = False) -> Manifest:
             facts = dataset_facts(name)
             root = find_root(data_dir, facts, markers) if markers else None
-            return complete(read(root, facts), facts, root, allow_partial)
+            try:
+                manifest = read(root, facts)
+            except UsageError:
+                raise
+            except (ValueError, KeyError, IndexError, TypeError) as error:
+                raise UsageError(
+                    f"The lists of `{name}` in {root} must be as published. "
+                    f"Received: {error!r}. Unpack the archive again."
+                ) from error
+            return complete(manifest, facts, root, allow_partial)
 
         READERS[name] = read_whole
         return read_whole
@@ -229,7 +238,13 @@ def read_columns(path: Path, columns: int, skip: int = 0) -> list[list[str]]:
             "the published archive again, with its folders."
         )
     rows = []
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path} must list the images, in UTF-8. Received: {error}. Unpack "
+            "the published archive again."
+        ) from error
     for number, line in enumerate(lines[skip:], start=skip + 1):
         fields = line.split()
         if fields and len(fields) != columns:

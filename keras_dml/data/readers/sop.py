@@ -26,11 +26,10 @@ def read_sop(root, facts) -> Manifest:
         names += path
         split += [part] * len(path)
     labels = np.asarray(class_ids, dtype=np.int64) - 1
-    count = max(facts.counts["classes"], int(labels.max()) + 1)
     return Manifest(
         name=facts.name,
         labels=labels,
-        class_names=[str(label + 1) for label in range(count)],
+        class_names=[str(n + 1) for n in range(facts.counts["classes"])],
         ids=names,
         paths=[str(root / name) for name in names],
         split=split,

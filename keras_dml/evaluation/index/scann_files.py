@@ -68,12 +68,18 @@ def read_folder(
             f"Received: {os.fspath(path)!r}, which is none. Check the path."
         )
     arrays = npz.read_npz(path / TABLE, ("header", *names))
-    header = json.loads(str(arrays.pop("header")))
-    # `name` drops any parent folders that a crafted file could name.
-    folder = path / Path(header["folder"]).name
-    shape = ScannShape(header["shape"], header["num_leaves"])
-    searcher = ScannSearcher.read(folder, header["sizes"], shape)
-    return searcher, header["settings"], arrays
+    try:
+        header = json.loads(str(arrays.pop("header")))
+        # `name` drops any parent folders that a crafted file could name.
+        folder = path / Path(header["folder"]).name
+        shape = ScannShape(header["shape"], header["num_leaves"])
+        sizes, settings = dict(header["sizes"]), dict(header["settings"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UsageError(
+            f"{path / TABLE} must hold the header of a saved index. Received: "
+            f"{error!r}. Build the index again."
+        ) from error
+    return ScannSearcher.read(folder, sizes, shape), settings, arrays
 
 
 @contextlib.contextmanager

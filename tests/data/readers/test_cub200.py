@@ -88,6 +88,16 @@ def test_a_broken_line_and_a_missing_list(tmp_path):
         read("cub200", tmp_path)
 
 
+@pytest.mark.parametrize(
+    "content", [b"1 one\n", b"1 0\n", b"1 9999\n", b"\xff 1"]
+)
+def test_labels_that_are_none(tmp_path, content):
+    write_cub200(tmp_path, ["a/0.jpg"], [1])
+    (tmp_path / "image_class_labels.txt").write_bytes(content)
+    with pytest.raises(UsageError, match="Unpack the .*archive again"):
+        read("cub200", tmp_path)
+
+
 def test_no_image_at_all(tmp_path):
     write_cub200(tmp_path, ["a/0.jpg"], [1])
     with pytest.raises(UsageError, match="`cub200` has no image at all"):

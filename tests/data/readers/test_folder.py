@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from keras_dml.data.readers import read
@@ -27,6 +29,17 @@ def test_the_folder_called_images(tmp_path):
     assert manifest.class_names == ("a", "b")
     assert manifest.name == tmp_path.name
     assert manifest.paths[0] == str(tmp_path / "images" / "a" / "0.jpg")
+
+
+def test_names_that_are_no_utf_8_become_text(tmp_path):
+    """The list could neither be hashed nor given to TensorFlow."""
+    folder = os.fsdecode(b"caf\xe9")
+    write_classes(tmp_path, {folder: 1, "tea": 1})
+    manifest = read(tmp_path)
+    assert manifest.class_names == ("caf\\xe9", "tea")
+    assert manifest.ids.tolist() == ["caf\\xe9/0.jpg", "tea/0.jpg"]
+    assert len(manifest.checksum()) == 64
+    assert os.path.isfile(manifest.file_names[0])
 
 
 def test_the_real_groceries(test_data):
