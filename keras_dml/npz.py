@@ -96,10 +96,11 @@ def open_npz(stream: IO[bytes]) -> np.lib.npyio.NpzFile:
     file = np.load(stream, allow_pickle=False)
     if not isinstance(file, np.lib.npyio.NpzFile):
         raise ValueError("it holds a single array")
-    for member in file.zip.infolist():
+    archive: Any = file.zip
+    for member in archive.infolist():
         # Compares the name in the directory with that of the array itself.
-        file.zip.open(member).close()
-    check_fits(sum(member.file_size for member in file.zip.infolist()))
+        archive.open(member).close()
+    check_fits(sum(member.file_size for member in archive.infolist()))
     return file
 
 

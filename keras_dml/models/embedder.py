@@ -202,6 +202,8 @@ def load_embedder(path: str | Path) -> keras.Model:
     """
     # Keras needs the layers of this package, which its import registered.
     try:
+        if not Path(path).is_file():
+            raise FileNotFoundError("there is no such file")
         embedder = keras.saving.load_model(path, compile=False)
         shapes = embedder.input_shape, embedder.output_shape
         if [len(shape) for shape in shapes] != [4, 2] or None in shapes[0][1:]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_dml.errors import UsageError
 
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 _WORDS = ("stage", "phase", "epoch")
 
 
@@ -134,6 +135,8 @@ def _other(path: Path, received: str) -> UsageError:
 
 def _number(text: str) -> float:
     try:
-        return float(text or "nan")
+        number = float(text or "nan")
     except ValueError:
         return float("nan")
+    # No training computes larger ones, and no chart can draw them.
+    return number if abs(number) <= MAX_FLOAT32 else float("nan")

@@ -312,9 +312,11 @@ def _of_config():
     yield Case(
         "config.yaml, epochs null in a run that has begun",
         RESUME,
-        "`epochs` of the phase",
+        "epochs` of the phase",
         harm=together(
-            checkpoint_state(lambda it: it["state"].update(epoch=1)),
+            checkpoint_state(
+                lambda it: it["state"].update(epoch=1, phase_done=False)
+            ),
             sets("epochs: 2", "epochs: null"),
         ),
     )
@@ -531,7 +533,7 @@ def _of_thresholds():
 
 
 def _of_outputs():
-    fit = ("fit", "<images>", "--epochs", "1", "--output")
+    fit = ("fit", "<images>", "--backbone", "small_cnn", "--output")
     embed = ("embed", "<run>", "<images>", "--output")
     for name, command in (("fit", fit), ("embed", embed)):
         yield Case(
