@@ -22,10 +22,11 @@ def first_class(images):
 
 
 def loops(images):
+    inside = first_class(images)
     (images / "loop").symlink_to(images / "loop")
     (images / "again").symlink_to(images)
-    (first_class(images) / "above").symlink_to(images)
-    (first_class(images) / "self.png").symlink_to("self.png")
+    (inside / "above").symlink_to(images)
+    (inside / "self.png").symlink_to("self.png")
 
 
 def doubling_links(images):
