@@ -94,7 +94,9 @@ def forward_function(model: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
 
 
 def _forward(model: weakref.ref, images: tf.Tensor) -> tf.Tensor:
-    return model()(images, training=False)
+    whole = model()
+    assert whole is not None
+    return whole(images, training=False)
 
 
 def evaluate(
