@@ -11,7 +11,7 @@ from keras_dml.config import RunConfig, StageConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
-from keras_dml.wording import listed
+from keras_dml.wording import listed, source_title
 
 WIDTH = 80
 TITLE = 10
@@ -104,7 +104,8 @@ def _read(config: RunConfig, data: RunData) -> str:
     if not config.data.all_classes:
         images += len(data.test)
         classes += 0 if data.seen else data.test.num_classes
-    text = f"{images:,} of {classes:,} classes in {config.data.source}"
+    source = source_title(config.data.source)
+    text = f"{images:,} of {classes:,} classes in {source}"
     if data.skipped:
         text += f"; {data.skipped:,} left out as unreadable"
     if data.partial:
@@ -148,7 +149,7 @@ def _network(config: RunConfig) -> str:
         "none": "random weights",
         "imagenet": "its ImageNet weights from Keras",
         "preset": "its weights from keras-hub",
-    }.get(weights, f"weights of {weights}")
+    }.get(weights, f"weights of {Path(weights).name}")
     return (
         f"{config.model.backbone}, {origin}; embeddings of {config.model.dim} "
         "numbers"
