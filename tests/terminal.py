@@ -96,4 +96,5 @@ def visible(text):
 def masked(text):
     """Replaces the digits and the device, which differ between machines."""
     text = re.sub(r"Device +.*(?:\n {10}.*)*", "Device    DEVICE", text)
-    return re.sub(r"\d", "#", text)
+    lines = (line.rstrip() for line in text.splitlines())
+    return re.sub(r"\d", "#", "\n".join(lines)) + "\n"

@@ -33,7 +33,10 @@ def print_run(run: "Run") -> None:
     """Prints what a run gained, what to conclude, and what to do next."""
     print_rows(run.tested(), run.rows())
     for sentence in run.conclusion():
-        output.print(sentence, highlight=False, markup=False)
+        wraps = output.is_terminal
+        output.print(
+            sentence, highlight=False, markup=False, soft_wrap=not wraps
+        )
     if run.metrics["partial"]:
         say("The data set is incomplete: these numbers are partial.")
     say(f"\nRun folder: {run.folder.path}")

@@ -93,9 +93,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     said = visible(screen.text)
     assert "Stopping after this step" in said
     step = int(re.search(r"from epoch 1, step (\d+)/400", said)[1])
-    assert re.search(
-        r"keras-dml fit paint .* --resume", " ".join(said.split())
-    )
+    assert re.search(r"keras-dml fit paint .* --resume", " ".join(said.split()))
     log = tmp_path / "run" / "log.txt"
     assert f"step {step}/400" in log.read_text("utf-8")
     # Nothing of colors without a wish for them.
