@@ -1,7 +1,6 @@
 """The main interface: `fit` trains an embedder, and `Run` uses it."""
 
 import functools
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -212,8 +211,6 @@ def fit(
     if wanted and not (folder / FILE).is_file():
         with logging_to():
             logger.info("Writing the page of the run ...")
-        # It reads the images again; what is wrong with them was said before.
-        with logging_to(level=logging.ERROR):
             run.report()
     if resolved.final == "all":
         fit_final(run.folder, metrics, peer_timeout=timeout, export=export)

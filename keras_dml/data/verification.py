@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 MAX_NAMED = 5
 VERIFY_BATCH = 256
+_told: set[tuple[str, str]] = set()
 # Reading a file that vanished or changed raises these.
 _BROKEN = (
     tf.errors.NotFoundError,
@@ -94,7 +95,8 @@ def drop_bad(
 ) -> Manifest:
     """Leaves out the files that do not decode, if they are few.
 
-    Logs each of them as a warning.
+    Logs each of them as a warning, once in a process: a run reads its images
+    again to export itself and to draw its page.
 
     Args:
         manifest: `Manifest`.
@@ -119,11 +121,14 @@ def drop_bad(
             f"unreadable. Received: {len(bad)} of {len(manifest)} unreadable, "
             f"first: {named}. Repair, replace or delete them."
         )
-    for path, why in bad:
-        logger.warning("Skipped %s: %s", path, why)
-    logger.warning(
-        "Skipped %d unreadable of %d images.", len(bad), len(manifest)
-    )
+    known = {(os.path.abspath(path), why) for path, why in bad}
+    if not known <= _told:
+        for path, why in bad:
+            logger.warning("Skipped %s: %s", path, why)
+        logger.warning(
+            "Skipped %d unreadable of %d images.", len(bad), len(manifest)
+        )
+    _told.update(known)
     return manifest.select(verification.rows)
 
 

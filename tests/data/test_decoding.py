@@ -225,6 +225,9 @@ def test_few_bad_files_are_dropped_and_logged(tmp_path, caplog):
     assert len(kept) == 100 and "bad0.jpg" not in kept.ids
     assert f"{tmp_path / 'bad0.jpg'}: the file is empty" in caplog.text
     assert "Skipped 1 unreadable of 101 images" in caplog.text
+    caplog.clear()
+    assert len(verification.drop_bad(manifest)) == 100
+    assert not caplog.text, "It was said before."
 
 
 def test_many_bad_files_are_an_error(tmp_path):
