@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from keras_dml import distribute
 from keras_dml.brief import Brief
-from keras_dml.checks import positive_number
+from keras_dml.checks import in_interval
 from keras_dml.config import RunConfig, flags_of, resolve
 from keras_dml.config.resolve import again
 from keras_dml.console import logger, logging_to
@@ -201,7 +201,7 @@ def fit(
         resolved,
         folder,
         resume=resume,
-        peer_timeout=positive_number("peer_timeout", timeout),
+        peer_timeout=in_interval("peer_timeout", timeout, 0, 1e6),
         export=export if resolved.final == "measured" else None,
         verbose=options.get("verbose", False),
     )

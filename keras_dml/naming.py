@@ -1,8 +1,37 @@
-"""Dotted names of settings, and suggestions for misspelled names."""
+"""Names and values in messages, and suggestions for misspelled names."""
 
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+# Messages stay short, and comparing long names would take minutes.
+LONGEST = 200
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """Returns a text, cut to `most` characters if it is longer.
+
+    Example:
+
+    >>> shortened("a long text", 6)
+    'a l...'
+    """
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def shown(value: Any) -> str:
+    """Returns any value as a short text for a message.
+
+    Example:
+
+    >>> shown([1, "two"])
+    "[1, 'two']"
+    """
+    try:
+        return shortened(repr(value))
+    # An integer of more digits than Python writes, or endless nesting.
+    except (ValueError, RecursionError):
+        return f"a value of type {type(value).__name__} that is too long"
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -15,7 +44,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     >>> nearest("dimension", ["whitening", "dim"])
     "'dim'"
     """
-    known = list(names)
+    name, known = name[:LONGEST], list(names)
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if not close:
         close = [one for one in known if one and name.startswith(one)]

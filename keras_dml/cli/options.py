@@ -7,6 +7,7 @@ passed on, so that the default of the library holds.
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any
 
@@ -28,7 +29,7 @@ def _words(name: str, text: str) -> list[str]:
 
 def _numbers(name: str, text: str) -> list[int]:
     parts = _words(name, text)
-    if not parts or not all(part.isdigit() for part in parts):
+    if not parts or not all(re.fullmatch("[0-9]{1,18}", one) for one in parts):
         raise UsageError(
             f"`{name}` must be whole numbers joined by commas, such as 1,2,4. "
             f"Received: {text!r}"

@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 from keras_dml import checks
 from keras_dml.config.merging import parse_settings
-from keras_dml.config.plan_sections import ArmConfig, PlanConfig
+from keras_dml.config.plan_sections import MOST_RUNS, ArmConfig, PlanConfig
 from keras_dml.config.plans import (
     RECORD,
     load_plan,
@@ -224,8 +224,9 @@ def _changed(plan: PlanConfig, given: Mapping[str, Any]) -> PlanConfig:
         elif key == "source":
             values["sources"] = [value] if isinstance(value, str) else value
         elif key == "seeds":
-            seeds = range(value) if isinstance(value, int) else value
-            values["seeds"] = list(seeds)
+            if isinstance(value, int):
+                value = range(min(value, MOST_RUNS + 1))
+            values["seeds"] = list(value)
         elif key == "protocol":
             values["protocol"] = _protocol(value)
         elif key in ("data_dir", "weights"):
@@ -243,5 +244,7 @@ def _protocol(value: str | Mapping[str, Any]) -> dict[str, Any]:
         return dict(value)
     kind, colon, folds = value.partition(":")
     wanted = "a kind, or a kind and a number, such as cross_validation:5"
-    checks.require(not colon or folds.isdigit(), "protocol", wanted, value)
+    checks.require(
+        not colon or folds in map(str, range(1001)), "protocol", wanted, value
+    )
     return {"kind": kind, **({"folds": int(folds)} if colon else {})}

@@ -31,6 +31,6 @@ def current(values: Any, path: tuple[str, ...] = ()) -> Any:
 
 def _current_term(term: Any) -> Any:
     name = term.get("name") if isinstance(term, Mapping) else None
-    if name not in former.LOSSES:
+    if not isinstance(name, str) or name not in former.LOSSES:
         return term
     return {**term, "name": former.LOSSES[name]}

@@ -18,9 +18,9 @@ from typing import Any
 
 from keras_dml.config.legacy import current
 from keras_dml.config.sections import LossConfig, PhaseConfig, StageConfig
-from keras_dml.config.yaml_files import parse_yaml
+from keras_dml.config.yaml_files import DEEPEST, parse_yaml
 from keras_dml.errors import UsageError
-from keras_dml.naming import nearest
+from keras_dml.naming import nearest, shortened, shown
 
 BUILT_IN = "built in"
 
@@ -141,7 +141,7 @@ def parse_settings(settings: Settings) -> list[tuple[str, Any]]:
             with YAML values.
 
     Raises:
-        UsageError: If a text is not `key=value`.
+        UsageError: If a text is not `key=value`, or a value is no plain one.
 
     Example:
 
@@ -149,18 +149,34 @@ def parse_settings(settings: Settings) -> list[tuple[str, Any]]:
     [('model.dim', 64), ('loss.triplet.margin', 0.3)]
     """
     if isinstance(settings, Mapping):
-        plain: dict[str, Any] = json.loads(json.dumps(dict(settings)))
-        return list(plain.items())
+        try:
+            plain: dict[str, Any] = json.loads(json.dumps(dict(settings)))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(
+                "`settings` must map keys to plain values: numbers, texts, "
+                f"lists and mappings. Received: {shown(settings)}"
+            ) from error
+        return [(_short(key), value) for key, value in plain.items()]
     pairs = []
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise UsageError(
                 "A setting must be `key=value`, such as `model.dim=64`. "
-                f"Received: {setting!r}"
+                f"Received: {shown(setting)}"
             )
-        pairs.append((key, parse_yaml(text)))
+        source = f"The value of `{shortened(key)}`"
+        pairs.append((_short(key), parse_yaml(text, source)))
     return pairs
+
+
+def _short(key: str) -> str:
+    """Returns a dotted key, if it has no more parts than values nest."""
+    if key.count(".") < DEEPEST:
+        return key
+    raise UsageError(
+        f"A key must have at most {DEEPEST} parts. Received: {shown(key)}"
+    )
 
 
 def nested(key: str, value: Any) -> dict[str, Any]:
@@ -238,7 +254,8 @@ def _merge(below: Any, above: Any, origin: str, path: tuple[str, ...]) -> Any:
     if isinstance(above, Mapping):
         empty = below is None or (isinstance(below, _Leaf) and not below.value)
         if not empty and not isinstance(below, dict):
-            raise UsageError(f"`{'.'.join(path)}` is a value, not a section.")
+            key = shortened(".".join(path))
+            raise UsageError(f"`{key}` is a value, not a section.")
         merged = {} if empty else dict(below)
         for key, value in above.items():
             merged[key] = _merge(
@@ -254,10 +271,11 @@ def _merge_items(
     below: Any, above: _ByName, origin: str, path: tuple[str, ...]
 ) -> list[Any]:
     if not isinstance(below, list):
-        return [
-            _merge(None, {"name": name, **item}, origin, path)
+        named = (
+            {"name": name, **item} if isinstance(item, Mapping) else item
             for name, item in above.items()
-        ]
+        )
+        return [_merge(None, item, origin, path) for item in named]
     items = list(below)
     for name, change in above.items():
         place = _place(items, name, above, path)
@@ -272,14 +290,15 @@ def _place(
     names = [_name_of(item) or above.unnamed for item in items]
     if names.count(name) == 1:
         return names.index(name)
-    if name.isdigit() and int(name) < len(items):
+    if name in map(str, range(len(items))):
         return int(name)
     known = [*dict.fromkeys(names), *sorted(above.known)]
     which = "names more than one" if name in names else "names none"
+    expected = shortened(", ".join(map(repr, dict.fromkeys(names))))
     raise UsageError(
-        f"`{'.'.join((*path, name))}` {which} of the items: expected a name, "
-        f"{', '.join(map(repr, dict.fromkeys(names)))}, or a position from 0 "
-        f"to {len(items) - 1}. Received: {name!r}. Nearest: "
+        f"`{shortened('.'.join((*path, name)))}` {which} of the items: "
+        f"expected a name, {expected}, or a position from 0 to "
+        f"{len(items) - 1}. Received: {shown(name)}. Nearest: "
         f"{nearest(name, known)}."
     )
 
@@ -304,7 +323,7 @@ def _leaves(
             if not value and short:
                 continue
             yield from _leaves(
-                value, path if short and not clashes else (*path, key)
+                value, path if short and not clashes else (*path, str(key))
             )
     elif _holds_mappings(node):
         unnamed = {1: _STAGE_NAME, 2: _PHASE_NAME}.get(len(path), "")

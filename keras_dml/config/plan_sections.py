@@ -1,10 +1,19 @@
 """The sections of a plan: what to compare, on which data, and how."""
 
+import math
+from collections import Counter
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, NonNegativeInt, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
-from keras_dml.config.sections import Count, Fraction, Section
+from keras_dml.config.sections import (
+    Count,
+    Dim,
+    Fraction,
+    Number,
+    Section,
+    Seed,
+)
 from keras_dml.config.tuning_section import Space, TuningConfig
 
 
@@ -23,7 +32,7 @@ class ProtocolConfig(Section):
         "recipe", "oracle", "fixed_validation", "cross_validation", "two_stage"
     ] = "fixed_validation"
     fraction: Fraction = 0.1
-    folds: Annotated[int, Field(ge=2)] = 10
+    folds: Annotated[int, Field(ge=2, le=1000)] = 10
     split: Literal["random", "contiguous"] = "random"
     concatenated: bool = False
 
@@ -103,12 +112,16 @@ class PaperTable(Section):
     where: str
     source: str
     backbone: str | None = None
-    dim: Count | None = None
-    values: dict[str, dict[str, float]]
+    dim: Dim | None = None
+    values: dict[str, dict[str, Number]]
+
+
+# Trainings that nobody has the time for.
+MOST_RUNS = 100_000
 
 
 class PlanConfig(Section):
-    """Everything that `keras-dml compare` runs."""
+    """Everything that `keras-dml compare` runs, at most 100,000 trainings."""
 
     title: str
     paper: str = ""
@@ -120,8 +133,8 @@ class PlanConfig(Section):
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     backbones: list[str] = []
     weights: str | None = None
-    dims: list[Count] = []
-    seeds: Annotated[list[NonNegativeInt], Field(min_length=1)] = [0]
+    dims: list[Dim] = []
+    seeds: Annotated[list[Seed], Field(min_length=1)] = [0]
     protocol: ProtocolConfig = ProtocolConfig()
     budget: BudgetConfig = BudgetConfig()
     set: dict[str, Any] = {}
@@ -140,6 +153,12 @@ class PlanConfig(Section):
         if not self.recipes and not self.arms:
             raise ValueError("a plan needs `recipes` or `arms`")
         names = [*self.recipes, *(arm.name for arm in self.arms)]
+        runs = self._most_runs(len(names))
+        if runs > MOST_RUNS:
+            raise ValueError(
+                f"a plan has at most {MOST_RUNS:,} trainings; arms, grid, "
+                f"data, networks, sizes and seeds make {runs:,}"
+            )
         for scope in (*self.cases, *self.findings):
             strange = sorted(
                 {*scope.backbones} - {*self.backbones}
@@ -150,7 +169,7 @@ class PlanConfig(Section):
                     "`cases` and `findings` must name backbones and sources "
                     f"of the plan; unknown: {strange}"
                 )
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, n in Counter(names).items() if n > 1)
         if twice:
             raise ValueError(f"arms need names of their own; twice: {twice}")
         if len(set(self.seeds)) < len(self.seeds):
@@ -162,6 +181,16 @@ class PlanConfig(Section):
                 "the plan exactly one in `recipes`"
             )
         return self
+
+    def _most_runs(self, arms: int) -> int:
+        """Returns the number of trainings before cases leave some out."""
+        listed: list[list[Any]] = [self.sources, self.backbones, self.dims]
+        listed += [self.seeds, *self.grid.values()]
+        lengths = [len(one) or 1 for one in listed]
+        crossed = self.protocol.kind == "cross_validation"
+        return math.prod(
+            [arms, self.protocol.folds if crossed else 1, *lengths]
+        )
 
     @model_validator(mode="after")
     def _every_arm_has_something_to_tune(self):

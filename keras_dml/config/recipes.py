@@ -24,13 +24,14 @@ from typing import Any
 
 from keras_dml.checks import one_of
 from keras_dml.config.merging import Layer, Merged, flatten
+from keras_dml.config.sections import Number, Section
+from keras_dml.config.validation import validated
 from keras_dml.config.yaml_files import (
     is_path,
     packaged_names,
     read_named,
 )
 from keras_dml.errors import UsageError
-from keras_dml.naming import nearest
 
 # Best on validation classes of Omniglot and Grocery: docs/lab/results.md.
 DEFAULT_RECIPE = "norm_softmax"
@@ -46,12 +47,35 @@ GROUPS = {
 }
 
 _TEXTS = ("about", "paper", "expected", "backbone", "group", "use", "cost")
-PARTS = (
-    *("common", "default", "pretrained", "published"),
+_Part = dict[str, Any] | None
+
+
+class _File(Section):
+    """The content of the file of a recipe; its settings are checked later."""
+
+    base: str | list[str] | None = None
+    about: str | None = None
+    paper: str | None = None
+    expected: str | None = None
+    backbone: str | None = None
+    group: str | None = None
+    use: str | None = None
+    cost: str | None = None
+    measured: dict[str, Number] | None = None
+    common: _Part = None
+    default: _Part = None
+    pretrained: _Part = None
+    published: _Part = None
     # One section for each name.
-    *("sources", "presets"),
+    sources: dict[str, _Part] | None = None
+    presets: dict[str, _Part] | None = None
+
+
+PARTS = tuple(
+    key
+    for key in _File.model_fields
+    if key not in (*_TEXTS, "base", "measured")
 )
-_KEYS = (*_TEXTS, *PARTS, "base", "measured")
 
 
 @dataclass(frozen=True)
@@ -159,7 +183,9 @@ def load_recipe(name: str) -> Recipe:
     >>> load_recipe("hbn").bases
     ('_base', '_proxies', '_heated_up', 'bn', '_heated')
     """
-    files = _chain(name, Path(), ())
+    contents: dict[str, dict[str, Any]] = {}
+    _collect(name, Path(), (), contents)
+    files = [*contents.items()]
     texts = {
         key: next((c[key] for _, c in reversed(files) if c.get(key)), "")
         for key in _TEXTS
@@ -176,35 +202,32 @@ def load_recipe(name: str) -> Recipe:
     )
 
 
-def _chain(
-    name: str, folder: Path, below: tuple[str, ...]
-) -> list[tuple[str, dict[str, Any]]]:
-    """Returns the files of a recipe: its bases first, each file once.
+def _collect(
+    name: str,
+    folder: Path,
+    below: tuple[str, ...],
+    files: dict[str, dict[str, Any]],
+) -> None:
+    """Adds the content of a recipe to `files`, after that of its bases.
 
     Args:
         name: Name or path of the recipe.
         folder: The folder that a relative path starts from.
         below: Names of the recipes that build on it.
+        files: Contents by name; a recipe that is there is not read again.
     """
     if name in below:
         raise UsageError(f"Recipe `{below[0]}` builds on itself: `{name}`.")
+    if name in files:
+        return
     of = f"`base` of the recipe `{below[-1]}`" if below else "`recipe`"
     known = packaged_names("recipes") if below else recipe_names()
     content = read_named("recipes", name, known, of, folder)
     folder = (folder / name).parent
-    for key in content:
-        if key not in _KEYS:
-            raise UsageError(
-                f"Recipe `{_label(name)}`: unknown key `{key}`. Nearest: "
-                f"{nearest(key, _KEYS)}."
-            )
-    bases = content.get("base") or []
-    files = [
-        file
-        for base in ([bases] if isinstance(bases, str) else bases)
-        for file in _chain(base, folder, (*below, name))
-    ]
-    return [*{label: file for label, file in files}.items(), (name, content)]
+    bases = validated(_File, content, f"Recipe `{_label(name)}`: ").base or []
+    for base in [bases] if isinstance(bases, str) else bases:
+        _collect(base, folder, (*below, name), files)
+    files[name] = content
 
 
 def _label(name: str) -> str:

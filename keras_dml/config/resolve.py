@@ -124,7 +124,10 @@ def explain(
     else:
         below += parsed.layers("default")
         model = Merged([*below, *above]).values["model"]
-        if starts_from_weights(model["backbone"], model.get("weights", "auto")):
+        # A section of another type is refused once all is merged.
+        if isinstance(model, Mapping) and starts_from_weights(
+            str(model["backbone"]), model.get("weights", "auto")
+        ):
             below += parsed.layers("pretrained")
     merged = Merged([*below, *above])
     merged.override(overrides)

@@ -7,28 +7,54 @@ is an error; so is a value of another type or outside its range.
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    NonNegativeFloat,
-    NonNegativeInt,
     Strict,
     model_validator,
 )
 
 from keras_dml.errors import UsageError
 
-Positive = Annotated[float, Field(gt=0)]
-Fraction = Annotated[float, Field(gt=0, lt=1)]
-Count = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(gt=0, le=1)]
-Range = Annotated[tuple[float, float], Strict(False)]
+# Every number has two bounds, so that no setting can ask for more than any
+# machine has. `run/memory.py` refuses what this machine cannot hold. Training
+# computes in float32, which holds no numbers beyond these.
+Number = Annotated[float, Field(ge=-1e30, le=1e30)]
+NotNegative = Annotated[float, Field(ge=0, le=1e30)]
+Positive = Annotated[float, Field(ge=1e-30, le=1e30)]
+Fraction = Annotated[float, Field(ge=1e-6, lt=1)]
+Share = Annotated[float, Field(ge=1e-6, le=1)]
+Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]
+Minutes = Annotated[float, Field(gt=0, le=1e6)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Few = Annotated[int, Field(ge=1, le=1000)]
+Steps = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Side = Annotated[int, Field(ge=1, le=8192)]
+Dim = Annotated[int, Field(ge=1, le=65_536)]
+
+
+def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] > pair[1]:
+        raise ValueError("The smaller number of a pair must come first")
+    return pair
+
+
+Range = Annotated[
+    tuple[Positive, Positive], Strict(False), AfterValidator(_ordered)
+]
+AreaRange = Annotated[
+    tuple[Share, Share], Strict(False), AfterValidator(_ordered)
+]
 
 
 class Section(BaseModel):
     """Base of all sections: rejects unknown keys; values cannot change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False
+    )
 
     def changed(self, **values: Any) -> Self:
         """Returns a copy with other values, which are not validated.
@@ -72,23 +98,23 @@ class DataConfig(Section):
     source: str = ""
     data_dir: str | None = None
     allow_partial: bool = False
-    image_size: Count | None = None
-    enlarge: Annotated[float, Field(ge=1)] = 1.0
-    natural_size: Count | None = None
-    train_size: Count | None = None
+    image_size: Side | None = None
+    enlarge: Annotated[float, Field(ge=1, le=100)] = 1.0
+    natural_size: Side | None = None
+    train_size: Side | None = None
     train_share: Share = 1.0
     channels: Literal[1, 3] | None = None
     train_fraction: Fraction | None = None
     train_classes: list[str] | None = None
     test_classes: list[str] | None = None
     all_classes: bool = False
-    max_classes: Annotated[int, Field(ge=4)] | None = None
+    max_classes: Annotated[int, Field(ge=4, le=10**9)] | None = None
     validation: Literal["classes", "test", "none"] = "classes"
     validation_fraction: Fraction = 0.1
-    validation_from: Annotated[int, Field(ge=3)] = 20
+    validation_from: Annotated[int, Field(ge=3, le=10**9)] = 20
     validation_images: Fraction | None = None
-    folds: Annotated[int, Field(ge=2)] | None = None
-    fold: NonNegativeInt | None = None
+    folds: Annotated[int, Field(ge=2, le=1000)] | None = None
+    fold: Steps | None = None
     fold_split: Literal["random", "contiguous"] = "random"
 
     @model_validator(mode="after")
@@ -139,25 +165,25 @@ class SamplingConfig(Section):
     classes: Count | None = None
     images: Count = 4
     drop_remainder: bool = False
-    steps_per_epoch: Count | None = None
+    steps_per_epoch: Annotated[int, Field(ge=1, le=100_000)] | None = None
 
 
 class AugmentationConfig(Section):
     """Random changes of training images, and the fixed crop of all others."""
 
     crop: Literal["random_resized", "random", "center"] = "random_resized"
-    area: Range = (0.08, 1.0)
+    area: AreaRange = (0.08, 1.0)
     aspect: Range = (0.75, 4 / 3)
     flip: bool | None = None
     rotation: Annotated[float, Field(ge=0, le=180)] = 0.0
     translation: Annotated[float, Field(ge=0, lt=1)] = 0.0
     scale: Range = (1.0, 1.0)
     shear: Annotated[float, Field(ge=0, lt=90)] = 0.0
-    fill: float | Literal["edge"] = 0.0
+    fill: Annotated[float, Field(ge=0, le=255)] | Literal["edge"] = 0.0
     brightness: Annotated[float, Field(ge=0, le=1)] = 0.0
     contrast: Annotated[float, Field(ge=0, le=1)] = 0.0
     saturation: Annotated[float, Field(ge=0, le=1)] = 0.0
-    resize: Count | None = None
+    resize: Side | None = None
     squash: bool = False
 
 
@@ -170,7 +196,7 @@ class ProxiesConfig(Section):
     """
 
     metric: Literal["cosine", "dot", "neg_squared_euclidean"] = "cosine"
-    centers: Count = 1
+    centers: Few = 1
     unit: bool = True
     initializer: Literal[
         "he_fan_out", "normal_eighth", "scaled_fan_in", "normal"
@@ -198,7 +224,7 @@ class ModelConfig(Section):
     ] = "max"
     k: Count = 1
     layer_norm: bool = True
-    dim: Count = 128
+    dim: Dim = 128
     use_bias: bool = True
     kernel_initializer: Literal[
         "uniform_fan_in", "he_fan_out", "glorot_uniform", "scaled_fan_in"
@@ -216,9 +242,9 @@ class ModelConfig(Section):
 class MemoryConfig(Section):
     """Embeddings of past batches that each new batch is also compared with."""
 
-    size: Count
+    size: Annotated[int, Field(ge=1, le=10**9)]
     weight: Positive = 1.0
-    warm_up_steps: NonNegativeInt = 1000
+    warm_up_steps: Steps = 1000
 
 
 class LossConfig(Section):
@@ -229,7 +255,7 @@ class LossConfig(Section):
     """
 
     name: str
-    weight: float = 1.0
+    weight: Number = 1.0
     arguments: dict[str, Any] = {}
     takes: str | None = None
     memory: MemoryConfig | None = None
@@ -242,15 +268,15 @@ class GroupConfig(Section):
     name: Literal[
         "adam", "torch_adam", "row_lazy_adam", "adamw", "sgd", "rmsprop"
     ] = "adam"
-    lr: NonNegativeFloat = 1e-3
+    lr: NotNegative = 1e-3
     schedule: Literal["constant", "cosine", "step"] = "constant"
-    warmup_steps: NonNegativeInt = 0
+    warmup_steps: Steps = 0
     step_epochs: Count | None = None
     step_factor: Positive = 0.1
     clip_value: Positive | None = None
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: NotNegative = 0.0
     layer_decay: Share = 1.0
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, bool | Whole | Number | None] = {}
 
     @model_validator(mode="after")
     def _step_needs_its_length(self):
@@ -287,7 +313,7 @@ class OptimizerConfig(Section):
 class HeatConfig(Section):
     """Raises the temperature: lowers the scale and the learning rate."""
 
-    epoch: NonNegativeInt | None = None
+    epoch: Steps | None = None
     scale: Positive | None = None
     every: Count | None = None
     scale_factor: Positive = 1 / 1.41
@@ -309,7 +335,7 @@ class PlateauConfig(Section):
 
     patience: Count = 4
     factor: Fraction = 0.1
-    min_delta: NonNegativeFloat = 1e-4
+    min_delta: NotNegative = 1e-4
 
 
 class PhaseConfig(Section):
@@ -325,7 +351,7 @@ class PhaseConfig(Section):
     share: Positive = 1.0
     freeze: Literal["none", "weights", "all"] = "none"
     lr_factor: Positive = 1.0
-    refresh_bn: NonNegativeInt = 0
+    refresh_bn: Steps = 0
     heat: HeatConfig | None = None
     plateau: PlateauConfig | None = None
     stop_patience: Count | None = None
@@ -353,7 +379,7 @@ class EvaluationConfig(Section):
     k: Annotated[list[Count], Field(min_length=1)] = [1, 2, 4, 8]
     normalize: bool = True
     clustering: bool = False
-    kmeans_starts: Count = 1
+    kmeans_starts: Few = 1
     kmeans_init: Literal["random", "k-means++"] = "random"
     monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
     select: Literal["best", "last"] = "best"
@@ -371,10 +397,10 @@ class RunConfig(Section):
 
     recipe: str = "custom"
     section: str = "default"
-    seed: NonNegativeInt = 0
+    seed: Seed = 0
     strategy: Literal["auto", "none", "mirrored", "multi_worker"] = "auto"
     devices: str | None = None
-    minutes: Positive | None = None
+    minutes: Minutes | None = None
     passes: Count = 40
     final: Literal["measured", "all"] = "measured"
     data: DataConfig = DataConfig()

@@ -7,17 +7,23 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     BeforeValidator,
     Discriminator,
-    FiniteFloat,
-    NonNegativeInt,
+    Field,
     Tag,
     model_validator,
 )
 
-from keras_dml.config.sections import Count, Section
+from keras_dml.config.sections import (
+    Count,
+    Number,
+    Section,
+    Seed,
+    Steps,
+    Whole,
+)
 
 DEFAULT_TRIALS = 20
 
-Number = int | FiniteFloat
+MOST_STEPS = 10**9
 
 
 class RangeConfig(Section):
@@ -27,9 +33,9 @@ class RangeConfig(Section):
     `log` draws equally often from every order of magnitude.
     """
 
-    low: Number
-    high: Number
-    step: Number | None = None
+    low: Whole | Number
+    high: Whole | Number
+    step: Whole | Number | None = None
     log: bool = False
 
     @property
@@ -66,6 +72,10 @@ class RangeConfig(Section):
         if step <= 0:
             raise ValueError(f"`step` must be positive; step is {step}")
         steps = (self.high - self.low) / step
+        if steps > MOST_STEPS:
+            raise ValueError(
+                f"a range has at most {MOST_STEPS:,} steps; step is {step}"
+            )
         if not math.isclose(steps, round(steps), abs_tol=1e-9):
             last = self.low + math.floor(steps) * step
             raise ValueError(
@@ -88,7 +98,9 @@ def _form(values: Any) -> str:
     return "range" if is_range else "list"
 
 
-Choices = Annotated[list[Any], BeforeValidator(_list_of_choices)]
+Choices = Annotated[
+    list[Any], Field(max_length=1000), BeforeValidator(_list_of_choices)
+]
 Values = Annotated[
     Annotated[RangeConfig, Tag("range")] | Annotated[Choices, Tag("list")],
     Discriminator(_form),
@@ -104,7 +116,7 @@ class PruneConfig(Section):
     """
 
     trials: Count = 5
-    epochs: NonNegativeInt = 1
+    epochs: Steps = 1
 
 
 class TuningConfig(Section):
@@ -118,7 +130,7 @@ class TuningConfig(Section):
     space: Space = {}
     monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
     prune: bool | PruneConfig | None = None
-    seed: NonNegativeInt = 0
+    seed: Seed = 0
 
     @property
     def size(self) -> int | None:

@@ -1,5 +1,6 @@
 """Validates plain values against sections; errors name every mistake."""
 
+import re
 from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -7,21 +8,24 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from keras_dml.errors import UsageError
-from keras_dml.naming import nearest
+from keras_dml.naming import nearest, shortened, shown
 
 # What pydantic adds to a key whose value may have several forms.
-FORMS = ("range", "list", "int", "float")
+FORMS = re.compile(r"range|list|(constrained-)?(int|float)|bool|literal\[.*\]")
+# As many mistakes as a person reads.
+MOST_SENTENCES = 20
 SectionType = TypeVar("SectionType", bound=BaseModel)
 
 
 def validated(
-    section: type[SectionType], values: Mapping[str, Any]
+    section: type[SectionType], values: Mapping[str, Any], where: str = ""
 ) -> SectionType:
     """Makes a section from plain values.
 
     Args:
         section: The class, such as `RunConfig`.
         values: Its values, with plain values in place of inner sections.
+        where: What each sentence of the error starts with. Defaults to `""`.
 
     Raises:
         UsageError: If values are not valid; one sentence names each mistake.
@@ -29,24 +33,33 @@ def validated(
     try:
         return section.model_validate(values)
     except ValidationError as error:
-        sentences = [_sentence(item, section) for item in error.errors()]
-        raise UsageError("\n".join(sentences)) from error
+        mistakes = error.errors(include_url=False)
+        first = mistakes[:MOST_SENTENCES]
+        sentences = [_sentence(item, section) for item in first]
+        if len(mistakes) > len(first):
+            others = len(mistakes) - len(first)
+            sentences.append(f"There are {others:,} more mistakes.")
+        raise UsageError(
+            "\n".join(f"{where}{sentence}" for sentence in sentences)
+        ) from error
 
 
 def _sentence(item: Any, root: type[BaseModel]) -> str:
     """Returns a sentence on one mistake, with the nearest valid key."""
-    location = [part for part in item["loc"] if part not in FORMS]
-    key = ".".join(str(part) for part in location)
+    location = [part for part in item["loc"] if not FORMS.fullmatch(str(part))]
+    key = shortened(".".join(str(part) for part in location))
     if item["type"] == "extra_forbidden":
         known = _fields_at(location[:-1], root)
         return (
             f"Unknown configuration key `{key}`. Nearest: "
             f"{nearest(str(location[-1]), known)}."
         )
-    message = item["msg"].removeprefix("Value error, ").rstrip(".")
+    message = shortened(item["msg"].removeprefix("Value error, "), 500)
+    message = message.rstrip(".")
     if not key:
         return f"{message[:1].upper()}{message[1:]}."
-    return f"Configuration key `{key}`: {message}. Received: {item['input']!r}"
+    received = shown(item["input"])
+    return f"Configuration key `{key}`: {message}. Received: {received}"
 
 
 def _fields_at(

@@ -1,4 +1,9 @@
-"""Reads and writes YAML; floats such as `1e-3` are read as numbers."""
+"""Reads and writes YAML of plain values: what JSON has, and nothing else.
+
+`1e-3` is read as a number; dates, `010` and `1:30` are read as text. A small
+file can stand for gigabytes, or nest without end: what is larger than any
+configuration is refused before its values are made.
+"""
 
 import functools
 import re
@@ -10,35 +15,155 @@ from typing import Any
 import yaml
 
 from keras_dml.errors import UsageError
-from keras_dml.naming import nearest
+from keras_dml.naming import nearest, shortened, shown
 
+# The largest plan that comes with the package has 20,000 characters, and its
+# values nest five levels; lists of classes may have some 10,000 names.
+MOST_CHARACTERS = 1_000_000
+MOST_VALUES = 50_000
+DEEPEST = 32
+LONGEST_NUMBER = 100
 
-class _Loader(yaml.SafeLoader):
-    """Reads `1e-3` as a number; YAML 1.1 reads it as text."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
-    list("-+0123456789"),
+_TAG = "tag:yaml.org,2002:"
+_NOT_PLAIN = tuple(
+    f"{_TAG}{name}" for name in ("timestamp", "binary", "set", "omap", "pairs")
+)
+# YAML 1.1 reads `1e-3` as text, `010` as 8 and `1:30` as 90.
+_INTEGER = r"[-+]?(0|[1-9][\d_]*|0x[\da-fA-F]+)"
+_FLOAT = (
+    r"[-+]?(\.\d+|\d[\d_]*\.\d*)([eE][-+]?\d+)?|[-+]?\d[\d_]*[eE][-+]?\d+"
+    r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
 
 
-def parse_yaml(text: str) -> Any:
-    """Parses one YAML document."""
-    return yaml.load(text, Loader=_Loader)
+class _Loader(yaml.SafeLoader):
+    """Makes plain values; every mistake in them is a `yaml.YAMLError`."""
+
+    yaml_implicit_resolvers = {
+        first: [
+            rule
+            for rule in rules
+            if rule[0].removeprefix(_TAG) not in ("timestamp", "int", "float")
+        ]
+        for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    yaml_constructors = {
+        **yaml.SafeLoader.yaml_constructors,
+        **dict.fromkeys(_NOT_PLAIN, yaml.SafeLoader.construct_undefined),
+    }
+
+    def get_single_node(self):
+        root = super().get_single_node()
+        # Counts an alias as often as it is used, so that anchors of anchors
+        # end here.
+        waiting = [] if root is None else [(root, 1)]
+        count = 0
+        while waiting:
+            node, depth = waiting.pop()
+            count += 1
+            if depth > DEEPEST:
+                raise RecursionError
+            if count > MOST_VALUES:
+                raise _mistake(f"it has more than {MOST_VALUES:,} values", node)
+            parts = [] if isinstance(node, yaml.ScalarNode) else node.value
+            if isinstance(node, yaml.MappingNode):
+                _check_keys(node)
+                parts = [part for pair in parts for part in pair]
+            waiting += [(part, depth + 1) for part in parts]
+        return root
+
+    def construct_object(self, node, deep=False):
+        try:
+            return super().construct_object(node, deep)
+        except (AttributeError, LookupError, ValueError) as error:
+            kind = node.tag.removeprefix(_TAG)
+            raise _mistake(f"{shown(node.value)} is no {kind}", node) from error
+
+    def construct_scalar(self, node):
+        text = super().construct_scalar(node)
+        number = node.tag in (f"{_TAG}int", f"{_TAG}float")
+        if number and len(text) > LONGEST_NUMBER:
+            raise _mistake(f"a number has {len(text):,} characters", node)
+        # Neither a path nor a terminal takes these.
+        if re.search("[\0\ud800-\udfff]", text):
+            raise _mistake(f"{shown(text)} holds an invalid character", node)
+        return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes texts that are numbers here or in YAML 1.1."""
+
+
+for _name, _text in (("int", _INTEGER), ("float", _FLOAT)):
+    _pattern = re.compile(f"^({_text})$", re.ASCII)
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(
+            f"{_TAG}{_name}", _pattern, list("-+.0123456789")
+        )
+
+
+def _mistake(reason: str, node: yaml.Node) -> yaml.YAMLError:
+    return yaml.MarkedYAMLError(problem=reason, problem_mark=node.start_mark)
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    """Raises if a key of a mapping is there twice: one value would be lost."""
+    seen = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+            if key.value in seen:
+                raise _mistake(
+                    f"the key {shown(key.value)} is there twice", key
+                )
+            seen.add(key.value)
+
+
+def parse_yaml(text: str, source: str = "The text") -> Any:
+    """Parses one YAML document of plain values.
+
+    Args:
+        text: The document.
+        source: What holds the text, for the error. Defaults to `"The text"`.
+
+    Raises:
+        UsageError: If the text is not valid YAML, holds other than plain
+            values, or is larger or nests deeper than any configuration.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(
+            f"{source} must have at most {MOST_CHARACTERS:,} characters. "
+            f"Received: {len(text):,}"
+        )
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except RecursionError:
+        reason = f"it nests deeper than {DEEPEST} levels"
+    except yaml.MarkedYAMLError as error:
+        reason = shortened(error.problem or error.context or "")
+        if error.problem_mark is not None:
+            mark = error.problem_mark
+            reason += f" (line {mark.line + 1}, column {mark.column + 1})"
+    except yaml.YAMLError as error:
+        reason = shortened(str(error).replace("\n", ""))
+    raise UsageError(f"{source} is not valid YAML: {reason}.")
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Reads a YAML file that holds a mapping.
 
     Raises:
-        UsageError: If the file is not valid YAML or holds something else.
+        UsageError: If the file cannot be read, is not valid YAML or holds
+            something else.
     """
     try:
-        value = parse_yaml(Path(path).read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not valid YAML: {error}") from error
+        with open(path, encoding="utf-8") as file:
+            # One more than is allowed, for a file may be of any size.
+            text = file.read(MOST_CHARACTERS + 1)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not valid YAML: {error}.") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    value = parse_yaml(text, str(path))
     if not isinstance(value, dict):
         raise UsageError(
             f"{path} must hold a mapping of keys to values. "
@@ -49,7 +174,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def dump_yaml(value: dict[str, Any]) -> str:
     """Returns a mapping as YAML, with the keys in their order."""
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def packaged_names(kind: str) -> list[str]:

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from keras_dml.errors import UsageError
+from keras_dml.naming import shown
 
 EXAMPLE = (
     '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, '
@@ -32,6 +34,13 @@ class Cluster:
     addresses: tuple[str, ...]
     index: int
     config: dict[str, Any]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The host of every worker, without its port."""
+        return tuple(
+            address.rpartition(":")[0].strip("[]") for address in self.addresses
+        )
 
     def check_port(self) -> None:
         """Raises if another process listens at this worker's port.
@@ -80,7 +89,7 @@ def read_cluster(
 def _parse(text):
     try:
         config = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _broken(f"it is not JSON ({error})", text) from error
     if not isinstance(config, dict):
         raise _broken("it is not a JSON object", text)
@@ -113,20 +122,22 @@ def _from_config(config):
     if not isinstance(task, dict) or not {"type", "index"} <= task.keys():
         raise _broken("`task` needs `type` and `index`", config)
     kind, index = task["type"], task["index"]
-    if kind not in jobs:
+    if kind not in list(jobs):
         raise _broken(f"`task.type` {kind!r} is not in `cluster`", config)
-    if isinstance(index, str) and index.isdecimal():
-        index = int(index)
-    if type(index) is not int or not 0 <= index < len(jobs[kind]):
-        last = len(jobs[kind]) - 1
-        raise _broken(f"`task.index` {index!r} must be in 0..{last}", config)
+    known = range(len(jobs[kind]))
+    # It may also be a text.
+    if type(index) not in (int, str) or str(index) not in map(str, known):
+        raise _broken(
+            f"`task.index` {shown(index)} must be in 0..{known[-1]}", config
+        )
     # The chief is the first worker.
     offset = len(chiefs) if kind == "worker" else 0
-    return Cluster(addresses, offset + index, config)
+    return Cluster(addresses, offset + int(index), config)
 
 
 def _usable(address):
-    return isinstance(address, str) and address.rpartition(":")[2].isdecimal()
+    port = address.rpartition(":")[2] if isinstance(address, str) else ""
+    return re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 2**16
 
 
 def _from_slurm():

@@ -1,11 +1,12 @@
 """Watches the other workers by one message per second over TCP.
 
 TensorFlow notices a process that has died. But it waits forever for a process
-that is frozen or that waits for its own input.
+that is frozen or that waits for its own input. Anyone may reach the port:
+`Channel` keeps those out who do not know the secret of the training.
 """
 
 import contextlib
-import json
+import ipaddress
 import logging
 import os
 import socket
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from keras_dml.distribute.channel import Channel
 from keras_dml.distribute.cluster import Cluster
 from keras_dml.distribute.errors import RESTART
 
@@ -23,6 +25,11 @@ logger = logging.getLogger("keras_dml")
 INTERVAL = 1.0
 # Seconds to wait, so that TensorFlow can report a lost process first.
 GRACE = 5.0
+# What strangers get: seconds to show the secret, and connections at a time.
+PATIENCE = 20.0
+MOST_STRANGERS = 64
+# Bytes that tell the progress of one worker.
+ROW = 200
 IN_STEP = ("input", "step")
 
 
@@ -56,6 +63,7 @@ class Heartbeat:
             end, is a problem.
         server: The listening socket of the chief; `None` on the others.
         port: The port of this socket.
+        secret: What only the workers know.
         give_up: Function that receives a sentence about the problem. Defaults
             to `None`: print it and end the process with code 75.
     """
@@ -66,10 +74,12 @@ class Heartbeat:
         timeout: float,
         server: socket.socket | None,
         port: int,
+        secret: bytes,
         give_up: Callable[[str], None] | None = None,
     ) -> None:
         self.cluster = cluster
         self.timeout = timeout
+        self._secret = secret
         self.give_up = give_up or _give_up
         self.mark("", 0)
         self._stopped = threading.Event()
@@ -78,16 +88,27 @@ class Heartbeat:
         self._table: dict[int, tuple[Progress, float]] = {}
         # The time since when a worker is not connected.
         self._lost: dict[int, float] = {}
+        # Connections that have not shown the secret, the oldest first.
+        self._strangers: dict[socket.socket, None] = {}
         if server is not None:
             self._thread(self._accept, server)
         else:
-            host = cluster.addresses[0].rpartition(":")[0]
-            self._thread(self._tell, host, port)
+            self._thread(self._tell, cluster.hosts[0], port)
         self._thread(self._watch)
 
     @staticmethod
-    def listen() -> socket.socket:
-        """Opens a listening socket on any free port."""
+    def listen(cluster: Cluster) -> socket.socket:
+        """Opens a listening socket on any free port of the chief's interface.
+
+        On a machine itself, its name may stand for the loopback or for an
+        address of a router. Then the socket listens on all interfaces.
+        """
+        own, alone = cluster.hosts[0], len({*cluster.hosts}) == 1
+        with contextlib.suppress(OSError, ValueError):
+            found = socket.getaddrinfo(own, 0, type=socket.SOCK_STREAM)
+            family, *_, address = found[0]
+            if alone or not ipaddress.ip_address(address[0]).is_loopback:
+                return socket.create_server(address[:2], family=family)
         return socket.create_server(("", 0))
 
     def mark(self, place: str, count: int) -> None:
@@ -173,23 +194,50 @@ class Heartbeat:
 
     def _accept(self, server):
         while not self._stopped.is_set():
-            connection, _ = server.accept()
-            self._thread(self._hear, connection)
+            try:
+                link, _ = server.accept()
+            except OSError:
+                # All files are in use, or the socket is closed.
+                self._stopped.wait(INTERVAL)
+                continue
+            with self._lock:
+                self._strangers[link] = None
+                crowd = list(self._strangers)[:-MOST_STRANGERS]
+                for oldest in crowd:
+                    self._strangers.pop(oldest)
+                    with contextlib.suppress(OSError):
+                        # Wakes its thread, which closes it.
+                        oldest.shutdown(socket.SHUT_RDWR)
+            self._thread(self._hear, link)
 
-    def _hear(self, connection):
+    def _hear(self, link):
         """Runs on the chief: reads the messages of one worker."""
         index = None
-        with (
-            contextlib.suppress(OSError, ValueError),
-            connection,
-            connection.makefile("rw") as stream,
-        ):
-            for line in stream:
-                index, row = json.loads(line)
+        with contextlib.suppress(OSError, ValueError), link:
+            channel = self._channel(link, listens=True)
+            while True:
+                index, row = channel.hear()
+                self._known(link)
                 self._note(index, row)
-                _say(stream, self._everyone())
+                channel.say(self._everyone())
+        self._known(link)
         if index is not None:
             self._lose(index)
+
+    def _known(self, link):
+        """Takes a connection off the list of strangers."""
+        with self._lock:
+            self._strangers.pop(link, None)
+
+    def _channel(self, link, listens):
+        return Channel(
+            link,
+            self._secret,
+            listens=listens,
+            patience=PATIENCE if listens else self.timeout,
+            # The chief reads one row, and the others read all.
+            longest=ROW * (1 if listens else len(self.cluster.addresses)),
+        )
 
     def _tell(self, host, port):
         """Runs on every other worker: sends messages to the chief."""
@@ -199,17 +247,16 @@ class Heartbeat:
                 contextlib.suppress(OSError, ValueError),
                 socket.create_connection((host, port), self.timeout) as link,
             ):
-                # No timeout here: `problem` judges silence by the clock.
-                link.settimeout(None)
-                with link.makefile("rw") as stream:
-                    while not self._stopped.wait(INTERVAL):
-                        self._exchange(stream)
+                channel = self._channel(link, listens=False)
+                self._exchange(channel)
+                while not self._stopped.wait(INTERVAL):
+                    self._exchange(channel)
             self._lose(0)
 
-    def _exchange(self, stream):
+    def _exchange(self, channel):
         own = self.cluster.index
-        _say(stream, [own, self._everyone()[own]])
-        for index, row in json.loads(stream.readline()).items():
+        channel.say([own, self._everyone()[own]])
+        for index, row in channel.hear().items():
             if int(index) != own:
                 self._note(int(index), row)
 
@@ -258,12 +305,6 @@ def _listens(address):
         socket.create_connection((host, int(port)), 2).close()
         return True
     return False
-
-
-def _say(stream, message):
-    """Sends a message as a line of JSON."""
-    stream.write(json.dumps(message) + "\n")
-    stream.flush()
 
 
 def _give_up(sentence):

@@ -15,6 +15,7 @@ from keras_dml.distribute.cluster import (
     read_cluster,
 )
 from keras_dml.errors import UsageError
+from keras_dml.naming import shown
 
 STRATEGIES = ("auto", "none", "mirrored", "multi_worker")
 PEER_TIMEOUT = 120.0
@@ -184,11 +185,11 @@ def _require_tensorflow(received):
 
 
 def _parse_devices(devices):
-    match = re.fullmatch(r"(cpu|gpu):0*([1-9]\d*)", devices.lower())
+    match = re.fullmatch(r"(cpu|gpu):0*([1-9]\d?)", devices.lower())
     if match is None:
         raise UsageError(
-            "`devices` must be a kind and a number of at least one, such as "
-            f"'cpu:2' or 'gpu:4'. Received: devices={devices!r}"
+            "`devices` must be a kind and a number from 1 to 99, such as "
+            f"'cpu:2' or 'gpu:4'. Received: devices={shown(devices)}"
         )
     return match[1].upper(), int(match[2])
 

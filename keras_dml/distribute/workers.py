@@ -8,6 +8,7 @@ import contextlib
 import functools
 import json
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -96,10 +97,15 @@ def start(cluster: Cluster, peer_timeout: float) -> Any:
     with limit_start(cluster, 5 * peer_timeout):
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
         _session = Session(strategy, cluster)
+        server = Heartbeat.listen(cluster) if is_chief() else None
+        told = None
+        if server is not None:
+            told = server.getsockname()[1], secrets.token_hex(32)
         # `broadcast` is the first collective: it waits for every worker.
-        port = Heartbeat.listen() if is_chief() else None
-        number = broadcast(None if port is None else port.getsockname()[1])
-    _session.heartbeat = Heartbeat(cluster, peer_timeout, port, number)
+        port, secret = broadcast(told)
+    _session.heartbeat = Heartbeat(
+        cluster, peer_timeout, server, port, bytes.fromhex(secret)
+    )
     return strategy
 
 

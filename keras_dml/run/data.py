@@ -133,6 +133,15 @@ def make_sampler(
     return sampler
 
 
+def batch_rows(manifest: Manifest, config: RunConfig) -> int:
+    """Returns the number of images of a training batch."""
+    settings = config.sampling
+    if settings.kind == "random":
+        return min(settings.batch_size, len(manifest))
+    classes = settings.classes or _classes_per_batch(manifest, config)
+    return classes * settings.images
+
+
 def sampling_warnings(manifest: Manifest, config: RunConfig) -> list[str]:
     """Returns warnings about balanced batches of these images."""
     settings = config.sampling
@@ -208,6 +217,16 @@ def evaluation_batches(
         resize=config.augmentation.resize,
         squash=config.augmentation.squash,
     )
+
+
+def whole_batches(manifest: Manifest, config: RunConfig) -> tf.data.Dataset:
+    """Returns endless batches of center crops, all of the same size.
+
+    The statistics of a smaller last batch would be noisy.
+    """
+    size = config.evaluation.batch_size
+    batches = evaluation_batches(manifest, config).repeat()
+    return batches.rebatch(size, drop_remainder=True)
 
 
 def image_fit(config: RunConfig) -> ImageFit:

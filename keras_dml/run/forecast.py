@@ -7,6 +7,7 @@ from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.data import make_sampler, split_data, stage_data
 from keras_dml.run.length import with_length
+from keras_dml.run.memory import check_memory
 from keras_dml.run.settling import settle
 
 
@@ -63,7 +64,8 @@ def forecast(explanation: Explanation) -> Forecast:
             it.
 
     Raises:
-        UsageError: If the data cannot be read.
+        UsageError: If the data cannot be read, or arrays do not fit into
+            memory.
 
     Example:
 
@@ -86,6 +88,7 @@ def forecast(explanation: Explanation) -> Forecast:
     stages = []
     for index in range(len(config.stages)):
         part = stage_data(data, config.stages[index], config)
+        check_memory(config, part.fit)
         if config.minutes is None:
             config = with_length(config, index, part)
         stage = config.stages[index]

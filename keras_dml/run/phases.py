@@ -5,12 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from keras_dml import callbacks, distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import format_table, logger
-from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.errors import UsageError
 from keras_dml.models import freezing, refresh_bn
@@ -19,9 +17,9 @@ from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import compile_for
 from keras_dml.run.data import (
     StageData,
-    evaluation_batches,
     make_sampler,
     train_batches,
+    whole_batches,
 )
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.interpolation import interpolate
@@ -122,9 +120,12 @@ class StageTrainer:
         epochs = self._epochs(phase)
         started = state.epoch > 0 or state.step > 0
         if not started and phase.refresh_bn:
+            # Not the trainer, whose layers share a batch among the replicas.
             refresh_bn(
-                trainer,
-                _whole_batches(self.data.fit, self.config),
+                self.models.embedder,
+                whole_batches(self.data.fit, self.config).map(
+                    lambda inputs, labels: inputs["image"]
+                ),
                 phase.refresh_bn,
             )
         compile_for(trainer, phase, self.config, epochs, self.steps)
@@ -272,16 +273,6 @@ class StageTrainer:
             phase.name,
             format_table([OptimizerGroup._fields, *map(_cells, rows)]),
         )
-
-
-def _whole_batches(images: Manifest, config: RunConfig) -> tf.data.Dataset:
-    """Returns endless batches of center crops, all of the same size.
-
-    The statistics of a smaller last batch would be noisy.
-    """
-    size = config.evaluation.batch_size
-    batches = evaluation_batches(images, config).repeat()
-    return batches.rebatch(size, drop_remainder=True)
 
 
 def _cells(row: OptimizerGroup) -> list[str]:

@@ -2,8 +2,14 @@
 
 from keras_dml.config import RunConfig
 from keras_dml.errors import UsageError
-from keras_dml.run.compiling import build_loss, build_memory, loss_head
+from keras_dml.run.compiling import (
+    build_loss,
+    build_memory,
+    build_optimizer,
+    loss_head,
+)
 from keras_dml.run.data import RunData, make_sampler, stage_data
+from keras_dml.run.memory import check_memory
 from keras_dml.run.replica_checks import check_batches
 
 
@@ -11,13 +17,19 @@ def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
     """Raises, before anything is written, if a stage cannot be trained.
 
     Raises:
-        UsageError: If batches cannot be drawn or shared, a phase follows a
-            validation metric without validation classes or lowers rates that
-            follow a schedule, or a stage replays one that is not earlier.
+        UsageError: If the loss or an optimizer does not take its arguments,
+            arrays do not fit into memory, batches cannot be drawn or shared,
+            a phase follows a validation metric without validation classes or
+            lowers rates that follow a schedule, or a stage replays one that
+            is not earlier.
     """
     build_loss(config.loss)
+    # The blocks of a decay are known once there is a network.
+    whole = config.optimizer.changed(backbone={"layer_decay": 1.0})
+    head = loss_head(config.loss)
+    build_optimizer(whole, epochs=1, steps_per_epoch=1, head=head)
     groups = ["backbone", "head"]
-    groups += ["proxies"] if loss_head(config.loss).has_variables else []
+    groups += ["proxies"] if head.has_variables else []
     scheduled = [
         f"`optimizer.{name}`"
         for name in groups
@@ -28,6 +40,7 @@ def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
     earlier: list[str] = []
     for stage in config.stages:
         parts = stage_data(data, stage, config)
+        check_memory(config, parts.fit)
         make_sampler(parts.fit, config)(0)
         check_batches(parts.fit, config, replicas)
         watches = [

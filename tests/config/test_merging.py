@@ -165,6 +165,13 @@ def test_items_of_one_name_go_by_position():
         ("stages.finl.classes=all", "'search', 'final'.*from 0 to 1.*'final'"),
         ("stages.final.clases=all", "Received: 'clases'. Nearest: 'classes'"),
         ("stages.2.classes=all", "Received: '2'"),
+        ("stages.\u00b2.classes=all", "Received: '\u00b2'"),
+        (f"stages.{'9' * 5000}.classes=all", "Received: '999"),
+        (
+            f"{'a.' * 40}b=1",
+            "A key must have at most 32 parts. Received: 'a.a.",
+        ),
+        ("model.dim=[", "The value of `model.dim` is not valid YAML"),
         ("seed.x=1", "`seed` is a value, not a section"),
         ("model.dim", "must be `key=value`, .*Received: 'model.dim'"),
         ("=3", "must be `key=value`"),

@@ -47,7 +47,13 @@ def test_a_chief_is_the_first_worker():
         ({"worker": TWO}, {"type": "worker", "index": 2}, r"2 must be in 0..1"),
         ({"worker": TWO}, {"type": "worker", "index": -1}, "must be in 0..1"),
         ({"worker": TWO}, {"type": "worker", "index": None}, "must be in 0..1"),
+        ({"worker": TWO}, {"type": "worker", "index": True}, "in 0..1"),
+        ({"worker": TWO}, {"type": "worker", "index": "\u00b2"}, "in 0..1"),
+        ({"worker": TWO}, {"type": "worker", "index": "9" * 5000}, "in 0..1"),
+        ({"worker": TWO}, {"type": ["worker"], "index": 0}, "is not in"),
         ({"worker": ["a"]}, {"type": "worker", "index": 0}, "of host:port"),
+        ({"worker": ["a:0"]}, {"type": "worker", "index": 0}, "of host:port"),
+        ({"worker": ["a:99999"]}, {"type": "worker", "index": 0}, "host:port"),
         ({"worker": "a:1"}, {"type": "worker", "index": 0}, "of host:port"),
         (
             {"worker": ["a:1"] * 2},
@@ -76,11 +82,11 @@ def test_a_broken_cluster_is_named(cluster, task, message):
         read_cluster(environment(cluster, task))
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "worker0:2222"])
+@pytest.mark.parametrize("text", ["{", "[]", "worker0:2222", "[" * 99_999])
 def test_a_broken_text_is_shown_beside_a_right_one(text):
     with pytest.raises(UsageError) as refused:
         read_cluster({"TF_CONFIG": text})
-    assert f"Received: {text}" in str(refused.value)
+    assert f"Received: {text[:300]}" in str(refused.value)
     assert '"index": 0' in str(refused.value)
 
 

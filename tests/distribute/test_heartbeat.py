@@ -1,17 +1,19 @@
 """Two workers of one process, which watch each other over real sockets."""
 
 import contextlib
-import json
 import socket
 import time
 
 import pytest
 
 from keras_dml.distribute import heartbeat
+from keras_dml.distribute.channel import Channel
 from keras_dml.distribute.cluster import Cluster
 from keras_dml.distribute.heartbeat import Heartbeat
 
 TIMEOUT = 0.4
+SECRET = b"known to the workers"
+ADDRESSES = ("127.0.0.1:1", "127.0.0.1:2")
 
 
 @pytest.fixture
@@ -19,24 +21,35 @@ def pair(monkeypatch):
     """The chief and another worker; what they complained about."""
     monkeypatch.setattr(heartbeat, "INTERVAL", 0.02)
     monkeypatch.setattr(heartbeat, "GRACE", 0.1)
-    addresses = ("127.0.0.1:1", "127.0.0.1:2")
     said = []
-    server = Heartbeat.listen()
+    with both_of(TIMEOUT, said) as (chief, worker, _):
+        yield chief, worker, said
+
+
+@contextlib.contextmanager
+def both_of(timeout, said):
+    """The heartbeats of the chief and of another worker, and their port."""
+    server = Heartbeat.listen(Cluster(ADDRESSES, 0, {}))
     port = server.getsockname()[1]
     both = [
         Heartbeat(
-            Cluster(addresses, index, {}),
-            TIMEOUT,
+            Cluster(ADDRESSES, index, {}),
+            timeout,
             server if index == 0 else None,
             port,
+            SECRET,
             give_up=said.append,
         )
         for index in (0, 1)
     ]
-    yield *both, said
+    yield *both, port
     for one in both:
         one.stop()
     server.close()
+
+
+def worker_channel(link, secret=SECRET):
+    return Channel(link, secret, listens=False, patience=5.0, longest=1000)
 
 
 def wait_for(condition, seconds=5.0):
@@ -84,7 +97,7 @@ def test_a_silent_worker_is_named(pair, monkeypatch):
     chief, worker, said = pair
     wait_for(lambda: 1 in chief._table)
     # It lives and is connected, but says nothing any more.
-    monkeypatch.setattr(worker, "_exchange", lambda stream: time.sleep(9))
+    monkeypatch.setattr(worker, "_exchange", lambda channel: time.sleep(9))
     time.sleep(5 * heartbeat.INTERVAL)
     silent = "Worker 1 (127.0.0.1:2) has not answered"
     assert silent in chief.suspect()
@@ -109,17 +122,16 @@ def test_a_worker_that_comes_back_is_not_gone(monkeypatch):
 
     @contextlib.contextmanager
     def connect(port):
-        link = socket.create_connection(("127.0.0.1", port))
-        with link, link.makefile("rw") as stream:
-            stream.write(json.dumps([1, ["", 0, 0.0, 0.0]]) + "\n")
-            stream.flush()
-            assert json.loads(stream.readline())
+        with socket.create_connection(("127.0.0.1", port)) as link:
+            channel = worker_channel(link)
+            channel.say([1, ["", 0, 0.0, 0.0]])
+            assert channel.hear()
             yield
 
-    with Heartbeat.listen() as server:
+    cluster = Cluster(ADDRESSES, 0, {})
+    with Heartbeat.listen(cluster) as server:
         port = server.getsockname()[1]
-        cluster = Cluster(("127.0.0.1:1", "127.0.0.1:2"), 0, {})
-        chief = Heartbeat(cluster, 99.0, server, port, said.append)
+        chief = Heartbeat(cluster, 99.0, server, port, SECRET, said.append)
         with connect(port):
             assert not chief._lost
         wait_for(lambda: chief._lost)
@@ -135,7 +147,7 @@ def test_a_connection_that_breaks_is_made_again(pair, monkeypatch):
     wait_for(lambda: 1 in chief._table)
     exchange = worker._exchange
 
-    def breaks(stream):
+    def breaks(channel):
         monkeypatch.setattr(worker, "_exchange", exchange)
         raise ConnectionResetError
 
@@ -157,7 +169,7 @@ def test_a_worker_that_stops_watching_complains_no_more(pair):
 def test_workers_that_never_come_are_named(monkeypatch, capsys):
     left = []
     monkeypatch.setattr(heartbeat.os, "_exit", left.append)
-    cluster = Cluster(("127.0.0.1:1", "127.0.0.1:2"), 0, {})
+    cluster = Cluster(ADDRESSES, 0, {})
     with heartbeat.limit_start(cluster, 0.05):
         wait_for(lambda: left)
     assert left == [75]

@@ -91,7 +91,8 @@ def test_mixed_float16_may_be_the_policy_of_a_part():
         ({"name": "mirorred"}, "Received: name='mirorred'"),
         ({"devices": "cpu"}, "such as 'cpu:2'.*devices='cpu'"),
         ({"devices": "tpu:2"}, "such as 'cpu:2'.*devices='tpu:2'"),
-        ({"devices": "cpu:0"}, "at least one"),
+        ({"devices": "cpu:0"}, "from 1 to 99"),
+        ({"devices": "cpu:99999"}, "from 1 to 99.*cpu:99999"),
         ({"devices": "gpu:99"}, "asks for 99 of GPU"),
     ],
 )

@@ -1,7 +1,9 @@
 """Trainings by real workers, which die, stop and hang on the way."""
 
+import contextlib
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -193,6 +195,39 @@ def test_a_frozen_worker_is_named_in_time(tmp_path):
         assert f"Error: {name} has not answered for" in both.output(0)
         assert "Traceback" not in both.output(0)
         assert frozen.poll() is None
+
+
+def open_ports(pid):
+    """The ports of IPv4 at which a process listens."""
+    files = Path(f"/proc/{pid}/fd").iterdir()
+    with contextlib.suppress(OSError):
+        sockets = {os.readlink(file) for file in files}
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            _, address, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and f"socket:[{inode}]" in sockets:
+                yield int(address.rpartition(":")[2], 16)
+
+
+@pytest.mark.slow
+def test_strangers_do_not_disturb_a_training(tmp_path, one_device):
+    """They send garbage, endless lines and nothing, from start to end."""
+    attacks, links = 0, []
+    with workers(tmp_path, "proxy_isa", 2) as both:
+        own = {int(one.rpartition(":")[2]) for one in both.addresses}
+        while both.processes[0].poll() is None:
+            time.sleep(0.05)
+            for port in {*open_ports(both.processes[0].pid)} - own:
+                with contextlib.suppress(OSError):
+                    links.append(socket.create_connection(("127.0.0.1", port)))
+                    attacks += 1
+                    links[-1].sendall(b"" if attacks % 2 else b"x" * 10_000)
+            while len(links) > 200:
+                links.pop(0).close()
+        for link in links:
+            link.close()
+        assert both.codes() == [0, 0], both.output(0)
+    assert attacks > 50
+    assert_same_run(tmp_path / "run", one_device["proxy_isa"])
 
 
 def test_other_settings_are_refused_by_all(tmp_path):

@@ -271,7 +271,9 @@ DEGENERATE = {
     "zero vectors": (LABELS, 0 * ROWS),
     "one zero vector": (LABELS, ROWS * (np.arange(8) != 2)[:, None]),
     "long vectors": (LABELS, 1e4 * ROWS),
+    "longest vectors": (LABELS, 1e15 * ROWS),
     "short vectors": (LABELS, 1e-4 * ROWS),
+    "shortest vectors": (LABELS, 1e-30 * ROWS),
 }
 
 
@@ -281,8 +283,8 @@ def test_degenerate_embeddings_are_finite(name, batch):
     """Through the head that stands in front of the loss, weights and all."""
     keras.utils.set_random_seed(0)
     case, (labels, rows) = CASES[name], DEGENERATE[batch]
-    if batch == "long vectors" and name in UNBOUNDED:
-        rows = rows / 1e3
+    if batch.startswith("long") and name in UNBOUNDED:
+        rows = 10 * ROWS
     model = head_model(case, CLASSES)
     labels = tf.constant(labels, "int32")
     for _ in range(2):
@@ -296,7 +298,8 @@ def test_degenerate_embeddings_are_finite(name, batch):
     assert_finite(*model.get_weights())
     pairs = case.class_axis is None and case.head is None and case.loop
     at_a_margin = "duplicates" in batch or batch == "one zero vector"
-    if pairs and not at_a_margin:
+    # Next to nothing counts as a zero vector.
+    if pairs and not at_a_margin and batch != "shortest vectors":
         np.testing.assert_allclose(
             value, case.expected(labels.numpy(), y_pred), rtol=1e-4, atol=1e-5
         )
@@ -308,6 +311,42 @@ UNBOUNDED = {
     for name, case in CASES.items()
     if not getattr(case.make(), "normalize", True)
 }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, case in CASES.items()
+        if case.class_axis is None and name not in UNBOUNDED
+    ],
+)
+def test_the_largest_numbers_of_half_precision_are_finite(name):
+    case = CASES[name]
+    y_pred = case.predictions(LABELS)
+    half = tf.cast(y_pred * (65504.0 / abs(y_pred).max()), "float16")
+    assert_finite(*value_and_gradient(case.make(), LABELS, half))
+
+
+@WITH_HEAD
+@pytest.mark.parametrize("scale", [2.0**-10, 2.0**40])
+def test_the_length_of_embeddings_does_not_matter(name, scale):
+    """Through the head; gradients shrink as the embeddings grow."""
+    case = CASES[name]
+    if name in UNBOUNDED or case.options().proxies.get("metric") == "dot":
+        pytest.skip("it compares embeddings that are not normalized")
+    found = []
+    for factor in (1.0, scale):
+        keras.utils.set_random_seed(0)
+        model, loss = head_model(case, CLASSES), case.make()
+        x = tf.constant(factor * ROWS, "float32")
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = loss(LABELS, model([x, tf.constant(LABELS)]))
+        found.append((value, factor * tape.gradient(value, x)))
+    (value, gradient), (other, scaled) = found
+    np.testing.assert_allclose(other, value, rtol=1e-5)
+    np.testing.assert_allclose(scaled, gradient, rtol=1e-4, atol=1e-6)
 
 
 def head_model(case, classes):

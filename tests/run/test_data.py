@@ -5,7 +5,7 @@ import pytest
 
 from keras_dml.config import StageConfig, resolve
 from keras_dml.data import Manifest
-from keras_dml.run.data import split_data, stage_data
+from keras_dml.run.data import split_data, stage_data, whole_batches
 from keras_dml.run.settling import settle
 
 
@@ -159,3 +159,16 @@ def test_a_settled_configuration_settles_to_itself():
     data = split_data(dataclasses.replace(manifest(), images=images), config)
     once = settle(config, data)
     assert settle(once, data) == once
+
+
+def test_statistics_are_refreshed_on_whole_batches():
+    """113 images in batches of 32: the fourth batch begins the next pass."""
+    images = manifest(classes=60)
+    images = images.select(np.arange(113))
+    config = settings(image_size=4, channels=1).changed(
+        evaluation={"batch_size": 32}, augmentation={"resize": 4}
+    )
+    batches = whole_batches(images, config).take(8)
+    assert [len(labels) for _, labels in batches] == [32] * 8
+    seen = np.concatenate([labels for _, labels in batches])
+    np.testing.assert_array_equal(seen, np.resize(images.labels, 8 * 32))

@@ -1,0 +1,93 @@
+"""Refuses settings whose arrays this machine's memory cannot hold."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_dml.config import RunConfig
+from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
+from keras_dml.run.data import batch_rows
+
+# The limit of a container, where there is one.
+CONTAINER = Path("/sys/fs/cgroup/memory.max")
+FLOAT, INTEGER = 4, 8
+GIGABYTE = 1e9
+
+
+class Need(NamedTuple):
+    """An array of a training, the settings that say its size, and the size."""
+
+    what: str
+    settings: str
+    size: int
+
+
+def check_memory(config: RunConfig, manifest: Manifest) -> None:
+    """Raises if a single array of a training is larger than the memory.
+
+    A training that passes may still need more than there is: activations
+    depend on the network.
+
+    Args:
+        config: The settled configuration.
+        manifest: The training images.
+
+    Raises:
+        UsageError: Names the array, its settings and its size.
+    """
+    memory = machine_memory()
+    for need in _needs(config, manifest):
+        if need.size > memory:
+            raise UsageError(
+                f"{need.what} takes {need.size / GIGABYTE:,.0f} GB, and this "
+                f"machine has {memory / GIGABYTE:,.0f} GB. Lower "
+                f"{need.settings}."
+            )
+
+
+def machine_memory() -> int:
+    """Returns the bytes of memory that this process may use."""
+    try:
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return sys.maxsize
+    limit = CONTAINER.read_text().strip() if CONTAINER.is_file() else "max"
+    return found if limit == "max" else min(found, int(limit))
+
+
+def _needs(config: RunConfig, manifest: Manifest) -> Iterator[Need]:
+    data, dim = config.data, config.model.dim
+    rows, classes = batch_rows(manifest, config), manifest.num_classes
+    tested = config.evaluation.batch_size
+    for name, key, count, side in (
+        ("training", "sampling", rows, data.train_size),
+        ("test", "evaluation", tested, data.image_size),
+    ):
+        yield Need(
+            f"A batch of {count:,} {name} images of {side} pixels a side",
+            f"`{key}.batch_size` or `data.image_size`",
+            count * (side or 0) ** 2 * (data.channels or 1) * FLOAT,
+        )
+    steps = config.sampling.steps_per_epoch or 1
+    yield Need(
+        f"The list of {steps:,} batches of {rows:,} images",
+        "`sampling.steps_per_epoch` or `sampling.batch_size`",
+        steps * rows * INTEGER,
+    )
+    centers = config.model.proxies.centers
+    yield Need(
+        f"The proxies of {classes:,} classes, {centers} centers of {dim:,} "
+        "numbers each,",
+        "`model.dim` or `model.proxies.centers`",
+        classes * centers * dim * FLOAT,
+    )
+    for term in config.loss:
+        if term.memory is not None:
+            yield Need(
+                f"A memory of {term.memory.size:,} embeddings",
+                "`memory.size` of the loss",
+                term.memory.size * (dim + rows) * FLOAT,
+            )

@@ -1,0 +1,56 @@
+"""Three trainings on N replicas: `python -m tests.run.replicas N FOLDER`.
+
+They share a process, since starting one takes longer than the short ones.
+"""
+
+import sys
+from pathlib import Path
+
+import keras_dml
+from tests.images import image_folder
+
+# Five steps, of which batch normalization has not yet made rounding grow.
+STEPS = ("sampling.steps_per_epoch=1", "stages.main.train.epochs=5")
+# A pass over 901 images has 7 batches of 128 and a rest.
+WHOLE = ("sampling.steps_per_epoch=null",)
+# What a rest of images, of an epoch or of a memory could spoil.
+RESTS = (
+    "sampling={kind: balanced, classes: 8, images: 4}",
+    "loss=[{name: contrastive, memory: {size: 50, warm_up_steps: 2}}]",
+    "stages=[{phases: [{epochs: 3, refresh_bn: 9}]}]",
+    "evaluation.every=2",
+    "evaluation.batch_size=28",
+    "model.dim=16",
+    *(
+        f"optimizer.{group}={{name: sgd, lr: 1e-3, schedule: constant}}"
+        for group in ("backbone", "head")
+    ),
+)
+
+
+def main(count: int, folder: Path) -> None:
+    """Trains each of them into its own folder."""
+    photos = folder / "photos"
+    # 43 classes train, 4 validate; no batch holds a multiple of 5 images.
+    image_folder(photos, classes=94, images=5, size=24, suffix=".png")
+    devices = {"strategy": "mirrored", "devices": f"cpu:{count}"}
+    if count == 1:
+        devices = {"strategy": "none"}
+    for name, source, settings in (
+        ("steps", "digits", STEPS),
+        ("whole", "digits", WHOLE),
+        ("rests", str(photos), RESTS),
+    ):
+        keras_dml.fit(
+            source,
+            backbone="small_cnn",
+            settings=settings,
+            output=folder / name,
+            report=False,
+            export=False,
+            **devices,
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))

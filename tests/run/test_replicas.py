@@ -1,0 +1,95 @@
+"""N replicas train as one device does."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from keras_dml.run.checkpoint import load_checkpoint
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+COUNTS = (1, 2, 4)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of each number of replicas."""
+    folders = {}
+    for count in COUNTS:
+        folders[count] = tmp_path_factory.mktemp(f"replicas_{count}")
+        command = [sys.executable, "-m", "tests.run.replicas", str(count)]
+        done = subprocess.run(
+            [*command, str(folders[count])],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+    return folders
+
+
+def history(run):
+    with open(run / "history.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def column(run, name):
+    return [float(row[name]) for row in history(run) if row[name]]
+
+
+def metrics(run):
+    return json.loads((run / "metrics.json").read_text())
+
+
+@pytest.mark.parametrize("count", COUNTS[1:])
+def test_five_steps(trained, count):
+    one, other = trained[1] / "steps", trained[count] / "steps"
+    losses, expected = column(other, "loss"), column(one, "loss")
+    assert losses[0] == pytest.approx(expected[0], rel=1e-5)
+    assert losses == pytest.approx(expected, rel=1e-3)
+    assert metrics(other)["before"] == pytest.approx(
+        metrics(one)["before"], abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("count", COUNTS[1:])
+def test_a_whole_default_run(trained, count):
+    """Each step is equal until batch normalization has made rounding grow;
+    then the runs differ as those of one device with other seeds do.
+    """
+    one, other = trained[1] / "whole", trained[count] / "whole"
+    assert len(history(other)) == len(history(one)) == 15
+    assert column(other, "loss")[0] == pytest.approx(
+        column(one, "loss")[0], rel=0.03
+    )
+    assert metrics(other)["before"] == pytest.approx(
+        metrics(one)["before"], abs=1e-6
+    )
+    assert metrics(other)["after"]["map@r"] == pytest.approx(
+        metrics(one)["after"]["map@r"], abs=0.004
+    )
+
+
+@pytest.mark.parametrize("count", COUNTS[1:])
+def test_rests_are_no_small_batches(trained, count):
+    """Balanced batches, a memory, `refresh_bn` and validation."""
+    one, other = trained[1] / "rests", trained[count] / "rests"
+    for name in ("loss", "val_map@r"):
+        assert column(other, name) == pytest.approx(column(one, name), rel=1e-4)
+    assert len(column(one, "val_map@r")) == 1
+    actual, expected = (
+        load_checkpoint(run / "checkpoints" / "last.npz")
+        for run in (other, one)
+    )
+    assert "memory/filled" in expected.paths["model"]
+    for path, a, b in zip(
+        expected.paths["model"],
+        actual.values["model"],
+        expected.values["model"],
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4, err_msg=path)
