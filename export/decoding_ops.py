@@ -14,6 +14,10 @@ from keras_dml.data import decoding
 from keras_dml.data.image_fit import ImageFit, decode_readable
 from keras_dml.data.orientation import exif_orientation, turn_upright
 
+# Blocks of a GIF have up to 255 bytes. Reading a million small ones would take
+# a minute; a file that has more is cut off here, and does not decode.
+MOST_BLOCKS = 100_000
+
 
 def decode_image(contents, max_pixels: int = decoding.MAX_PIXELS) -> tf.Tensor:
     """Decodes JPEG, PNG, GIF, BMP and WebP, or an animation's first frame.
@@ -241,11 +245,16 @@ def _webp_pixels(contents):
 def _first_frame(octets):
     """Returns the place of the first image descriptor of a GIF."""
     start = 13 + _palette_length(octets[10])
-    # Extensions, such as the delay of a frame, precede the descriptor.
-    (frame,) = tf.while_loop(
-        lambda at: octets[at] == 0x21,
-        lambda at: (_skip_blocks(octets, at + 2),),
-        (start,),
+    # Extensions, such as the delay of a frame, precede the descriptor: two
+    # bytes, then blocks up to an empty one.
+    frame, _ = tf.while_loop(
+        lambda at, inside: inside | (octets[at] == 0x21),
+        lambda at, inside: (
+            at + tf.where(inside, 1 + octets[at], 2),
+            ~inside | (octets[at] != 0),
+        ),
+        (start, tf.constant(False)),
+        maximum_iterations=MOST_BLOCKS,
     )
     found = tf.debugging.Assert(octets[frame] == 0x2C, ["no frame in the GIF"])
     with tf.control_dependencies([found]):
@@ -255,7 +264,10 @@ def _first_frame(octets):
 def _skip_blocks(octets, start):
     """Returns the place after a sequence of length-prefixed blocks."""
     (stop,) = tf.while_loop(
-        lambda at: octets[at] != 0, lambda at: (at + 1 + octets[at],), (start,)
+        lambda at: octets[at] != 0,
+        lambda at: (at + 1 + octets[at],),
+        (start,),
+        maximum_iterations=MOST_BLOCKS,
     )
     return stop + 1
 

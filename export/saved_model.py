@@ -180,7 +180,13 @@ def make_endpoints(
         # TensorFlow Serving does not check shapes, and a convolution accepts
         # images of any size.
         images = tf.ensure_shape(images, shape)
-        return embedder(images, training=False)
+        count = tf.shape(images)[0]
+        # Some layers fail on an empty batch, which so gets a spare image.
+        images = tf.cond(
+            count > 0, lambda: images, lambda: tf.zeros((1, *fit.shape))
+        )
+        images = tf.ensure_shape(images, shape)
+        return embedder(images, training=False)[:count]
 
     def serve(image):
         return {"embedding": embed(tf.cast(image, tf.float32))}
