@@ -79,7 +79,7 @@ def test_rests_are_no_small_batches(trained, count):
     """Balanced batches, a memory, `refresh_bn` and validation."""
     one, other = trained[1] / "rests", trained[count] / "rests"
     for name in ("loss", "val_map@r"):
-        assert column(other, name) == pytest.approx(column(one, name), rel=1e-4)
+        assert column(other, name) == pytest.approx(column(one, name), rel=1e-3)
     assert len(column(one, "val_map@r")) == 1
     actual, expected = (
         load_checkpoint(run / "checkpoints" / "last.npz")
@@ -92,4 +92,4 @@ def test_rests_are_no_small_batches(trained, count):
         expected.values["model"],
         strict=True,
     ):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4, err_msg=path)
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3, err_msg=path)
