@@ -69,7 +69,7 @@ class TrainingProgress(keras.callbacks.Callback):
         done = self.first_step + batch + 1
         note = f"loss {float(logs['loss']):.3f}" if logs else ""
         if batch:
-            step = (now - self._first_end) / batch
+            step = max(now - self._first_end, 1e-6) / batch
             note = f"{1 / step:.1f} steps/s  {note}  {self._left(done, step)}"
         self._progress.update(self._task, completed=done, note=note)
 

@@ -42,6 +42,7 @@ def run(tmp_path_factory):
             f"data.image_size={SIZE}",
             "data.channels=3",
             "augmentation.resize=12",
+            "model.dim=5",
         ],
     )
     (folder / "config.yaml").write_text(dump_run_config(config))

@@ -9,6 +9,7 @@ from keras_dml.config import flags_of, load_run_config, resolve
 from keras_dml.config.resolve import again
 from keras_dml.run import fit as training
 from keras_dml.run import length
+from keras_dml.run import training as steps
 from keras_dml.run.history import read_history
 from keras_dml.run.length import Pace
 from keras_dml.run.phases import StageTrainer
@@ -49,9 +50,9 @@ def at_a_steady_pace(monkeypatch):
     """A step takes a second, and the command nothing else."""
     monkeypatch.setattr(length, "FIXED_SECONDS", 0.0)
     monkeypatch.setattr(
-        training, "measure_pace", lambda *_: Pace(step=1.0, image=0.0)
+        steps, "measure_pace", lambda *_: Pace(step=1.0, image=0.0)
     )
-    monkeypatch.setattr(training.time, "perf_counter", lambda: 0.0)
+    monkeypatch.setattr(steps.time, "perf_counter", lambda: 0.0)
 
 
 def epochs_of(folder):
@@ -73,7 +74,7 @@ def test_the_plan_is_written_and_trained_again_as_long(
     assert metrics["interpolation"].keys() >= {"share", "kept", "values"}
 
     # It must not be measured again.
-    monkeypatch.delattr(training, "measure_pace")
+    monkeypatch.delattr(steps, "measure_pace")
     training.fit(again(first / "config.yaml"), second)
     assert load_run_config(second / "config.yaml") == stored
     assert epochs_of(second) == 4
@@ -92,7 +93,7 @@ def test_a_resumed_run_keeps_its_plan(source, steady, tmp_path, monkeypatch):
         training.fit(config, folder)
     monkeypatch.setattr(StageTrainer, "_finish_phase", stop)
     monkeypatch.setattr(
-        training, "measure_pace", lambda *_: Pace(step=0.1, image=0.0)
+        steps, "measure_pace", lambda *_: Pace(step=0.1, image=0.0)
     )
     training.fit(config, folder, resume=True)
     assert epochs_of(folder) == 4

@@ -13,7 +13,7 @@ def read(tmp_path, text, column="val_map@r"):
 
 def test_no_file_and_no_row_yet(tmp_path):
     assert read_progress([tmp_path], "val_map@r") == Progress()
-    assert read(tmp_path, "stage,epoch,val_map@r\n") == Progress()
+    assert read(tmp_path, "stage,phase,epoch,val_map@r\n") == Progress()
 
 
 def test_epochs_that_were_not_validated_are_left_out(tmp_path):
@@ -35,18 +35,18 @@ def test_epochs_that_were_not_validated_are_left_out(tmp_path):
 def test_the_last_stage_that_validates_decides(tmp_path):
     history = read(
         tmp_path,
-        "stage,epoch,val_map@r\n"
-        "search,0,0.9\n"
-        "middle,0,0.5\n"
-        "middle,1,0.6\n"
-        "final,0,\n",
+        "stage,phase,epoch,val_map@r\n"
+        "search,train,0,0.9\n"
+        "middle,train,0,0.5\n"
+        "middle,train,1,0.6\n"
+        "final,train,0,\n",
     )
     assert history.best == 0.6
     assert list(history.values) == [0, 1, 2]
 
 
 def test_another_column(tmp_path):
-    text = "stage,epoch,val_map@r\nmain,0,0.5\n"
+    text = "stage,phase,epoch,val_map@r\nmain,train,0,0.5\n"
     history = read(tmp_path, text, "val_recall@1")
     assert history.values == {}
     assert history.best is None

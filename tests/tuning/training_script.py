@@ -29,7 +29,7 @@ def train(folder, settings):
         signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     (folder / "config.yaml").touch()
     history = folder / "history.csv"
-    columns = ["stage", "epoch", settings["column"], "seconds"]
+    columns = ["stage", "phase", "epoch", settings["column"], "seconds"]
     rows = []
     if history.exists():
         with open(history, newline="") as file:
@@ -39,9 +39,8 @@ def train(folder, settings):
         time.sleep(settings["pause"])
         note(folder, "epochs", epoch)
         value = settings["peak"] * (1 - 0.5 ** (epoch + 1))
-        rows.append(
-            dict(zip(columns, ["main", epoch, value, 0.5], strict=True))
-        )
+        row = ["main", "train", epoch, value, 0.5]
+        rows.append(dict(zip(columns, row, strict=True)))
         with open(folder / "new.csv", "w", newline="") as file:
             writer = csv.DictWriter(file, columns)
             writer.writeheader()
