@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Of PyTorch pip takes the build with GPU libraries, 2.6 GB, where it is told of
 # no other; it runs without a GPU too. Without `backends` the tests of the other
 # backends are skipped.
-EXTRAS ?= test,bench,scann,onnx,serving,beam,backends,browser,hub,tuning
+EXTRAS ?= test,scann,onnx,serving,beam,backends,browser,hub,tuning
 
 .PHONY: demo test test-all lint bench clean
 
