@@ -211,7 +211,9 @@ def _look_like_embeddings(y_pred) -> bool:
     values = known_values(y_pred)
     if values is None or (np.count_nonzero(values, axis=1) < 2).any():
         return False
-    return np.allclose(np.linalg.norm(values, axis=1), 1, rtol=0, atol=1e-4)
+    return np.allclose(
+        np.linalg.norm(values.astype("float64"), axis=1), 1, rtol=0, atol=1e-4
+    )
 
 
 class PairLoss(Loss, abc.ABC):

@@ -21,7 +21,7 @@ from tests.images import ORIENTATIONS, asymmetric_picture, turned_file
 
 UPRIGHT = np.asarray(asymmetric_picture()).astype(int)
 ATOL = 8
-KINDS = ["JPEG", "PNG", "WEBP", "TIFF", "AVIF"]
+KINDS = ["JPEG", "PNG", "WEBP", "TIFF"]
 LITTLE = b"II*\0" + struct.pack("<I", 8)
 TAG_6 = struct.pack("<HHHIHHI", 1, 0x0112, 3, 1, 6, 0, 0)
 
@@ -70,7 +70,7 @@ def test_decode_is_upright(kind, orientation):
     np.testing.assert_allclose(shown, UPRIGHT, atol=ATOL)
     pixels = train_decode(contents)
     np.testing.assert_array_equal(pixels, shown)
-    if kind not in ("TIFF", "AVIF"):
+    if kind != "TIFF":
         served = serve_decode(contents)
         np.testing.assert_array_equal(served, pixels)
 
