@@ -138,10 +138,11 @@ def curves(
                 color=color,
                 va="bottom",
                 ha=side,
-            )
+            ).set_in_layout(False)
         axes.set_xlabel("epoch")
         axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.legend()
+        # A long name is cut at the edge; it does not push the axes away.
+        axes.legend().set_in_layout(False)
         return _svg(figure)
 
 

@@ -1,3 +1,5 @@
+import csv
+
 import numpy as np
 import pytest
 
@@ -33,3 +35,18 @@ def test_one_chart_for_each_kind_of_column(tmp_path):
     assert names == ["Loss", "Validation", "Learning rates"]
     assert curves[0]["alt"] == "loss goes from 3 to 0.9."
     assert curves[1]["alt"] == "val_map@r goes from 0.9 to 0.5."
+
+
+@pytest.mark.parametrize("long", ["x" * 300, "a\nb" * 60])
+def test_long_names_leave_room_for_the_axes(tmp_path, long):
+    path = tmp_path / "history.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [
+                ["stage", "phase", "epoch", "loss", f"loss_{long}"],
+                ["main", long, 0, 1.5, 0.4],
+                ["main", "b", 0, 1.2, 0.5],
+            ]
+        )
+    (curve,) = training_curves(path, "val_map@r", selected=True)[1]
+    assert curve["name"] == "Loss"

@@ -37,6 +37,8 @@ def train(folder, settings):
     note(folder, "starts")
     for epoch in range(len(rows), settings["epochs"]):
         time.sleep(settings["pause"])
+        # An epoch is noted and saved, or neither.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         note(folder, "epochs", epoch)
         value = settings["peak"] * (1 - 0.5 ** (epoch + 1))
         row = ["main", "train", epoch, value, 0.5]
@@ -46,6 +48,7 @@ def train(folder, settings):
             writer.writeheader()
             writer.writerows(rows)
         os.replace(folder / "new.csv", history)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         if settings["code"]:
             print("Error: the loss is not finite.", file=sys.stderr)
             sys.exit(settings["code"])
