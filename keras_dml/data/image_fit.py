@@ -5,6 +5,7 @@ embedding, search, thumbnails, and the exported SavedModel.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -109,6 +110,22 @@ class ImageFit:
             return unchanged() if set(sides) == {self.size} else resized()
         has_size = tf.reduce_all(tf.shape(pixels)[-3:-1] == self.size)
         return tf.cond(has_size, unchanged, resized)
+
+
+@functools.cache
+def file_reader(fit: ImageFit) -> Callable:
+    """Returns a function of a path that decodes a file and fits it.
+
+    It is traced once, since each set of images that a run embeds needs it.
+
+    Args:
+        fit: `ImageFit`.
+    """
+    return tf.function(
+        lambda path: fit.decode(tf.io.read_file(path)),
+        input_signature=[tf.TensorSpec((), tf.string)],
+        autograph=False,
+    )
 
 
 def decode_readable(

@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_dml.data import augmentation as augment
 from keras_dml.data import decoding, resizing
 from keras_dml.data.augmentation import Augmentation
-from keras_dml.data.image_fit import ImageFit
+from keras_dml.data.image_fit import ImageFit, file_reader
 from keras_dml.data.index_batches import Replicas, index_batches
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.random_crop import crop_sides, random_resized_crop_box
@@ -155,8 +155,7 @@ def evaluation_batches(
     if manifest.images is None:
         images = tf.data.Dataset.from_tensor_slices(manifest.file_names)
         images = images.map(
-            lambda path: fit.decode(tf.io.read_file(path)),
-            num_parallel_calls=tf.data.AUTOTUNE,
+            file_reader(fit), num_parallel_calls=tf.data.AUTOTUNE
         ).batch(batch_size)
     else:
         pixels = _on_cpu(manifest.images)

@@ -71,7 +71,7 @@ def verify(
     names = [os.fsencode(paths[row]) for row in whole]
     rows_and_paths = (np.array(whole, np.int64), np.array(names, bytes))
     dataset = tf.data.Dataset.from_tensor_slices(rows_and_paths).map(
-        lambda row, path: (row, tf.shape(decode(tf.io.read_file(path)))),
+        lambda row, path: (row, _shape_of(path)),
         num_parallel_calls=tf.data.AUTOTUNE,
     )
     dataset = dataset.ignore_errors(log_warning=False).batch(VERIFY_BATCH)
@@ -86,6 +86,11 @@ def verify(
         for row in np.flatnonzero(~good)
     )
     return Verification(np.flatnonzero(good), bad)
+
+
+@tf.function(input_signature=[tf.TensorSpec((), tf.string)], autograph=False)
+def _shape_of(path):
+    return tf.shape(decode(tf.io.read_file(path)))
 
 
 def drop_bad(
