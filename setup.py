@@ -47,7 +47,7 @@ setup(
         "numpy>=2.0",
         "scikit-learn>=1.5",
         "scipy>=1.13",
-        "pillow>=10.3",
+        "pillow>=12.3",  # earlier ones write beyond an image's memory
         "tensorflow-datasets>=4.9.10",
         "importlib_resources",  # tensorflow-datasets imports it undeclared
         "ai-edge-litert>=2.0",

@@ -1,4 +1,4 @@
-"""A terminal of 80 columns for commands, and what a person sees on it."""
+"""A terminal for commands, and what a person sees on it."""
 
 import fcntl
 import os
@@ -20,14 +20,20 @@ _TOKEN = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|(\r\n|\r|\n)|([^\x1b\r\n]+)")
 class Terminal:
     """Runs `keras-dml` in a pseudo-terminal.
 
+    Args:
+        *arguments: Words after `keras-dml`.
+        cwd: The folder that it runs in.
+        columns: Integer, the width. Defaults to `80`.
+        **environment: Variables beside the plain ones.
+
     Attributes:
         text: What it wrote, with control sequences.
         code: Its exit code, after `read`.
     """
 
-    def __init__(self, *arguments, cwd, **environment):
+    def __init__(self, *arguments, cwd, columns=COLUMNS, **environment):
         self._own, other = pty.openpty()
-        size = struct.pack("HHHH", LINES, COLUMNS, 0, 0)
+        size = struct.pack("HHHH", LINES, columns, 0, 0)
         fcntl.ioctl(other, termios.TIOCSWINSZ, size)
         self.text = ""
         self.code = None

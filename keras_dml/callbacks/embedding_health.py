@@ -107,7 +107,7 @@ class EmbeddingHealth(keras.callbacks.Callback):
         if reason and self._was_collapsed and not self._warned:
             self._warned = True
             self.warn(
-                f"The embeddings have collapsed by epoch {epoch}. {reason} "
+                f"The embeddings have collapsed by epoch {epoch + 1}. {reason} "
                 "Lower the learning rate, mine easier negatives, or look for "
                 "a loss that only pulls images together."
             )

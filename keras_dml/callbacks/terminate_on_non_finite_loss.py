@@ -20,7 +20,7 @@ class TerminateOnNonFiniteLoss(keras.callbacks.Callback):
 
     Raises:
         RunError: If the loss or a weight is NaN or infinite. The message names
-            the epoch and the step, both counted from 0; with
+            the epoch and the step, both counted from 1; with
             `steps_per_execution` the last step of the execution.
 
     Example:
@@ -32,14 +32,14 @@ class TerminateOnNonFiniteLoss(keras.callbacks.Callback):
 
     def __init__(self):
         super().__init__()
-        self._epoch = 0
-        self._step = 0
+        self._epoch = 1
+        self._step = 1
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._epoch = epoch
+        self._epoch = epoch + 1
 
     def on_train_batch_end(self, batch, logs=None):
-        self._step = batch
+        self._step = batch + 1
         loss = float((logs or {}).get("loss", 0.0))
         if not math.isfinite(loss):
             raise RunError(f"The loss is {loss} {self._place()}")

@@ -54,7 +54,9 @@ class ImageEmbedder:
     ) -> None:
         self.max_pixels = max_pixels
         path = Path(model)
-        folder = RunFolder(path.parent if path.suffix == ".keras" else path)
+        folder = RunFolder(path)
+        if path.name == folder.embedder.name:
+            folder = RunFolder(path.parent)
         if ExportFolder(path).exists and (path / "saved_model.pb").is_file():
             self._fit = self._load_saved_model(path)
         elif folder.exists:

@@ -15,6 +15,7 @@ from keras_dml.data.class_folds import fold_classes
 from keras_dml.data.image_fit import ImageFit
 from keras_dml.data.index_batches import Replicas
 from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -275,13 +276,23 @@ def _classes_per_batch(manifest: Manifest, config: RunConfig) -> int:
 def split_data(
     manifest: Manifest, config: RunConfig, skipped: int = 0
 ) -> RunData:
-    """Splits a data set into training and test images."""
+    """Splits a data set into training and test images.
+
+    Raises:
+        UsageError: If classes are chosen where all of them are seen.
+    """
     settings = config.data
-    if not manifest.seen and (
-        settings.train_classes is not None
-        or settings.test_classes is not None
-        or settings.train_fraction is not None
-    ):
+    chosen = {
+        "data.train_classes": settings.train_classes,
+        "data.test_classes": settings.test_classes,
+    }
+    given = [name for name, classes in chosen.items() if classes is not None]
+    if manifest.seen and given:
+        raise UsageError(
+            f"`{given[0]}` chooses classes, but all classes of "
+            f"{manifest.name} are seen in training. Leave `{given[0]}` out."
+        )
+    if given or (settings.train_fraction is not None and not manifest.seen):
         manifest = dataclasses.replace(
             manifest,
             split=splits.class_disjoint(

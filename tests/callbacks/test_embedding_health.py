@@ -121,7 +121,7 @@ def test_one_bad_epoch_is_no_collapse():
     for rows in (np.ones_like(healthy), healthy, np.ones_like(healthy)):
         retrieval.embeddings, retrieval.labels = rows, labels
         callback.on_epoch_end(0, {})
-    with pytest.warns(UserWarning, match="collapsed by epoch 1"):
+    with pytest.warns(UserWarning, match="collapsed by epoch 2"):
         callback.on_epoch_end(1, {})
 
 

@@ -22,7 +22,7 @@ def test_stops_at_the_step_and_names_it(bad, tmp_path):
     callbacks = [TerminateOnNonFiniteLoss(), note, checkpoint]
     fit(trainer, 1, callbacks)
     seen.clear()
-    with pytest.raises(RunError, match=r"epoch 1 at step 1\. Lower the"):
+    with pytest.raises(RunError, match=r"epoch 2 at step 2\. Lower the"):
         trainer.fit(
             batches,
             epochs=3,

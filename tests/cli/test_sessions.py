@@ -23,6 +23,15 @@ FIT = [
     *("--set", "evaluation.every=2", "--set", "data.validation_from=6"),
     *("--set", "data.validation_fraction=0.25"),
 ]
+SEARCH = [
+    *("search", "run", "paint/class_22/0.jpg", "paint/class_13/4.jpg"),
+    *("--k", "3"),
+]
+EXPORT = ["export", "run", "--format", "litert", "--output", "phone"]
+COMPARE = [
+    *("compare", "paint", "--recipes", "norm_softmax,triplet", "--dry-run"),
+    *("--backbone", "small_cnn", "--epochs", "2"),
+]
 QUICK = ["--no-export", "--no-report", "--set", "evaluation.k=[1]"]
 
 
@@ -49,6 +58,17 @@ def sessions(folder):
     photos(folder)
     screen = Terminal(*FIT, cwd=folder)
     yield "fit", visible(screen.read())
+    for name, words in (
+        ("search", SEARCH),
+        ("export", EXPORT),
+        ("compare", COMPARE),
+    ):
+        for columns in (80, 110):
+            screen = Terminal(*words, cwd=folder, columns=columns)
+            yield f"{name}_{columns}", visible(screen.read())
+            shutil.rmtree(folder / "phone", ignore_errors=True)
+        yield f"{name}_piped", piped(words, folder)
+        shutil.rmtree(folder / "phone", ignore_errors=True)
     shutil.rmtree(folder / "run")
     yield "fit_piped", piped([*FIT, *QUICK], folder)
 
@@ -65,7 +85,9 @@ def recorded(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["fit", "fit_piped"])
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in SESSIONS.glob("*.txt"))
+)
 def test_a_session_is_the_one_that_was_looked_at(recorded, name):
     expected = (SESSIONS / f"{name}.txt").read_text("utf-8")
     assert masked(recorded[name]) == expected
@@ -73,9 +95,13 @@ def test_a_session_is_the_one_that_was_looked_at(recorded, name):
 
 @pytest.mark.slow
 def test_the_lines_fit_a_terminal_and_a_pipe_has_no_controls(recorded):
-    assert max(map(len, recorded["fit"].splitlines())) <= 80
-    assert not re.search(r"[\x00-\x09\x0b-\x1f]", recorded["fit_piped"])
-    assert "steps/s" not in recorded["fit_piped"]
+    for name, text in recorded.items():
+        if name.endswith("piped"):
+            assert not re.search(r"[\x00-\x09\x0b-\x1f]", text), name
+            assert "steps/s" not in text, name
+        else:
+            columns = 110 if name.endswith("110") else 80
+            assert max(map(len, text.splitlines())) <= columns, name
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import pytest
 
 from keras_dml.config import StageConfig, resolve
 from keras_dml.data import Manifest
+from keras_dml.errors import UsageError
 from keras_dml.run.data import split_data, stage_data, whole_batches
 from keras_dml.run.settling import settle
 
@@ -172,3 +173,9 @@ def test_statistics_are_refreshed_on_whole_batches():
     assert [len(labels) for _, labels in batches] == [32] * 8
     seen = np.concatenate([labels for _, labels in batches])
     np.testing.assert_array_equal(seen, np.resize(images.labels, 8 * 32))
+
+
+def test_classes_cannot_be_chosen_where_all_are_seen():
+    seen = dataclasses.replace(manifest(), seen=True)
+    with pytest.raises(UsageError, match=r"`data\.train_classes`.*are seen"):
+        split_data(seen, settings(train_classes=["01"]))

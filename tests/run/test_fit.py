@@ -215,7 +215,7 @@ def test_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
         "stages=[{phases: [{epochs: 3, heat: "
         "{epoch: 1, scale: 4.0, lr_factor: 1e+30}}]}]"
     )
-    with pytest.raises(RunError, match="in epoch 1 at step"):
+    with pytest.raises(RunError, match="in epoch 2 at step"):
         train.fit(config, folder)
     last = load_checkpoint(folder / "checkpoints" / "last.npz")
     assert last.state["epoch"] == 1
