@@ -1,0 +1,118 @@
+"""Runs commands in forked processes, and lets a fault strike at a write.
+
+Called as `python -m tests.faults.server`. It imports everything once, which is
+most of the time of a short command, and then forks for each request that it
+reads: a line of JSON with
+
+    arguments   words after `keras-dml`
+    folder      where writes are counted
+    fault       one of `FAULTS`, or null
+    write       the number of the write at which the fault strikes, from 1
+    moment      seconds after which SIGALRM ends the process, or 0 for never
+    printed     path of the file for what the command prints
+    trace       path of the file for one line a write
+
+It answers each with a line of JSON: the exit code, negative for a signal.
+"""
+
+import errno
+import json
+import os
+import signal
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import matplotlib.figure  # noqa: F401
+import sklearn.cluster  # noqa: F401
+import tensorflow  # noqa: F401
+
+import keras_dml.api  # noqa: F401
+from keras_dml import cli
+from keras_dml.distribute import workers  # noqa: F401
+
+FAULTS = {
+    "kill": signal.SIGKILL,
+    "terminate": signal.SIGTERM,
+    "interrupt": signal.SIGINT,
+    "stop": signal.SIGSTOP,
+    # Not a signal: nothing more can be written.
+    "full": None,
+}
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+# What changes a folder, by the names of Python's audit events. Only the first
+# two need room on a disk.
+GROWING = ("open", "os.mkdir")
+CHANGES = (*GROWING, "os.rename", "os.remove", "os.rmdir", "os.truncate")
+
+
+def strike_at(folder, fault, write, trace):
+    """Counts the changes below a folder; the fault comes before one of them."""
+    count = 0
+
+    def is_below(path):
+        if not isinstance(path, str | bytes | os.PathLike):
+            return False
+        path = os.path.abspath(os.fsdecode(path))
+        return path == folder or path.startswith(folder + os.sep)
+
+    def watch(event, arguments):
+        nonlocal count
+        if event not in CHANGES or not is_below(arguments[0]):
+            return
+        if event == "open" and not arguments[2] & WRITING:
+            return
+        count += 1
+        os.write(trace, f"{event} {os.fsdecode(arguments[0])}\n".encode())
+        if fault == "full" and count >= write and event in GROWING:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), arguments[0])
+        if fault not in (None, "full") and count == write:
+            os.kill(os.getpid(), FAULTS[fault])
+
+    sys.addaudithook(watch)
+
+
+def become(request):
+    """Turns this process into the command of a request."""
+    os.setsid()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    printed = os.open(request["printed"], flags)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(printed, 1)
+    os.dup2(printed, 2)
+    trace = os.open(request["trace"], flags)
+    strike_at(
+        os.path.abspath(request["folder"]),
+        request["fault"],
+        request["write"],
+        trace,
+    )
+    # Nobody handles this signal: it ends a process at once, wherever it is.
+    signal.setitimer(signal.ITIMER_REAL, request["moment"])
+    sys.argv = ["keras-dml", *request["arguments"]]
+
+
+def wait_for(process):
+    """Waits for the end of a process; one that was stopped goes on."""
+    while True:
+        _, status = os.waitpid(process, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            return os.waitstatus_to_exitcode(status)
+        os.kill(process, signal.SIGCONT)
+
+
+def main():
+    for line in sys.stdin:
+        request = json.loads(line)
+        process = os.fork()
+        if process == 0:
+            become(request)
+            keras.utils.set_random_seed(0)
+            cli.main()
+            return
+        print(json.dumps(wait_for(process)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
