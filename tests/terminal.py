@@ -100,7 +100,9 @@ def visible(text):
 
 
 def masked(text):
-    """Replaces the digits and the device, which differ between machines."""
+    """Replaces digits, times and the device, which differ between machines."""
     text = re.sub(r"Device +.*(?:\n {10}.*)*", "Device    DEVICE", text)
+    text = re.sub(r"(milliseconds .*?│).*", r"\1 TIMES", text)
+    text = re.sub(r"\b\d+ (h|min|s)\b( \d+ (min|s)\b)?", "TIME", text)
     lines = (line.rstrip() for line in text.splitlines())
     return re.sub(r"\d", "#", "\n".join(lines)) + "\n"

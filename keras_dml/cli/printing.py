@@ -10,14 +10,28 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
+from keras_dml.wording import metric_title
+
 if TYPE_CHECKING:
     from keras_dml.api import Run
     from keras_dml.evaluation import Measured
+    from keras_dml.export.exporting import ExportResult
     from keras_dml.search.search import SearchResult
 
 output = Console()
 
 _YES_OR_NO = {True: "yes", False: "no", None: None}
+# How exports are compared, in words; the first three have units.
+_AMOUNTS = {
+    "megabytes": "megabytes",
+    "batch_1_ms": "milliseconds for an image",
+    "batch_32_ms": "milliseconds for 32 images",
+}
+_MEASURES = {
+    **_AMOUNTS,
+    "mean_cosine": "cosine to the embedder, mean",
+    "worst_cosine": "cosine to the embedder, worst",
+}
 # Lists fit a terminal of this width.
 WIDTH = 80
 # The column at which the note on a setting starts.
@@ -29,14 +43,17 @@ def say(sentence: str) -> None:
     output.print(sentence, highlight=False, markup=False, soft_wrap=True)
 
 
+def _tell(sentence: str) -> None:
+    """Prints a sentence, wrapped at the width of a terminal."""
+    wraps = output.is_terminal
+    output.print(sentence, highlight=False, markup=False, soft_wrap=not wraps)
+
+
 def print_run(run: "Run") -> None:
     """Prints what a run gained, what to conclude, and what to do next."""
     print_rows(run.tested(), run.rows())
     for sentence in run.conclusion():
-        wraps = output.is_terminal
-        output.print(
-            sentence, highlight=False, markup=False, soft_wrap=not wraps
-        )
+        _tell(sentence)
     if run.metrics["partial"]:
         say("The data set is incomplete: these numbers are partial.")
     say(f"\nRun folder: {run.folder.path}")
@@ -115,25 +132,29 @@ def print_answers(result: "SearchResult") -> None:
             ],
         )
     if result.threshold is not None:
-        say(result.threshold.meaning)
+        _tell(result.threshold.meaning)
 
 
-def print_artefacts(rows: Sequence[dict[str, Any]]) -> None:
-    """Prints a comparison of exports, one column for each.
-
-    Args:
-        rows: Dicts with the same keys, the first of which is `"artefact"`.
-    """
+def print_artefacts(result: "ExportResult") -> None:
+    """Prints how exports compare with their embedder, a column for each."""
+    measures = [key for key in result[0] if key not in ("artefact", "images")]
     print_rows(
-        "Exported",
+        f"Compared on {result[0]['images']:,} images",
         [
             {
-                "measure": measure,
-                **{row["artefact"]: row[measure] for row in rows},
+                "measure": _MEASURES.get(key, metric_title(key)),
+                **{row["artefact"]: _rounded(key, row[key]) for row in result},
             }
-            for measure in list(rows[0])[1:]
+            for key in measures
         ],
     )
+    _tell(f"Exported to {result.folder}")
+
+
+def _rounded(measure: str, value: float | None) -> str | None:
+    if value is None:
+        return None
+    return f"{value:.2f}" if measure in _AMOUNTS else f"{value:.4f}"
 
 
 def _cell(value: Any) -> str:

@@ -17,6 +17,7 @@ from keras_dml.evaluation.index.registry import build_index, check_index
 from keras_dml.evaluation.index.spaces import distances
 from keras_dml.files import readable
 from keras_dml.run.thresholds import (
+    FALSE_MATCH_RATES,
     RunThreshold,
     threshold_of,
     usual_threshold,
@@ -220,8 +221,12 @@ def _threshold(
     if found is None:
         logger.warning("%s Every image gets its nearest.", reason)
     elif reason:
-        rate = found.threshold.target_fmr
-        logger.warning("%s The threshold is for %g.", reason, rate)
+        logger.warning(
+            "The validation images are too few for a false-match rate of %g; "
+            "the threshold is for %g.",
+            FALSE_MATCH_RATES[0],
+            found.threshold.target_fmr,
+        )
     return found
 
 

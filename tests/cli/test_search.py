@@ -156,8 +156,8 @@ def test_too_few_validation_images_for_the_default_rate_are_no_error(
     query = images / "class_30" / "03.png"
     outcome = command("search", run, query, "--json")
     assert outcome.code == 0
-    assert "needs at least" in outcome.err
-    assert "The threshold is for 0.01." in outcome.err
+    assert "too few for a false-match rate of 0.001" in outcome.err
+    assert "the threshold is for 0.01." in outcome.err
     found = json.loads(outcome.out)
     assert isinstance(found["threshold"], float)
     asked = command("search", run, query, "--max-false-match-rate=0.001")
