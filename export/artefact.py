@@ -8,14 +8,16 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import keras
+from pydantic import BaseModel, ConfigDict, PositiveInt
 
 from keras_dml.claimed_folder import ClaimedFolder
+from keras_dml.config.sections import Side
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export.options import ExportOptions
-from keras_dml.files import read_json
+from keras_dml.files import check_fields, read_json
 from keras_dml.layers.image_preprocessing import (
     CAFFE_MEAN_BGR,
     IMAGENET_DEVIATION,
@@ -31,6 +33,29 @@ REJECTED = ".rejected"
 # Suffixes of our hidden folders, which a kill may leave behind.
 _PARTIAL, _FORMER = ".partial", ".former"
 _PASSING = (_PARTIAL, _FORMER, ".candidate")
+
+
+class _Image(BaseModel):
+    model_config = ConfigDict(strict=True)
+    height: Side
+    width: Side
+    channels: Literal[1, 3]
+    resize: Side
+    squash: bool
+
+
+class _Embedding(BaseModel):
+    model_config = ConfigDict(strict=True)
+    dim: PositiveInt
+    unit_length: bool
+
+
+class _Manifest(BaseModel):
+    """What every reader of a manifest needs; formats add their own."""
+
+    format: str
+    image: _Image
+    embedding: _Embedding
 
 
 class ExportFolder(ClaimedFolder):
@@ -137,6 +162,8 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
 
     Raises:
         RunError: If the folder is not an artefact of keras-dml.
+        UsageError: If the manifest does not say what an artefact takes and
+            gives.
     """
     folder = ExportFolder(path)
     if not folder.exists:
@@ -144,7 +171,10 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
             f"{path} is not an export of {MAKER}: it has no `{MANIFEST}` of "
             "ours. Export the run again."
         )
-    return read_json(folder.record)
+    manifest = read_json(folder.record)
+    return check_fields(
+        manifest, _Manifest, folder.record, "the manifest of an export"
+    )
 
 
 def make_manifest(

@@ -202,6 +202,7 @@ def open_artefact(folder: str | Path, threads: int | None = None) -> Runner:
     folder = Path(folder)
     manifest = read_manifest(folder)
     threads = threads or os.cpu_count() or 1
+    one_of("format", manifest["format"], FORMATS)
     return FORMATS[manifest["format"]].open(folder, manifest, threads)
 
 

@@ -5,7 +5,11 @@ import json
 import pytest
 
 from keras_dml.errors import UsageError
-from keras_dml.export.artefact import ExportFolder, replacing_folder
+from keras_dml.export.artefact import (
+    ExportFolder,
+    read_manifest,
+    replacing_folder,
+)
 
 
 def write(path, text, force=False):
@@ -92,3 +96,33 @@ def test_an_empty_folder_is_free(tmp_path):
     (tmp_path / "empty").mkdir()
     write(tmp_path / "empty", "new")
     assert ExportFolder(tmp_path / "empty").exists
+
+
+IMAGE = {"height": 8, "width": 8, "channels": 3, "resize": 8, "squash": False}
+WHOLE = {
+    "made_by": "keras-dml",
+    "format": "litert",
+    "image": IMAGE,
+    "embedding": {"dim": 4, "unit_length": True},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"image": []}, "`image`"),
+        ({"image": {**IMAGE, "height": 10**9}}, "`image.height`"),
+        ({"image": {**IMAGE, "channels": 2}}, "`image.channels`"),
+        ({"image": {**IMAGE, "squash": "no"}}, "`image.squash`"),
+        ({"embedding": {"dim": 0, "unit_length": True}}, "`embedding.dim`"),
+        ({"embedding": None}, "`embedding`"),
+        ({"format": [1]}, "`format`"),
+    ],
+)
+def test_a_damaged_manifest_is_refused(change, message, tmp_path):
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps(WHOLE))
+    assert read_manifest(tmp_path) == WHOLE
+    path.write_text(json.dumps({**WHOLE, **change}))
+    with pytest.raises(UsageError, match=message):
+        read_manifest(tmp_path)
