@@ -23,10 +23,10 @@ from keras_dml.export import (
 )
 from keras_dml.fit_options import FitOptions, PathLike
 from keras_dml.report import FILE, write_report
-from keras_dml.run import fit as training
 from keras_dml.run.conclusion import conclusion, result_rows
 from keras_dml.run.final import FOLDER as FINAL
 from keras_dml.run.final import fit_final
+from keras_dml.run.fit import fit as fit_config
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history
 from keras_dml.run.trained_run import TrainedRun, evaluate_run
@@ -197,7 +197,7 @@ def fit(
     folder = Path(output) if output else _default_output(resolved)
     export = exporter() if options.get("export", True) else None
     timeout = options.get("peer_timeout", distribute.PEER_TIMEOUT)
-    metrics = training.fit(
+    metrics = fit_config(
         resolved,
         folder,
         resume=resume,

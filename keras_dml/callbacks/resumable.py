@@ -1,6 +1,7 @@
 """A resumable state for the callbacks of Keras that monitor a metric."""
 
 import math
+import warnings
 from typing import Any
 
 import keras
@@ -14,7 +15,10 @@ class Resumable(keras.callbacks.Callback):
     A class inherits from this class first and from Keras' callback second.
     Keras forgets the best value at the start of every `fit`; this class keeps
     the state from one `fit` to the next, so that a new run needs a new
-    callback. A NaN is never the best value.
+    callback. A NaN is never the best value. Keras warns after every epoch
+    without the metric; here such an epoch does not count, since a training
+    need not validate after each, and the end of a training warns if none had
+    it.
 
     Attributes:
         STATE: Dict of names in the saved state to the attributes that hold
@@ -22,6 +26,9 @@ class Resumable(keras.callbacks.Callback):
     """
 
     STATE = {"best": "best", "wait": "wait"}
+    monitor: str
+    best: float | None
+    _waiting = False
 
     def _check(self, patience: int, mode: str, min_delta: float) -> None:
         """Raises for arguments that Keras would silently reinterpret."""
@@ -31,6 +38,22 @@ class Resumable(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         """Does nothing, where Keras would reset the state."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._waiting = self.best is None
+        if self.monitor in (logs or {}):
+            self._waiting = False
+            super().on_epoch_end(epoch, logs)
+
+    def on_train_end(self, logs=None):
+        super().on_train_end(logs)
+        if self._waiting:
+            warnings.warn(
+                f"`monitor` must name a metric of the logs. Received: "
+                f"monitor={self.monitor!r}, which no epoch had, so that "
+                f"{type(self).__name__} did nothing.",
+                stacklevel=2,
+            )
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state as a JSON-able dict."""

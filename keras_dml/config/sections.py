@@ -331,7 +331,10 @@ class HeatConfig(Section):
 
 
 class PlateauConfig(Section):
-    """Lowers the learning rate when the monitored metric stops rising."""
+    """Lowers the learning rate when the monitored metric stops rising.
+
+    `patience` counts validations.
+    """
 
     patience: Count = 4
     factor: Fraction = 0.1
@@ -343,7 +346,8 @@ class PhaseConfig(Section):
 
     `epochs: null` is settled before training: so many that the command ends
     within `minutes`, and no image is seen more often than `passes` says.
-    Several such phases divide them by their `share`.
+    Several such phases divide them by their `share`. `stop_patience` ends a
+    phase after as many validations without a better metric.
     """
 
     name: str = "train"
@@ -373,7 +377,7 @@ class EvaluationConfig(Section):
     `interpolate` lists shares: after training, validation classes choose how
     far the weights go from those at the start, 0, to the trained ones, 1.
     `every` is the number of epochs from one validation to the next; `null`
-    validates eight times in a stage.
+    validates four to eight times in a stage.
     """
 
     k: Annotated[list[Count], Field(min_length=1)] = [1, 2, 4, 8]

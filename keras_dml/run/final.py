@@ -81,7 +81,12 @@ def final_config(config: RunConfig, metrics: Mapping[str, Any]) -> RunConfig:
         stages.append(
             stage.changed(
                 phases=[
-                    phase.changed(epochs=_longer(phase.epochs, more, chosen))
+                    # No class is left to follow.
+                    phase.changed(
+                        epochs=_longer(phase.epochs, more, chosen),
+                        plateau=None,
+                        stop_patience=None,
+                    )
                     for phase in stage.phases
                 ]
             )

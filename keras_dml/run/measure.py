@@ -119,14 +119,18 @@ def evaluate(
         query_ids=manifest.ids[queries],
         k=tuple(settings.k),
         normalize=settings.normalize,
-        clustering=settings.clustering
-        and {
-            "init": settings.kmeans_init,
-            "num_starts": settings.kmeans_starts,
-            "seed": config.seed,
-        },
+        clustering=settings.clustering and clustering_arguments(config),
         **arguments,
     )
+
+
+def clustering_arguments(config: RunConfig) -> dict[str, Any]:
+    """Returns how a run clusters, as arguments of `evaluate_clustering`."""
+    return {
+        "init": config.evaluation.kmeans_init,
+        "num_starts": config.evaluation.kmeans_starts,
+        "seed": config.seed,
+    }
 
 
 def raw_pixels(manifest: Manifest, config: RunConfig) -> np.ndarray:

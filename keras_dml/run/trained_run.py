@@ -25,7 +25,7 @@ from keras_dml.models import load_embedder
 from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
 from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.measure import embed
+from keras_dml.run.measure import clustering_arguments, embed
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -306,12 +306,7 @@ def evaluate_run(
         k=tuple(k or settings.k),
         normalize=settings.normalize,
         index=index,
-        clustering=clustering
-        and {
-            "init": settings.kmeans_init,
-            "num_starts": settings.kmeans_starts,
-            "seed": trained.config.seed,
-        },
+        clustering=clustering and clustering_arguments(trained.config),
         intervals=intervals,
         per_class=per_class,
         rerank=rerank,

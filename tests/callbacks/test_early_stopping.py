@@ -54,7 +54,7 @@ def test_stops_a_fit():
 
 def test_a_missing_metric_warns():
     trainer, _ = build()
-    with pytest.warns(UserWarning, match="`val_recall@1` which is not"):
+    with pytest.warns(UserWarning, match="monitor='val_recall@1', which no"):
         fit(trainer, 1, [EarlyStopping()])
 
 
@@ -88,3 +88,18 @@ def test_a_second_fit_has_not_stopped_yet():
     assert run([0.0, 0.0, 0.0, 0.6], callback, initial_epoch=3) == 4
     assert callback.stopped_epoch == 0
     assert (callback.best, callback.best_epoch) == (0.6, 3)
+
+
+def test_epochs_without_a_validation_do_not_count():
+    """And cause no warning, which would be an error."""
+    trainer, _ = build()
+
+    def validate(epoch, logs):
+        if epoch % 2:
+            logs["val_recall@1"] = 0.5
+
+    validation = keras.callbacks.LambdaCallback(on_epoch_end=validate)
+    stop = EarlyStopping(patience=2)
+    history = fit(trainer, 20, [validation, stop])
+    assert len(history["loss"]) == 6
+    assert stop.get_state()["wait"] == 2

@@ -79,7 +79,7 @@ def test_rates_are_logged():
 
 def test_a_missing_metric_warns():
     trainer, _ = build()
-    with pytest.warns(UserWarning, match="`val_recall@1` which is not"):
+    with pytest.warns(UserWarning, match="monitor='val_recall@1', which no"):
         fit(trainer, 1, [ReduceLROnPlateau()])
 
 

@@ -63,10 +63,9 @@ def test_the_numbers_of_recipes_are_those_of_the_results():
         name: {"recall@1": float(recall), "map@r": float(mean)}
         for name, recall, mean in rows
     }
-    assert len(measured) == 25
-    assert measured == {
-        name: dict(load_recipe(name).measured) for name in recipe_names()
-    }
+    recipes = map(load_recipe, recipe_names())
+    shown = {one.name: dict(one.measured) for one in recipes if one.measured}
+    assert measured == shown and measured
 
 
 def test_a_recipe_does_not_inherit_results(tmp_path):

@@ -4,7 +4,7 @@ import keras
 import pytest
 
 import keras_dml
-from keras_dml.config import load_run_config
+from keras_dml.config import load_run_config, resolve
 from keras_dml.models import build_embedder, load_embedder
 from keras_dml.run.final import final_config
 from tests.images import image_folder
@@ -110,3 +110,20 @@ def test_resuming_finds_both_finished(run, photos, weights):
         settings=QUICK,
     )
     assert again.final.metrics == run.final.metrics
+
+
+def test_no_phase_follows_classes_that_now_train():
+    config = resolve(
+        "norm_softmax",
+        "digits",
+        flags={"model": {"backbone": "small_cnn"}},
+        overrides=[
+            "stages.main.train.epochs=2",
+            "stages.main.train.stop_patience=2",
+            "stages.main.train.plateau={patience: 2}",
+        ],
+    )
+    final = final_config(config, {"interpolation": {}, "shrinkage": None})
+    (phase,) = final.stages[0].phases
+    assert phase.epochs >= 2
+    assert (phase.plateau, phase.stop_patience) == (None, None)
