@@ -46,8 +46,8 @@ class FitOptions(TrainingOptions, total=False):
 
     Attributes:
         report: Whether to write `report.html`. Defaults to `True`.
-        export: Whether to export a SavedModel and LiteRT at the end.
-            Defaults to `True`.
+        export: Whether to export a SavedModel and LiteRT at the end, of the
+            final training if there is one. Defaults to `True`.
         verbose: Whether to show what else `log.txt` holds: the optimizers
             and every metric of an epoch. Defaults to `False`.
         data_dir: Folder that holds the data set's files.
