@@ -31,7 +31,8 @@ class Command:
         arguments: Words after `keras-dml`; `<images>`, `<run>` and `<place>`
             stand for folders.
         again: Words that are added after a fault. Defaults to none.
-        strikes: Integer, how many writes a fault strikes. Defaults to `1`.
+        strikes: Integer, how many writes a kill or a full disk strikes; other
+            faults strike one. Defaults to `1`.
         faults: The faults that strike it. Defaults to a kill and a full disk.
     """
 
@@ -182,7 +183,8 @@ def test_a_fault_at_a_write(name, fault, server, undisturbed, tmp_path):
     if not ALL:
         # Others for each fault, though the same ones each time.
         rng = np.random.default_rng([*FAULTS].index(fault))
-        numbers = rng.choice(numbers, COMMANDS[name].strikes, replace=False)
+        strikes = COMMANDS[name].strikes if fault in ("kill", "full") else 1
+        numbers = rng.choice(numbers, strikes, replace=False)
     for number in map(int, numbers):
         place = tmp_path / str(number)
         first, again = it.begin(name, place)
