@@ -169,7 +169,11 @@ class SamplingConfig(Section):
 
 
 class AugmentationConfig(Section):
-    """Random changes of training images, and the fixed crop of all others."""
+    """Random changes of training images, and the fixed crop of all others.
+
+    Each is an argument of `data.augmentation.Augmentation`, which explains it.
+    `flip: null` is what suits the data set.
+    """
 
     crop: Literal["random_resized", "random", "center"] = "random_resized"
     area: AreaRange = (0.08, 1.0)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from keras_dml.config import StageConfig, resolve
+from keras_dml.config.sections import AugmentationConfig
 from keras_dml.data import Manifest
+from keras_dml.data.augmentation import Augmentation
 from keras_dml.errors import UsageError
 from keras_dml.run.data import split_data, stage_data, whole_batches
 from keras_dml.run.settling import settle
@@ -179,3 +181,10 @@ def test_classes_cannot_be_chosen_where_all_are_seen():
     seen = dataclasses.replace(manifest(), seen=True)
     with pytest.raises(UsageError, match=r"`data\.train_classes`.*are seen"):
         split_data(seen, settings(train_classes=["01"]))
+
+
+def test_every_setting_of_the_augmentation_is_an_argument_of_it():
+    settings = AugmentationConfig(flip=False).model_dump()
+    assert dataclasses.asdict(Augmentation(**settings)) == dataclasses.asdict(
+        Augmentation()
+    )
