@@ -133,6 +133,9 @@ class Training:
         warn_about_section(self.config)
         if self.state.history:
             logger.info("Going on after epoch %d.", len(self.state.history))
+            # A kill may have come between the checkpoint and this table.
+            if distribute.is_chief():
+                self.folder.write_history(self.state.history)
         while True:
             self._run_stage()
             if self.state.stage + 1 == len(self.config.stages):

@@ -4,6 +4,7 @@ import csv
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -305,3 +306,17 @@ def test_a_replay_names_an_earlier_stage(tmp_path):
     config = settings("stages=[{replay: search, phases: [{epochs: 1}]}]")
     with pytest.raises(UsageError, match="no earlier stage"):
         train.fit(config, tmp_path / "run")
+
+
+def test_a_kill_before_the_table_of_epochs_was_renamed(finished, tmp_path):
+    """The checkpoint has the last epoch already."""
+    folder = tmp_path / "run"
+    shutil.copytree(finished[0], folder)
+    (folder / "metrics.json").unlink()
+    whole = (folder / "history.csv").read_text()
+    shorter = "".join(whole.splitlines(keepends=True)[:-1])
+    (folder / "history.csv").write_text(shorter)
+    (folder / ".history.partial.csv").write_text(whole)
+    train.fit(settings(), folder, resume=True)
+    assert (folder / "history.csv").read_text() == whole
+    assert not (folder / ".history.partial.csv").exists()
