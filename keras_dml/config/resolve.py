@@ -21,6 +21,7 @@ from keras_dml.config.validation import validated
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
 from keras_dml.data.facts import dataset_facts
 from keras_dml.errors import UsageError
+from keras_dml.wording import listed
 
 
 class Setting(NamedTuple):
@@ -294,6 +295,6 @@ def _preset(recipe: Recipe, name: str) -> list[Layer]:
     if name not in recipe.presets:
         raise UsageError(
             f"Recipe `{recipe.name}` has no preset {name!r}. "
-            f"Its presets: {sorted(recipe.presets) or 'none'}."
+            f"Its presets: {listed(sorted(recipe.presets)) or 'none'}."
         )
     return recipe.layers("presets", name)
