@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from keras_dml import api
 from keras_dml.errors import RunError
-from keras_dml.run import fit as train
 from keras_dml.version import __version__
 from tests.cli.refusals import refused
 from tests.commands import run_command
@@ -125,7 +125,7 @@ def test_a_full_disk_ends_with_1_and_says_what_to_do(command, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device", "last.npz")
 
-    monkeypatch.setattr(train, "fit", full)
+    monkeypatch.setattr(api, "fit_config", full)
     outcome = command("fit", "digits")
     refused(outcome, "disk is full", "last.npz", "--resume", code=1)
 
@@ -134,7 +134,7 @@ def test_a_run_that_fails_ends_with_1(command, monkeypatch):
     def fail(*args, **kwargs):
         raise RunError("The loss is nan in epoch 3 at step 7.")
 
-    monkeypatch.setattr(train, "fit", fail)
+    monkeypatch.setattr(api, "fit_config", fail)
     refused(command("fit", "digits"), "epoch 3 at step 7", code=1)
 
 
