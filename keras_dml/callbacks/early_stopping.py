@@ -18,8 +18,9 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
 
     Args:
         monitor: String, key in the logs. Defaults to `"val_recall@1"`.
-        patience: Integer, the number of epochs without improvement after
-            which the training stops. Defaults to `10`.
+        patience: Integer, after how many epochs with the metric, but without
+            improvement, the training stops. Where every third epoch is
+            validated, `10` are thirty epochs. Defaults to `10`.
         mode: `"max"` or `"min"`. Defaults to `"max"`.
         min_delta: Float, the smallest change that counts as an improvement.
             Defaults to `0.0`.
