@@ -30,7 +30,8 @@ from keras_dml.export.parity import parity
 from keras_dml.export.saved_model import save_functions
 from keras_dml.files import write_json
 from keras_dml.models import float32_clone, load_embedder
-from keras_dml.run.data import evaluation_batches, load_run_data
+from keras_dml.run.batches import evaluation_batches
+from keras_dml.run.data import load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import with_data
 

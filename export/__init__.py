@@ -8,6 +8,7 @@ import pkgutil
 from keras_dml.export.artefact import read_manifest
 from keras_dml.export.exporting import ExportResult, export_embedder
 from keras_dml.export.formats import FORMATS, Format, Runner, open_artefact
+from keras_dml.export.index_parity import index_parity
 from keras_dml.export.litert import export_litert
 from keras_dml.export.litert_metadata import read_metadata
 from keras_dml.export.onnx import export_onnx
@@ -17,7 +18,7 @@ from keras_dml.export.options import (
     ExportOptions,
     References,
 )
-from keras_dml.export.parity import index_parity, parity
+from keras_dml.export.parity import parity
 from keras_dml.export.runs import DEFAULT_FORMATS, export_run, exporter
 from keras_dml.export.saved_model import export_saved_model
 

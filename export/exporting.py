@@ -19,13 +19,9 @@ from keras_dml.export.artefact import (
     temporary_folder,
 )
 from keras_dml.export.formats import choose_formats
+from keras_dml.export.index_parity import index_parity
 from keras_dml.export.options import ExportOptions
-from keras_dml.export.parity import (
-    REPORT,
-    describe_drops,
-    index_parity,
-    parity,
-)
+from keras_dml.export.parity import REPORT, describe_drops, parity
 from keras_dml.files import write_json
 
 Row = dict[str, Any]

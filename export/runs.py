@@ -22,7 +22,8 @@ from keras_dml.errors import RunError, UsageError
 from keras_dml.export.exporting import ExportResult, export_embedder
 from keras_dml.export.formats import choose_formats
 from keras_dml.export.options import ExportOptions, References
-from keras_dml.run.data import RunData, evaluation_batches, load_run_data
+from keras_dml.run.batches import evaluation_batches
+from keras_dml.run.data import RunData, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.thresholds import usual_threshold
 from keras_dml.run.trained_run import TrainedRun

@@ -24,12 +24,13 @@ from keras_dml.export import (
 from keras_dml.fit_options import FitOptions, PathLike
 from keras_dml.report import FILE, write_report
 from keras_dml.run.conclusion import conclusion, result_rows
+from keras_dml.run.evaluate import evaluate_run
 from keras_dml.run.final import FOLDER as FINAL
 from keras_dml.run.final import fit_final
 from keras_dml.run.fit import fit as fit_config
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history
-from keras_dml.run.trained_run import TrainedRun, evaluate_run
+from keras_dml.run.trained_run import TrainedRun
 from keras_dml.search.search import SearchResult, search_run
 
 

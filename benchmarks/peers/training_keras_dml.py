@@ -11,13 +11,9 @@ from sides import answer
 
 import keras_dml
 from keras_dml.config import flags_of, resolve
+from keras_dml.run.batches import make_sampler, train_batches
 from keras_dml.run.compiling import compile_for
-from keras_dml.run.data import (
-    load_run_data,
-    make_sampler,
-    stage_data,
-    train_batches,
-)
+from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.length import TIMED_STEPS, UNTIMED_STEPS, StepTimer
 from keras_dml.run.models import build_models
 from keras_dml.run.settling import settle

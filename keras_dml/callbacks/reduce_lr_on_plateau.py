@@ -25,8 +25,8 @@ class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
         monitor: String, key in the logs. Defaults to `"val_recall@1"`.
         factor: Float in (0, 1). Defaults to `0.1`.
         patience: Integer, after how many epochs with the metric, but without
-            improvement, the rates fall. Defaults to `4`. PyTorch's scheduler with
-            `patience=p` waits one epoch longer; it equals `p + 1` here.
+            improvement, the rates fall. Defaults to `4`. PyTorch's scheduler
+            with `patience=p` waits one epoch longer; it equals `p + 1` here.
         mode: `"max"` or `"min"`. Defaults to `"max"`.
         min_delta: Float, the smallest change that counts as an improvement.
             Defaults to `1e-4`.

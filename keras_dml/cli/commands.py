@@ -57,7 +57,7 @@ def _command(*more: str) -> str:
     return shlex.join(["keras-dml", *given])
 
 
-@options_of("keras_dml.run.trained_run:evaluate_run")
+@options_of("keras_dml.run.evaluate:evaluate_run")
 def evaluate(
     *,
     run: Annotated[
@@ -84,7 +84,7 @@ def evaluate(
             f"Received: {'neither' if run is None else 'both'}."
         )
     if run is not None:
-        from keras_dml.run.trained_run import evaluate_run
+        from keras_dml.run.evaluate import evaluate_run
 
         with logging_to():
             measured = evaluate_run(run, **options)

@@ -15,13 +15,8 @@ from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.models import get_backbone
-from keras_dml.run.data import (
-    RunData,
-    StageData,
-    make_sampler,
-    split_data,
-    stage_data,
-)
+from keras_dml.run.batches import make_sampler
+from keras_dml.run.data import RunData, StageData, split_data, stage_data
 from keras_dml.run.length import with_length
 from keras_dml.run.settling import natural_size, settle
 from keras_dml.run.stage_checks import check_stages

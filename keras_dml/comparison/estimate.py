@@ -18,7 +18,8 @@ from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.console import logger, track
 from keras_dml.errors import RunError
 from keras_dml.run.history import read_history
-from keras_dml.run.processes import TrainingProcess, supervise
+from keras_dml.run.processes import TrainingProcess
+from keras_dml.run.supervise import supervise
 from keras_dml.wording import counted, duration
 
 EPOCHS = 4

@@ -17,9 +17,9 @@ from keras_dml.run.processes import (
     Start,
     TrainingProcess,
     start_training,
-    supervise,
     threads_each,
 )
+from keras_dml.run.supervise import supervise
 
 OnDone = Callable[[Job, float, Mapping[str, str]], None]
 

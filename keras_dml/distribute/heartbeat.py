@@ -7,20 +7,15 @@ that is frozen or that waits for its own input. Anyone may reach the port:
 
 import contextlib
 import ipaddress
-import logging
-import os
 import socket
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from keras_dml.distribute.channel import Channel
 from keras_dml.distribute.cluster import Cluster
-from keras_dml.distribute.errors import RESTART
-
-logger = logging.getLogger("keras_dml")
+from keras_dml.distribute.giving_up import give_up as end_process
 
 INTERVAL = 1.0
 # Seconds to wait, so that TensorFlow can report a lost process first.
@@ -80,7 +75,7 @@ class Heartbeat:
         self.cluster = cluster
         self.timeout = timeout
         self._secret = secret
-        self.give_up = give_up or _give_up
+        self.give_up = give_up or end_process
         self.mark("", 0)
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -273,49 +268,3 @@ class Heartbeat:
 
     def _thread(self, function, *arguments):
         threading.Thread(target=function, args=arguments, daemon=True).start()
-
-
-@contextlib.contextmanager
-def limit_start(cluster: Cluster, seconds: float) -> Iterator[None]:
-    """Ends the process if not all workers join in time."""
-
-    def late():
-        missing = [
-            f"worker {index} ({address})"
-            for index, address in enumerate(cluster.addresses)
-            if index != cluster.index and not _listens(address)
-        ]
-        _give_up(
-            f"The workers did not come together within {seconds:g} seconds. "
-            f"Not started: {', '.join(missing) or 'none, but one hangs'}."
-        )
-
-    timer = threading.Timer(seconds, late)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _listens(address):
-    host, _, port = address.rpartition(":")
-    with contextlib.suppress(OSError):
-        socket.create_connection((host, int(port)), 2).close()
-        return True
-    return False
-
-
-def _give_up(sentence):
-    text = f"{sentence} Start all workers again with `resume=True`."
-    record = logging.makeLogRecord({"levelname": "ERROR", "msg": text})
-    # The filter of the command line names its options, not the arguments.
-    logger.filter(record)
-    for handler in logger.handlers:
-        if isinstance(handler, logging.FileHandler):
-            handler.emit(record)
-            handler.flush()
-    print(f"Error: {record.getMessage()}", file=sys.stderr, flush=True)
-    sys.stdout.flush()
-    os._exit(RESTART)

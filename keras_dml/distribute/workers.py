@@ -17,7 +17,8 @@ import numpy as np
 
 from keras_dml.distribute.cluster import Cluster
 from keras_dml.distribute.errors import PeerLostError
-from keras_dml.distribute.heartbeat import INTERVAL, Heartbeat, limit_start
+from keras_dml.distribute.giving_up import limit_start
+from keras_dml.distribute.heartbeat import INTERVAL, Heartbeat
 from keras_dml.errors import RunError, UsageError
 
 Result = TypeVar("Result")

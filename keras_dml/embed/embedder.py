@@ -15,7 +15,7 @@ from keras_dml.embed.stream import make_forward
 from keras_dml.errors import UsageError
 from keras_dml.export.artefact import ExportFolder, read_manifest
 from keras_dml.models import load_embedder
-from keras_dml.run.data import image_fit
+from keras_dml.run.batches import image_fit
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import check_embedder
 

@@ -13,7 +13,7 @@ from keras_dml.console import progress_bar
 from keras_dml.data import decoding
 from keras_dml.data.image_file import reason_unopened
 from keras_dml.data.image_list import ImageList
-from keras_dml.run.data import evaluation_batches, image_fit
+from keras_dml.run.batches import evaluation_batches, image_fit
 
 AT_ONCE = 1024
 

@@ -1,6 +1,5 @@
 """Builds and loads the embedder, the network from an image to a vector."""
 
-import math
 import weakref
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,14 @@ import keras
 from keras_dml.errors import RunError, UsageError
 from keras_dml.layers import (
     EmbeddingHead,
-    GlobalAveragePlusMaxPooling2D,
-    GlobalKMaxPooling2D,
     ImagePreprocessing,
-    TokenPooling,
 )
 from keras_dml.models.backbone import Backbone, custom_backbone
 from keras_dml.models.backbones import get_backbone
 from keras_dml.models.batch_norm import set_batch_norm_mode
 from keras_dml.models.folding import fold_batch_norm
 from keras_dml.models.heads import LAYERS
+from keras_dml.models.pooling import pooling_layer
 from keras_dml.models.precision import dtype_policy
 from keras_dml.models.weights import build_with_weights
 
@@ -27,11 +24,6 @@ from keras_dml.models.weights import build_with_weights
 _RESERVED = {"head", "memory", *LAYERS}
 
 _POOLED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-_MAP_POOLINGS = {
-    "average": keras.layers.GlobalAveragePooling2D,
-    "max": keras.layers.GlobalMaxPooling2D,
-    "average_plus_max": GlobalAveragePlusMaxPooling2D,
-}
 
 
 def build_embedder(
@@ -121,7 +113,7 @@ def build_embedder(
     network = set_batch_norm_mode(network, batch_norm)
     x = network(x)
     _check_names(network)
-    x = _pooling(pooling, k, name, backbone, x.shape)(x)
+    x = pooling_layer(pooling, k, name, backbone, x.shape)(x)
     x = EmbeddingHead(dim, **head, name="head")(x)
     if normalize:
         x = keras.layers.UnitNormalization(dtype="float32", name="unit")(x)
@@ -257,50 +249,3 @@ def _check_names(network):
                 "trainer. Rename the layer. Reserved names: "
                 f"{sorted(_RESERVED)}."
             )
-
-
-def _pooling(pooling, k, name, backbone, feature_shape):
-    """Returns the pooling layer; in float16 large sums would overflow."""
-    arguments = {"dtype": "float32", "name": "pooling"}
-    rank = len(feature_shape)
-    if rank == 2 and pooling == "none":
-        return keras.layers.Identity(**arguments)
-    if rank == 3 and pooling != "none":
-        if pooling == "class_token" and not backbone.class_token:
-            raise UsageError(
-                '`pooling="class_token"` needs a class token, which '
-                f"{name!r} has not. Choose average, max, k_max or "
-                "average_plus_max."
-            )
-        prefix = backbone.prefix_tokens
-        _check_k(k, feature_shape[1:2], prefix, f"patches of {name!r}")
-        return TokenPooling(pooling, prefix, k, **arguments)
-    if rank != 4 or pooling not in ("k_max", *_MAP_POOLINGS):
-        raise _useless_pooling(pooling, name, rank)
-    if pooling == "k_max":
-        _check_k(k, feature_shape[1:3], 0, f"positions in maps of {name!r}")
-        return GlobalKMaxPooling2D(k, **arguments)
-    return _MAP_POOLINGS[pooling](**arguments)
-
-
-def _check_k(k, sides, prefix, what):
-    if None in sides:
-        return
-    most = math.prod(sides) - prefix
-    if k > most:
-        raise UsageError(
-            f"`k` must be at most {most}, the number of {what}. Received: k={k}"
-        )
-
-
-def _useless_pooling(pooling, name, rank):
-    gives = {
-        2: "pooled features, which need `none`",
-        3: "tokens, which need class_token, average, max, k_max or "
-        "average_plus_max",
-        4: "maps, which need average, max, k_max or average_plus_max",
-    }.get(rank, f"features of {rank} dimensions, which no pooling takes")
-    return UsageError(
-        f"`pooling` does not fit {name!r}: it gives {gives}. "
-        f"Received: pooling={pooling!r}"
-    )

@@ -7,8 +7,7 @@ whether the head has variables to optimize, and the options that it rejects.
 
 import abc
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
@@ -17,44 +16,15 @@ from keras_dml import callbacks
 from keras_dml.errors import UsageError
 from keras_dml.layers import (
     ClassBoundaries,
-    CrossBatchMemory,
     Proxies,
     SampleAwareProxies,
     SampledProxies,
     ScaledLogits,
 )
+from keras_dml.models.head_options import HeadOptions
 
 # Layers of the heads. Optimizers find their variables by these names.
 LAYERS = ("proxies", "logits", "boundaries")
-
-
-@dataclass(frozen=True)
-class HeadOptions:
-    """Settings of the layers between an embedding and its loss.
-
-    A head ignores the settings of other heads.
-
-    Attributes:
-        proxies: Arguments of `Proxies`. Defaults to none.
-        sample: Share of the classes that a step compares with, or `None` for
-            all classes. Defaults to `None`.
-        sample_at_least: Smallest number of classes in a sample; set it to the
-            number of classes that a batch can hold. Defaults to `1`.
-        sample_aware: Arguments of `SampleAwareProxies`. Defaults to none.
-        scale: Initial scale of `ScaledLogits`. Defaults to `16.0`.
-        logits_bias: Whether `ScaledLogits` learns a bias. Defaults to `False`.
-        boundary: Initial value of `ClassBoundaries`. Defaults to `1.2`.
-        memory: Memory of past embeddings. Defaults to `None`.
-    """
-
-    proxies: Mapping[str, Any] = field(default_factory=dict)
-    sample: float | None = None
-    sample_at_least: int = 1
-    sample_aware: Mapping[str, Any] = field(default_factory=dict)
-    scale: float = 16.0
-    logits_bias: bool = False
-    boundary: float = 1.2
-    memory: CrossBatchMemory | None = None
 
 
 class Head(abc.ABC):

@@ -3,7 +3,8 @@
 import keras
 
 from keras_dml.models.embedder import with_image_size
-from keras_dml.models.heads import Head, HeadOptions, get_head
+from keras_dml.models.head_options import HeadOptions
+from keras_dml.models.heads import Head, get_head
 from keras_dml.models.precision import dtype_policy
 
 

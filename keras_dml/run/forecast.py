@@ -5,7 +5,8 @@ import dataclasses
 from keras_dml.config import Explanation
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
-from keras_dml.run.data import make_sampler, split_data, stage_data
+from keras_dml.run.batches import make_sampler
+from keras_dml.run.data import split_data, stage_data
 from keras_dml.run.length import with_length
 from keras_dml.run.memory import check_memory
 from keras_dml.run.settling import settle

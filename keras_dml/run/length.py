@@ -13,13 +13,13 @@ from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.models import freezing
-from keras_dml.run.compiling import compile_for
-from keras_dml.run.data import (
-    StageData,
+from keras_dml.run.batches import (
     evaluation_batches,
     make_sampler,
     train_batches,
 )
+from keras_dml.run.compiling import compile_for
+from keras_dml.run.data import StageData
 from keras_dml.run.measure import forward_function
 from keras_dml.run.models import Models
 from keras_dml.wording import counted, duration

@@ -25,12 +25,8 @@ from keras_dml.evaluation import (
 )
 from keras_dml.files import replacing
 from keras_dml.npz import read_npz
-from keras_dml.run.data import (
-    RunData,
-    evaluation_batches,
-    make_sampler,
-    stage_data,
-)
+from keras_dml.run.batches import evaluation_batches, make_sampler
+from keras_dml.run.data import RunData, stage_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.recorder import RunState
 from keras_dml.version import __version__

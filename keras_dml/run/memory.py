@@ -9,7 +9,7 @@ from typing import NamedTuple
 from keras_dml.config import RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
-from keras_dml.run.data import batch_rows
+from keras_dml.run.batches import batch_rows
 
 # The limit of a container, where there is one.
 CONTAINER = Path("/sys/fs/cgroup/memory.max")

@@ -13,14 +13,10 @@ from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.errors import UsageError
 from keras_dml.models import freezing, refresh_bn
 from keras_dml.optimizers import OptimizerGroup, group_table
+from keras_dml.run.batches import make_sampler, train_batches, whole_batches
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import compile_for
-from keras_dml.run.data import (
-    StageData,
-    make_sampler,
-    train_batches,
-    whole_batches,
-)
+from keras_dml.run.data import StageData
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.interpolation import interpolate
 from keras_dml.run.models import Models

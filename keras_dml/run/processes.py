@@ -12,40 +12,22 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeVar
+from typing import NoReturn
 
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
-from keras_dml.distribute import PREEMPTED, RESTART, PreemptedError
+from keras_dml.distribute import PREEMPTED, RESTART
 from keras_dml.errors import RunError, UsageError
 from keras_dml.files import is_locked, write_text
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.preemption import heeding
+from keras_dml.run.supervise import DISK_FULL
 
-DISK_FULL = 74
 GRACE_SECONDS = 60.0
-POLL_SECONDS = 0.2
 RESTARTS = 3
 # Exit codes of a training that was stopped from outside and saved itself. It
 # is started again, and continues where it stopped.
 _RESTARTED = (PREEMPTED, RESTART, -signal.SIGTERM)
 
 Start = Callable[[RunConfig, Path, Path, int | None], subprocess.Popen]
-
-
-class Supervised(Protocol):
-    """Work in other processes that `supervise` can watch."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def exit_code(self) -> int | None: ...
-    def poll(self) -> bool: ...
-    def reason(self) -> str: ...
-    def stop(self) -> None: ...
-    def wait(self) -> None: ...
-
-
-Work = TypeVar("Work", bound=Supervised)
 
 
 def start_training(
@@ -210,67 +192,6 @@ class TrainingProcess:
             self._process.stdin.close()
 
 
-def supervise(
-    take: Callable[[], Work | None],
-    ended: Callable[[Work], None],
-    *,
-    processes: int = 1,
-    unfinished: Callable[[], bool] = lambda: False,
-    poll: float = POLL_SECONDS,
-) -> None:
-    """Runs work in other processes until no work is left.
-
-    If it ends early, it first lets the running processes save themselves.
-
-    Args:
-        take: Function that returns the next work, not started yet, or `None`.
-        ended: Function called with each work that has ended, one at a time.
-        processes: Integer, the largest number of works that run at once.
-            Defaults to `1`.
-        unfinished: Function that returns whether to wait for more work when
-            `take` returns `None`. Defaults to a function that returns
-            `False`.
-        poll: Float, seconds between two checks. Defaults to `0.2`.
-
-    Raises:
-        RunError: If the disk is full, or a file cannot be written.
-        PreemptedError: On SIGTERM.
-        KeyboardInterrupt: On Ctrl-C.
-    """
-    running: list[Work] = []
-    with heeding(signal.SIGTERM) as preemption, preemption.waits():
-        try:
-            while True:
-                while len(running) < processes and (work := take()) is not None:
-                    running.append(work)
-                over = [work for work in running if work.poll()]
-                for work in over:
-                    running.remove(work)
-                    _check_disk(work)
-                    ended(work)
-                if preemption.requested:
-                    raise PreemptedError(
-                        "Stopped by SIGTERM; all trainings are saved. Run the "
-                        "same command again to go on."
-                    )
-                if not (running or over or unfinished()):
-                    return
-                if not over:
-                    time.sleep(poll)
-        except OSError as error:
-            full = error.errno == errno.ENOSPC
-            remedy = "Free some space" if full else "Make that possible"
-            raise RunError(
-                f"Stopped: {error.strerror} ({error.filename}). Finished "
-                f"trainings are kept. {remedy} and run the same command again."
-            ) from error
-        finally:
-            for work in running:
-                work.stop()
-            for work in running:
-                work.wait()
-
-
 def last_line(log: Path) -> str:
     """Returns the last line of a log that is not blank, or `""`."""
     try:
@@ -296,15 +217,6 @@ def main(settings: str, folder: str) -> None:
         if error.errno != errno.ENOSPC:
             raise
         _leave(error, DISK_FULL)
-
-
-def _check_disk(work: Supervised) -> None:
-    if work.exit_code == DISK_FULL:
-        raise RunError(
-            f"The disk is full, in the run {work.name}: {work.reason()} "
-            "Finished trainings are kept. Free some space and run the same "
-            "command again."
-        )
 
 
 def _stop_with_starter() -> None:

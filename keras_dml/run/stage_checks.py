@@ -2,13 +2,14 @@
 
 from keras_dml.config import RunConfig
 from keras_dml.errors import UsageError
+from keras_dml.run.batches import make_sampler
 from keras_dml.run.compiling import (
     build_loss,
     build_memory,
     build_optimizer,
     loss_head,
 )
-from keras_dml.run.data import RunData, make_sampler, stage_data
+from keras_dml.run.data import RunData, stage_data
 from keras_dml.run.memory import check_memory
 from keras_dml.run.replica_checks import check_batches
 

@@ -5,7 +5,7 @@ import functools
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,14 +18,11 @@ from keras_dml.data import readers, verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import RunError, UsageError
-from keras_dml.evaluation import Measured, evaluate
-from keras_dml.evaluation.index.registry import check_index
-from keras_dml.evaluation.reranking.registry import as_reranking
 from keras_dml.models import load_embedder
 from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
 from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.measure import clustering_arguments, embed
+from keras_dml.run.measure import embed
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -255,62 +252,6 @@ def with_data(
     if data_dir is not None:
         changes["data_dir"] = str(data_dir)
     return config.changed(data=changes)
-
-
-def evaluate_run(
-    run: TrainedRun | str | Path,
-    *,
-    source: str | None = None,
-    data_dir: str | Path | None = None,
-    k: Sequence[int] | None = None,
-    index: str = "exact",
-    clustering: bool = False,
-    intervals: bool = False,
-    per_class: bool = False,
-    rerank: str = "none",
-) -> Measured:
-    """Measures the embedder of a finished run.
-
-    The run folder caches the embeddings, and they are reused as long as
-    weights and images stay the same.
-
-    Args:
-        run: The run folder. In Python also a `TrainedRun`.
-        source: Other data than the run's own, whose test classes are
-            measured. Defaults to `None`, the run's data.
-        data_dir: Folder that holds the data set's files. Defaults to `None`,
-            the folder that the run used.
-        k: Ranks of Recall@K, such as 1,2,4,8. Defaults to `None`, those of
-            the run.
-        index: `"exact"`, or `"scann"` (approximate) to measure ScaNN in
-            addition to exact search. Defaults to `"exact"`.
-        clustering: Whether to cluster as well, for NMI. Defaults to `False`.
-        intervals: Whether to add 95 % intervals over classes. Defaults to
-            `False`.
-        per_class: Whether to add a table of classes, the worst first.
-            Defaults to `False`.
-        rerank: The re-ranking to measure as well: `"none"`,
-            `"query_expansion"` or `"k_reciprocal"`. Defaults to `"none"`.
-
-    Returns:
-        `Measured`: the metrics, and the additional results requested.
-    """
-    check_index(index)
-    as_reranking(rerank)
-    trained = TrainedRun.of(run, data_dir if source is None else None)
-    settings = trained.config.evaluation
-    test = trained.part("test", source, data_dir)
-    assert test is not None
-    return evaluate(
-        test.embeddings,
-        k=tuple(k or settings.k),
-        normalize=settings.normalize,
-        index=index,
-        clustering=clustering and clustering_arguments(trained.config),
-        intervals=intervals,
-        per_class=per_class,
-        rerank=rerank,
-    )
 
 
 def _images_of(

@@ -13,13 +13,9 @@ from keras_dml.console import logger
 from keras_dml.errors import RunError
 from keras_dml.files import replacing
 from keras_dml.models import load_embedder, synchronize_batch_norm
+from keras_dml.run.batches import sampling_warnings
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
-from keras_dml.run.data import (
-    RunData,
-    StageData,
-    sampling_warnings,
-    stage_data,
-)
+from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.length import (
     Pace,

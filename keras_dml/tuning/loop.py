@@ -18,9 +18,9 @@ from keras_dml.run.processes import (
     Start,
     TrainingProcess,
     start_training,
-    supervise,
     threads_each,
 )
+from keras_dml.run.supervise import supervise
 from keras_dml.tuning.folder import TuningFolder
 from keras_dml.tuning.space import MakeConfig, TuningSpace, run_name
 from keras_dml.tuning.study import TuningStudy, import_optuna, quiet_optuna

@@ -25,7 +25,7 @@ SOURCES = [
     "keras_dml.export.runs:export_run",
     "keras_dml.models.conversion.convert:convert_weights",
     "keras_dml.report.page:write_report",
-    "keras_dml.run.trained_run:evaluate_run",
+    "keras_dml.run.evaluate:evaluate_run",
     "keras_dml.search.search:search_run",
 ]
 
@@ -86,7 +86,7 @@ def test_names_and_flags_of_options():
 def test_only_what_is_given_is_passed_on():
     given = {}
 
-    @options_of("keras_dml.run.trained_run:evaluate_run")
+    @options_of("keras_dml.run.evaluate:evaluate_run")
     def command(*, as_json: bool = False, **options):
         given.update(options, as_json=as_json)
 

@@ -1,7 +1,8 @@
 import pytest
 
-from keras_dml.comparison.jobs import count_trials, make_jobs, short_name
+from keras_dml.comparison.jobs import count_trials, make_jobs
 from keras_dml.comparison.plans import arms
+from keras_dml.comparison.run_names import short_name
 from keras_dml.config.plans import parse_plan
 from keras_dml.errors import UsageError
 

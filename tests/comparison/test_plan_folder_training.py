@@ -8,7 +8,7 @@ import pytest
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.distribute import PreemptedError
 from keras_dml.errors import RunError
-from keras_dml.run.processes import DISK_FULL
+from keras_dml.run.supervise import DISK_FULL
 from tests.comparison.scripted import Scripts, some_jobs
 
 WAIT = "import time; time.sleep(60)"

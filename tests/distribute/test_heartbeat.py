@@ -164,15 +164,3 @@ def test_a_worker_that_stops_watching_complains_no_more(pair):
     worker.stop()
     time.sleep(0.5)
     assert not said
-
-
-def test_workers_that_never_come_are_named(monkeypatch, capsys):
-    left = []
-    monkeypatch.setattr(heartbeat.os, "_exit", left.append)
-    cluster = Cluster(ADDRESSES, 0, {})
-    with heartbeat.limit_start(cluster, 0.05):
-        wait_for(lambda: left)
-    assert left == [75]
-    error = capsys.readouterr().err
-    assert "Not started: worker 1 (127.0.0.1:2)." in error
-    assert "`resume=True`" in error

@@ -4,7 +4,7 @@ import pytest
 from keras_dml.config import resolve
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
-from keras_dml.run.data import make_sampler
+from keras_dml.run.batches import make_sampler
 from keras_dml.run.replica_checks import check_batches
 
 MANIFEST = Manifest(

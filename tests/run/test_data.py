@@ -8,7 +8,8 @@ from keras_dml.config.sections import AugmentationConfig
 from keras_dml.data import Manifest
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.errors import UsageError
-from keras_dml.run.data import split_data, stage_data, whole_batches
+from keras_dml.run.batches import whole_batches
+from keras_dml.run.data import split_data, stage_data
 from keras_dml.run.settling import settle
 
 

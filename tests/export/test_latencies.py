@@ -2,7 +2,7 @@
 
 import time
 
-from keras_dml.export.parity import latencies
+from keras_dml.export.latencies import latencies
 
 
 def test_the_slower_call_takes_longer():

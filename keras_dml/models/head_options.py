@@ -1,0 +1,38 @@
+"""The settings of the layers between an embedding and its loss."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keras_dml.layers import (
+    CrossBatchMemory,
+)
+
+
+@dataclass(frozen=True)
+class HeadOptions:
+    """Settings of the layers between an embedding and its loss.
+
+    A head ignores the settings of other heads.
+
+    Attributes:
+        proxies: Arguments of `Proxies`. Defaults to none.
+        sample: Share of the classes that a step compares with, or `None` for
+            all classes. Defaults to `None`.
+        sample_at_least: Smallest number of classes in a sample; set it to the
+            number of classes that a batch can hold. Defaults to `1`.
+        sample_aware: Arguments of `SampleAwareProxies`. Defaults to none.
+        scale: Initial scale of `ScaledLogits`. Defaults to `16.0`.
+        logits_bias: Whether `ScaledLogits` learns a bias. Defaults to `False`.
+        boundary: Initial value of `ClassBoundaries`. Defaults to `1.2`.
+        memory: Memory of past embeddings. Defaults to `None`.
+    """
+
+    proxies: Mapping[str, Any] = field(default_factory=dict)
+    sample: float | None = None
+    sample_at_least: int = 1
+    sample_aware: Mapping[str, Any] = field(default_factory=dict)
+    scale: float = 16.0
+    logits_bias: bool = False
+    boundary: float = 1.2
+    memory: CrossBatchMemory | None = None
