@@ -171,10 +171,8 @@ def fit(
             the seed of `config`.
         output: The run folder. Defaults to `runs/SOURCE-RECIPE-SEED`.
         resume: Whether to continue an interrupted run. Defaults to `False`.
-        **options: `minutes`, `epochs`, `batch_size`, `image_size`, `dim`,
-            `lr`, `freeze`, `loss` and `final`, see `TrainingOptions`; and
-            `report`, `export`, `verbose`, `data_dir`, `train_classes`,
-            `strategy`, `devices` and `peer_timeout`, see `FitOptions`.
+        **options: How long and how large to train, see `TrainingOptions`;
+            outputs, files and devices, see `FitOptions`.
 
     Returns:
         `Run`.

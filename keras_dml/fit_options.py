@@ -1,8 +1,11 @@
-"""The options of `keras_dml.fit` that are not its arguments."""
+"""The options of `keras_dml.fit` that are not its arguments.
+
+The text beside a type names the setting, or settings, that the option sets.
+"""
 
 import os
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Annotated, TypedDict, get_type_hints
 
 PathLike = str | os.PathLike[str]
 
@@ -30,15 +33,15 @@ class TrainingOptions(TypedDict, total=False):
             after the run was measured. Defaults to `"measured"`, no more.
     """
 
-    minutes: float | None
-    epochs: int | None
-    batch_size: int | None
-    image_size: int | None
-    dim: int | None
-    lr: float | None
-    freeze: str | None
-    loss: str | None
-    final: str | None
+    minutes: Annotated[float | None, "minutes"]
+    epochs: Annotated[int | None, "stages.main.train.epochs"]
+    batch_size: Annotated[int | None, "sampling.batch_size"]
+    image_size: Annotated[int | None, "data.image_size"]
+    dim: Annotated[int | None, "model.dim"]
+    lr: Annotated[float | None, "optimizer.backbone.lr optimizer.head.lr"]
+    freeze: Annotated[str | None, "stages.main.train.freeze"]
+    loss: Annotated[str | None, "loss"]
+    final: Annotated[str | None, "final"]
 
 
 class FitOptions(TrainingOptions, total=False):
@@ -64,8 +67,20 @@ class FitOptions(TrainingOptions, total=False):
     report: bool
     export: bool
     verbose: bool
-    data_dir: PathLike | None
-    train_classes: PathLike | Sequence[str] | None
-    strategy: str | None
-    devices: str | None
+    data_dir: Annotated[PathLike | None, "data.data_dir"]
+    train_classes: Annotated[
+        PathLike | Sequence[str] | None, "data.train_classes"
+    ]
+    strategy: Annotated[str | None, "strategy"]
+    devices: Annotated[str | None, "devices"]
     peer_timeout: float
+
+
+def options_that_set() -> dict[str, str]:
+    """Returns the setting, or settings, by the option that sets them."""
+    hints = get_type_hints(FitOptions, include_extras=True)
+    return {
+        name: hint.__metadata__[0]
+        for name, hint in hints.items()
+        if hasattr(hint, "__metadata__")
+    }

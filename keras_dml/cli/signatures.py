@@ -64,7 +64,7 @@ def read_parameters(target: str) -> tuple[Parameter, ...]:
     return tuple(
         Parameter(
             name,
-            ast.unparse(annotation).removesuffix(" | None"),
+            ast.unparse(_type(annotation)).removesuffix(" | None"),
             *_about_and_default(texts.get(name, "")),
             required,
             positional,
@@ -99,6 +99,14 @@ def _declared(
         assert one.annotation is not None
         required, positional = place < num_required, place < num_positional
         yield one.arg, one.annotation, required, positional
+
+
+def _type(annotation: ast.expr) -> ast.expr:
+    """Returns an annotation without what `Annotated` adds to it."""
+    match annotation:
+        case ast.Subscript(ast.Name("Annotated"), ast.Tuple([first, *_])):
+            return first
+    return annotation
 
 
 def _about_and_default(text: str) -> tuple[str, str]:

@@ -6,27 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from keras_dml.errors import UsageError
+from keras_dml.fit_options import options_that_set
 
 # The key, or keys, of the settings that each argument sets.
-EPOCHS = "stages.main.train.epochs"
 FLAGS = {
     "seed": "seed",
-    "strategy": "strategy",
-    "devices": "devices",
-    "data_dir": "data.data_dir",
-    "train_classes": "data.train_classes",
     "backbone": "model.backbone",
     "weights": "model.weights",
-    "minutes": "minutes",
-    "epochs": EPOCHS,
-    "batch_size": "sampling.batch_size",
-    "image_size": "data.image_size",
-    "dim": "model.dim",
-    "lr": "optimizer.backbone.lr optimizer.head.lr",
-    "freeze": "stages.main.train.freeze",
-    "loss": "loss",
-    "final": "final",
+    **options_that_set(),
 }
+EPOCHS = FLAGS["epochs"]
 
 
 def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:

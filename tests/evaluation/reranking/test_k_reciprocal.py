@@ -9,7 +9,7 @@ from keras_dml.evaluation import (
     evaluate_lists,
     k_reciprocal,
 )
-from keras_dml.evaluation.reranking import k_reciprocal as reciprocal_sets
+from keras_dml.evaluation.reranking import reciprocal_sets
 
 
 def make(rows, seed=0, classes=5):
