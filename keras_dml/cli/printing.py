@@ -31,6 +31,7 @@ _MEASURES = {
     **_AMOUNTS,
     "mean_cosine": "cosine to the embedder, mean",
     "worst_cosine": "cosine to the embedder, worst",
+    "index_recall@1": "R@1 by the index",
 }
 # Lists fit a terminal of this width.
 WIDTH = 80
@@ -142,13 +143,22 @@ def print_artefacts(result: "ExportResult") -> None:
         f"Compared on {result[0]['images']:,} images",
         [
             {
-                "measure": _MEASURES.get(key, metric_title(key)),
+                "measure": _measure_title(key),
                 **{row["artefact"]: _rounded(key, row[key]) for row in result},
             }
             for key in measures
         ],
     )
-    _tell(f"Exported to {result.folder}")
+    # Not wrapped: a path that is cut over two lines cannot be copied.
+    say(f"Exported to {result.folder}")
+
+
+def _measure_title(key: str) -> str:
+    kind, _, k = key.partition("@")
+    if kind == "ann_recall":
+        nearest = "nearest" if k == "1" else f"{k} nearest"
+        return f"share of the {nearest} found"
+    return _MEASURES.get(key, metric_title(key))
 
 
 def _rounded(measure: str, value: float | None) -> str | None:
