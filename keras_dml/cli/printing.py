@@ -33,6 +33,11 @@ _MEASURES = {
     "worst_cosine": "cosine to the embedder, worst",
     "index_recall@1": "R@1 by the index",
 }
+# Stands below the table of a run, for people who have not met these metrics.
+_METRICS_IN_WORDS = (
+    "MAP@R is 1 where the images of a query's class are all found first. R@K "
+    "is the share of queries that find one of them among the K nearest."
+)
 # Lists fit a terminal of this width.
 WIDTH = 80
 # The column at which the note on a setting starts.
@@ -53,6 +58,7 @@ def _tell(sentence: str) -> None:
 def print_run(run: "Run") -> None:
     """Prints what a run gained, what to conclude, and what to do next."""
     print_rows(run.tested(), run.rows())
+    _tell(_METRICS_IN_WORDS)
     for sentence in run.conclusion():
         _tell(sentence)
     if run.metrics["partial"]:

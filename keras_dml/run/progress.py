@@ -54,7 +54,8 @@ class TrainingProgress(keras.callbacks.Callback):
         self.first_step = 0
         self._total = len(state.history) + epochs - state.epoch + later
         self._seconds: list[float] = []
-        self._started = self._first_end = self._timed_from = 0.0
+        self._started = self._first_end = self._last_end = 0.0
+        self._timed_from, self._traced = 0.0, False
         self._tells_time = tells_time
         self._progress = progress_bar()
         self._task = TaskID(0)
@@ -72,6 +73,7 @@ class TrainingProgress(keras.callbacks.Callback):
         if batch == 0:
             # The first step traces the graph, so it says nothing of the pace.
             self._first_end = now
+        self._last_end = now
         if self._tells_time:
             self._tell_time(batch + 1, now)
         done = self.first_step + batch + 1
@@ -84,8 +86,9 @@ class TrainingProgress(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         self.close()
         seconds = time.perf_counter() - self._started
+        pace = self._pace(seconds)
         if not self.first_step:
-            self._seconds.append(seconds)
+            self._seconds.append(pace)
         values = {key: float(value) for key, value in (logs or {}).items()}
         logger.debug(
             "%s epoch %d/%d  %s",
@@ -99,13 +102,22 @@ class TrainingProgress(keras.callbacks.Callback):
             f"loss {values['loss']:.3f}" if "loss" in values else "",
             self._validated(values),
             clock(seconds),
-            self._left(self.steps, seconds / self.steps),
+            self._left(self.steps, pace / self.steps),
         ]
         logger.info("  ".join(filter(None, parts)))
 
     def close(self):
         """Removes the progress bar, also after an error."""
         self._progress.stop()
+
+    def _pace(self, seconds):
+        """Returns the seconds of a whole epoch without a traced graph."""
+        steps = self.steps - self.first_step
+        if not self._traced and steps > 1:
+            step = (self._last_end - self._first_end) / (steps - 1)
+            seconds += step - (self._first_end - self._started)
+        self._traced = True
+        return seconds * self.steps / steps
 
     def _tell_time(self, steps, now):
         """Logs the expected time once the pace of the first steps is known."""

@@ -76,7 +76,9 @@ def told(lines):
 def test_the_first_steps_tell_how_long_the_training_takes(lines, monkeypatch):
     """7 epochs of 20 steps, 2 s each after the first three slow ones."""
     clock = iter([0.0, 30.0, 32.0, 34.0, *range(36, 400, 2)])
-    monkeypatch.setattr(progress_module.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(
+        progress_module.time, "perf_counter", lambda: next(clock)
+    )
     state = RunState(history=[{}, {}, {}])
     callback = TrainingProgress(
         state, "main/train", 6, 20, later=1, tells_time=True
@@ -90,6 +92,20 @@ def test_the_first_steps_tell_how_long_the_training_takes(lines, monkeypatch):
     assert told(lines) == [
         "Time      about 4 min 40 s of training, by the pace of the first steps"
     ]
+
+
+def test_the_time_left_leaves_out_the_tracing_of_the_first_step(
+    lines, monkeypatch
+):
+    """A graph that took 20 s was counted once for every epoch to come."""
+    clock = iter([0.0, 20.0, 21.0, 22.0, 23.0, 24.0, 24.0, *range(24, 31)])
+    monkeypatch.setattr(
+        progress_module.time, "perf_counter", lambda: next(clock)
+    )
+    callback = TrainingProgress(RunState(), "main/train", 6, 5)
+    train(callback, {"loss": 0.4})
+    callback.state.history.append({})
+    assert lines[1].getMessage().endswith("0:24  left 0:25")
 
 
 def test_a_time_that_was_told_is_not_told_again(lines):
@@ -108,7 +124,11 @@ def test_the_time_is_told_without_changing_the_training(lines):
     for tells in (False, True):
         keras.utils.set_random_seed(0)
         model = keras.Sequential(
-            [keras.Input((4,)), keras.layers.Dropout(0.5), keras.layers.Dense(3)]
+            [
+                keras.Input((4,)),
+                keras.layers.Dropout(0.5),
+                keras.layers.Dense(3),
+            ]
         )
         model.compile("adam", "mse")
         callback = TrainingProgress(
