@@ -77,13 +77,20 @@ def save_figure(figure: Figure, path: Path) -> None:
         temporary.write_bytes(svg(figure))
 
 
-def svg(figure: Figure) -> bytes:
+def svg(figure: Figure, transparent: bool = False) -> bytes:
     """Returns a figure as SVG; equal figures give equal bytes.
 
     Args:
         figure: The figure.
+        transparent: Whether to leave out the ground, for a page that may be
+            dark. Defaults to `False`.
     """
     buffer = io.BytesIO()
     with styled():
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        figure.savefig(
+            buffer,
+            format="svg",
+            metadata={"Date": None},
+            transparent=transparent,
+        )
     return buffer.getvalue()

@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 NAMES = (
     "chromium",
     "chromium-browser",
@@ -79,6 +81,25 @@ window.addEventListener("load", function () {
       return a - b;
     }).map(function (top) { return count[top]; });
   }
+  // Words of tables that are cut over two lines.
+  function cut() {
+    var found = [];
+    document.querySelectorAll("td").forEach(function (cell) {
+      var texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+      while (texts.nextNode()) {
+        var node = texts.currentNode, words = /[^\\s\\/-]+/g, word;
+        while ((word = words.exec(node.data))) {
+          var range = document.createRange();
+          range.setStart(node, word.index);
+          range.setEnd(node, word.index + word[0].length);
+          var rows = new Set(Array.from(range.getClientRects()).map(
+            function (place) { return Math.round(place.top); }));
+          if (rows.size > 1) { found.push(word[0]); }
+        }
+      }
+    });
+    return found;
+  }
   document.querySelectorAll("details").forEach(function (one) {
     one.open = true;
   });
@@ -94,6 +115,12 @@ window.addEventListener("load", function () {
     seen.height = document.documentElement.scrollHeight;
     seen.ground = ground(document.body);
     seen.contrast = contrast();
+    seen.cut = cut();
+    seen.links = Array.from(document.links).map(function (link) {
+      return link.href;
+    });
+    seen.charts = Array.from(document.querySelectorAll(".chart img")).map(
+      function (image) { return image.getBoundingClientRect().width; });
     seen.lines = Array.from(document.querySelectorAll(".query")).map(lines);
     var table = document.querySelector("table.sortable");
     var button = table.tHead.rows[0].cells[2].querySelector("button");
@@ -172,12 +199,20 @@ def find():
     return None
 
 
+NEEDED = pytest.mark.skipif(
+    find() is None,
+    reason="No Chromium: install one (apt-get install chromium, or pip "
+    'install "PySide6-Addons<6.11"), or name it by KERAS_DML_BROWSER.',
+)
+
+
 def look_at(page, folder, width=1000, dark=False):
     """What a browser sees of a page: errors, broken images, a sorted table.
 
     Args:
         page: Path of the HTML file.
-        folder: An empty folder for the browser.
+        folder: An empty folder for the browser, or the page's own, so that
+            its links lead somewhere.
         width: Width of the window in pixels. Defaults to `1000`.
         dark: Whether the user prefers dark pages. Defaults to `False`.
 

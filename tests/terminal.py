@@ -100,9 +100,16 @@ def visible(text):
 
 
 def masked(text):
-    """Replaces digits, times and the device, which differ between machines."""
+    """Replaces digits, times and the device, which differ between machines.
+
+    Also signs, and whether a match was near enough.
+    """
     text = re.sub(r"Device +.*(?:\n {10}.*)*", "Device    DEVICE", text)
     text = re.sub(r"(milliseconds .*?│).*", r"\1 TIMES", text)
+    text = re.sub(r"│ (yes|no ) ", "│ Y/N ", text)
+    text = re.sub(r": (nearest|no match) of", ": FOUND of", text)
+    text = re.sub(r"(?<!\w)[+-](?=\d)", "±", text)
+    text = re.sub(r"\b\d+\.\d%", "##.#%", text)
     text = re.sub(r"\b\d+ (h|min|s)\b( \d+ (min|s)\b)?", "TIME", text)
     lines = (line.rstrip() for line in text.splitlines())
     return re.sub(r"\d", "#", "\n".join(lines)) + "\n"

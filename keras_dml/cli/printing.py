@@ -31,7 +31,13 @@ _MEASURES = {
     **_AMOUNTS,
     "mean_cosine": "cosine to the embedder, mean",
     "worst_cosine": "cosine to the embedder, worst",
+    "index_recall@1": "R@1 by the index",
 }
+# Stands below the table of a run, for people who have not met these metrics.
+_METRICS_IN_WORDS = (
+    "MAP@R is 1 where the images of a query's class are all found first. R@K "
+    "is the share of queries that find one of them among the K nearest."
+)
 # Lists fit a terminal of this width.
 WIDTH = 80
 # The column at which the note on a setting starts.
@@ -52,6 +58,7 @@ def _tell(sentence: str) -> None:
 def print_run(run: "Run") -> None:
     """Prints what a run gained, what to conclude, and what to do next."""
     print_rows(run.tested(), run.rows())
+    _tell(_METRICS_IN_WORDS)
     for sentence in run.conclusion():
         _tell(sentence)
     if run.metrics["partial"]:
@@ -142,13 +149,22 @@ def print_artefacts(result: "ExportResult") -> None:
         f"Compared on {result[0]['images']:,} images",
         [
             {
-                "measure": _MEASURES.get(key, metric_title(key)),
+                "measure": _measure_title(key),
                 **{row["artefact"]: _rounded(key, row[key]) for row in result},
             }
             for key in measures
         ],
     )
-    _tell(f"Exported to {result.folder}")
+    # Not wrapped: a path that is cut over two lines cannot be copied.
+    say(f"Exported to {result.folder}")
+
+
+def _measure_title(key: str) -> str:
+    kind, _, k = key.partition("@")
+    if kind == "ann_recall":
+        nearest = "nearest" if k == "1" else f"{k} nearest"
+        return f"share of the {nearest} found"
+    return _MEASURES.get(key, metric_title(key))
 
 
 def _rounded(measure: str, value: float | None) -> str | None:

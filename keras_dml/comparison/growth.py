@@ -69,7 +69,7 @@ def additions(stored: PlanConfig, whole: PlanConfig) -> str:
         *(f"{dim}-d" for dim in _new(stored.dims, whole.dims)),
         *(f"seed {seed}" for seed in _new(stored.seeds, whole.seeds)),
         *(
-            f"{key} {value}"
+            f"{key} {_said(value)}"
             for key, values in whole.grid.items()
             for value in _new(stored.grid.get(key, []), values)
         ),

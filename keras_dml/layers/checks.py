@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from keras_dml.ops.labels import within_classes
+
 
 def check_labeled_rows(input_shape, layer_name: str) -> None:
     """Raises a ValueError unless shapes are `(batch, dim)` and `(batch,)`.
@@ -27,10 +29,24 @@ def check_labeled_rows(input_shape, layer_name: str) -> None:
         )
 
 
-def label_vector(labels):
+def label_vector(labels, num_classes: int | None = None, layer_name: str = ""):
     """Returns integer labels as an int32 tensor `(batch,)`.
 
     Args:
         labels: Integer tensor `(batch,)` or `(batch, 1)`.
+        num_classes: Integer; other labels than those from 0 to
+            `num_classes - 1` raise, see `within_classes`. Defaults to `None`,
+            any label.
+        layer_name: String, for the message. Defaults to `""`.
     """
-    return ops.cast(ops.reshape(labels, (-1,)), "int32")
+    labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
+    if num_classes is None:
+        return labels
+    return within_classes(
+        labels,
+        num_classes,
+        f"The labels of the layer {layer_name} must lie between 0 and "
+        f"{num_classes - 1}, for it has {num_classes} classes",
+        "Number the classes from 0 without gaps, or give the layer a larger "
+        "`num_classes`.",
+    )

@@ -66,7 +66,8 @@ class ClassBoundaries(keras.layers.Layer):
 
     def call(self, inputs, training=False):
         embeddings, labels = inputs
-        boundary = ops.take(self.boundaries, label_vector(labels))
+        labels = label_vector(labels, self.num_classes, self.name)
+        boundary = ops.take(self.boundaries, labels)
         step = ops.cast(ops.convert_to_tensor(self.step), boundary.dtype)
         if training:
             self.step.assign_add(1)

@@ -164,7 +164,7 @@ class SampleAwareProxies(keras.layers.Layer):
 
     def call(self, inputs, training=False):
         embeddings, labels = inputs
-        labels = label_vector(labels)
+        labels = label_vector(labels, self.num_classes, self.name)
         similarity = self.similarity(embeddings)
         fixed = ops.stop_gradient(similarity)
         to_own = entries(fixed, labels)

@@ -128,7 +128,8 @@ class SampledProxies(keras.layers.Layer):
 
     def call(self, inputs, training=False):
         embeddings, labels = inputs
-        labels = distribute.all_gather(label_vector(labels))
+        labels = label_vector(labels, self.num_classes, self.name)
+        labels = distribute.all_gather(labels)
         _, count = distinct(labels)
         # NaN, because some devices lose an error inside a compiled step.
         embeddings = ops.where(

@@ -10,6 +10,7 @@ from keras import ops
 from keras_dml import distribute
 from keras_dml.arguments import arguments_of
 from keras_dml.checks import boolean
+from keras_dml.ops.labels import known_values, within_classes
 from keras_dml.ops.pairs import Pairs, pair_masks
 from keras_dml.ops.similarities import unit_rows
 
@@ -133,14 +134,16 @@ class LogitsLoss(Loss, abc.ABC):
     Call arguments:
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
             row, from 0 to `classes - 1`. The loss of other labels is NaN in a
-            step compiled by XLA, which cannot raise.
+            step that cannot raise: one on an accelerator, or compiled by XLA.
         y_pred: Float tensor `(batch, classes)`, or `(batch, classes, centers)`
             for a loss that takes several centers.
         sample_weight: Float tensor `(batch,)`. Defaults to `None`.
 
     Raises:
-        ValueError: If labels are not integers, are one-hot, do not fit the
-            logits, or, outside of a compiled step, have no column.
+        ValueError: If labels are not integers, are one-hot, or do not fit the
+            logits.
+        tf.errors.InvalidArgumentError: If a label has no column, in a
+            compiled step on a CPU; otherwise this is a `ValueError` as well.
     """
 
     takes: str | None = "logits"
@@ -170,25 +173,24 @@ class LogitsLoss(Loss, abc.ABC):
         labels = ops.cast(labels, "int32")
         if not self.column_per_class:
             return self.logits_loss(labels, y_pred)
-        self._check_values(labels, y_pred)
+        labels = self._checked_labels(labels, y_pred)
         outside = (labels < 0) | (labels >= ops.shape(y_pred)[1])
         loss = self.logits_loss(labels, y_pred)
         return ops.where(outside, float("nan"), loss)
 
-    def _check_values(self, labels, y_pred):
+    def _checked_labels(self, labels, y_pred):
         """Raises for labels without a column, and warns of embeddings."""
-        known, columns = known_values(labels), y_pred.shape[1]
-        if known is None or not len(known):
-            return
-        wrong = np.flatnonzero((known < 0) | (known >= columns))
-        if len(wrong):
-            raise ValueError(
-                f"`y_true` of the loss {self.name!r} must lie between 0 and "
-                f"{columns - 1}, for `y_pred` has {columns} columns. Received: "
-                f"label {known[wrong[0]]} in row {wrong[0]}. The loss takes "
-                f"{self.takes}, one column for each class, not embeddings: "
-                "put `keras_dml.layers.Proxies` in front."
-            )
+        columns = y_pred.shape[1]
+        if columns is None:
+            return labels
+        labels = within_classes(
+            labels,
+            columns,
+            f"`y_true` of the loss {self.name} must lie between 0 and "
+            f"{columns - 1}, for `y_pred` has {columns} columns",
+            f"The loss takes {self.takes}, one column for each class, not "
+            "embeddings: put `keras_dml.layers.Proxies` in front.",
+        )
         if self.takes == "similarities" and _look_like_embeddings(y_pred):
             warnings.warn(
                 f"`y_pred` of the loss {self.name!r} looks like embeddings, as "
@@ -196,20 +198,15 @@ class LogitsLoss(Loss, abc.ABC):
                 "of `keras_dml.layers.Proxies(num_classes)`.",
                 stacklevel=2,
             )
-
-
-def known_values(tensor) -> np.ndarray | None:
-    """Returns the values of a tensor, or `None` while a graph is traced."""
-    try:
-        return np.asarray(ops.convert_to_numpy(tensor))
-    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
-        return None
+        return labels
 
 
 def _look_like_embeddings(y_pred) -> bool:
     """Returns whether all rows have length 1, and more than one nonzero."""
     values = known_values(y_pred)
-    if values is None or (np.count_nonzero(values, axis=1) < 2).any():
+    if values is None or not len(values):
+        return False
+    if (np.count_nonzero(values, axis=1) < 2).any():
         return False
     return np.allclose(
         np.linalg.norm(values.astype("float64"), axis=1), 1, rtol=0, atol=1e-4

@@ -30,10 +30,13 @@ class EmbeddingCache:
 
     Args:
         path: The `.npz` file, which need not exist yet.
+        told: Reasons to embed again that were logged already. Caches that
+            share this set log each reason once. Defaults to `None`, none.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, told: set[str] | None = None) -> None:
         self.path = path
+        self._told = set() if told is None else told
 
     def load(
         self, weights_hash: str, images_hash: str | None = None
@@ -54,12 +57,17 @@ class EmbeddingCache:
             logger.warning("Embedding again: %s", error)
             return None
         if embeddings.weights_hash != weights_hash:
-            logger.info("Embedding again: %s is of other weights.", self.path)
+            self._tell("the weights have changed")
             return None
         if images_hash not in (None, stored):
-            logger.info("Embedding again: the images have changed.")
+            self._tell("the images have changed")
             return None
         return embeddings
+
+    def _tell(self, reason: str) -> None:
+        if reason not in self._told:
+            self._told.add(reason)
+            logger.info("Embedding again: %s.", reason)
 
     def save(self, embeddings: EmbeddingSet, images_hash: str) -> None:
         """Writes embeddings and the hash of their images."""

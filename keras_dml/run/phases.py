@@ -64,6 +64,8 @@ class StageTrainer:
         state: The state of the run; changed in place.
         preemption: `Preemption` that says whether the run must stop. Defaults
             to `None`, never.
+        tells_time: Whether to log, after the first steps, how long the stage
+            trains. Defaults to `True`.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class StageTrainer:
         folder: RunFolder,
         state: RunState,
         preemption: Preemption | None = None,
+        tells_time: bool = True,
     ) -> None:
         self.config = config
         self.stage = stage
@@ -87,6 +90,7 @@ class StageTrainer:
         self.steps = len(self.sampler(0))
         validates = data.validation is not None
         self.monitor = f"val_{config.evaluation.monitor}" if validates else None
+        self._tells_time = tells_time
         self._replayed = state.records[stage.replay] if stage.replay else {}
 
     def run(self) -> None:
@@ -142,7 +146,9 @@ class StageTrainer:
             self.steps,
             self._epochs_later(),
             self.monitor,
+            self._tells_time,
         )
+        self._tells_time = False
         stops = None
         if distribute.num_workers() > 1:
             stops = repair_fit(trainer, lambda: self.preemption.requested)

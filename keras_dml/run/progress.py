@@ -6,8 +6,10 @@ import keras
 from rich.progress import TaskID
 
 from keras_dml.console import logger, progress_bar
+from keras_dml.run.length import TIMED_STEPS, UNTIMED_STEPS
+from keras_dml.run.overview import titled
 from keras_dml.run.recorder import RunState
-from keras_dml.wording import clock, metric_title
+from keras_dml.wording import clock, duration, metric_title
 
 BAR_WIDTH = 16
 
@@ -26,6 +28,8 @@ class TrainingProgress(keras.callbacks.Callback):
         steps: Number of steps of an epoch.
         later: Number of epochs of the run after this phase. Defaults to `0`.
         monitor: Key in the logs of the validation metric. Defaults to `None`.
+        tells_time: Whether to log, after the first steps, how long the
+            training takes. Defaults to `False`.
 
     Attributes:
         first_step: The step at which the first epoch continues.
@@ -39,6 +43,7 @@ class TrainingProgress(keras.callbacks.Callback):
         steps: int,
         later: int = 0,
         monitor: str | None = None,
+        tells_time: bool = False,
     ) -> None:
         super().__init__()
         self.state = state
@@ -49,7 +54,9 @@ class TrainingProgress(keras.callbacks.Callback):
         self.first_step = 0
         self._total = len(state.history) + epochs - state.epoch + later
         self._seconds: list[float] = []
-        self._started = self._first_end = 0.0
+        self._started = self._first_end = self._last_end = 0.0
+        self._timed_from, self._traced = 0.0, False
+        self._tells_time = tells_time
         self._progress = progress_bar()
         self._task = TaskID(0)
 
@@ -66,6 +73,9 @@ class TrainingProgress(keras.callbacks.Callback):
         if batch == 0:
             # The first step traces the graph, so it says nothing of the pace.
             self._first_end = now
+        self._last_end = now
+        if self._tells_time:
+            self._tell_time(batch + 1, now)
         done = self.first_step + batch + 1
         note = f"loss {float(logs['loss']):.3f}" if logs else ""
         if batch:
@@ -76,8 +86,9 @@ class TrainingProgress(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         self.close()
         seconds = time.perf_counter() - self._started
+        pace = self._pace(seconds)
         if not self.first_step:
-            self._seconds.append(seconds)
+            self._seconds.append(pace)
         values = {key: float(value) for key, value in (logs or {}).items()}
         logger.debug(
             "%s epoch %d/%d  %s",
@@ -91,13 +102,37 @@ class TrainingProgress(keras.callbacks.Callback):
             f"loss {values['loss']:.3f}" if "loss" in values else "",
             self._validated(values),
             clock(seconds),
-            self._left(self.steps, seconds / self.steps),
+            self._left(self.steps, pace / self.steps),
         ]
         logger.info("  ".join(filter(None, parts)))
 
     def close(self):
         """Removes the progress bar, also after an error."""
         self._progress.stop()
+
+    def _pace(self, seconds):
+        """Returns the seconds of a whole epoch without a traced graph."""
+        steps = self.steps - self.first_step
+        if not self._traced and steps > 1:
+            step = (self._last_end - self._first_end) / (steps - 1)
+            seconds += step - (self._first_end - self._started)
+        self._traced = True
+        return seconds * self.steps / steps
+
+    def _tell_time(self, steps, now):
+        """Logs the expected time once the pace of the first steps is known."""
+        if steps == UNTIMED_STEPS:
+            self._timed_from = now
+        if steps == UNTIMED_STEPS + TIMED_STEPS:
+            self._tells_time = False
+            step = (now - self._timed_from) / TIMED_STEPS
+            epochs = self._total - len(self.state.history)
+            seconds = step * (epochs * self.steps - self.first_step)
+            text = (
+                f"about {duration(seconds)} of training, by the pace of the "
+                "first steps"
+            )
+            logger.info(titled([("Time", text)]))
 
     def _name(self):
         epoch = len(self.state.history) + 1

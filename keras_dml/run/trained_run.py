@@ -167,7 +167,13 @@ class TrainedRun:
         )
 
     def _cache(self, name: str) -> EmbeddingCache:
-        return EmbeddingCache(self.folder.path / "embeddings" / name)
+        path = self.folder.path / "embeddings" / name
+        return EmbeddingCache(path, self._told)
+
+    @functools.cached_property
+    def _told(self) -> set[str]:
+        """Reasons to embed again that this run has logged."""
+        return set()
 
     def _embedded(
         self, part: str, images: Manifest, embeddings: np.ndarray

@@ -155,10 +155,10 @@ class Training:
         data = self._stage_data()
         for warning in sampling_warnings(data.fit, self.config):
             logger.warning(warning)
-        state = self.state
+        state, pace = self.state, None
         if state.phase == 0 and state.epoch == 0 and state.step == 0:
             with self.strategy.scope():
-                self._begin_stage(data)
+                pace = self._begin_stage(data)
         with self.strategy.scope():
             StageTrainer(
                 self.config,
@@ -168,10 +168,15 @@ class Training:
                 self.folder,
                 self.state,
                 self.preemption,
+                tells_time=pace is None,
             ).run()
 
-    def _begin_stage(self, data: StageData) -> None:
-        """Settles what must be known, or done, before the first step."""
+    def _begin_stage(self, data: StageData) -> Pace | None:
+        """Settles what must be known, or done, before the first step.
+
+        Returns:
+            The pace, if the length had to be planned from it.
+        """
         self.state.shrinkage = start_from_features(
             self.models, data, self.config
         )
@@ -189,6 +194,7 @@ class Training:
                 self.folder.start_checkpoint,
                 {"embedder": self.models.embedder.variables},
             )
+        return pace
 
     def _planned(self, data: StageData) -> tuple[RunConfig, Pace | None]:
         """Settles the length of the stage; returns the measured pace too."""

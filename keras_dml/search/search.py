@@ -222,8 +222,8 @@ def _threshold(
         logger.warning("%s Every image gets its nearest.", reason)
     elif reason:
         logger.warning(
-            "The validation images are too few for a false-match rate of %g; "
-            "the threshold is for %g.",
+            "The validation images are too few for a false-match rate of %g, "
+            "the share of wrong decisions; the threshold is for %g.",
             FALSE_MATCH_RATES[0],
             found.threshold.target_fmr,
         )

@@ -274,11 +274,7 @@ def test_without_a_browser_open_says_so(reported, command, monkeypatch):
     assert f"Report: {reported / 'report.html'}" in outcome.out
 
 
-@pytest.mark.skipif(
-    browser.find() is None,
-    reason="No Chromium: install one (apt-get install chromium, or pip "
-    'install "PySide6-Addons<6.11"), or name it by KERAS_DML_BROWSER.',
-)
+@browser.NEEDED
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize(
     ("width", "line"), [(1280, [9]), (800, [5, 4]), (390, [3, 3, 3])]

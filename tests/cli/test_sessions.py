@@ -1,8 +1,10 @@
 """Whole sessions as a person, or a program, sees them, kept as text files.
 
-`python -m tests.cli.test_sessions` writes the files anew.
+They are on photos of groceries. `python -m tests.cli.test_sessions` writes the
+files anew.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -13,24 +15,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.images import image_folder
+from tests.conftest import ROOT
 from tests.terminal import COLORS, Terminal, masked, plain_environment, visible
 
 SESSIONS = Path(__file__).parent / "sessions"
 FIT = [
-    *("fit", "paint", "--backbone", "small_cnn", "--output", "run"),
-    *("--epochs", "2", "--dim", "16", "--set", "sampling.steps_per_epoch=8"),
+    *("fit", "groceries", "--backbone", "small_cnn", "--output", "run"),
+    *("--epochs", "2", "--dim", "16", "--set", "sampling.steps_per_epoch=12"),
+    *("--set", "sampling.batch_size=64"),
     *("--set", "evaluation.every=2", "--set", "data.validation_from=6"),
     *("--set", "data.validation_fraction=0.25"),
 ]
-BROKEN = "paint/class_23/9.jpg"
+BROKEN = "groceries/class_69/11.jpg"
 SEARCH = [
-    *("search", "run", "paint/class_22/0.jpg", "paint/class_13/4.jpg"),
+    *(
+        "search",
+        "run",
+        "groceries/class_60/00.jpg",
+        "groceries/class_39/04.jpg",
+    ),
     *("--k", "3"),
 ]
 EXPORT = ["export", "run", "--format", "litert", "--output", "phone"]
 COMPARE = [
-    *("compare", "paint", "--recipes", "norm_softmax,triplet", "--dry-run"),
+    *("compare", "groceries", "--recipes", "norm_softmax,triplet"),
+    "--dry-run",
     *("--backbones", "small_cnn", "--epochs", "2"),
     *("--set", "data.validation_from=6"),
     *("--set", "data.validation_fraction=0.25"),
@@ -38,9 +47,22 @@ COMPARE = [
 QUICK = ["--no-export", "--no-report", "--set", "evaluation.k=[1]"]
 
 
-def photos(folder):
-    """24 classes; 12 train, three of them validate. One file is no image."""
-    image_folder(folder / "paint", classes=24, images=10)
+# Classes far apart in the list of groceries, so that few are alike.
+CLASSES, EACH = range(0, 72, 3), 12
+
+
+def photos(folder, data):
+    """24 classes; 12 train, three of them validate. One file is no image.
+
+    Classes and files get names of one length: which ones a search finds must
+    not change the width of its table.
+    """
+    folders = sorted((data / "grocery81_96" / "images").iterdir())
+    for number in CLASSES:
+        copied = folder / "groceries" / f"class_{number:02}"
+        copied.mkdir(parents=True)
+        for place, photo in enumerate(sorted(folders[number].iterdir())[:EACH]):
+            shutil.copyfile(photo, copied / f"{place:02}.jpg")
     (folder / BROKEN).write_bytes(b"no photo")
 
 
@@ -56,31 +78,43 @@ def piped(arguments, folder):
     ).stdout
 
 
-def sessions(folder):
-    """Yields name and text of every session, one after another."""
-    photos(folder)
+def sessions(folder, data):
+    """Yields the name and the output of every session, one after another."""
+    photos(folder, data)
     yield "fit_piped", piped([*FIT, *QUICK], folder)
     shutil.rmtree(folder / "run")
-    yield "fit", visible(Terminal(*FIT, cwd=folder).read())
+    plain = Terminal(*FIT, *QUICK, cwd=folder, columns=110, NO_COLOR="1")
+    yield "fit_110", plain.read()
+    shutil.rmtree(folder / "run")
+    yield "fit_80", Terminal(*FIT, cwd=folder).read()
     (folder / BROKEN).unlink()
     for name, words in (("search", SEARCH), ("export", EXPORT)):
         for columns in (80, 110):
-            screen = Terminal(*words, cwd=folder, columns=columns)
-            yield f"{name}_{columns}", visible(screen.read())
+            yield (
+                f"{name}_{columns}",
+                Terminal(*words, cwd=folder, columns=columns).read(),
+            )
             shutil.rmtree(folder / "phone", ignore_errors=True)
+    yield "search_piped", piped(SEARCH, folder)
     # Where its lines end depends on how long the trainings may take.
     yield "compare_piped", piped(COMPARE, folder)
 
 
+def shown(text):
+    """Returns what a person sees of an output, without what differs."""
+    return masked(visible(text) if "\x1b" in text or "\r" in text else text)
+
+
 def write():
+    data = os.environ.get("KERAS_DML_TEST_DATA", ROOT.parent / "shared/data")
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in sessions(Path(folder)):
-            (SESSIONS / f"{name}.txt").write_text(masked(text), "utf-8")
+        for name, text in sessions(Path(folder), Path(data)):
+            (SESSIONS / f"{name}.txt").write_text(shown(text), "utf-8")
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    return dict(sessions(tmp_path_factory.mktemp("sessions")))
+def recorded(tmp_path_factory, test_data):
+    return dict(sessions(tmp_path_factory.mktemp("sessions"), test_data))
 
 
 @pytest.mark.slow
@@ -89,7 +123,7 @@ def recorded(tmp_path_factory):
 )
 def test_a_session_is_the_one_that_was_looked_at(recorded, name):
     expected = (SESSIONS / f"{name}.txt").read_text("utf-8")
-    assert masked(recorded[name]) == expected
+    assert shown(recorded[name]) == expected
 
 
 @pytest.mark.slow
@@ -100,12 +134,30 @@ def test_the_lines_fit_a_terminal_and_a_pipe_has_no_controls(recorded):
             assert "steps/s" not in text, name
         else:
             columns = 110 if name.endswith("110") else 80
-            assert max(map(len, text.splitlines())) <= columns, name
+            assert max(map(len, visible(text).splitlines())) <= columns, name
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
-    photos(tmp_path)
+def test_a_terminal_shows_a_bar_in_color_unless_colors_are_unwanted(recorded):
+    for name in ("fit_80", "fit_110"):
+        bars = re.findall(r"[^\r\n]*steps/s[^\r\n]*", recorded[name])
+        assert bars, name
+        # The end of the line is there: nothing was cut to fit the window.
+        assert all("left" in bar or "12/12" in bar for bar in bars), name
+        assert "━" in bars[0], name
+    assert COLORS.search(recorded["fit_80"])
+    assert not COLORS.search(recorded["fit_110"])
+
+
+@pytest.mark.slow
+def test_a_search_says_once_why_it_embeds_again(recorded):
+    """A photo is gone that was there when the run was trained."""
+    assert recorded["search_80"].count("Embedding again") == 1
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, test_data):
+    photos(tmp_path, test_data)
     long = [*FIT, *QUICK, "--set", "sampling.steps_per_epoch=400"]
     started = time.perf_counter()
     screen = Terminal(*long, cwd=tmp_path)
@@ -118,7 +170,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     said = visible(screen.text)
     assert "Stopping after this step" in said
     step = int(re.search(r"from epoch 1, step (\d+)/400", said)[1])
-    assert re.search(r"keras-dml fit paint .* --resume", " ".join(said.split()))
+    assert re.search(
+        r"keras-dml fit groceries .* --resume", " ".join(said.split())
+    )
     log = tmp_path / "run" / "log.txt"
     assert f"step {step}/400" in log.read_text("utf-8")
     # Nothing of colors without a wish for them.

@@ -126,6 +126,12 @@ def test_what_every_run_shares_does_not_change(changes, named):
     assert "[" not in str(error.value)
 
 
+def test_added_lists_are_said_in_words():
+    stored = shoes(grid={"evaluation.k": [[1, 2]]})
+    whole = grown(stored, shoes(grid={"evaluation.k": [[1, 4]]}))
+    assert additions(stored, whole) == "evaluation.k 1, 4"
+
+
 def test_an_arm_keeps_its_settings():
     stored = shoes(arms=[{"name": "wide", "set": {"model.dim": 512}}])
     given = shoes(arms=[{"name": "wide", "set": {"model.dim": 256}}])

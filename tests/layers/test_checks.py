@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_dml import layers, losses
 
@@ -57,3 +58,26 @@ def test_embeddings_and_memory_of_different_rank_reach_no_loss():
     loss = losses.WithMemory(losses.Triplet())
     with pytest.raises(ValueError, match=r"CrossBatchMemory.*shape=\(6,\)"):
         loss(LABELS, X[:, 0])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: layers.ClassBoundaries(3, name="here"),
+        lambda: layers.SampleAwareProxies(3, memory_size=24, name="here"),
+        lambda: layers.SampledProxies(3, 3, name="here"),
+    ],
+)
+@pytest.mark.parametrize("label", [-1, 3])
+def test_a_label_without_a_class_is_named(make, label):
+    """A compiled step said `indices[5] = 3 is not in [0, 3)`."""
+    layer = make()
+    labels = tf.constant([*LABELS[:-1], label], tf.int32)
+    wanted = "labels of the layer here must lie between 0 and 2, for it has 3"
+    with pytest.raises(ValueError, match=f"{wanted}.*label {label} in row 5"):
+        layer([X, labels])
+    step = tf.function(lambda x, y: layer([x, y]))
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        step(X, labels)
+    assert wanted in str(error.value)
+    assert f"Received: label] [{label}] [in row] [5]" in str(error.value)

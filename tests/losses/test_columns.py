@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from keras_dml import layers, losses
@@ -28,12 +29,43 @@ def test_a_label_without_a_column_is_named(name, label):
         CASES[name].make()(labels, y_pred)
 
 
-def test_embeddings_of_too_few_columns_do_not_train():
-    """16 columns for 98 classes. XLA takes any index, as accelerators do."""
+def compiled(loss, **arguments):
+    """A model without proxies: its embeddings go to the loss."""
     images = keras.Input((16,))
     embedding = layers.EmbeddingHead(16, normalization="l2")(images)
     model = keras.Model(images, embedding)
-    model.compile("sgd", losses.ProxyAnchor(), jit_compile=True)
+    model.compile("sgd", loss, **arguments)
+    return model
+
+
+@pytest.mark.parametrize("name", WITH_COLUMNS)
+@pytest.mark.parametrize("label", [-1, CLASSES, 97])
+def test_a_label_without_a_column_is_named_in_a_compiled_step(name, label):
+    """It was `indices[7] = [7, 97] does not index into ...`."""
+    y_pred = tf.constant(CASES[name].predictions(LABELS))
+    labels = tf.constant([*LABELS[:-1], label], tf.int32)
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        tf.function(CASES[name].make())(labels, y_pred)
+    said = str(error.value)
+    assert "must lie between 0 and 3, for `y_pred` has 4 columns" in said
+    assert f"Received: label] [{label}] [in row] [7] [The loss takes" in said
+
+
+def test_fit_names_the_label_that_embeddings_have_no_column_for():
+    model = compiled(losses.ProxyAnchor())
+    labels = np.array([0, 1, 2, 3, 4, 5, 6, 97], "int32")
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        model.fit(EMBEDDINGS, labels, shuffle=False, verbose=0)
+    assert "`y_pred` has 16 columns. Received: label] [97]" in str(error.value)
+    assert "put `keras_dml.layers.Proxies` in front" in str(error.value)
+    before = model.get_weights()
+    model.fit(EMBEDDINGS, labels % 16, verbose=0)
+    assert all(np.isfinite(value).all() for value in before)
+
+
+def test_embeddings_of_too_few_columns_do_not_train():
+    """16 columns for 98 classes. XLA takes any index, as accelerators do."""
+    model = compiled(losses.ProxyAnchor(), jit_compile=True)
     labels = np.array([0, 1, 2, 3, 4, 5, 6, 97], "int32")
     history = model.fit(EMBEDDINGS, labels, verbose=0)
     assert np.isnan(history.history["loss"]).all()

@@ -29,8 +29,21 @@ def test_other_weights_and_other_images_are_never_returned(cache, caplog):
         assert cache.load("v", "i") is None
         assert cache.load("v") is None
         assert cache.load("w", "j") is None
-    assert "other weights" in caplog.text
+    assert "weights have changed" in caplog.text
     assert "images have changed" in caplog.text
+
+
+def test_caches_of_a_run_log_a_reason_once(cache, caplog):
+    """`search` reads two caches, and said twice that the images changed."""
+    told = set()
+    with caplog.at_level(logging.INFO, "keras_dml"):
+        for _ in range(2):
+            assert EmbeddingCache(cache.path, told).load("w", "j") is None
+        assert EmbeddingCache(cache.path, told).load("v", "i") is None
+    assert caplog.messages == [
+        "Embedding again: the images have changed.",
+        "Embedding again: the weights have changed.",
+    ]
 
 
 @pytest.mark.parametrize("key", ["embeddings", "labels", "images_hash", "hash"])

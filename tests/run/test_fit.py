@@ -108,6 +108,16 @@ def test_log_shows_the_optimizer_of_each_group(finished):
         assert group in log
 
 
+def test_log_tells_the_expected_time_before_the_first_epoch(finished):
+    folder, _ = finished
+    log = (folder / "log.txt").read_text()
+    plan, time_line, epoch = (
+        log.index(text) for text in ("INFO Plan ", "INFO Time ", "epoch 1/4")
+    )
+    assert plan < time_line < epoch
+    assert log.count("of training, by the pace of the first steps") == 1
+
+
 def test_saved_embedder_gives_unit_rows(finished):
     folder, _ = finished
     embedder = keras.saving.load_model(folder / "embedder.keras")

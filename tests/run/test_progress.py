@@ -3,9 +3,12 @@
 import logging
 import re
 
+import keras
+import numpy as np
 import pytest
 
 from keras_dml.console import logger
+from keras_dml.run import progress as progress_module
 from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunState
 
@@ -60,6 +63,92 @@ def test_an_epoch_without_validation_keeps_the_columns(lines):
     with_value, without = lines[1].getMessage(), lines[3].getMessage()
     assert "val" not in without
     assert with_value.index("left") == without.index("left")
+
+
+def told(lines):
+    return [
+        line.getMessage()
+        for line in lines
+        if line.getMessage().startswith("Time ")
+    ]
+
+
+def test_the_first_steps_tell_how_long_the_training_takes(lines, monkeypatch):
+    """7 epochs of 20 steps, 2 s each after the first three slow ones."""
+    clock = iter([0.0, 30.0, 32.0, 34.0, *range(36, 400, 2)])
+    monkeypatch.setattr(
+        progress_module.time, "perf_counter", lambda: next(clock)
+    )
+    state = RunState(history=[{}, {}, {}])
+    callback = TrainingProgress(
+        state, "main/train", 6, 20, later=1, tells_time=True
+    )
+    for _ in range(2):
+        callback.on_epoch_begin(0)
+        for step in range(20):
+            callback.on_train_batch_end(step, {"loss": 1.0})
+            assert len(told(lines)) == (step >= 8 or len(lines) > 1)
+        callback.on_epoch_end(0, {"loss": 1.0})
+    assert told(lines) == [
+        "Time      about 4 min 40 s of training, by the pace of the first steps"
+    ]
+
+
+def test_the_time_left_leaves_out_the_tracing_of_the_first_step(
+    lines, monkeypatch
+):
+    """A graph that took 20 s was counted once for every epoch to come."""
+    clock = iter([0.0, 20.0, 21.0, 22.0, 23.0, 24.0, 24.0, *range(24, 31)])
+    monkeypatch.setattr(
+        progress_module.time, "perf_counter", lambda: next(clock)
+    )
+    callback = TrainingProgress(RunState(), "main/train", 6, 5)
+    train(callback, {"loss": 0.4})
+    callback.state.history.append({})
+    assert lines[1].getMessage().endswith("0:24  left 0:25")
+
+
+def test_a_time_that_was_told_is_not_told_again(lines):
+    train(progress(), {"loss": 0.4})
+    callback = TrainingProgress(RunState(), "main/train", 6, 20)
+    callback.on_epoch_begin(0)
+    for step in range(20):
+        callback.on_train_batch_end(step, {"loss": 1.0})
+    callback.on_epoch_end(0, {"loss": 1.0})
+    assert told(lines) == []
+
+
+def test_the_time_is_told_without_changing_the_training(lines):
+    """The same steps, draws and weights, bit for bit."""
+    results = []
+    for tells in (False, True):
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential(
+            [
+                keras.Input((4,)),
+                keras.layers.Dropout(0.5),
+                keras.layers.Dense(3),
+            ]
+        )
+        model.compile("adam", "mse")
+        callback = TrainingProgress(
+            RunState(), "main/train", 2, 12, tells_time=tells
+        )
+        rows = np.random.default_rng(0).normal(size=(48, 4)).astype("float32")
+        history = model.fit(
+            rows,
+            rows[:, :3],
+            batch_size=4,
+            epochs=2,
+            verbose=0,
+            callbacks=[callback],
+        )
+        results.append((model.get_weights(), history.history))
+    assert len(told(lines)) == 1
+    (weights, losses), (again, others) = results
+    assert losses == others
+    for one, other in zip(weights, again, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_nothing_is_left_after_the_last_epoch(lines):

@@ -97,7 +97,7 @@ class Page:
         """
         name = name or slug(text)
         save_figure(figure, self._figures / name)
-        uri = data_uri(svg(figure), "image/svg+xml")
+        uri = data_uri(svg(figure, transparent=True), "image/svg+xml")
         self._parts.append(Picture(text, name, uri))
 
     def write(self) -> None:

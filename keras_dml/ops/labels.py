@@ -1,0 +1,75 @@
+"""Checks that labels number the classes, also inside a compiled step."""
+
+import keras
+import numpy as np
+from keras import ops
+
+
+def known_values(tensor) -> np.ndarray | None:
+    """Returns the values of a tensor, or `None` while a graph is traced."""
+    try:
+        return np.asarray(ops.convert_to_numpy(tensor))
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+        return None
+
+
+def within_classes(labels, num_classes: int, wanted: str, advice: str):
+    """Returns labels, if they number the classes.
+
+    Inside a compiled step it raises on CPUs only. On accelerators and under
+    XLA nothing can raise there, so the caller must give NaN for such a label.
+
+    Args:
+        labels: Int32 tensor `(batch,)`.
+        num_classes: Integer, the number of classes.
+        wanted: What the labels must be, for the error.
+        advice: A sentence on what to do instead.
+
+    Raises:
+        ValueError: If a label is below 0, or at least `num_classes`.
+        tf.errors.InvalidArgumentError: Inside a compiled step of TensorFlow.
+
+    Example:
+
+    >>> labels = ops.convert_to_tensor([0, 2], "int32")
+    >>> within_classes(labels, 3, "`labels` must be 0, 1 or 2", "Look.").shape
+    (2,)
+    """
+    known = known_values(labels)
+    if known is None:
+        return _within_a_graph(labels, num_classes, wanted, advice)
+    wrong = np.flatnonzero((known < 0) | (known >= num_classes))
+    if len(wrong):
+        raise ValueError(
+            f"{wanted}. Received: label {known[wrong[0]]} in row {wrong[0]}. "
+            f"{advice}"
+        )
+    return labels
+
+
+def _within_a_graph(labels, num_classes, wanted, advice):
+    if keras.backend.backend() != "tensorflow":
+        return labels
+    import tensorflow as tf
+
+    devices = tf.config.list_logical_devices()
+    # An accelerator would wait for the host in every step.
+    if not tf.is_tensor(labels) or {one.device_type for one in devices} != {
+        "CPU"
+    }:
+        return labels
+    wrong = (labels < 0) | (labels >= num_classes)
+    row = tf.argmax(wrong, output_type=tf.int32)
+    right = tf.debugging.Assert(
+        ~tf.reduce_any(wrong),
+        [
+            f"{wanted}. Received: label",
+            tf.gather(labels, row),
+            "in row",
+            row,
+            advice,
+        ],
+    )
+    # What reads the labels must wait, or it raises first, in other words.
+    with tf.control_dependencies([right]):
+        return tf.identity(labels)

@@ -1,0 +1,95 @@
+"""`compare --dry-run` looks things up: it trains, builds and writes nothing."""
+
+import os
+import subprocess
+import sys
+
+import keras
+import pytest
+
+from keras_dml.comparison.compare import compare
+from keras_dml.data import image_file
+from keras_dml.run import processes, settling
+from tests.conftest import ROOT
+from tests.images import image_folder
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """24 classes of 12 images; 12 train."""
+    return image_folder(
+        tmp_path_factory.mktemp("images") / "paint", classes=24, images=12
+    )
+
+
+def never(what):
+    def call(*args, **kwargs):
+        raise AssertionError(f"A dry run {what}.")
+
+    return call
+
+
+def test_it_builds_no_network_and_starts_no_process(
+    images, tmp_path, monkeypatch
+):
+    opened = []
+
+    def counted(*args, **kwargs):
+        opened.append(args)
+        return image_file.open_image(*args, **kwargs)
+
+    monkeypatch.setattr(settling, "open_image", counted)
+    monkeypatch.setattr(keras.Model, "__init__", never("builds a network"))
+    monkeypatch.setattr(subprocess, "Popen", never("starts a process"))
+    monkeypatch.setattr(
+        processes.TrainingProcess, "__init__", never("starts a training")
+    )
+    result = compare(
+        str(images),
+        tmp_path / "plan",
+        recipes=["norm_softmax", "triplet"],
+        backbones=["mobilenet_v2"],
+        seeds=3,
+        set=["data.validation_from=6", "data.validation_fraction=0.25"],
+        dry_run=True,
+    )
+    assert len(result.runs) == 6
+    assert result.estimate.seconds > 0
+    assert not (tmp_path / "plan").exists()
+    # The size of some images is looked up once for all runs.
+    assert 0 < len(opened) <= 50
+
+
+def cpu_seconds(*arguments, cwd):
+    """CPU seconds of a process, which other processes do not stretch."""
+    before = os.times()
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    after = os.times()
+    return (
+        after.children_user
+        + after.children_system
+        - before.children_user
+        - before.children_system
+    )
+
+
+@pytest.mark.slow
+def test_it_answers_soon_after_tensorflow_is_there(images, tmp_path):
+    """TensorFlow takes most of the time; the answer less than the rest."""
+    imports = cpu_seconds("-c", "import keras", cwd=tmp_path)
+    dry_run = cpu_seconds(
+        *("-m", "keras_dml", "compare", images, "--dry-run"),
+        *("--recipes", "norm_softmax,triplet", "--seeds", "0,1,2"),
+        *("--set", "data.validation_from=6"),
+        *("--set", "data.validation_fraction=0.25"),
+        cwd=tmp_path,
+    )
+    assert dry_run - imports < 4
