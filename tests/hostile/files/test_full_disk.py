@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from tests.hostile.runner import check_outcome, limited, run_command
+from tests.thorough import ALL
 
 FULL = "The disk is full"
 
@@ -79,8 +80,13 @@ def test_a_disk_that_takes_no_more_folders(files, disk, images, call):
     call(0, "", *command)
 
 
+# Of 15 MB that a run leaves: none for the first checkpoint, for the second one
+# next to it, and for what follows the training.
+SIZES = [500, 10_000, 14_000] if ALL else [500]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kilobytes", [500, 2000])
+@pytest.mark.parametrize("kilobytes", SIZES)
 def test_a_disk_that_fills_up_in_a_training(kilobytes, disk, images, call):
     resize(disk, f"{kilobytes}k")
     command = fit(images, disk / "run")
