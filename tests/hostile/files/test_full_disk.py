@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from keras_dml.models import BACKBONES
+from tests.checkpoints import write_googlenet
 from tests.hostile.runner import check_outcome, limited, run_command
 from tests.thorough import ALL
 
@@ -125,3 +127,16 @@ def test_a_report_on_a_full_disk(disk, run, call):
     assert [path for path in before if not path.exists()] == []
     filler.unlink()
     call(0, "", "report", moved)
+
+
+def test_weights_for_a_full_disk(disk, tmp_path, call):
+    """HDF5 writes them, which has errors of its own."""
+    network = BACKBONES["googlenet"].builder(input_shape=(32, 32, 3))
+    write_googlenet(tmp_path / "googlenet.npz", network)
+    output = disk / "googlenet.weights.h5"
+    words = ("--network", "googlenet", "--output", output)
+    call(1, FULL, "convert-weights", tmp_path / "googlenet.npz", *words)
+    assert list(disk.iterdir()) == []
+    resize(disk, "64m")
+    call(0, "", "convert-weights", tmp_path / "googlenet.npz", *words)
+    assert list(disk.iterdir()) == [output]
