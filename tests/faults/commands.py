@@ -35,7 +35,7 @@ class Command:
             its cached embeddings. Defaults to `False`.
         faults: How many writes each fault strikes, by its name. Defaults to
             one kill and one full disk.
-        random: Integer, how many ends come at random moments. Defaults to `1`.
+        random: Integer, how many ends come at random moments. Defaults to `0`.
     """
 
     arguments: str
@@ -44,7 +44,7 @@ class Command:
     faults: Mapping[str, int] = dataclasses.field(
         default_factory=lambda: {"kill": 1, "full": 1}
     )
-    random: int = 1
+    random: int = 0
 
     def words(
         self, inputs: "Inputs", place: Path, again: bool = False
@@ -60,7 +60,8 @@ COMMANDS = {
         "fit <images> --output <place> --backbone small_cnn --epochs 2 --dim 16"
         " --set sampling.steps_per_epoch=1 --set evaluation.every=1",
         again="--resume",
-        faults={**dict.fromkeys(FAULTS, 1), "kill": 2, "full": 2},
+        faults=dict.fromkeys(FAULTS, 1),
+        random=1,
     ),
     # `passes` settles the length before the pace of the machine does.
     "fit_final": Command(
@@ -68,6 +69,7 @@ COMMANDS = {
         " --final all --dim 16 --set stages.main.train.epochs=null"
         " --set passes=2 --no-report --no-export",
         again="--resume",
+        faults={},
     ),
     "embed": Command(
         "embed <run> <images> --output <place> --shard-size 50",
@@ -76,13 +78,11 @@ COMMANDS = {
     "embed_file": Command(
         "embed <run> <images> --output <place>/vectors.npz --shard-size 50",
         again="--resume",
-        random=0,
     ),
     "embed_parquet": Command(
         "embed <run> <images> --output <place>/vectors.parquet --shard-size 50",
         again="--resume",
         faults={},
-        random=0,
     ),
     "search": Command(
         "search <place> <images>/class_03/0.png --gallery <images>"
@@ -98,8 +98,11 @@ COMMANDS = {
         "compare <images> --output <place> --recipes norm_softmax,triplet"
         " --backbones small_cnn --epochs 1 --steps-per-epoch 1 --no-report"
         " --no-estimate --protocol recipe",
+        faults={"kill": 1},
     ),
-    "tune": Command("compare <plan> --output <place> --no-estimate"),
+    "tune": Command(
+        "compare <plan> --output <place> --no-estimate", faults={"full": 1}
+    ),
     "export_saved_model": Command(
         "export <run> --format saved_model --with-index --output <place>"
     ),

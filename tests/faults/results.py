@@ -61,7 +61,8 @@ def _said(path):
             return _answer(path)
         case ".onnx":
             return _answer_of_onnx(path)
-        case ".html" | ".md" | ".pb" | ".index":
+        # Of a tuning's record, `trials.csv` holds the trials.
+        case ".html" | ".md" | ".pb" | ".index" | ".sqlite3":
             return "there"
     return path.read_bytes()
 
