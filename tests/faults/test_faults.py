@@ -23,8 +23,8 @@ from tests.faults.results import printed_results, results
 from tests.faults.server import FAULTS, GROWING
 from tests.thorough import ALL
 
-# No command takes as long, unless it hangs.
-LONGEST = 300.0
+# No command takes as long, on a busy machine too, unless it hangs.
+LONGEST = 900.0
 
 
 class Server:
@@ -204,10 +204,9 @@ def test_an_end_at_a_random_moment(
 
 @pytest.mark.slow
 def test_a_data_set_is_checked_and_not_written_to(server, tmp_path):
-    write_cub200(tmp_path / "cub", ["a/0.jpg", "a/1.jpg"], [1, 101])
-    words = ("prepare", "cub200", "--data-dir", tmp_path / "cub")
-    outcome = server(tmp_path, words)
-    assert "2 images are missing" in outcome.out + outcome.err, outcome.end
+    write_cub200(tmp_path, ["a/0.jpg", "a/1.jpg"], [1, 101])
+    outcome = server(tmp_path, ("prepare", "cub200", "--data-dir", tmp_path))
+    assert "no image at all" in outcome.out, outcome.end
     assert outcome.writes == []
 
 
