@@ -46,8 +46,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def partial_name(path: Path) -> str:
-    """Returns the name of the temporary file that becomes `path`."""
-    return f".{path.stem}.partial{path.suffix}"
+    """Returns the name of the temporary file that becomes `path`.
+
+    It keeps all suffixes: Keras writes weights to `.weights.h5` only.
+    """
+    suffix = "".join(path.suffixes)
+    return f".{path.name.removesuffix(suffix)}.partial{suffix}"
 
 
 def write_text(path: Path, text: str) -> None:

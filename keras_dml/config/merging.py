@@ -255,7 +255,11 @@ def _merge(below: Any, above: Any, origin: str, path: tuple[str, ...]) -> Any:
         empty = below is None or (isinstance(below, _Leaf) and not below.value)
         if not empty and not isinstance(below, dict):
             key = shortened(".".join(path))
-            raise UsageError(f"`{key}` is a value, not a section.")
+            raise UsageError(
+                f"`{key}` is a value, not a section, which has keys. Received: "
+                f"{shown(next(iter(above), None))} as a key of it. Set `{key}` "
+                "itself."
+            )
         merged = {} if empty else dict(below)
         for key, value in above.items():
             merged[key] = _merge(

@@ -29,13 +29,14 @@ def image_batches(
     """Yields images and their numbers, fitted as in the evaluation.
 
     The numbers ascend. Images that cannot be decoded are left out. Memory
-    does not grow with the number of images.
+    does not grow with the number of images. A batch holds images of one part
+    only, so that its rounding does not depend on the other parts.
 
     Args:
         images: `ImageList`, the images to embed.
         parts: Ranges of the images' numbers, in ascending order.
         config: The run's configuration.
-        batch_size: Integer; the last batch holds the rest.
+        batch_size: Integer; the last batch of a part holds the rest.
         max_pixels: As for `decoding.decode`. Defaults to 89,478,485.
 
     Yields:
@@ -46,11 +47,12 @@ def image_batches(
         yield from _batches_of_arrays(images.pixels, parts, config, batch_size)
         return
     fit = image_fit(config)
+    at_once = max(1, AT_ONCE // batch_size) * batch_size
 
     def chunks():
         for part in parts:
-            for start in range(part.start, part.stop, AT_ONCE):
-                stop = min(start + AT_ONCE, part.stop)
+            for start in range(part.start, part.stop, at_once):
+                stop = min(start + at_once, part.stop)
                 paths = {
                     number: images.path(number) for number in range(start, stop)
                 }
@@ -72,8 +74,13 @@ def image_batches(
             tf.TensorSpec((None,), tf.string),
         ),
     )
-    dataset = dataset.unbatch().map(load, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.ignore_errors(log_warning=False).batch(batch_size)
+
+    def batches(*chunk):
+        paths = tf.data.Dataset.from_tensor_slices(chunk)
+        loaded = paths.map(load, num_parallel_calls=tf.data.AUTOTUNE)
+        return loaded.ignore_errors(log_warning=False).batch(batch_size)
+
+    dataset = dataset.prefetch(1).flat_map(batches)
     # A fixed 2, because tf.data's automatic choice may fill half the memory.
     for found, batch in dataset.prefetch(2):
         yield found.numpy(), batch

@@ -6,16 +6,9 @@ import pytest
 from keras_dml.models import BACKBONES
 from keras_dml.models.conversion import LAYOUTS
 from keras_dml.models.weights import build_with_weights
+from tests.checkpoints import write_googlenet
 from tests.cli.refusals import refused
 from tests.conformance import to_numpy
-
-NAMES = {
-    "kernel": "weight",
-    "gamma": "weight",
-    "beta": "bias",
-    "moving_mean": "running_mean",
-    "moving_variance": "running_var",
-}
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +23,8 @@ def googlenet():
 @pytest.fixture(scope="module")
 def checkpoint(googlenet, tmp_path_factory):
     """Its weights as torchvision names and lays them out."""
-    entries = {"fc.bias": np.zeros(1000)}
-    for layer in googlenet.layers:
-        for variable in layer.weights:
-            value = to_numpy(variable)
-            if value.ndim == 4:
-                value = value.transpose(3, 2, 0, 1)
-            name = layer.name.replace("_", ".")
-            entries[f"{name}.{NAMES[variable.name]}"] = value
     path = tmp_path_factory.mktemp("public") / "googlenet.npz"
-    np.savez(path, **entries)
+    write_googlenet(path, googlenet)
     return path
 
 

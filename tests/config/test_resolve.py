@@ -207,6 +207,7 @@ def test_head_and_proxies_inherit_from_backbone():
         ("stages.main.trian.epochs=3", "Nearest: 'train'"),
         ("loss.norm_softmx.weight=2", "Nearest: 'norm_softmax'"),
         ("model.dim.x=1", "`model.dim` is a value, not a section"),
+        ("evaluation.k.0=3", "Received: '0' as a key of it. Set"),
         ("loss=[]", "`loss`"),
     ],
 )

@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
-from keras_dml.embed.stream import by_part
+from keras_dml.config import resolve
+from keras_dml.data.image_list import list_images
+from keras_dml.embed.stream import by_part, image_batches
+from tests.images import image_folder
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -40,3 +43,28 @@ def test_a_part_is_given_as_soon_as_it_is_whole():
     parts = by_part(batches(), [range(0, 2), range(2, 6)])
     next(parts)
     assert seen == [0]
+
+
+@pytest.mark.parametrize("arrays", [False, True])
+def test_a_batch_holds_images_of_one_part(arrays, tmp_path):
+    """The rounding of a vector depends on its batch, which resuming keeps."""
+    folder = image_folder(tmp_path / "images", classes=3, images=5, size=8)
+    (folder / "class_1" / "2.jpg").write_bytes(b"no image")
+    images = list_images("digits" if arrays else str(folder))
+    config = resolve("norm_softmax", "digits").changed(
+        data={"image_size": 8, "channels": 1}
+    )
+    parts = [range(0, 6), range(6, 15)]
+
+    def batches(parts):
+        return [
+            rows.tolist()
+            for rows, _ in image_batches(images, parts, config, batch_size=4)
+        ]
+
+    # Of the files number 7 is bad.
+    second = [[6, 7, 8, 9], [10, 11, 12, 13], [14]]
+    if not arrays:
+        second = [[6, 8, 9, 10], [11, 12, 13, 14]]
+    assert batches(parts) == [[0, 1, 2, 3], [4, 5], *second]
+    assert batches(parts[1:]) == second

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import onnxruntime
 from ai_edge_litert.interpreter import Interpreter
 
 # Parts of the names of what a clock says, and the size of a graph, whose ops
@@ -21,13 +22,23 @@ def results(folder: Path) -> dict:
     """Returns what each file below a folder says, by its name.
 
     A page or a report is there or not. Of a SavedModel the variables count,
-    and of a LiteRT file its answer, since graphs name their ops anew.
+    and of a LiteRT or ONNX file its answer, since graphs name their ops anew.
     """
     return {
         str(path.relative_to(folder)): _said(path)
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not any(map(path.match, LEFT_OUT))
     }
+
+
+def printed_results(text: str, folder: Path) -> object:
+    """Returns the JSON that a command printed, or `None` if it printed none.
+
+    Paths below the folder lose its name.
+    """
+    if not text.startswith("{"):
+        return None
+    return _timeless(json.loads(text.replace(str(folder), "")))
 
 
 def _said(path):
@@ -44,9 +55,14 @@ def _said(path):
             with zipfile.ZipFile(path) as archive:
                 weights = archive.read("model.weights.h5")
             return _weights(weights)
+        case ".h5":
+            return _weights(path.read_bytes())
         case ".tflite":
             return _answer(path)
-        case ".html" | ".md" | ".pb" | ".index":
+        case ".onnx":
+            return _answer_of_onnx(path)
+        # Of a tuning's record, `trials.csv` holds the trials.
+        case ".html" | ".md" | ".pb" | ".index" | ".sqlite3":
             return "there"
     return path.read_bytes()
 
@@ -85,6 +101,16 @@ def _answer(path):
     network.set_tensor(image["index"], pixels.astype(image["dtype"]))
     network.invoke()
     return _array(network.get_tensor(rows["index"]))
+
+
+def _answer_of_onnx(path):
+    network = onnxruntime.InferenceSession(path)
+    (image,) = network.get_inputs()
+    shape = [size if isinstance(size, int) else 1 for size in image.shape]
+    pixels = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    kind = {"tensor(uint8)": np.uint8}.get(image.type, np.float32)
+    (rows,) = network.run(None, {image.name: pixels.astype(kind)})
+    return _array(rows)
 
 
 def _weights(content):

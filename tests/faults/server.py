@@ -8,8 +8,8 @@ reads: a line of JSON with
     folder      where writes are counted
     fault       one of `FAULTS`, or null
     write       the number of the write at which the fault strikes, from 1
-    moment      seconds after which SIGALRM ends the process, or 0 for never
-    printed     path of the file for what the command prints
+    seconds     after which SIGALRM ends the process
+    out, err    paths of the files for what the command prints
     trace       path of the file for one line a write
 
 It answers each with a line of JSON: the exit code, negative for a signal.
@@ -23,8 +23,8 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import keras
 import matplotlib.figure  # noqa: F401
+import numpy as np
 import sklearn.cluster  # noqa: F401
 import tensorflow  # noqa: F401
 
@@ -77,10 +77,9 @@ def become(request):
     """Turns this process into the command of a request."""
     os.setsid()
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    printed = os.open(request["printed"], flags)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(printed, 1)
-    os.dup2(printed, 2)
+    os.dup2(os.open(request["out"], flags), 1)
+    os.dup2(os.open(request["err"], flags), 2)
     trace = os.open(request["trace"], flags)
     strike_at(
         os.path.abspath(request["folder"]),
@@ -89,7 +88,10 @@ def become(request):
         trace,
     )
     # Nobody handles this signal: it ends a process at once, wherever it is.
-    signal.setitimer(signal.ITIMER_REAL, request["moment"])
+    signal.setitimer(signal.ITIMER_REAL, request["seconds"])
+    # The state of this generator was forked too, and would draw the same for
+    # every command.
+    np.random.seed()
     sys.argv = ["keras-dml", *request["arguments"]]
 
 
@@ -108,7 +110,6 @@ def main():
         process = os.fork()
         if process == 0:
             become(request)
-            keras.utils.set_random_seed(0)
             cli.main()
             return
         print(json.dumps(wait_for(process)), flush=True)

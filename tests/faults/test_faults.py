@@ -6,97 +6,65 @@ are struck, others for each fault; with `KERAS_DML_TEST_ALL=1` all of them are.
 
 import dataclasses
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from tests.faults.results import results
+from tests.data.stand_ins import write_cub200
+from tests.faults.commands import COMMANDS, Command, Inputs
+from tests.faults.results import printed_results, results
 from tests.faults.server import FAULTS, GROWING
-from tests.images import image_folder
 from tests.thorough import ALL
 
-
-@dataclasses.dataclass(frozen=True)
-class Command:
-    """A command, and how often its writes are struck, unless all of them are.
-
-    Args:
-        arguments: Words after `keras-dml`; `<images>`, `<run>` and `<place>`
-            stand for folders.
-        again: Words that are added after a fault. Defaults to none.
-        strikes: Integer, how many writes a kill or a full disk strikes; other
-            faults strike one. Defaults to `1`.
-        faults: The faults that strike it. Defaults to a kill and a full disk.
-    """
-
-    arguments: str
-    again: str = ""
-    strikes: int = 1
-    faults: Sequence[str] = ("kill", "full")
-
-    def words(self, places, again=False):
-        words = f"{self.arguments} {self.again if again else ''}".split()
-        return [places.get(word, word) for word in words]
-
-
-COMMANDS = {
-    "fit": Command(
-        "fit <images> --output <place> --backbone small_cnn --epochs 2 --dim 16"
-        " --set sampling.steps_per_epoch=1 --set evaluation.every=1",
-        again="--resume",
-        strikes=2,
-        faults=tuple(FAULTS),
-    ),
-    "embed": Command("embed <run> <images> --output <place>", again="--resume"),
-    "report": Command("report <place>"),
-    "compare": Command(
-        "compare <images> --output <place> --recipes norm_softmax,triplet"
-        " --backbones small_cnn --epochs 1 --steps-per-epoch 1 --no-report"
-        " --no-estimate --protocol recipe",
-    ),
-    "export_saved_model": Command(
-        "export <run> --format saved_model --output <place>"
-    ),
-    "export_litert": Command("export <run> --format litert --output <place>"),
-}
+# No command takes as long, on a busy machine too, unless it hangs.
+LONGEST = 900.0
 
 
 class Server:
-    """Commands in processes that are forked from one that imported all."""
+    """Commands in processes that are forked from one that imported all.
 
-    def __init__(self, folder):
-        self.printed, self.trace = folder / "printed.txt", folder / "trace.txt"
+    Args:
+        folder: Where files of the server go.
+        hashing: Integer, the seed that orders the sets of its commands.
+    """
+
+    def __init__(self, folder, hashing):
+        self.paths = {name: folder / name for name in ("out", "err", "trace")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.server"],
             cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": str(hashing)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
-    def __call__(self, place, words, fault=None, write=0, moment=0.0):
-        """Returns the exit code, what was printed, and the writes."""
+    def __call__(self, place, words, fault=None, write=0, seconds=LONGEST):
+        """Returns the `Outcome` of a command."""
         request = {
             "arguments": list(map(str, words)),
             "folder": str(place),
             "fault": fault,
             "write": write,
-            "moment": moment,
-            "printed": str(self.printed),
-            "trace": str(self.trace),
+            "seconds": seconds,
+            **{name: str(path) for name, path in self.paths.items()},
         }
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         code = json.loads(self.process.stdout.readline())
-        writes = self.trace.read_text().splitlines()
-        return code, self.printed.read_text(errors="replace"), writes
+        printed = {
+            name: path.read_text(errors="replace")
+            for name, path in self.paths.items()
+        }
+        writes = printed.pop("trace").splitlines()
+        return Outcome(code, writes=writes, **printed)
 
     def close(self):
         self.process.stdin.close()
@@ -104,66 +72,84 @@ class Server:
         self.process.stdout.close()
 
 
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The exit code of a command, what it printed, and its writes by line."""
+
+    code: int
+    out: str
+    err: str
+    writes: list[str]
+
+    @property
+    def end(self):
+        return self.code, self.out[-1000:], self.err[-2000:]
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("server"))
+    server = Server(tmp_path_factory.mktemp("server"), hashing=1)
     yield server
     server.close()
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("faults") / "paint"
-    return image_folder(folder, classes=12, images=6, size=16, suffix=".png")
+def other_server(tmp_path_factory):
+    """Goes on with what the other one began, as another process does."""
+    server = Server(tmp_path_factory.mktemp("other_server"), hashing=2)
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="module")
-def undisturbed(server, images, tmp_path_factory):
-    """Function of a command's name: its words, writes and results."""
+def inputs(tmp_path_factory):
+    return Inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(server, inputs, tmp_path_factory):
+    """Function of a command's name: what it writes, leaves and prints."""
     folder = tmp_path_factory.mktemp("undisturbed")
     known = {}
 
-    def begin(name, place):
-        """Makes what the command needs; returns its words, by again or not."""
-        run = known["fit"][1] if name != "fit" else None
-        if name == "report":
-            shutil.copytree(run, place)
-        places = {"<images>": images, "<run>": run, "<place>": place}
-        return [COMMANDS[name].words(places, again) for again in (False, True)]
-
     def ask(name):
-        if name != "fit" and "fit" not in known:
+        command = COMMANDS[name]
+        if name != "fit":
             ask("fit")
         if name not in known:
-            place = folder / name
-            words, _ = begin(name, place)
+            place = inputs.paths["run"] if name == "fit" else folder / name
+            inputs.make(command, place)
             started = time.monotonic()
-            code, printed, writes = server(place, words)
-            assert code == 0, printed
+            outcome = server(place, command.words(inputs, place))
+            assert outcome.code == 0, outcome.end
             seconds = time.monotonic() - started
-            known[name] = (writes, place, results(place), seconds)
-        writes, _, expected, seconds = known[name]
-        return Undisturbed(writes, seconds, expected, begin)
+            known[name] = Undisturbed(
+                command, outcome.writes, seconds, left_by(outcome, place)
+            )
+        return known[name]
 
     return ask
 
 
+def left_by(outcome, place):
+    return {**results(place), "printed": printed_results(outcome.out, place)}
+
+
 @dataclasses.dataclass(frozen=True)
 class Undisturbed:
-    """A command that nothing disturbed, and how to begin it again.
+    """A command that nothing disturbed.
 
     Attributes:
+        command: The command.
         writes: One line a write.
         seconds: How long it took.
-        expected: What it left.
-        begin: Function of its name and a place that returns its words, at
-            first and after a fault.
+        expected: What it left and printed.
     """
 
+    command: Command
     writes: list[str]
     seconds: float
     expected: dict
-    begin: Callable
 
 
 @pytest.mark.slow
@@ -175,7 +161,9 @@ class Undisturbed:
         for fault in (FAULTS if ALL else command.faults)
     ],
 )
-def test_a_fault_at_a_write(name, fault, server, undisturbed, tmp_path):
+def test_a_fault_at_a_write(
+    name, fault, server, other_server, inputs, undisturbed, tmp_path
+):
     it = undisturbed(name)
     numbers = range(1, len(it.writes) + 1)
     if fault == "full":
@@ -183,40 +171,52 @@ def test_a_fault_at_a_write(name, fault, server, undisturbed, tmp_path):
     if not ALL:
         # Others for each fault, though the same ones each time.
         rng = np.random.default_rng([*FAULTS].index(fault))
-        strikes = COMMANDS[name].strikes if fault in ("kill", "full") else 1
-        numbers = rng.choice(numbers, strikes, replace=False)
+        numbers = rng.choice(numbers, it.command.faults[fault], replace=False)
     for number in map(int, numbers):
         place = tmp_path / str(number)
-        first, again = it.begin(name, place)
-        code, printed, _ = server(place, first, fault, number)
+        inputs.make(it.command, place)
+        words = it.command.words(inputs, place)
+        outcome = server(place, words, fault, number)
         where = f"{fault} before write {number}, {it.writes[number - 1]}"
-        check_end(fault, code, printed, where)
-        goes_on(it, server, place, code and again, where)
+        check_end(fault, outcome, where)
+        goes_on(it, other_server, inputs, place, outcome, where)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
-def test_an_end_at_a_random_moment(name, server, undisturbed, tmp_path):
+@pytest.mark.parametrize(
+    "name", [name for name, one in COMMANDS.items() if ALL or one.random]
+)
+def test_an_end_at_a_random_moment(
+    name, server, other_server, inputs, undisturbed, tmp_path
+):
     it = undisturbed(name)
     rng = np.random.default_rng(0)
-    for number in range(20 if ALL else 1):
+    for number in range(20 if ALL else it.command.random):
         place = tmp_path / str(number)
-        first, again = it.begin(name, place)
-        moment = rng.uniform(0.1, 1.0) * it.seconds
-        code, printed, _ = server(place, first, moment=moment)
-        where = f"the end after {moment} of {it.seconds} s"
-        assert code in (0, -signal.SIGALRM), (where, printed[-2000:])
-        goes_on(it, server, place, code and again, where)
+        inputs.make(it.command, place)
+        seconds = rng.uniform(0.1, 1.0) * it.seconds
+        words = it.command.words(inputs, place)
+        outcome = server(place, words, seconds=seconds)
+        where = f"the end after {seconds} of {it.seconds} s"
+        assert outcome.code in (0, -signal.SIGALRM), (where, outcome.end)
+        goes_on(it, other_server, inputs, place, outcome, where)
 
 
-def goes_on(it, server, place, words, where):
+@pytest.mark.slow
+def test_a_data_set_is_checked_and_not_written_to(server, tmp_path):
+    write_cub200(tmp_path, ["a/0.jpg", "a/1.jpg"], [1, 101])
+    outcome = server(tmp_path, ("prepare", "cub200", "--data-dir", tmp_path))
+    assert "no image at all" in outcome.out, outcome.end
+    assert outcome.writes == []
+
+
+def goes_on(it, server, inputs, place, outcome, where):
     """Fails unless the command, if called again, leaves what it should."""
-    if words:
-        code, printed, _ = server(place, words)
-        assert code == 0, (where, printed[-2000:])
-    left = [path.name for path in place.rglob("*") if "partial" in path.name]
-    assert not left, where
-    assert differences(results(place), it.expected) == [], where
+    if outcome.code:
+        outcome = server(place, it.command.words(inputs, place, again=True))
+        assert outcome.code == 0, (where, outcome.end)
+    left = left_by(outcome, place)
+    assert differences(left, it.expected) == [], where
     shutil.rmtree(place)
 
 
@@ -224,7 +224,7 @@ def grows(line):
     return line.partition(" ")[0] in GROWING
 
 
-def check_end(fault, code, printed, where):
+def check_end(fault, outcome, where):
     """Fails unless a command ended as it must under the fault."""
     ends = {
         "kill": [-9],
@@ -233,10 +233,10 @@ def check_end(fault, code, printed, where):
         "stop": [0],
         "full": [1],
     }
-    assert code in ends[fault], (where, code, printed[-2000:])
-    assert "Traceback" not in printed, (where, printed[-2000:])
+    assert outcome.code in ends[fault], (where, outcome.end)
+    assert "Traceback" not in outcome.err, (where, outcome.end)
     if fault == "full":
-        assert "The disk is full" in printed, (where, printed[-2000:])
+        assert "The disk is full" in outcome.err, (where, outcome.end)
 
 
 def differences(actual, expected):

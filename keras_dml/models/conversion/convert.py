@@ -1,18 +1,22 @@
 """Converts a public checkpoint to a weights file of Keras."""
 
 import errno
+import math
 import os
-import tempfile
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from keras_dml.checks import one_of
 from keras_dml.errors import UsageError
+from keras_dml.files import is_full_disk, replacing
 from keras_dml.models.backbones import get_backbone
 from keras_dml.models.conversion.fitting import LAYOUTS, fit_checkpoint
 from keras_dml.models.conversion.reading import read_checkpoint
 
 SUFFIX = ".weights.h5"
+# Bytes of a value, and of what HDF5 notes on an array.
+VALUE, HEADER = 4, 4096
 
 
 @dataclass(frozen=True)
@@ -83,21 +87,24 @@ def convert_weights(
 
 
 def _save(model, output):
-    """Writes the whole file or nothing.
-
-    Writes it into a temporary folder, because Keras requires the suffix.
-    """
+    """Writes the whole file or nothing."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=output.parent, prefix=".converting-"
-        ) as folder:
-            temporary = Path(folder) / output.name
+        _check_room(output.parent, model)
+        with replacing(output) as temporary:
             model.save_weights(temporary)
-            os.replace(temporary, output)
     except OSError as error:
-        if error.errno == errno.ENOSPC:
+        if is_full_disk(error):
             raise
         raise UsageError(
             f"`output` cannot be written: {error}. Pass another path."
         ) from error
+
+
+def _check_room(folder, model):
+    """Raises if the weights do not fit: HDF5 would print a traceback."""
+    sizes = [math.prod(weight.shape) for weight in model.weights]
+    # Each of them has a header.
+    needed = sum(VALUE * size + HEADER for size in sizes)
+    if shutil.disk_usage(folder).free < needed:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))

@@ -1,5 +1,7 @@
 """Every key of a configuration takes a value, or refuses it in a sentence."""
 
+import re
+
 import pytest
 
 from keras_dml.config import resolve
@@ -50,6 +52,8 @@ KEYS = sorted({*keys(resolve("proxy_isa", "omniglot").model_dump())})
     ],
 )
 def test_odd_values(key, capsys, monkeypatch):
+    # An item of a list of plain values is refused under the key of the list.
+    named = re.sub(r"(\.\d+)+$", "", key)
     for value in VALUES:
         words = ("config", "--recipe=proxy_isa", f"--set={key}={value}")
         with limited():
@@ -60,5 +64,4 @@ def test_odd_values(key, capsys, monkeypatch):
         if outcome.code:
             said = outcome.err.rpartition("Error: ")[2]
             assert 0 < len(said) <= LONGEST, shown
-            named = (key.split(".")[0], "100,000", value[:5])
-            assert any(name in said for name in named), shown
+            assert re.search(rf"`(--)?{re.escape(named)}\b", said), shown
