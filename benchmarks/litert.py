@@ -1,7 +1,7 @@
 """What each LiteRT file and the ONNX file lose, weigh and take.
 
 Run `python benchmarks/litert.py RUN` on a finished run of `keras-dml fit`.
-Every artefact embeds the run's test images; size, retrieval and time of a
+Every artifact embeds the run's test images; size, retrieval and time of a
 batch are compared with the Keras embedder and the float32 LiteRT file, all of
 them in turns in one process. `--variants` adds ways to quantize that the
 export does not take.
@@ -22,9 +22,9 @@ from keras_dml.export import (
     ExportOptions,
     export_litert,
     export_onnx,
-    open_artefact,
+    open_artifact,
 )
-from keras_dml.export.artefact import MANIFEST, make_manifest
+from keras_dml.export.artifact import MANIFEST, make_manifest
 from keras_dml.export.litert import FILE
 from keras_dml.export.parity import parity
 from keras_dml.export.saved_model import save_functions
@@ -92,7 +92,7 @@ def export_variant(embedder, folder, calibration, per_channel, int16):
 
 
 def export_all(embedder, train, folder, arguments):
-    """Dict of name to artefact."""
+    """Dict of name to artifact."""
     generator = np.random.default_rng(arguments.seed)
     order = generator.permutation(len(train))
     calibration = train[order[: arguments.calibration]]
@@ -135,7 +135,7 @@ def export_all(embedder, train, folder, arguments):
                 variant = export_variant(
                     embedder, folder / name, calibration, per_channel, int16
                 )
-                open_artefact(variant).embed(train[:1])
+                open_artifact(variant).embed(train[:1])
                 found[name] = variant
             except (RuntimeError, ValueError) as error:
                 print(f"{name}: {str(error).splitlines()[0]}")
@@ -143,7 +143,7 @@ def export_all(embedder, train, folder, arguments):
 
 
 def measure(arguments):
-    """Rows of all artefacts of one run."""
+    """Rows of all artifacts of one run."""
     run = RunFolder.open(arguments.run)
     config = with_data(run.load_config(), None, arguments.data_dir)
     data = load_run_data(config)
@@ -152,25 +152,25 @@ def measure(arguments):
         test = whole_classes(test, arguments.images)
     embedder = load_embedder(run.embedder)
     with tempfile.TemporaryDirectory() as folder:
-        artefacts = export_all(
+        artifacts = export_all(
             embedder, pixels(data.train, config), Path(folder), arguments
         )
         rows = parity(
             embedder,
-            artefacts,
+            artifacts,
             pixels(test, config),
             test.labels,
             seconds=arguments.seconds,
             threads=arguments.threads,
         )
     keras_row = rows[0]
-    float32 = next(row for row in rows if row["artefact"] == "none")
+    float32 = next(row for row in rows if row["artifact"] == "none")
     for row in rows:
         row["size_ratio"] = row["megabytes"] / float32["megabytes"]
         row["latency_ratio"] = row["batch_1_ms"] / float32["batch_1_ms"]
         for key in ("recall@1", "map@r"):
             row[f"{key}_change"] = row[key] - keras_row[key]
-    int8 = next(row for row in rows if row["artefact"] == "int8")
+    int8 = next(row for row in rows if row["artifact"] == "int8")
     passed = (
         int8["size_ratio"] <= LIMITS["size"]
         and int8["latency_ratio"] <= LIMITS["latency"]
@@ -198,7 +198,7 @@ def main():
         return
     for row in result["rows"]:
         print(
-            f"{row['artefact']:40} {row['megabytes']:6.2f} MB "
+            f"{row['artifact']:40} {row['megabytes']:6.2f} MB "
             f"{row['size_ratio']:5.3f}x  cosine {row['mean_cosine']:.4f} "
             f"(worst {row['worst_cosine']:.4f})  "
             f"R@1 {row['recall@1']:.4f} ({row['recall@1_change']:+.4f})  "

@@ -5,9 +5,9 @@ import importlib
 import os
 import pkgutil
 
-from keras_dml.export.artefact import read_manifest
+from keras_dml.export.artifact import read_manifest
 from keras_dml.export.exporting import ExportResult, export_embedder
-from keras_dml.export.formats import FORMATS, Format, Runner, open_artefact
+from keras_dml.export.formats import FORMATS, Format, Runner, open_artifact
 from keras_dml.export.index_parity import index_parity
 from keras_dml.export.litert import export_litert
 from keras_dml.export.litert_metadata import read_metadata

@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_dml.console import format_table
 from keras_dml.errors import RunError, UsageError
-from keras_dml.export.artefact import (
+from keras_dml.export.artifact import (
     REJECTED,
     ExportFolder,
     check_output,
@@ -28,14 +28,14 @@ Row = dict[str, Any]
 
 
 class ExportResult(list[Row]):
-    """The comparison of exported artefacts with their embedder.
+    """The comparison of exported artifacts with their embedder.
 
     It is a list of the rows of `parity`: first that of the embedder, then
-    one per artefact.
+    one per artifact.
 
     Args:
-        rows: List of dicts with the same keys; the first key is "artefact".
-        folder: The folder of the artefacts.
+        rows: List of dicts with the same keys; the first key is "artifact".
+        folder: The folder of the artifacts.
     """
 
     def __init__(self, rows: Sequence[Row], folder: Path) -> None:
@@ -59,28 +59,28 @@ def export_embedder(
     check: Callable[[], None] | None = None,
     **changes: Any,
 ) -> ExportResult:
-    """Exports an embedder and compares each artefact with it.
+    """Exports an embedder and compares each artifact with it.
 
-    Every artefact is a folder `output/<name>`, which holds its comparison as
-    `parity.json`. Artefacts are moved to their places, and replace earlier
+    Every artifact is a folder `output/<name>`, which holds its comparison as
+    `parity.json`. Artifacts are moved to their places, and replace earlier
     ones, only after all of them are written and compared.
 
     Args:
         embedder: Model of square images with values in 0..255.
         formats: One or more of `"saved_model"`, `"litert"` and `"onnx"`.
-        output: Folder of the artefacts.
+        output: Folder of the artifacts.
         images: Array `(n, height, width, channels)` of real images to compare
             on, with values in 0..255, resized as in the evaluation.
         labels: Integer array `(n,)`, to compare retrieval. Defaults to `None`.
         options: `ExportOptions`. Defaults to `ExportOptions()`.
-        check: Function called before any artefact is moved to its place. If
+        check: Function called before any artifact is moved to its place. If
             it raises, `output` stays unchanged. Defaults to `None`.
         **changes: Arguments of `ExportOptions` that override `options`.
 
     Returns:
-        `ExportResult`, the rows of `parity`. If an artefact has an index, the
+        `ExportResult`, the rows of `parity`. If an artifact has an index, the
         rows also have "ann_recall@10" (or a smaller number) and
-        "index_recall@1", see `index_parity`; both are `None` for artefacts
+        "index_recall@1", see `index_parity`; both are `None` for artifacts
         without an index.
 
     Raises:
@@ -88,7 +88,7 @@ def export_embedder(
             `max_drop` is given without labels, an option belongs to a format
             that is not written, or `output` holds other files.
         RunError: If a format cannot express the model, or the retrieval of an
-            artefact drops by more than `max_drop`. Such an artefact is kept as
+            artifact drops by more than `max_drop`. Such an artifact is kept as
             `output/<name>.rejected`.
 
     Example:
@@ -110,9 +110,9 @@ def export_embedder(
         check_output(output)
     with temporary_folder(output / ".export.candidate") as staging:
         folders = {
-            name: one.make(embedder, staging / name, artefact)
+            name: one.make(embedder, staging / name, artifact)
             for one in chosen
-            for name, artefact in one.artefacts(options).items()
+            for name, artifact in one.artifacts(options).items()
         }
         rows, drops = _compare(embedder, folders, images, labels, options)
         if check is not None:
@@ -137,20 +137,20 @@ def _compare(
     labels: np.ndarray | None,
     options: ExportOptions,
 ) -> tuple[list[Row], dict[str, str]]:
-    """Compares all artefacts, and writes the reports into their folders.
+    """Compares all artifacts, and writes the reports into their folders.
 
     Returns:
-        Tuple of the rows of all artefacts, and a dict of the names of those
+        Tuple of the rows of all artifacts, and a dict of the names of those
         that drop too much to a description of the drop.
     """
     rows = parity(embedder, folders, images, labels)
-    reports = {row["artefact"]: [rows[0], row] for row in rows[1:]}
+    reports = {row["artifact"]: [rows[0], row] for row in rows[1:]}
     drops = {}
     for name, report in reports.items():
         folder = folders[name]
         if "index" in read_manifest(folder):
             index = index_parity(folder, options.gallery)
-            report.append({"artefact": "index", **index})
+            report.append({"artifact": "index", **index})
             found = f"ann_recall@{index['k']}"
             for row in rows:
                 row.setdefault(found, None)

@@ -16,7 +16,7 @@ import numpy as np
 
 from keras_dml.checks import one_of
 from keras_dml.errors import UsageError
-from keras_dml.export.artefact import (
+from keras_dml.export.artifact import (
     MANIFEST,
     read_manifest,
     replacing_folder,
@@ -29,7 +29,7 @@ FORMATS: dict[str, "Format"] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Runner:
-    """Functions that embed images, and search, with an artefact.
+    """Functions that embed images, and search, with an artifact.
 
     Attributes:
         prepare: Function of float32 images `(n, height, width, channels)`
@@ -38,7 +38,7 @@ class Runner:
         embed: Function of a batch of prepared images that returns float32
             embeddings.
         search: Function of embeddings `(n, dim)` and `k` that returns ids and
-            scores `(n, k)`; `None` if the artefact has no index.
+            scores `(n, k)`; `None` if the artifact has no index.
     """
 
     prepare: Callable[[np.ndarray], np.ndarray]
@@ -49,7 +49,7 @@ class Runner:
 
 
 class Format(abc.ABC):
-    """One kind of artefact: defines its options, and writes and opens it.
+    """One kind of artifact: defines its options, and writes and opens it.
 
     Attributes:
         name: Its name in the argument `formats`, and the name of its folder.
@@ -75,20 +75,20 @@ class Format(abc.ABC):
                 missing.
         """
 
-    def artefacts(self, options: ExportOptions) -> dict[str, ExportOptions]:
-        """Returns a dict of the names of the artefacts to their options."""
+    def artifacts(self, options: ExportOptions) -> dict[str, ExportOptions]:
+        """Returns a dict of the names of the artifacts to their options."""
         return {self.name: options}
 
     @abc.abstractmethod
     def write(
         self, embedder: keras.Model, folder: Path, options: ExportOptions
     ) -> dict[str, Any]:
-        """Writes the files of an artefact.
+        """Writes the files of an artifact.
 
         Args:
             embedder: Model of square images with values in 0..255.
             folder: An empty folder.
-            options: `ExportOptions`, as `artefacts` returns them.
+            options: `ExportOptions`, as `artifacts` returns them.
 
         Returns:
             The manifest, see `make_manifest`.
@@ -101,10 +101,10 @@ class Format(abc.ABC):
     def open(
         self, folder: Path, manifest: Mapping[str, Any], threads: int
     ) -> Runner:
-        """Opens an artefact as a client would.
+        """Opens an artifact as a client would.
 
         Args:
-            folder: The artefact.
+            folder: The artifact.
             manifest: Its manifest.
             threads: Number of threads to use, if the runtime allows a choice.
         """
@@ -112,7 +112,7 @@ class Format(abc.ABC):
     def make(
         self, embedder: keras.Model, folder: Path, options: ExportOptions
     ) -> Path:
-        """Writes an artefact with its manifest into a new folder."""
+        """Writes an artifact with its manifest into a new folder."""
         folder.mkdir(exist_ok=True)
         manifest = self.write(embedder, folder, options)
         write_json(folder / MANIFEST, manifest)
@@ -125,7 +125,7 @@ class Format(abc.ABC):
         options: ExportOptions | None,
         changes: Mapping[str, Any],
     ) -> Path:
-        """Writes one artefact, completely or not at all, without comparing it.
+        """Writes one artifact, completely or not at all, without comparing it.
 
         Args:
             embedder: Model of square images with values in 0..255.
@@ -137,19 +137,19 @@ class Format(abc.ABC):
             The folder.
 
         Raises:
-            UsageError: If the options ask for several artefacts.
+            UsageError: If the options ask for several artifacts.
         """
         options = ExportOptions.of(options, changes)
         choose_formats(self.name, options)
         self.check(options)
-        artefacts = [*self.artefacts(options).values()]
-        if len(artefacts) != 1:
+        artifacts = [*self.artifacts(options).values()]
+        if len(artifacts) != 1:
             raise UsageError(
-                f"One artefact is written to {path}. Received: options for "
-                f"{len(artefacts)}. Use `export_embedder` for several."
+                f"One artifact is written to {path}. Received: options for "
+                f"{len(artifacts)}. Use `export_embedder` for several."
             )
         with replacing_folder(Path(path), options.force) as folder:
-            self.make(embedder, folder, artefacts[0])
+            self.make(embedder, folder, artifacts[0])
         return Path(path)
 
 
@@ -180,8 +180,8 @@ def choose_formats(
     return [FORMATS[name] for name in names]
 
 
-def open_artefact(folder: str | Path, threads: int | None = None) -> Runner:
-    """Opens an artefact of any format.
+def open_artifact(folder: str | Path, threads: int | None = None) -> Runner:
+    """Opens an artifact of any format.
 
     Args:
         folder: An exported folder.
@@ -190,12 +190,12 @@ def open_artefact(folder: str | Path, threads: int | None = None) -> Runner:
             `None`, the number of processors of the machine.
 
     Raises:
-        RunError: If the folder is not an artefact of keras-dml.
+        RunError: If the folder is not an artifact of keras-dml.
 
     Example:
 
     ```python
-    runner = open_artefact("export/litert-int8")
+    runner = open_artifact("export/litert-int8")
     embeddings = runner.embed(runner.prepare(images))
     ```
     """
@@ -207,5 +207,5 @@ def open_artefact(folder: str | Path, threads: int | None = None) -> Runner:
 
 
 def as_float32(images: np.ndarray) -> np.ndarray:
-    """Converts images to float32; the `Runner.prepare` of most artefacts."""
+    """Converts images to float32; the `Runner.prepare` of most artifacts."""
     return np.asarray(images, dtype="float32")

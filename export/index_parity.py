@@ -9,8 +9,8 @@ import numpy as np
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import RunError
 from keras_dml.evaluation import ExactIndex
-from keras_dml.export.artefact import read_manifest
-from keras_dml.export.formats import open_artefact
+from keras_dml.export.artifact import read_manifest
+from keras_dml.export.formats import open_artifact
 from keras_dml.export.latencies import TIMED_BATCHES, latencies
 from keras_dml.export.served_index import label_texts
 
@@ -57,7 +57,7 @@ def index_parity(
     index_parity(folder, gallery)["ann_recall@10"]
     ```
     """
-    search = open_artefact(folder).search
+    search = open_artifact(folder).search
     if search is None:
         raise RunError(
             f"{folder} has no index. Export it with `with_index=True`."

@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_dml.console import logger, without_native_output
 from keras_dml.errors import UsageError
-from keras_dml.export.artefact import make_manifest
+from keras_dml.export.artifact import make_manifest
 from keras_dml.export.formats import Format, Runner
 from keras_dml.export.litert_conversion import convert, count_ops
 from keras_dml.export.litert_metadata import add_metadata
@@ -24,7 +24,7 @@ NOTES_FILE = "references.json"
 
 
 class LiteRT(Format):
-    """Writes `embedder.tflite`, one artefact for each quantization."""
+    """Writes `embedder.tflite`, one artifact for each quantization."""
 
     name = "litert"
     title = "LiteRT"
@@ -40,17 +40,17 @@ class LiteRT(Format):
                 "Received: references=True"
             )
 
-    def artefacts(self, options: ExportOptions) -> dict[str, ExportOptions]:
-        """Returns one artefact for each quantization."""
-        artefacts = {}
+    def artifacts(self, options: ExportOptions) -> dict[str, ExportOptions]:
+        """Returns one artifact for each quantization."""
+        artifacts = {}
         for quantize in options.quantize:
             name = self.name
             if quantize != "none":
                 name += f"-{quantize}"
             if options.dynamic_batch:
                 name += "-dynamic_batch"
-            artefacts[name] = dataclasses.replace(options, quantize=quantize)
-        return artefacts
+            artifacts[name] = dataclasses.replace(options, quantize=quantize)
+        return artifacts
 
     def write(
         self, embedder: keras.Model, folder: Path, options: ExportOptions
@@ -172,7 +172,7 @@ def write_references(
     runner: Runner,
     references: References,
 ) -> None:
-    """Embeds references with the artefact, and writes them as int8 rows.
+    """Embeds references with the artifact, and writes them as int8 rows.
 
     The same quantized model embeds the queries on the device.
     `references.bin` holds the rows, one after the other. `references.json`
@@ -180,9 +180,9 @@ def write_references(
     cosine to a query `q` of length 1 is `scale * (rows @ q)`.
 
     Args:
-        folder: The artefact.
+        folder: The artifact.
         manifest: Its manifest.
-        runner: The artefact, opened.
+        runner: The artifact, opened.
         references: `References`.
 
     Raises:
@@ -220,7 +220,7 @@ def write_references(
 def _check_pixels(batch, shape):
     if batch.dtype != np.uint8 or batch.ndim != 4 or batch.shape[1:] != shape:
         raise UsageError(
-            f"The artefact takes uint8 images of shape (n, {shape[0]}, "
+            f"The artifact takes uint8 images of shape (n, {shape[0]}, "
             f"{shape[1]}, {shape[2]}). Received: dtype={batch.dtype}, "
             f"shape={batch.shape}"
         )

@@ -18,7 +18,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_dml.errors import RunError
-from keras_dml.export.artefact import MAKER, MANIFEST
+from keras_dml.export.artifact import MAKER, MANIFEST
 
 LABELS = "labels.txt"
 

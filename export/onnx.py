@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from keras_dml.console import without_native_output
 from keras_dml.errors import RunError, UsageError
-from keras_dml.export.artefact import MAKER, make_manifest
+from keras_dml.export.artifact import MAKER, make_manifest
 from keras_dml.export.formats import Format, Runner, as_float32
 from keras_dml.export.options import ExportOptions
 from keras_dml.models import float32_clone

@@ -21,7 +21,7 @@ class References:
     Args:
         batches: Arrays `(n, height, width, channels)` with values in 0..255,
             resized as in the evaluation. The iterable is read once per
-            artefact, so give a list or another iterable that can be read
+            artifact, so give a list or another iterable that can be read
             again.
         labels: The texts to show to the user, one per image.
         ids: The ids of the images, one text per image.
@@ -38,7 +38,7 @@ class ExportOptions:
 
     Args:
         quantize: For LiteRT: any of `"none"`, `"float16"`, `"dynamic_range"`
-            and `"int8"`, one artefact each. Defaults to `"none"`.
+            and `"int8"`, one artifact each. Defaults to `"none"`.
         dynamic_batch: For LiteRT: whether the model takes any number of
             images at once. Some accelerators of phones need a fixed number.
             Defaults to `False`, one image.

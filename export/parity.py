@@ -1,4 +1,4 @@
-"""Compares the embeddings and retrieval of artefacts with the model's."""
+"""Compares the embeddings and retrieval of artifacts with the model's."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ import numpy as np
 
 from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation import retrieval_metrics
-from keras_dml.export.artefact import MANIFEST, read_manifest
-from keras_dml.export.formats import FORMATS, Runner, open_artefact
+from keras_dml.export.artifact import MANIFEST, read_manifest
+from keras_dml.export.formats import FORMATS, Runner, open_artifact
 from keras_dml.export.latencies import TIMED_BATCHES, latencies
 
 REPORT = "parity.json"
@@ -20,7 +20,7 @@ RETRIEVAL = ("recall@1", "map@r")
 
 def parity(
     embedder: keras.Model,
-    artefacts: Mapping[str, str | Path],
+    artifacts: Mapping[str, str | Path],
     images: np.ndarray,
     labels: np.ndarray | None = None,
     batch_size: int = 32,
@@ -31,29 +31,29 @@ def parity(
 
     Args:
         embedder: The Keras model.
-        artefacts: Dict of name to folder, of any format.
+        artifacts: Dict of name to folder, of any format.
         images: Array `(n, height, width, channels)` with values in 0..255,
             resized as in the evaluation. LiteRT gets them rounded to uint8,
             as a client would give them.
         labels: Integer array `(n,)`. Defaults to `None`: no retrieval
             metrics.
-        batch_size: Number of images in a batch, for artefacts that take more
+        batch_size: Number of images in a batch, for artifacts that take more
             than one. Defaults to `32`.
-        seconds: Approximate time to measure each artefact, per batch size.
+        seconds: Approximate time to measure each artifact, per batch size.
             Defaults to `1.0`.
         threads: Number of threads that LiteRT and ONNX Runtime use. Defaults
             to `None`, the number of processors of the machine.
 
     Returns:
-        List of dicts, that of the embedder first: "artefact", "images",
+        List of dicts, that of the embedder first: "artifact", "images",
         "megabytes", "mean_cosine" and "worst_cosine" to the embedder; with
         labels also "recall@1" and "map@r"; and "batch_1_ms" and
         "batch_32_ms", the median milliseconds of a batch of one and of 32
-        images on this machine, measured for all artefacts in turns.
+        images on this machine, measured for all artifacts in turns.
 
     Raises:
         UsageError: If there are no images.
-        RunError: If a folder is not an artefact of keras-dml, or its
+        RunError: If a folder is not an artifact of keras-dml, or its
             embeddings are not finite.
 
     Example:
@@ -68,8 +68,8 @@ def parity(
         raise UsageError("`images` must hold at least one image to compare.")
     runners = {"embedder": Runner(lambda x: x, embedder.predict_on_batch)}
     sizes = {"embedder": 4 * embedder.count_params()}
-    for name, folder in artefacts.items():
-        runners[name] = open_artefact(folder, threads)
+    for name, folder in artifacts.items():
+        runners[name] = open_artifact(folder, threads)
         sizes[name] = _bytes(Path(folder))
     embedded = {
         name: _embed(runner, images, batch_size)
@@ -85,7 +85,7 @@ def parity(
             )
         cosines = np.sum(expected * _unit(embeddings), axis=1)
         row = {
-            "artefact": name,
+            "artifact": name,
             "images": len(images),
             "megabytes": sizes[name] / 1e6,
             "mean_cosine": float(cosines.mean()),
@@ -103,18 +103,18 @@ def parity(
         }
         timed = latencies(calls, seconds)
         for row in rows:
-            row[f"batch_{size}_ms"] = timed[row["artefact"]]
+            row[f"batch_{size}_ms"] = timed[row["artifact"]]
     return rows
 
 
 def describe_drops(
     report: Sequence[Mapping[str, Any]], max_drop: float | None
 ) -> str:
-    """Describes where an artefact's retrieval drops by more than allowed.
+    """Describes where an artifact's retrieval drops by more than allowed.
 
     Args:
-        report: The rows of the embedder and of the artefact, and the result
-            of `index_parity` if the artefact has an index. Without labels
+        report: The rows of the embedder and of the artifact, and the result
+            of `index_parity` if the artifact has an index. Without labels
             nothing drops.
         max_drop: The largest allowed drop of R@1 or MAP@R; `None` for no
             limit.

@@ -43,14 +43,14 @@ def export_run(
     data_dir: str | Path | None = None,
     **changes: Any,
 ) -> ExportResult:
-    """Exports the embedder of a finished run and checks each artefact.
+    """Exports the embedder of a finished run and checks each artifact.
 
     Args:
         run: The run folder. In Python also a `TrainedRun`.
         formats: One or more of `"saved_model"`, `"litert"` and `"onnx"`.
             Defaults to the first two.
         options: `ExportOptions`. Defaults to `ExportOptions()`.
-        output: Folder of the artefacts. Defaults to `None`, `RUN/export`.
+        output: Folder of the artifacts. Defaults to `None`, `RUN/export`.
         data_dir: Folder that holds the data set's files. Defaults to `None`,
             the folder that the run used.
         **changes: Arguments of `ExportOptions` that override `options`. The
@@ -59,13 +59,13 @@ def export_run(
 
     Returns:
         `ExportResult`: size, cosines, retrieval and times of the embedder
-        and of each artefact.
+        and of each artifact.
 
     Raises:
         UsageError: If there is no finished run, or the options contradict
             each other.
         RunError: If the run's files do not belong together or change
-            meanwhile, a format cannot express the model, or an artefact was
+            meanwhile, a format cannot express the model, or an artifact was
             rejected.
 
     Example:
@@ -132,7 +132,7 @@ def exporter(
         )
         logger.debug("%r", result)
         own, *exported = result
-        values = [f"{row['artefact']} {row['map@r']:.3f}" for row in exported]
+        values = [f"{row['artifact']} {row['map@r']:.3f}" for row in exported]
         logger.info(
             "Exported to %s. MAP@R on %s of %s test images: %s, the run itself "
             "%.3f.",

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
-from keras_dml.export.artefact import has_unit_rows, make_manifest
+from keras_dml.export.artifact import has_unit_rows, make_manifest
 from keras_dml.export.endpoints import make_endpoints
 from keras_dml.export.formats import Format, Runner, as_float32
 from keras_dml.export.options import ExportOptions

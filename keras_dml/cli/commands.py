@@ -13,7 +13,7 @@ import typer
 from keras_dml.cli.options import Json, options_of
 from keras_dml.cli.printing import (
     print_answers,
-    print_artefacts,
+    print_artifacts,
     print_evaluation,
     print_rows,
     print_run,
@@ -246,7 +246,7 @@ def export(**options: Any) -> None:
 
     with logging_to():
         rows = export_run(**options)
-    print_artefacts(rows)
+    print_artifacts(rows)
 
 
 @options_of(

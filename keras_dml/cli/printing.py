@@ -142,15 +142,15 @@ def print_answers(result: "SearchResult") -> None:
         _tell(result.threshold.meaning)
 
 
-def print_artefacts(result: "ExportResult") -> None:
+def print_artifacts(result: "ExportResult") -> None:
     """Prints how exports compare with their embedder, a column for each."""
-    measures = [key for key in result[0] if key not in ("artefact", "images")]
+    measures = [key for key in result[0] if key not in ("artifact", "images")]
     print_rows(
         f"Compared on {result[0]['images']:,} images",
         [
             {
                 "measure": _measure_title(key),
-                **{row["artefact"]: _rounded(key, row[key]) for row in result},
+                **{row["artifact"]: _rounded(key, row[key]) for row in result},
             }
             for key in measures
         ],

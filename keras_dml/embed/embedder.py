@@ -13,7 +13,7 @@ from keras_dml.data.image_file import reason_unopened
 from keras_dml.data.image_fit import ImageFit, decode_readable
 from keras_dml.embed.stream import make_forward
 from keras_dml.errors import UsageError
-from keras_dml.export.artefact import ExportFolder, read_manifest
+from keras_dml.export.artifact import ExportFolder, read_manifest
 from keras_dml.models import load_embedder
 from keras_dml.run.batches import image_fit
 from keras_dml.run.folder import RunFolder

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from keras_dml.export import open_artefact, read_manifest
+from keras_dml.export import open_artifact, read_manifest
 from tests.cli.refusals import refused
 
 
@@ -30,7 +30,7 @@ def test_an_index_of_another_folder(command, run, images):
     # All 44 classes of the folder, not only the test classes.
     assert index["references"] == 44 * 12
     assert index["max_k"] == 7
-    assert open_artefact(folder).search is not None
+    assert open_artifact(folder).search is not None
 
 
 def test_an_export_says_what_it_does_and_what_a_match_is(run):

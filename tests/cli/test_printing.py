@@ -6,13 +6,13 @@ from keras_dml.cli import printing
 from keras_dml.export.exporting import ExportResult
 
 
-def row(artefact, **values):
-    return {"artefact": artefact, "images": 264, "megabytes": 1.5, **values}
+def row(artifact, **values):
+    return {"artifact": artifact, "images": 264, "megabytes": 1.5, **values}
 
 
 def printed(capsys, folder, **values):
     rows = [row("embedder", **values), row("saved_model", **values)]
-    printing.print_artefacts(ExportResult(rows, folder))
+    printing.print_artifacts(ExportResult(rows, folder))
     return capsys.readouterr().out
 
 

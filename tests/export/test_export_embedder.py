@@ -19,8 +19,8 @@ from keras_dml.export import (
     export_onnx,
     parity,
 )
-from keras_dml.export.artefact import make_manifest
-from keras_dml.export.formats import Format, Runner, open_artefact
+from keras_dml.export.artifact import make_manifest
+from keras_dml.export.formats import Format, Runner, open_artifact
 from keras_dml.export.litert import LiteRT
 from keras_dml.export.saved_model import SavedModel
 
@@ -39,7 +39,7 @@ def test_rows_and_files(make_embedder, tmp_path):
         LABELS,
         metadata={"recipe": "bn"},
     )
-    names = [row["artefact"] for row in rows]
+    names = [row["artifact"] for row in rows]
     assert names == ["embedder", "saved_model", "litert"]
     for row in rows:
         assert row["images"] == 12
@@ -50,7 +50,7 @@ def test_rows_and_files(make_embedder, tmp_path):
         assert row["megabytes"] > 0
         assert 0 < row["batch_1_ms"] < row["batch_32_ms"]
     for row in rows[1:]:
-        folder = tmp_path / "export" / row["artefact"]
+        folder = tmp_path / "export" / row["artifact"]
         report = json.loads((folder / "parity.json").read_text())
         assert report == [rows[0], row]
         manifest = json.loads((folder / "manifest.json").read_text())
@@ -58,7 +58,7 @@ def test_rows_and_files(make_embedder, tmp_path):
 
 
 def test_parity_sees_a_difference(make_embedder, tmp_path):
-    """The artefact of another model is found out."""
+    """The artifact of another model is found out."""
     embedder = make_embedder()
     export_embedder(embedder, ["saved_model"], tmp_path, IMAGES)
     for weight in embedder.trainable_weights:
@@ -70,7 +70,7 @@ def test_parity_sees_a_difference(make_embedder, tmp_path):
     assert rows[1]["worst_cosine"] < 0.999
 
 
-def test_quantizations_are_artefacts_of_their_own(make_embedder, tmp_path):
+def test_quantizations_are_artifacts_of_their_own(make_embedder, tmp_path):
     rows = export_embedder(
         make_embedder(),
         ["litert"],
@@ -84,7 +84,7 @@ def test_quantizations_are_artefacts_of_their_own(make_embedder, tmp_path):
         max_drop=0.2,
     )
     names = ["litert-dynamic_batch", "litert-int8-dynamic_batch"]
-    assert [row["artefact"] for row in rows[1:]] == names
+    assert [row["artifact"] for row in rows[1:]] == names
     assert rows[2]["megabytes"] < 0.31 * rows[1]["megabytes"]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == names
     for name in names:
@@ -103,12 +103,12 @@ def test_quantizations_are_artefacts_of_their_own(make_embedder, tmp_path):
         ),
     ],
 )
-def test_artefact_names(name, options, expected):
-    artefacts = FORMATS[name].artefacts(ExportOptions(**options))
-    assert list(artefacts) == expected
+def test_artifact_names(name, options, expected):
+    artifacts = FORMATS[name].artifacts(ExportOptions(**options))
+    assert list(artifacts) == expected
 
 
-def test_one_artefact_at_a_path(make_embedder, tmp_path):
+def test_one_artifact_at_a_path(make_embedder, tmp_path):
     with pytest.raises(UsageError, match="for 2. Use `export_embedder`"):
         export_litert(
             make_embedder(), tmp_path / "m", quantize=["none", "float16"]
@@ -133,7 +133,7 @@ def test_a_new_format_is_one_class(make_embedder, tmp_path):
     try:
         rows = export_embedder(make_embedder(), "weights", tmp_path, IMAGES)
         assert rows[1]["worst_cosine"] > 0.9999
-        assert open_artefact(tmp_path / "weights").search is None
+        assert open_artifact(tmp_path / "weights").search is None
     finally:
         FORMATS.pop("weights", None)
 
@@ -163,7 +163,7 @@ def written_with(format_class, factor):
     return wrong
 
 
-def test_an_artefact_that_drops_too_much_is_rejected(
+def test_an_artifact_that_drops_too_much_is_rejected(
     make_embedder, tmp_path, monkeypatch
 ):
     embedder = make_embedder()
@@ -247,7 +247,7 @@ def test_without_the_packages_of_onnx_it_says_what_to_install(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_artefact_that_gives_nan_is_found_out(
+def test_an_artifact_that_gives_nan_is_found_out(
     make_embedder, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(SavedModel, "write", written_with(SavedModel, np.nan))

@@ -67,5 +67,5 @@ def test_an_unsupported_op_is_named_with_its_layer(make_embedder, tmp_path):
 
 def test_rows_of_the_comparison(make_embedder, tmp_path):
     rows = export_embedder(make_embedder(), ["onnx"], tmp_path, IMAGES)
-    assert rows[1]["artefact"] == "onnx"
+    assert rows[1]["artifact"] == "onnx"
     assert rows[1]["worst_cosine"] > 0.99999

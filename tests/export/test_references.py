@@ -34,7 +34,7 @@ def make_references(batches):
 
 
 @pytest.mark.parametrize("quantize", ["none", "int8"])
-def test_rows_are_the_embeddings_of_the_artefact(
+def test_rows_are_the_embeddings_of_the_artifact(
     quantize, make_embedder, tmp_path
 ):
     embedder = make_embedder()

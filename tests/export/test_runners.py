@@ -1,10 +1,10 @@
-"""Artefacts refuse what they would answer with nonsense."""
+"""Artifacts refuse what they would answer with nonsense."""
 
 import numpy as np
 import pytest
 
 from keras_dml.errors import RunError, UsageError
-from keras_dml.export import export_litert, open_artefact
+from keras_dml.export import export_litert, open_artifact
 from tests.conformance import to_numpy
 from tests.export.test_litert import IMAGES
 
@@ -15,7 +15,7 @@ def test_litert(dynamic_batch, make_embedder, tmp_path):
     folder = export_litert(
         embedder, tmp_path / "litert", dynamic_batch=dynamic_batch
     )
-    runner = open_artefact(folder, threads=1)
+    runner = open_artifact(folder, threads=1)
     pixels = runner.prepare(IMAGES + np.float32(0.3))
     np.testing.assert_array_equal(pixels, IMAGES)
     np.testing.assert_allclose(
@@ -30,4 +30,4 @@ def test_litert(dynamic_batch, make_embedder, tmp_path):
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     with pytest.raises(RunError, match="is not an export of keras-dml"):
-        open_artefact(tmp_path)
+        open_artifact(tmp_path)

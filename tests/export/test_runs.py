@@ -16,7 +16,7 @@ from keras_dml.errors import RunError, UsageError
 from keras_dml.export import (
     export_run,
     exporter,
-    open_artefact,
+    open_artifact,
     read_manifest,
 )
 from keras_dml.models import load_embedder
@@ -48,7 +48,7 @@ def test_int8_is_calibrated_on_the_runs_own_images(run, tmp_path):
         max_drop=0.02,
         output=tmp_path / "out",
     )
-    assert [row["artefact"] for row in rows] == [
+    assert [row["artifact"] for row in rows] == [
         "embedder",
         "litert",
         "litert-int8",
@@ -100,13 +100,13 @@ def test_the_index_holds_the_test_references(run, tmp_path):
     assert index["weights_hash"] == TrainedRun(run).weights_hash
     assert index["references"] == rows[0]["images"]
     report = json.loads((folder / "parity.json").read_text())
-    assert report[2]["artefact"] == "index"
+    assert report[2]["artifact"] == "index"
     assert report[2]["recall@1"] == report[2]["recall@1_exact"]
     with open(folder / index["labels"], newline="") as file:
         labels = {row["id"]: row["label"] for row in csv.DictReader(file)}
     test = load_embeddings(run / "embeddings" / "test.npz")
     assert labels == dict(zip(test.ids, test.names, strict=True))
-    served = open_artefact(folder)
+    served = open_artifact(folder)
     found, scores = served.search(test.embeddings[:20], 1)
     np.testing.assert_allclose(scores, 1, atol=1e-5)
     assert found[:, 0].tolist() == test.ids[:20].tolist()
@@ -146,7 +146,7 @@ def test_embeddings_of_these_weights_are_the_index(run, tmp_path):
         max_k=5,
         output=tmp_path / "out",
     )
-    served = open_artefact(tmp_path / "out" / "saved_model")
+    served = open_artifact(tmp_path / "out" / "saved_model")
     found, _ = served.search(rows[:4], 5)
     assert found[:, 0].tolist() == ids[:4].tolist()
 

@@ -1,11 +1,11 @@
-"""Artefacts are whole or absent, and only ours are replaced."""
+"""Artifacts are whole or absent, and only ours are replaced."""
 
 import json
 
 import pytest
 
 from keras_dml.errors import UsageError
-from keras_dml.export.artefact import (
+from keras_dml.export.artifact import (
     ExportFolder,
     read_manifest,
     replacing_folder,

@@ -59,7 +59,7 @@ class _Manifest(BaseModel):
 
 
 class ExportFolder(ClaimedFolder):
-    """The folder of one artefact."""
+    """The folder of one artifact."""
 
     kind = f"an export of {MAKER}"
     record_name = MANIFEST
@@ -158,11 +158,11 @@ def check_output(path: Path) -> None:
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """Reads the manifest of an artefact.
+    """Reads the manifest of an artifact.
 
     Raises:
-        RunError: If the folder is not an artefact of keras-dml.
-        UsageError: If the manifest does not say what an artefact takes and
+        RunError: If the folder is not an artifact of keras-dml.
+        UsageError: If the manifest does not say what an artifact takes and
             gives.
     """
     folder = ExportFolder(path)
@@ -186,7 +186,7 @@ def make_manifest(
         embedder: The exported model.
         options: `ExportOptions`; the manifest holds its `resize`, `squash`
             and `metadata`.
-        **facts: JSON-able facts about the artefact.
+        **facts: JSON-able facts about the artifact.
     """
     height, width, channels = embedder.input_shape[1:]
     return {
