@@ -14,7 +14,7 @@ import keras
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
 from keras_dml.claimed_folder import ClaimedFolder
-from keras_dml.config.sections import Side
+from keras_dml.config.values import Side
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export.options import ExportOptions
 from keras_dml.files import check_fields, read_json

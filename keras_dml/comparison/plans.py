@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from keras_dml import checks
-from keras_dml.config.merging import parse_settings
 from keras_dml.config.plan_sections import MOST_RUNS, ArmConfig, PlanConfig
 from keras_dml.config.plans import (
     RECORD,
@@ -14,6 +13,7 @@ from keras_dml.config.plans import (
     parse_plan,
     plan_names,
 )
+from keras_dml.config.settings import parse_settings
 from keras_dml.data.facts import known_datasets
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest

@@ -1,5 +1,10 @@
 """Configuration: recipes, and the resolved run."""
 
+from keras_dml.config.data_sections import (
+    AugmentationConfig,
+    DataConfig,
+    SamplingConfig,
+)
 from keras_dml.config.flags import flags_of
 from keras_dml.config.recipes import (
     DEFAULT_RECIPE,
@@ -19,8 +24,6 @@ from keras_dml.config.resolve import (
     validate,
 )
 from keras_dml.config.sections import (
-    AugmentationConfig,
-    DataConfig,
     EvaluationConfig,
     GroupConfig,
     HeatConfig,
@@ -32,7 +35,6 @@ from keras_dml.config.sections import (
     PlateauConfig,
     ProxiesConfig,
     RunConfig,
-    SamplingConfig,
     StageConfig,
 )
 

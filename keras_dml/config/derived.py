@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from keras_dml.config.data_sections import SamplingConfig
 from keras_dml.config.merging import Layer, Merged
-from keras_dml.config.sections import GroupConfig, SamplingConfig
+from keras_dml.config.sections import GroupConfig
 
 # The default of `keras.optimizers.AdamW`.
 ADAMW_DECAY = 0.004

@@ -11,20 +11,18 @@ stages: {main: {train: {epochs: 20}}} # the phase `train` of the stage `main`
 """
 
 import copy
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from keras_dml.config.legacy import current
 from keras_dml.config.sections import LossConfig, PhaseConfig, StageConfig
-from keras_dml.config.yaml_files import DEEPEST, parse_yaml
+from keras_dml.config.settings import Settings, parse_settings
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest, shortened, shown
 
 BUILT_IN = "built in"
 
-Settings = Mapping[str, Any] | Sequence[str]
 
 _TERM = frozenset(LossConfig.model_fields)
 _STAGE = frozenset(StageConfig.model_fields)
@@ -131,52 +129,6 @@ class Merged:
             key: leaf.origin if isinstance(leaf, _Leaf) else BUILT_IN
             for key, leaf in flatten(self._tree).items()
         }
-
-
-def parse_settings(settings: Settings) -> list[tuple[str, Any]]:
-    """Reads settings as pairs of a dotted key and a plain value.
-
-    Args:
-        settings: A mapping of dotted keys to values, or texts `key=value`
-            with YAML values.
-
-    Raises:
-        UsageError: If a text is not `key=value`, or a value is no plain one.
-
-    Example:
-
-    >>> parse_settings(["model.dim=64", "loss.triplet.margin=0.3"])
-    [('model.dim', 64), ('loss.triplet.margin', 0.3)]
-    """
-    if isinstance(settings, Mapping):
-        try:
-            plain: dict[str, Any] = json.loads(json.dumps(dict(settings)))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise UsageError(
-                "`settings` must map keys to plain values: numbers, texts, "
-                f"lists and mappings. Received: {shown(settings)}"
-            ) from error
-        return [(_short(key), value) for key, value in plain.items()]
-    pairs = []
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals or not key:
-            raise UsageError(
-                "A setting must be `key=value`, such as `model.dim=64`. "
-                f"Received: {shown(setting)}"
-            )
-        source = f"The value of `{shortened(key)}`"
-        pairs.append((_short(key), parse_yaml(text, source)))
-    return pairs
-
-
-def _short(key: str) -> str:
-    """Returns a dotted key, if it has no more parts than values nest."""
-    if key.count(".") < DEEPEST:
-        return key
-    raise UsageError(
-        f"A key must have at most {DEEPEST} parts. Received: {shown(key)}"
-    )
 
 
 def nested(key: str, value: Any) -> dict[str, Any]:

@@ -6,15 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from keras_dml.config.sections import (
-    Count,
-    Dim,
-    Fraction,
-    Number,
-    Section,
-    Seed,
-)
 from keras_dml.config.tuning_section import Space, TuningConfig
+from keras_dml.config.values import Count, Dim, Fraction, Number, Section, Seed
 
 
 class ProtocolConfig(Section):

@@ -24,8 +24,8 @@ from typing import Any
 
 from keras_dml.checks import one_of
 from keras_dml.config.merging import Layer, Merged, flatten
-from keras_dml.config.sections import Number, Section
 from keras_dml.config.validation import validated
+from keras_dml.config.values import Number, Section
 from keras_dml.config.yaml_files import (
     is_path,
     packaged_names,

@@ -8,15 +8,10 @@ from typing import Any, NamedTuple
 from keras_dml import former
 from keras_dml.backbone_facts import starts_from_weights
 from keras_dml.config.derived import complete
-from keras_dml.config.merging import (
-    BUILT_IN,
-    Layer,
-    Merged,
-    Settings,
-    flatten,
-)
+from keras_dml.config.merging import BUILT_IN, Layer, Merged, flatten
 from keras_dml.config.recipes import DEFAULT_RECIPE, Recipe, load_recipe
 from keras_dml.config.sections import RunConfig
+from keras_dml.config.settings import Settings
 from keras_dml.config.validation import validated
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
 from keras_dml.data.facts import dataset_facts

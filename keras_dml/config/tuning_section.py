@@ -12,14 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from keras_dml.config.sections import (
-    Count,
-    Number,
-    Section,
-    Seed,
-    Steps,
-    Whole,
-)
+from keras_dml.config.values import Count, Number, Section, Seed, Steps, Whole
 
 DEFAULT_TRIALS = 20
 

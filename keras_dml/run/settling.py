@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_dml.config import RunConfig
-from keras_dml.config.sections import DataConfig
+from keras_dml.config.data_sections import DataConfig
 from keras_dml.data import readers
 from keras_dml.data.image_file import open_image
 from keras_dml.data.manifest import Manifest

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_dml.config import StageConfig, resolve
-from keras_dml.config.sections import AugmentationConfig
+from keras_dml.config.data_sections import AugmentationConfig
 from keras_dml.data import Manifest
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.errors import UsageError

@@ -1,0 +1,68 @@
+"""The kinds of values of a configuration, and the base of its sections."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    Strict,
+)
+
+# Every number has two bounds, so that no setting can ask for more than any
+# machine has. `run/memory.py` refuses what this machine cannot hold. Training
+# computes in float32, which holds no numbers beyond these.
+Number = Annotated[float, Field(ge=-1e30, le=1e30)]
+NotNegative = Annotated[float, Field(ge=0, le=1e30)]
+Positive = Annotated[float, Field(ge=1e-30, le=1e30)]
+Fraction = Annotated[float, Field(ge=1e-6, lt=1)]
+Share = Annotated[float, Field(ge=1e-6, le=1)]
+Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]
+Minutes = Annotated[float, Field(gt=0, le=1e6)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Few = Annotated[int, Field(ge=1, le=1000)]
+Steps = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Side = Annotated[int, Field(ge=1, le=8192)]
+Dim = Annotated[int, Field(ge=1, le=65_536)]
+
+
+def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] > pair[1]:
+        raise ValueError("The smaller number of a pair must come first")
+    return pair
+
+
+Range = Annotated[
+    tuple[Positive, Positive], Strict(False), AfterValidator(_ordered)
+]
+AreaRange = Annotated[
+    tuple[Share, Share], Strict(False), AfterValidator(_ordered)
+]
+
+
+class Section(BaseModel):
+    """Base of all sections: rejects unknown keys; values cannot change."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False
+    )
+
+    def changed(self, **values: Any) -> Self:
+        """Returns a copy with other values, which are not validated.
+
+        Args:
+            **values: The values by name. A dict stands for the values to
+                change in the section of that name.
+
+        Example:
+
+        >>> config.changed(seed=1, model={"dim": 64}).model.dim
+        64
+        """
+        for name, value in values.items():
+            own = getattr(self, name)
+            if isinstance(own, Section) and isinstance(value, dict):
+                values[name] = own.changed(**value)
+        return self.model_copy(update=values)
