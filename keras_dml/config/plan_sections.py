@@ -8,6 +8,7 @@ from pydantic import AliasChoices, Field, model_validator
 
 from keras_dml.config.tuning_section import Space, TuningConfig
 from keras_dml.config.values import Count, Dim, Fraction, Number, Section, Seed
+from keras_dml.wording import listed
 
 
 class ProtocolConfig(Section):
@@ -160,18 +161,21 @@ class PlanConfig(Section):
             if strange:
                 raise ValueError(
                     "`cases` and `findings` must name backbones and sources "
-                    f"of the plan; unknown: {strange}"
+                    f"of the plan; unknown: {listed(strange)}"
                 )
         twice = sorted(name for name, n in Counter(names).items() if n > 1)
         if twice:
-            raise ValueError(f"arms need names of their own; twice: {twice}")
-        if len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"a seed is given twice: {self.seeds}")
+            raise ValueError(
+                f"arms need names of their own; twice: {listed(twice)}"
+            )
+        again = [seed for seed, n in Counter(self.seeds).items() if n > 1]
+        if again:
+            raise ValueError(f"a seed is given twice: {listed(again)}")
         bare = [arm.name for arm in self.arms if arm.recipe is None]
         if bare and len(self.recipes) != 1:
             raise ValueError(
-                f"the arms {bare} name no `recipe`; give each its own, or "
-                "the plan exactly one in `recipes`"
+                f"the arms {listed(bare)} name no `recipe`; give each its "
+                "own, or the plan exactly one in `recipes`"
             )
         return self
 
@@ -194,8 +198,8 @@ class PlanConfig(Section):
             idle = [name for name, space in spaces.items() if space]
             if idle:
                 raise ValueError(
-                    f"the arms {idle} have a `space`, but the plan has no "
-                    "`tuning` that would try it"
+                    f"the arms {listed(idle)} have a `space`, but the plan "
+                    "has no `tuning` that would try it"
                 )
             return self
         empty = []
@@ -205,12 +209,13 @@ class PlanConfig(Section):
             fixed = sorted({*tuned} & {*self.grid})
             if fixed:
                 raise ValueError(
-                    f"a setting is either tuned or in `grid`; both: {fixed}"
+                    "a setting is either tuned or in `grid`; both: "
+                    f"{listed(fixed)}"
                 )
         if empty:
             raise ValueError(
-                f"there is nothing to tune for {empty}: `tuning.space` and "
-                "the `space` of an arm map settings, such as `model.scale`, "
-                "to a list of values or to `low` and `high`"
+                f"there is nothing to tune for {listed(empty)}: "
+                "`tuning.space` and the `space` of an arm map settings, such "
+                "as `model.scale`, to a list of values or to `low` and `high`"
             )
         return self
