@@ -17,7 +17,7 @@ from typing import NoReturn, Protocol, TypeVar
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
 from keras_dml.distribute import PREEMPTED, RESTART, PreemptedError
 from keras_dml.errors import RunError, UsageError
-from keras_dml.files import is_locked, write_text
+from keras_dml.files import is_full_disk, is_locked, write_text
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.preemption import heeding
 
@@ -258,11 +258,12 @@ def supervise(
                 if not over:
                     time.sleep(poll)
         except OSError as error:
-            full = error.errno == errno.ENOSPC
+            full = is_full_disk(error)
+            what = "The disk is full" if full else f"Stopped: {error.strerror}"
             remedy = "Free some space" if full else "Make that possible"
             raise RunError(
-                f"Stopped: {error.strerror} ({error.filename}). Finished "
-                f"trainings are kept. {remedy} and run the same command again."
+                f"{what} ({error.filename}). Finished trainings are kept. "
+                f"{remedy} and run the same command again."
             ) from error
         finally:
             for work in running:
