@@ -3,7 +3,6 @@
 `python -m keras_dml.run.processes CONFIG.yaml FOLDER` runs one of them.
 """
 
-import errno
 import os
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from typing import NoReturn
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
 from keras_dml.distribute import PREEMPTED, RESTART
 from keras_dml.errors import RunError, UsageError
-from keras_dml.files import is_locked, write_text
+from keras_dml.files import is_full_disk, is_locked, write_text
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.supervise import DISK_FULL
 
@@ -214,7 +213,7 @@ def main(settings: str, folder: str) -> None:
     except (UsageError, RunError) as error:
         _leave(error, error.exit_code)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if not is_full_disk(error):
             raise
         _leave(error, DISK_FULL)
 

@@ -1,6 +1,5 @@
 """Watches work in other processes until none is left."""
 
-import errno
 import signal
 import time
 from collections.abc import Callable
@@ -8,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from keras_dml.distribute import PreemptedError
 from keras_dml.errors import RunError
+from keras_dml.files import is_full_disk
 from keras_dml.run.preemption import heeding
 
 DISK_FULL = 74
@@ -78,11 +78,12 @@ def supervise(
                 if not over:
                     time.sleep(poll)
         except OSError as error:
-            full = error.errno == errno.ENOSPC
+            full = is_full_disk(error)
+            what = "The disk is full" if full else f"Stopped: {error.strerror}"
             remedy = "Free some space" if full else "Make that possible"
             raise RunError(
-                f"Stopped: {error.strerror} ({error.filename}). Finished "
-                f"trainings are kept. {remedy} and run the same command again."
+                f"{what} ({error.filename}). Finished trainings are kept. "
+                f"{remedy} and run the same command again."
             ) from error
         finally:
             for work in running:
