@@ -1,7 +1,7 @@
 """Describes backbones, including any Keras model as a backbone."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import keras
 
@@ -39,7 +39,7 @@ class Backbone:
             network without such a pooling.
     """
 
-    builder: Callable[..., keras.Model]
+    builder: Callable[..., keras.Model] = field(repr=False)
     preprocessing: str
     image_size: int
     min_image_size: int
@@ -53,7 +53,9 @@ class Backbone:
     any_size: bool = True
     class_token: bool = False
     prefix_tokens: int = 0
-    pooled_builder: Callable[..., keras.Model] | None = None
+    pooled_builder: Callable[..., keras.Model] | None = field(
+        default=None, repr=False
+    )
 
 
 def custom_backbone(

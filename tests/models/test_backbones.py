@@ -37,6 +37,12 @@ INCLUDED = {
 }
 
 
+def test_a_backbone_prints_on_a_few_lines():
+    for backbone in BACKBONES.values():
+        assert "<function" not in repr(backbone)
+        assert len(repr(backbone)) < 400
+
+
 def test_every_backbone_has_an_oracle():
     """Those with a converter are compared with their publication there."""
     oracles = {"small_cnn", *PREPROCESS_INPUT, *INCLUDED, *LAYOUTS}
