@@ -1,6 +1,7 @@
 """Trains the stages and phases of a run, from its start or a checkpoint."""
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -64,8 +65,9 @@ class StageTrainer:
         state: The state of the run; changed in place.
         preemption: `Preemption` that says whether the run must stop. Defaults
             to `None`, never.
-        tells_time: Whether to log, after the first steps, how long the stage
-            trains. Defaults to `True`.
+        image_seconds: Seconds to embed a validation image, for the expected
+            time that is logged after the first steps; `None` logs none.
+            Defaults to `0.0`.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class StageTrainer:
         folder: RunFolder,
         state: RunState,
         preemption: Preemption | None = None,
-        tells_time: bool = True,
+        image_seconds: float | None = 0.0,
     ) -> None:
         self.config = config
         self.stage = stage
@@ -90,7 +92,7 @@ class StageTrainer:
         self.steps = len(self.sampler(0))
         validates = data.validation is not None
         self.monitor = f"val_{config.evaluation.monitor}" if validates else None
-        self._tells_time = tells_time
+        self._image_seconds = image_seconds
         self._replayed = state.records[stage.replay] if stage.replay else {}
 
     def run(self) -> None:
@@ -146,9 +148,9 @@ class StageTrainer:
             self.steps,
             self._epochs_later(),
             self.monitor,
-            self._tells_time,
+            self._validation_seconds(epochs),
         )
-        self._tells_time = False
+        self._image_seconds = None
         stops = None
         if distribute.num_workers() > 1:
             stops = repair_fit(trainer, lambda: self.preemption.requested)
@@ -172,6 +174,14 @@ class StageTrainer:
                     epochs=state.epoch + 1 if state.step else epochs,
                     callbacks=[*listed, progress, recorder],
                 )
+
+    def _validation_seconds(self, epochs: int) -> float | None:
+        """Returns what the validations of the stage take from here on."""
+        if self._image_seconds is None or self.data.validation is None:
+            return self._image_seconds
+        left = epochs - self.state.epoch + self._epochs_later()
+        times = math.ceil(left / (self.config.evaluation.every or 1))
+        return times * len(self.data.validation) * self._image_seconds
 
     def _fit(self, epochs: int, callbacks: list[Any]) -> None:
         state = self.state

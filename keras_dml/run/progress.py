@@ -28,8 +28,9 @@ class TrainingProgress(keras.callbacks.Callback):
         steps: Number of steps of an epoch.
         later: Number of epochs of the run after this phase. Defaults to `0`.
         monitor: Key in the logs of the validation metric. Defaults to `None`.
-        tells_time: Whether to log, after the first steps, how long the
-            training takes. Defaults to `False`.
+        validation_seconds: Seconds that all later validations take, for the
+            expected time that is logged after the first steps. Defaults to
+            `None`, which logs none.
 
     Attributes:
         first_step: The step at which the first epoch continues.
@@ -43,7 +44,7 @@ class TrainingProgress(keras.callbacks.Callback):
         steps: int,
         later: int = 0,
         monitor: str | None = None,
-        tells_time: bool = False,
+        validation_seconds: float | None = None,
     ) -> None:
         super().__init__()
         self.state = state
@@ -56,7 +57,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self._seconds: list[float] = []
         self._started = self._first_end = self._last_end = 0.0
         self._timed_from, self._traced = 0.0, False
-        self._tells_time = tells_time
+        self._validation_seconds = validation_seconds
         self._progress = progress_bar()
         self._task = TaskID(0)
 
@@ -74,8 +75,8 @@ class TrainingProgress(keras.callbacks.Callback):
             # The first step traces the graph, so it says nothing of the pace.
             self._first_end = now
         self._last_end = now
-        if self._tells_time:
-            self._tell_time(batch + 1, now)
+        if self._validation_seconds is not None:
+            self._tell_time(batch + 1, now, self._validation_seconds)
         done = self.first_step + batch + 1
         note = f"loss {float(logs['loss']):.3f}" if logs else ""
         if batch:
@@ -119,15 +120,15 @@ class TrainingProgress(keras.callbacks.Callback):
         self._traced = True
         return seconds * self.steps / steps
 
-    def _tell_time(self, steps, now):
+    def _tell_time(self, steps, now, seconds):
         """Logs the expected time once the pace of the first steps is known."""
         if steps == UNTIMED_STEPS:
             self._timed_from = now
         if steps == UNTIMED_STEPS + TIMED_STEPS:
-            self._tells_time = False
+            self._validation_seconds = None
             step = (now - self._timed_from) / TIMED_STEPS
             epochs = self._total - len(self.state.history)
-            seconds = step * (epochs * self.steps - self.first_step)
+            seconds += step * (epochs * self.steps - self.first_step)
             text = (
                 f"about {duration(seconds)} of training, by the pace of the "
                 "first steps"

@@ -65,9 +65,18 @@ def apply_head(embedder: keras.Model, features: np.ndarray) -> np.ndarray:
 
 
 def measure_baselines(
-    embedder: keras.Model, data: RunData, config: RunConfig
+    embedder: keras.Model,
+    features: np.ndarray,
+    data: RunData,
+    config: RunConfig,
 ) -> dict[str, RetrievalResult]:
     """Measures on the test images what the run starts with.
+
+    Args:
+        embedder: The embedder before training.
+        features: Its pooled features of the test images.
+        data: The images of the run.
+        config: The settled configuration.
 
     Returns:
         By name: `"off_the_shelf"`, of pretrained features of images of their
@@ -76,7 +85,6 @@ def measure_baselines(
         of the embedder as it is.
     """
     test = data.test
-    features = embed(pooled_features(embedder), test, config)
     before = evaluate(apply_head(embedder, features), test, config)
     if config.model.weights == "none":
         features = raw_pixels(test, config)

@@ -12,7 +12,11 @@ from keras_dml.config import RunConfig, load_recipe
 from keras_dml.console import logger
 from keras_dml.errors import RunError
 from keras_dml.files import replacing
-from keras_dml.models import load_embedder, synchronize_batch_norm
+from keras_dml.models import (
+    load_embedder,
+    pooled_features,
+    synchronize_batch_norm,
+)
 from keras_dml.run.batches import sampling_warnings
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.data import RunData, StageData, stage_data
@@ -106,6 +110,8 @@ class Training:
         self.preemption = preemption
         self.request = request
         self.state = RunState()
+        # How long a validation takes follows from it; a resumed run lacks it.
+        self._image_seconds = 0.0
         if distribute.broadcast(folder.last_checkpoint.exists()):
             saved = load_checkpoint(folder.last_checkpoint).state
             self.state = self._checked(saved)
@@ -168,7 +174,7 @@ class Training:
                 self.folder,
                 self.state,
                 self.preemption,
-                tells_time=pace is None,
+                image_seconds=None if pace else self._image_seconds,
             ).run()
 
     def _begin_stage(self, data: StageData) -> Pace | None:
@@ -225,9 +231,11 @@ class Training:
     def _measure_baselines(self) -> None:
         """Measures what the run starts with, for the gains of the end."""
         logger.info("Measuring the start on the test images ...")
-        results = measure_baselines(
-            self.models.embedder, self.data, self.config
-        )
+        embedder, test = self.models.embedder, self.data.test
+        started = time.perf_counter()
+        features = embed(pooled_features(embedder), test, self.config)
+        self._image_seconds = (time.perf_counter() - started) / len(test)
+        results = measure_baselines(embedder, features, self.data, self.config)
         self.state.baselines = {
             name: result.metrics for name, result in results.items()
         }

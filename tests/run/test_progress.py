@@ -74,14 +74,14 @@ def told(lines):
 
 
 def test_the_first_steps_tell_how_long_the_training_takes(lines, monkeypatch):
-    """7 epochs of 20 steps, 2 s each after the first three slow ones."""
+    """7 epochs of 20 steps, 2 s each, and validations of 20 s together."""
     clock = iter([0.0, 30.0, 32.0, 34.0, *range(36, 400, 2)])
     monkeypatch.setattr(
         progress_module.time, "perf_counter", lambda: next(clock)
     )
     state = RunState(history=[{}, {}, {}])
     callback = TrainingProgress(
-        state, "main/train", 6, 20, later=1, tells_time=True
+        state, "main/train", 6, 20, later=1, validation_seconds=20.0
     )
     for _ in range(2):
         callback.on_epoch_begin(0)
@@ -90,7 +90,7 @@ def test_the_first_steps_tell_how_long_the_training_takes(lines, monkeypatch):
             assert len(told(lines)) == (step >= 8 or len(lines) > 1)
         callback.on_epoch_end(0, {"loss": 1.0})
     assert told(lines) == [
-        "Time      about 4 min 40 s of training, by the pace of the first steps"
+        "Time      about 5 min of training, by the pace of the first steps"
     ]
 
 
@@ -121,7 +121,7 @@ def test_a_time_that_was_told_is_not_told_again(lines):
 def test_the_time_is_told_without_changing_the_training(lines):
     """The same steps, draws and weights, bit for bit."""
     results = []
-    for tells in (False, True):
+    for validations in (None, 0.0):
         keras.utils.set_random_seed(0)
         model = keras.Sequential(
             [
@@ -132,7 +132,7 @@ def test_the_time_is_told_without_changing_the_training(lines):
         )
         model.compile("adam", "mse")
         callback = TrainingProgress(
-            RunState(), "main/train", 2, 12, tells_time=tells
+            RunState(), "main/train", 2, 12, validation_seconds=validations
         )
         rows = np.random.default_rng(0).normal(size=(48, 4)).astype("float32")
         history = model.fit(

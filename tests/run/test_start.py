@@ -101,7 +101,8 @@ def test_baselines(weights):
     models, images = made_up.models(), made_up.manifest()
     config = made_up.settings(f"model.weights={weights}")
     data = RunData(images, images, seen=False, partial=False, skipped=0)
-    found = measure_baselines(models.embedder, data, config)
+    features = embed(pooled_features(models.embedder), images, config)
+    found = measure_baselines(models.embedder, features, data, config)
     assert list(found) == ["off_the_shelf", "pretrained", "before"]
     assert found["off_the_shelf"] is found["pretrained"]
     before = measure(models.embedder, images, config)
