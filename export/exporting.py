@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_dml.console import format_table
+from keras_dml.console import format_table, logger
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export.artifact import (
     REJECTED,
@@ -36,11 +36,16 @@ class ExportResult(list[Row]):
     Args:
         rows: List of dicts with the same keys; the first key is "artifact".
         folder: The folder of the artifacts.
+        of: Integer, how many test images there are; the rows compare on some
+            of them. Defaults to `None`, unknown.
     """
 
-    def __init__(self, rows: Sequence[Row], folder: Path) -> None:
+    def __init__(
+        self, rows: Sequence[Row], folder: Path, of: int | None = None
+    ) -> None:
         super().__init__(rows)
         self.folder = folder
+        self.of = of
 
     def __repr__(self) -> str:
         rows = [[_cell(value) for value in row.values()] for row in self]
@@ -109,11 +114,14 @@ def export_embedder(
     if not options.force:
         check_output(output)
     with temporary_folder(output / ".export.candidate") as staging:
-        folders = {
-            name: one.make(embedder, staging / name, artifact)
-            for one in chosen
-            for name, artifact in one.artifacts(options).items()
-        }
+        folders = {}
+        for one in chosen:
+            for name, artifact in one.artifacts(options).items():
+                logger.info("Exporting %s ...", name)
+                folders[name] = one.make(embedder, staging / name, artifact)
+        logger.info(
+            "Comparing with the embedder on %s images ...", f"{len(images):,}"
+        )
         rows, drops = _compare(embedder, folders, images, labels, options)
         if check is not None:
             check()

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_dml.console import logger, without_native_output
+from keras_dml.console import without_native_output
 from keras_dml.errors import UsageError
 from keras_dml.export.artifact import make_manifest
 from keras_dml.export.formats import Format, Runner
@@ -57,8 +57,6 @@ class LiteRT(Format):
     ) -> dict[str, Any]:
         """Writes `embedder.tflite`, and the references next to it."""
         (quantize,) = options.quantize
-        if quantize != "none":
-            logger.info("Quantizing to %s.", quantize)
         content = convert(
             float32_clone(embedder),
             quantize,

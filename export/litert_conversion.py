@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_dml.console import without_native_output
+from keras_dml.console import track, without_native_output
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export.saved_model import save_functions
 
@@ -126,7 +126,8 @@ def _convert_int8(converter, images):
     """Quantizes all ops except those of `_float_tensors`."""
 
     def representative() -> Iterator[dict[str, np.ndarray]]:
-        for image in images:
+        # The converter measures the ranges of all activations on each image.
+        for image in track(images, "quantizing to int8", len(images)):
             yield {"image": image[None]}
 
     converter.representative_dataset = representative

@@ -84,7 +84,7 @@ def export_run(
         gallery = read_gallery(trained, options.gallery, data_dir)
         options = dataclasses.replace(options, gallery=gallery)
     with naming_broken(data.train, data.test):
-        return export_embedder(
+        result = export_embedder(
             embedder,
             formats,
             output or trained.folder.export,
@@ -92,6 +92,8 @@ def export_run(
             _completed(options, data, trained),
             check=check,
         )
+    result.of = len(data.test)
+    return result
 
 
 def exporter(
@@ -120,7 +122,6 @@ def exporter(
         metrics: Mapping[str, Any],
         folder: RunFolder,
     ) -> ExportResult:
-        logger.info("Exporting ...")
         run = TrainedRun.just_trained(folder.path, config, dict(metrics))
         run.embedder = embedder
         result = export_embedder(

@@ -60,18 +60,24 @@ def without_native_output() -> Iterator[None]:
     """Hides what compiled code writes to standard error.
 
     TensorFlow's converter and LiteRT print notes there that no setting stops.
-    Their errors are exceptions and get through.
+    Their errors are exceptions and get through, and so do progress bars.
     """
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    former = console._file
+    with open(kept, "w", encoding="utf-8", closefd=False) as terminal:
+        if console.is_terminal:
+            console.file = terminal
+        os.dup2(nowhere, 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            # Unlike `console.file`, which would be the present `sys.stderr`.
+            console._file = former
+    os.close(kept)
+    os.close(nowhere)
 
 
 def format_table(rows: Sequence[Sequence[Any]]) -> str:

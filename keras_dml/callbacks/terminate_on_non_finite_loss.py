@@ -56,6 +56,7 @@ class TerminateOnNonFiniteLoss(keras.callbacks.Callback):
     def _place(self):
         return (
             f"in epoch {self._epoch} at step {self._step}. Lower the learning "
-            "rate or clip the gradients; the checkpoint of the epoch before "
-            "is unharmed."
+            "rate or clip the gradients, and look for labels that are no "
+            "class of the loss; the checkpoint of the epoch before is "
+            "unharmed."
         )

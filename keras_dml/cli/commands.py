@@ -1,10 +1,12 @@
 """The commands that call a function of the library and print its result."""
 
+import contextlib
 import dataclasses
 import json
 import shlex
 import sys
 import webbrowser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,10 +20,26 @@ from keras_dml.cli.printing import (
     print_rows,
     print_run,
     say,
+    tell,
 )
 from keras_dml.console import logger, logging_to
 from keras_dml.errors import RunError, UsageError
 from keras_dml.wording import counted
+
+# Below the differences of a comparison.
+_GAPS_IN_WORDS = (
+    "Differences are paired: over seeds under the same seed, over classes on "
+    "the same queries. Worse: the 95 % intervals lie below zero. Open: more "
+    "seeds or more test classes are needed to tell."
+)
+
+
+@contextlib.contextmanager
+def _starting_tensorflow() -> Iterator[None]:
+    """Shows log lines, and first why nothing else shows for some seconds."""
+    with logging_to():
+        logger.info("Starting TensorFlow ...")
+        yield
 
 
 @options_of(
@@ -32,9 +50,8 @@ from keras_dml.wording import counted
 )
 def fit(*, as_json: Json = False, **options: Any) -> None:
     """Train an embedder, measure it on unseen classes, export it."""
-    with logging_to():
-        logger.info("Starting TensorFlow ...")
-    from keras_dml import api, distribute
+    with _starting_tensorflow():
+        from keras_dml import api, distribute
 
     try:
         run = api.fit(**options)
@@ -84,9 +101,9 @@ def evaluate(
             f"Received: {'neither' if run is None else 'both'}."
         )
     if run is not None:
-        from keras_dml.run.evaluate import evaluate_run
+        with _starting_tensorflow():
+            from keras_dml.run.evaluate import evaluate_run
 
-        with logging_to():
             measured = evaluate_run(run, **options)
     else:
         if {"source", "data_dir"} & {*options}:
@@ -116,12 +133,12 @@ def search(
     **options: Any,
 ) -> None:
     """Find the images nearest to others, and say which are near enough."""
-    from keras_dml.search.picture import check_picture, draw_answers
-    from keras_dml.search.search import search_run
+    with _starting_tensorflow():
+        from keras_dml.search.picture import check_picture, draw_answers
+        from keras_dml.search.search import search_run
 
-    if picture is not None:
-        check_picture(picture)
-    with logging_to():
+        if picture is not None:
+            check_picture(picture)
         result = search_run(**options)
     if picture is not None:
         draw_answers(result, picture)
@@ -150,9 +167,9 @@ def embed(
     **options: Any,
 ) -> None:
     """Embed all images of a folder, with their ids, into files."""
-    from keras_dml.embed.local import embed_source
+    with _starting_tensorflow():
+        from keras_dml.embed.local import embed_source
 
-    with logging_to():
         done = embed_source(**options)
     if as_json:
         print(json.dumps(dataclasses.asdict(done)))
@@ -182,9 +199,9 @@ def report(
     **options: Any,
 ) -> None:
     """Write one page that shows what a run learned."""
-    from keras_dml.report import write_report
+    with _starting_tensorflow():
+        from keras_dml.report import write_report
 
-    with logging_to():
         page = write_report(**options)
     say(f"Report: {page}")
     if open_page and not webbrowser.open(page.resolve().as_uri()):
@@ -204,9 +221,9 @@ def compare(*, as_json: Json = False, **options: Any) -> None:
 
     Start the same command again to go on where it was stopped.
     """
-    from keras_dml.comparison.compare import compare as compare_runs
+    with _starting_tensorflow():
+        from keras_dml.comparison.compare import compare as compare_runs
 
-    with logging_to():
         result = compare_runs(**options)
     if as_json:
         print(json.dumps(result.summary()))
@@ -217,8 +234,11 @@ def compare(*, as_json: Json = False, **options: Any) -> None:
             [{"run": run, "status": statuses[run]} for run in statuses],
         )
     else:
-        for title, rows in result.rankings():
+        tables = result.rankings()
+        for title, rows in tables:
             print_rows(title, rows)
+        if any("verdict" in rows[0] for _, rows in tables):
+            tell(_GAPS_IN_WORDS)
         say(f"Report: {result.report}")
         say(f"Page: {result.page}")
     if result.failed:
@@ -242,11 +262,11 @@ def compare(*, as_json: Json = False, **options: Any) -> None:
 )
 def export(**options: Any) -> None:
     """Export a trained embedder and compare it with the original."""
-    from keras_dml.export import export_run
+    with _starting_tensorflow():
+        from keras_dml.export import export_run
 
-    with logging_to():
-        rows = export_run(**options)
-    print_artifacts(rows)
+        result = export_run(**options)
+    print_artifacts(result)
 
 
 @options_of(

@@ -36,7 +36,9 @@ _MEASURES = {
 # Stands below the table of a run, for people who have not met these metrics.
 _METRICS_IN_WORDS = (
     "MAP@R is 1 where the images of a query's class are all found first. R@K "
-    "is the share of queries that find one of them among the K nearest."
+    "is the share of queries that find one of them among the K nearest, "
+    "R-precision the share of them among as many nearest as there are, and MRR "
+    "the mean of one over the rank of the first."
 )
 # Lists fit a terminal of this width.
 WIDTH = 80
@@ -49,7 +51,7 @@ def say(sentence: str) -> None:
     output.print(sentence, highlight=False, markup=False, soft_wrap=True)
 
 
-def _tell(sentence: str) -> None:
+def tell(sentence: str) -> None:
     """Prints a sentence, wrapped at the width of a terminal."""
     wraps = output.is_terminal
     output.print(sentence, highlight=False, markup=False, soft_wrap=not wraps)
@@ -58,9 +60,9 @@ def _tell(sentence: str) -> None:
 def print_run(run: "Run") -> None:
     """Prints what a run gained, what to conclude, and what to do next."""
     print_rows(run.tested(), run.rows())
-    _tell(_METRICS_IN_WORDS)
+    tell(_METRICS_IN_WORDS)
     for sentence in run.conclusion():
-        _tell(sentence)
+        tell(sentence)
     if run.metrics["partial"]:
         say("The data set is incomplete: these numbers are partial.")
     say(f"\nRun folder: {run.folder.path}")
@@ -71,38 +73,48 @@ def print_run(run: "Run") -> None:
         )
     say("Next:")
     for aim, command in _next_steps(run):
-        say(f"  {aim}\n    {command}")
+        say(f"  {aim}\n{command}")
+
+
+def _command(*words: object) -> str:
+    """Joins the words of a command; long ones go on in a further line."""
+    lines = ["   "]
+    for word in map(shlex.quote, map(str, words)):
+        if len(lines[-1]) + len(word) > WIDTH - 3:
+            lines[-1] += " \\"
+            lines.append("     ")
+        lines[-1] += f" {word}"
+    return "\n".join(lines)
 
 
 def _next_steps(run: "Run") -> Iterator[tuple[str, str]]:
     """Yields what a person may do with a run, each with its command."""
     path = run.folder.path
-    quoted = shlex.quote(str(path))
+    again = ("keras-dml", "fit", "--config", path)
     page = path / "report.html"
     if page.is_file():
-        yield "look at its page in a browser", str(page)
-    yield "search with a photo", f"keras-dml search {quoted} PHOTO.jpg"
+        yield "look at its page in a browser", f"    {page}"
     yield (
-        "ship it to a phone",
-        f"keras-dml export {quoted} --format litert --quantize int8",
+        "search with a photo",
+        _command("keras-dml", "search", path, "PHOTO.jpg"),
     )
+    phone = ("--format", "litert", "--quantize", "int8")
+    yield "ship it to a phone", _command("keras-dml", "export", path, *phone)
     if run.final is None and not run.metrics["seen"]:
         yield (
             "train on all classes, the test classes too",
-            f"keras-dml fit --config {quoted} --output {quoted} --resume "
-            "--final all",
+            _command(*again, "--output", path, "--resume", "--final", "all"),
         )
     if run.rising:
         minutes = run.config.minutes
         longer = (
-            f"--minutes {2 * minutes:g}"
+            ("--minutes", f"{2 * minutes:g}")
             if minutes is not None
-            else f"--epochs {2 * len(run.history)}"
+            else ("--epochs", 2 * len(run.history))
         )
         yield (
             "train longer, as validation still rose at the end",
-            f"keras-dml fit --config {quoted} {longer} --output "
-            f"{shlex.quote(f'{path}-longer')}",
+            _command(*again, *longer, "--output", f"{path}-longer"),
         )
 
 
@@ -139,14 +151,15 @@ def print_answers(result: "SearchResult") -> None:
             ],
         )
     if result.threshold is not None:
-        _tell(result.threshold.meaning)
+        tell(result.threshold.meaning)
 
 
 def print_artifacts(result: "ExportResult") -> None:
     """Prints how exports compare with their embedder, a column for each."""
     measures = [key for key in result[0] if key not in ("artifact", "images")]
+    whole = "" if result.of is None else f" of {result.of:,} test"
     print_rows(
-        f"Compared on {result[0]['images']:,} images",
+        f"Compared on {result[0]['images']:,}{whole} images",
         [
             {
                 "measure": _measure_title(key),

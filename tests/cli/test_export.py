@@ -39,8 +39,13 @@ def test_an_export_says_what_it_does_and_what_a_match_is(run):
     options = ["--format=litert", "--quantize=none", "--quantize=int8"]
     done = subprocess.run([*command, *options], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (line,) = done.stderr.splitlines()
-    assert line.endswith("Quantizing to int8.")
+    assert done.stderr.splitlines() == [
+        "Starting TensorFlow ...",
+        "Exporting litert ...",
+        "Exporting litert-int8 ...",
+        "Comparing with the embedder on 264 images ...",
+    ]
+    assert "Compared on 264 of 264 test images" in done.stdout
     assert "litert-int8" in done.stdout
     manifest = read_manifest(run / "export" / "litert-int8")
     stored = json.loads((run / "thresholds.json").read_text())["thresholds"]

@@ -1,5 +1,8 @@
 """What the commands print of results that are made up here."""
 
+import shlex
+from types import SimpleNamespace
+
 import pytest
 
 from keras_dml.cli import printing
@@ -37,3 +40,72 @@ def test_measures_are_put_into_words(capsys, key, words):
     text = printed(capsys, "phone", **{key: 0.5})
     assert f" {words} " in text
     assert "_recall" not in text
+
+
+def test_an_export_says_how_many_of_the_test_images_it_compared(capsys):
+    rows = [row("embedder"), row("litert")]
+    printing.print_artifacts(ExportResult(rows, "phone", of=2139))
+    words = " ".join(capsys.readouterr().out.split())
+    assert "Compared on 264 of 2,139 test images" in words
+
+
+def finished(path, **values):
+    """A run as far as it is printed."""
+    known = {
+        "folder": SimpleNamespace(path=path),
+        "metrics": {"partial": False, "seen": False},
+        "config": SimpleNamespace(minutes=None),
+        "history": range(20),
+        "rising": False,
+        "final": None,
+        "tested": lambda: "groceries",
+        "rows": lambda: [{"metric": "MAP@R", "trained": 0.5}],
+        "conclusion": list,
+    }
+    return SimpleNamespace(**{**known, **values})
+
+
+def test_next_commands_fit_the_terminal_and_a_shell_takes_them(
+    capsys, tmp_path
+):
+    path = tmp_path / "runs" / "photos of shoes-norm_softmax-0"
+    path.mkdir(parents=True)
+    (path / "report.html").touch()
+    printing.print_run(finished(path, rising=True))
+    text = capsys.readouterr().out.partition("Next:\n")[2]
+    assert f"    {path / 'report.html'}\n" in text
+    said = text.replace(" \\\n", " ")
+    commands = [
+        shlex.split(line) for line in said.splitlines() if "keras-dml" in line
+    ]
+    again = ["keras-dml", "fit", "--config", str(path)]
+    assert commands == [
+        ["keras-dml", "search", str(path), "PHOTO.jpg"],
+        [
+            *("keras-dml", "export", str(path)),
+            *("--format", "litert", "--quantize", "int8"),
+        ],
+        [*again, "--output", str(path), "--resume", "--final", "all"],
+        [*again, "--epochs", "40", "--output", f"{path}-longer"],
+    ]
+    folder = str(path)
+    for line in text.splitlines():
+        assert len(line) <= 80 or folder in line
+
+
+@pytest.mark.parametrize(
+    ("minutes", "rising", "longer"),
+    [
+        (None, False, ""),
+        (None, True, "--epochs 40"),
+        (10, True, "--minutes 20"),
+    ],
+)
+def test_a_training_that_still_rose_may_go_on_longer(
+    capsys, tmp_path, minutes, rising, longer
+):
+    settings = SimpleNamespace(minutes=minutes)
+    printing.print_run(finished(tmp_path, config=settings, rising=rising))
+    text = capsys.readouterr().out
+    assert ("train longer, as validation still rose" in text) == rising
+    assert longer in text
