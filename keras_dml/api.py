@@ -22,6 +22,7 @@ from keras_dml.export import (
     exporter,
 )
 from keras_dml.fit_options import FitOptions, PathLike
+from keras_dml.naming import nearest
 from keras_dml.report import FILE, write_report
 from keras_dml.run.conclusion import conclusion, result_rows
 from keras_dml.run.evaluate import evaluate_run
@@ -178,6 +179,7 @@ def fit(
         `Run`.
 
     Raises:
+        TypeError: If there is no such option.
         UsageError: If the arguments, the data or the folder do not fit each
             other.
         RunError: If the training fails.
@@ -190,6 +192,12 @@ def fit(
     print(run.metrics["after"]["recall@1"])
     ```
     """
+    for name in options:
+        if name not in FitOptions.__annotations__:
+            raise TypeError(
+                f"`{name}` is no option of `fit`. Nearest: "
+                f"{nearest(name, FitOptions.__annotations__)}."
+            )
     arguments = {"backbone": backbone, "weights": weights, "seed": seed}
     flags = flags_of({**arguments, **options})
     resolved = _resolve(source, recipe, config, flags, settings)

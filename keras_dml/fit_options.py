@@ -28,7 +28,7 @@ class TrainingOptions(TypedDict, total=False):
             alone, `"weights"` to let its batch normalization move, or
             `"none"`.
         loss: Name of a loss that replaces that of the recipe, with its
-            default arguments.
+            default arguments, and the batches and proxies of its own recipe.
         final: `"all"` to train once more on every class, in `RUN/final`,
             after the run was measured. Defaults to `"measured"`, no more.
     """

@@ -157,6 +157,11 @@ def test_arguments_that_do_not_go_together(arguments, message):
         keras_dml.fit(**arguments)
 
 
+def test_an_option_that_does_not_exist_is_refused():
+    with pytest.raises(TypeError, match=r"`epoch` is no option .*'epochs'"):
+        keras_dml.fit("digits", epoch=3)
+
+
 def test_images_are_embedded_as_the_run_does(run, photos):
     embedder = keras_dml.ImageEmbedder(run.folder.path)
     paths = sorted(photos.rglob("*.*g"))[:3]

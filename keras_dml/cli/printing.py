@@ -77,13 +77,19 @@ def print_run(run: "Run") -> None:
 
 
 def _command(*words: object) -> str:
-    """Joins the words of a command; long ones go on in a further line."""
-    lines = ["   "]
-    for word in map(shlex.quote, map(str, words)):
-        if len(lines[-1]) + len(word) > WIDTH - 3:
+    """Joins the words of a command; a long one goes on in a further line.
+
+    An option stays beside its value.
+    """
+    lines, parts = ["   "], list(map(shlex.quote, map(str, words)))
+    for place, part in enumerate(parts):
+        beside = place > 0 and parts[place - 1].startswith("--")
+        after = parts[place + 1 : place + 2] if part.startswith("--") else []
+        length = len(" ".join([part, *after]))
+        if not beside and len(lines[-1]) + length > WIDTH - 3:
             lines[-1] += " \\"
             lines.append("     ")
-        lines[-1] += f" {word}"
+        lines[-1] += f" {part}"
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from keras_dml.config.data_sections import (
     DataConfig,
     SamplingConfig,
 )
+from keras_dml.config.explanation import Explanation, Setting, differences
 from keras_dml.config.flags import flags_of
 from keras_dml.config.recipes import (
     DEFAULT_RECIPE,
@@ -13,9 +14,6 @@ from keras_dml.config.recipes import (
     recipe_names,
 )
 from keras_dml.config.resolve import (
-    Explanation,
-    Setting,
-    differences,
     dump_run_config,
     explain,
     load_any,

@@ -1,15 +1,20 @@
 """Resolves a recipe, a source and overrides to one full configuration."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from keras_dml import former
 from keras_dml.backbone_facts import starts_from_weights
 from keras_dml.config.derived import complete
-from keras_dml.config.merging import BUILT_IN, Layer, Merged, flatten
-from keras_dml.config.recipes import DEFAULT_RECIPE, Recipe, load_recipe
+from keras_dml.config.explanation import Explanation
+from keras_dml.config.merging import Layer, Merged
+from keras_dml.config.recipes import (
+    DEFAULT_RECIPE,
+    Recipe,
+    load_recipe,
+    recipe_names,
+)
 from keras_dml.config.sections import RunConfig
 from keras_dml.config.settings import Settings
 from keras_dml.config.validation import validated
@@ -18,61 +23,11 @@ from keras_dml.data.facts import dataset_facts
 from keras_dml.errors import UsageError
 from keras_dml.wording import listed
 
-
-class Setting(NamedTuple):
-    """One value of a configuration.
-
-    Attributes:
-        key: Its key, in the spelling that `overrides` take.
-        value: The value.
-        origin: Where it was set: a data set's facts, a part of a recipe such
-            as `"proxy_anchor: presets.deck"`, `"flag"`, `"override"`, the
-            section that it is derived from, `"data"`, or `"built in"`.
-    """
-
-    key: str
-    value: Any
-    origin: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Explanation:
-    """A configuration and where each of its values was set.
-
-    Attributes:
-        config: The validated configuration.
-        origins: The origin of every value that is not built in, by key.
-    """
-
-    config: RunConfig
-    origins: Mapping[str, str]
-
-    @property
-    def settings(self) -> list[Setting]:
-        """Every value with its origin, in the order of the sections.
-
-        Example:
-
-        >>> explain("triplet", "digits").settings[2]
-        Setting(key='seed', value=0, origin='built in')
-        """
-        values = flatten(self.config.model_dump(mode="json"))
-        return [
-            Setting(key, value, self.origins.get(key, BUILT_IN))
-            for key, value in values.items()
-        ]
-
-    def changed(self, config: RunConfig, origin: str) -> "Explanation":
-        """Returns the explanation of a changed configuration.
-
-        Args:
-            config: The same configuration with some values changed.
-            origin: Where the values that differ come from.
-        """
-        differ = differences(self.config, config)
-        return Explanation(
-            config, {**self.origins, **dict.fromkeys(differ, origin)}
-        )
+# The settings of what stands between the images and the loss.
+_FED = {
+    "sampling": ("kind", "images"),
+    "model": ("proxies", "scale", "logits_bias"),
+}
 
 
 def explain(
@@ -111,6 +66,7 @@ def explain(
         for layer in _preset(parsed, former.PRESETS.get(one, one))
     ]
     above += [
+        *_fed_to_loss(flags or {}, source),
         Layer("flag", flags or {}),
         Layer("flag", {"recipe": recipe, "data": {"source": source}}),
         Layer("recipe", {"section": source if published else "default"}),
@@ -129,6 +85,27 @@ def explain(
     merged.override(overrides)
     complete(merged)
     return Explanation(validated(RunConfig, merged.values), merged.origins)
+
+
+def _fed_to_loss(flags: Mapping[str, Any], source: str) -> list[Layer]:
+    """Returns what the recipe of a flag's loss has in front of the loss.
+
+    A loss on pairs needs batches with pairs, and has no proxies to start.
+    """
+    names = [term["name"] for term in flags.get("loss", ())]
+    if len(names) != 1 or names[0] not in recipe_names():
+        return []
+    network = {
+        key: value
+        for key, value in flags.get("model", {}).items()
+        if key in ("backbone", "weights")
+    }
+    own = resolve(names[0], source, flags={"model": network}).model_dump()
+    values = {
+        section: {key: own[section][key] for key in keys}
+        for section, keys in _FED.items()
+    }
+    return [Layer(f"recipe {names[0]}", values)]
 
 
 def resolve(
@@ -248,28 +225,6 @@ def load_any(
 def dump_run_config(config: RunConfig) -> str:
     """Returns the configuration as YAML; `load_run_config` reads it back."""
     return dump_yaml(config.model_dump(mode="json"))
-
-
-def differences(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """Returns the values in which two configurations differ, by key.
-
-    A value that one of them does not have is `None`.
-
-    Example:
-
-    >>> differences(resolve("bn", "sop"), resolve("ln", "sop"))[
-    ...     "model.normalization"
-    ... ]
-    ('batch_norm', 'l2')
-    """
-    left, right = (
-        flatten(config.model_dump(mode="json")) for config in (one, other)
-    )
-    return {
-        key: (left.get(key), right.get(key))
-        for key in dict.fromkeys([*left, *right])
-        if left.get(key) != right.get(key)
-    }
 
 
 def _facts(source: str) -> Iterator[Layer]:

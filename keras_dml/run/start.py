@@ -25,13 +25,14 @@ def start_from_features(
 
     With `model.whitening`, the head becomes the whitening whose shrinkage
     retrieves best on validation classes. With `model.proxies.class_means`,
-    every proxy becomes the mean of its class.
+    every proxy becomes the mean of its class, if the loss has proxies.
 
     Returns:
         The shrinkage, or `None` if the head stays random.
     """
     candidates = config.model.whitening
-    class_means = config.model.proxies.class_means
+    layers = {layer.name for layer in models.trainer.layers}
+    class_means = config.model.proxies.class_means and "proxies" in layers
     if not candidates and not class_means:
         return None
     images = some_images(data.fit)

@@ -44,6 +44,23 @@ def test_a_loss_replaces_that_of_the_recipe():
     assert (term.name, term.arguments) == ("proxy_anchor", {})
 
 
+def test_a_loss_brings_the_batches_and_proxies_that_it_needs():
+    """Without pairs in a batch, and with proxies to start, it cannot train."""
+    flags = {"backbone": "mobilenet_v2", "loss": "triplet"}
+    config = resolve("norm_softmax", "photos", flags=flags_of(flags))
+    own = resolve("triplet", "photos", flags=flags_of(flags))
+    assert config.sampling == own.sampling
+    assert config.sampling.kind == "balanced"
+    assert not config.model.proxies.class_means
+    chosen = resolve(
+        "norm_softmax",
+        "photos",
+        flags=flags_of(flags),
+        overrides=["sampling.images=8"],
+    )
+    assert chosen.sampling.images == 8
+
+
 def test_minutes_and_epochs_are_refused_together():
     with pytest.raises(UsageError, match=r"minutes=2, epochs=3. Leave one"):
         flags_of({"minutes": 2, "epochs": 3})

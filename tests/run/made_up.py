@@ -53,16 +53,14 @@ def settings(*overrides):
     )
 
 
-def models(num_classes=12, dim=16):
+def models(num_classes=12, dim=16, takes="similarities"):
     """Models whose features are the pixels."""
     keras.utils.set_random_seed(0)
     pixels = keras.Sequential([keras.Input(SHAPE), keras.layers.Flatten()])
     embedder = build_embedder(
         custom_backbone(pixels), SHAPE, dim=dim, pooling="none"
     )
-    return Models(
-        embedder, build_trainer(embedder, num_classes, "similarities")
-    )
+    return Models(embedder, build_trainer(embedder, num_classes, takes))
 
 
 def write_weights(path):

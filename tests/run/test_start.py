@@ -74,6 +74,12 @@ def test_proxies_start_at_the_means_of_their_classes():
     assert np.mean(similarities.argmax(1) == data.fit.labels) > 0.9
 
 
+def test_a_loss_without_proxies_starts_from_the_features_too():
+    models, data = made_up.models(takes="embeddings"), made_up.stage()
+    config = made_up.settings("model.proxies.class_means=true")
+    assert start_from_features(models, data, config) == 0.1
+
+
 def test_a_random_head_stays_without_the_settings():
     models = made_up.models()
     config = made_up.settings("model.whitening=[]")
