@@ -119,7 +119,7 @@ def regularizer_cases() -> dict:
     proxies = np.random.default_rng(2).standard_normal((CLASSES, 3, 6))
     proxies = proxies.astype("float32")
     return {
-        "centre_distance": (regularizers.CenterDistance(0.5), proxies),
+        "center_distance": (regularizers.CenterDistance(0.5), proxies),
         "proxy_repulsion": (regularizers.ProxyRepulsion(8.0), proxies[:, 0]),
     }
 

@@ -31,7 +31,7 @@ class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
         min_delta: Float, the smallest change that counts as an improvement.
             Defaults to `1e-4`.
         cooldown: Integer, the number of epochs after a drop that do not count
-            towards `patience`. Defaults to `0`.
+            toward `patience`. Defaults to `0`.
         min_lr: Float, lower bound of the rates. Defaults to `0.0`.
 
     Attributes:

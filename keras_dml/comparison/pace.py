@@ -24,7 +24,7 @@ START = 12.0
 PER_CORE = 6.0
 GPU_CORES = 500
 # How far off the seconds may be, by what they come from.
-MEASURED, ELSEWHERE, SCALED, MODELLED = 1.3, 1.6, 2.5, 5.0
+MEASURED, ELSEWHERE, SCALED, MODELED = 1.3, 1.6, 2.5, 5.0
 # At most so many runs beside the folder are read, the newest.
 MOST_RUNS = 40
 
@@ -74,7 +74,7 @@ class Known(NamedTuple):
     basis: str
 
 
-def modelled(work: Work) -> Pace:
+def modeled(work: Work) -> Pace:
     """Returns the pace that the network, its images and the device suggest."""
     name, size, batch = work.kind
     unknown = BackboneFacts(name, "", "", "")
@@ -109,15 +109,15 @@ class Paces:
         if work.kind in self._others:
             pace = self._others[work.kind]
             return Known(pace, ELSEWHERE, "from earlier runs beside it")
-        expected = modelled(work)
+        expected = modeled(work)
         for kind, pace in {**self._others, **self._own}.items():
             if kind[0] == work.backbone:
-                like = modelled(Work(*kind, steps=0))
+                like = modeled(Work(*kind, steps=0))
                 step = expected.step * pace.step / like.step
                 basis = f"scaled from other runs of {work.backbone}"
                 return Known(Pace(pace.start, step), SCALED, basis)
         basis = "a guess from the network, the images and the device"
-        return Known(expected, MODELLED, basis)
+        return Known(expected, MODELED, basis)
 
     def measured(self, work: Work) -> bool:
         """Whether a run of this kind was measured in this comparison."""

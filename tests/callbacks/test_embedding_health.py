@@ -54,10 +54,10 @@ def test_proxies_of_a_function_and_of_several_centres():
     _, embedder = build()
     retrieval = RetrievalEvaluation(embedder, batches())
     retrieval.evaluate()
-    centres = np.random.default_rng(0).standard_normal((4, 3, 5))
-    health = EmbeddingHealth(retrieval, lambda: centres).measure()
+    centers = np.random.default_rng(0).standard_normal((4, 3, 5))
+    health = EmbeddingHealth(retrieval, lambda: centers).measure()
     assert health["proxy_occupancy"] == evaluation.proxy_occupancy(
-        retrieval.embeddings, centres.reshape(12, 5)
+        retrieval.embeddings, centers.reshape(12, 5)
     )
     assert "proxy_occupancy" not in EmbeddingHealth(retrieval).measure()
 

@@ -8,7 +8,7 @@ from keras_dml.comparison.estimate import (
     measure_paces,
 )
 from keras_dml.comparison.jobs import make_jobs
-from keras_dml.comparison.pace import MODELLED, Pace, Paces
+from keras_dml.comparison.pace import MODELED, Pace, Paces
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.config.plans import parse_plan
 from keras_dml.errors import RunError
@@ -55,7 +55,7 @@ def test_one_trial_for_each_kind_of_run(tmp_path, monkeypatch):
 
 def test_a_guess_is_wide(tmp_path):
     found = estimate_runs(jobs(), Paces(tmp_path / "plan"))
-    assert found.high == pytest.approx(MODELLED * found.seconds)
+    assert found.high == pytest.approx(MODELED * found.seconds)
     assert "guess" in found.basis
 
 

@@ -6,12 +6,12 @@ from keras_dml.comparison.estimate import Estimate
 from keras_dml.comparison.pace import (
     ELSEWHERE,
     MEASURED,
-    MODELLED,
+    MODELED,
     SCALED,
     START,
     Pace,
     Paces,
-    modelled,
+    modeled,
 )
 from keras_dml.comparison.work import Work
 from keras_dml.config import resolve
@@ -44,20 +44,20 @@ def test_the_pace_of_a_run_gives_its_seconds_back():
 
 
 def test_larger_images_batches_and_networks_take_longer():
-    step = modelled(WORK).step
-    assert modelled(Work("mobilenet_v2", 192, 32)).step == pytest.approx(
+    step = modeled(WORK).step
+    assert modeled(Work("mobilenet_v2", 192, 32)).step == pytest.approx(
         4 * step
     )
-    assert modelled(Work("mobilenet_v2", 96, 64)).step == pytest.approx(
+    assert modeled(Work("mobilenet_v2", 96, 64)).step == pytest.approx(
         2 * step
     )
-    assert modelled(Work("resnet50", 96, 32)).step > 5 * step
-    assert modelled(Work("hub:unknown", 96, 32)).step > step
+    assert modeled(Work("resnet50", 96, 32)).step > 5 * step
+    assert modeled(Work("hub:unknown", 96, 32)).step > step
 
 
 def test_without_any_run_the_pace_is_a_guess(tmp_path):
     known = Paces(tmp_path / "plan").of(WORK)
-    assert (known.pace, known.factor) == (modelled(WORK), MODELLED)
+    assert (known.pace, known.factor) == (modeled(WORK), MODELED)
     assert "guess" in known.basis
     assert not (tmp_path / "plan").exists()
 
@@ -70,7 +70,7 @@ def test_runs_beside_the_folder_are_known(tmp_path):
     assert larger.factor == SCALED
     assert larger.pace.step == pytest.approx(2.0)
     assert Paces(tmp_path / "plan").of(Work("resnet50", 96, 32)).factor == (
-        MODELLED
+        MODELED
     )
 
 
@@ -93,13 +93,13 @@ def test_what_was_learned_is_kept_and_known_best(tmp_path):
 def test_a_file_of_another_version_is_no_pace(tmp_path, content):
     (tmp_path / "plan").mkdir()
     (tmp_path / "plan" / "estimate.json").write_text(content)
-    assert Paces(tmp_path / "plan").of(WORK).factor == MODELLED
+    assert Paces(tmp_path / "plan").of(WORK).factor == MODELED
 
 
 @pytest.mark.parametrize("changes", [{"length": {}}, {"train_seconds": 0}])
 def test_a_run_that_does_not_say_its_pace_is_none(tmp_path, changes):
     finished_run(tmp_path / "earlier", **changes)
-    assert Paces(tmp_path / "plan").of(WORK).factor == MODELLED
+    assert Paces(tmp_path / "plan").of(WORK).factor == MODELED
 
 
 def test_a_damaged_run_is_none(tmp_path):
@@ -107,7 +107,7 @@ def test_a_damaged_run_is_none(tmp_path):
     (tmp_path / "earlier" / "config.yaml").write_text("a: [")
     (tmp_path / "second").mkdir()
     (tmp_path / "second" / "metrics.json").write_text(json.dumps([]))
-    assert Paces(tmp_path / "plan").of(WORK).factor == MODELLED
+    assert Paces(tmp_path / "plan").of(WORK).factor == MODELED
 
 
 def test_an_estimate_says_how_sure_it_is():

@@ -26,11 +26,11 @@ def smooth(height=40, width=56, channels=4):
 
 RGBA = smooth()
 RGB = RGBA.convert("RGB")
-GREY = RGB.convert("L")
+GRAY = RGB.convert("L")
 
 FILES = {
     "jpeg": encode(RGB, "JPEG"),
-    "gray_jpeg": encode(GREY, "JPEG"),
+    "gray_jpeg": encode(GRAY, "JPEG"),
     "cmyk_jpeg": encode(RGB.convert("CMYK"), "JPEG"),
     "png": encode(RGB, "PNG"),
     "alpha_png": encode(RGBA, "PNG"),

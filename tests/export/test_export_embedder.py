@@ -26,8 +26,8 @@ from keras_dml.export.saved_model import SavedModel
 
 RNG = np.random.default_rng(0)
 LABELS = np.repeat(np.arange(4), 3)
-CENTRES = RNG.uniform(0, 255, (4, 16, 16, 3))[LABELS]
-IMAGES = np.clip(CENTRES + RNG.normal(0, 20, CENTRES.shape), 0, 255)
+CENTERS = RNG.uniform(0, 255, (4, 16, 16, 3))[LABELS]
+IMAGES = np.clip(CENTERS + RNG.normal(0, 20, CENTERS.shape), 0, 255)
 
 
 def test_rows_and_files(make_embedder, tmp_path):

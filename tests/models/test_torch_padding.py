@@ -55,7 +55,7 @@ def test_average_pool_counts_the_border():
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("side", [8, 9])
 def test_convolution_is_padded_on_both_sides(kernel, stride, side):
-    """Every window is centred on a pixel, the first one on the first."""
+    """Every window is centered on a pixel, the first one on the first."""
     keras.utils.set_random_seed(0)
     images = RNG.normal(size=(1, side, side, 2)).astype("float32")
     image = keras.Input(images.shape[1:])

@@ -140,7 +140,7 @@ def test_published_networks(name, blocks):
     assert len(layer_blocks(network)) == blocks
 
 
-def test_factors_fall_towards_the_input():
+def test_factors_fall_toward_the_input():
     factors = layer_decay(residual(), 0.5)
     assert factors["stem/kernel"] == factors["stem_bn/gamma"] == 0.125
     assert factors["one_b/bias"] == 0.25

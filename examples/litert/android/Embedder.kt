@@ -71,7 +71,7 @@ class Embedder(
 
     override fun close() = interpreter.close()
 
-    /** Resizes and cuts the square in the centre, transparent parts white. */
+    /** Resizes and cuts the square in the center, transparent parts white. */
     private fun prepare(source: Bitmap): Bitmap {
         val shorter = min(source.width, source.height)
         val newWidth = if (squash) resize else resize * source.width / shorter
@@ -123,7 +123,7 @@ class Embedder(
         return current
     }
 
-    /** Writes RGB, or the grey of Pillow's `L`, row by row. */
+    /** Writes RGB, or the gray of Pillow's `L`, row by row. */
     private fun fill(buffer: ByteBuffer, bitmap: Bitmap) {
         val colors = IntArray(width * height)
         bitmap.getPixels(colors, 0, width, 0, 0, width, height)
@@ -133,8 +133,8 @@ class Embedder(
             val green = Color.green(color)
             val blue = Color.blue(color)
             if (channels == 1) {
-                val grey = (red * 19595 + green * 38470 + blue * 7471 + 32768) shr 16
-                buffer.put(grey.toByte())
+                val gray = (red * 19595 + green * 38470 + blue * 7471 + 32768) shr 16
+                buffer.put(gray.toByte())
             } else {
                 buffer.put(red.toByte())
                 buffer.put(green.toByte())
