@@ -8,7 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_dml.console import format_table, logger
+from keras_dml.brief import Brief
+from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export.artifact import (
     REJECTED,
@@ -27,7 +28,7 @@ from keras_dml.files import write_json
 Row = dict[str, Any]
 
 
-class ExportResult(list[Row]):
+class ExportResult(Brief, list[Row]):
     """The comparison of exported artifacts with their embedder.
 
     It is a list of the rows of `parity`: first that of the embedder, then
@@ -47,10 +48,11 @@ class ExportResult(list[Row]):
         self.folder = folder
         self.of = of
 
-    def __repr__(self) -> str:
-        rows = [[_cell(value) for value in row.values()] for row in self]
-        table = format_table([list(self[0]), *rows])
-        return f"Exported to {self.folder}:\n{table}"
+    def _brief_title(self) -> str:
+        return f"ExportResult in {self.folder}"
+
+    def _brief_rows(self) -> list[Row]:
+        return list(self)
 
 
 def export_embedder(
@@ -187,9 +189,3 @@ def _put_in_place(
             put_in_place(folder, output / name, force)
             if ExportFolder(rejected).exists:
                 shutil.rmtree(rejected)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

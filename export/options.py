@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.checks import not_negative, one_of, positive_integer
 from keras_dml.data.decoding import MAX_PIXELS
 from keras_dml.errors import UsageError
@@ -32,8 +33,8 @@ class References:
     ids: Sequence[str]
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ExportOptions:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ExportOptions(Brief):
     """How to export an embedder.
 
     Args:

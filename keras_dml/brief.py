@@ -75,4 +75,6 @@ def cell(value: Any) -> str:
         return f"{value.dtype} array {value.shape}"
     if isinstance(value, Mapping | list | tuple):
         return f"{len(value):,} entr{'y' if len(value) == 1 else 'ies'}"
+    if isinstance(value, Brief):
+        return value._brief_title()
     return str(value)

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from keras_dml.brief import MAX_ROWS, cell
+from keras_dml.config import load_recipe, resolve
+from keras_dml.config.resolve import explain
+from keras_dml.data.image_list import ImageList
+from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.evaluation import (
     ExactIndex,
@@ -16,6 +20,11 @@ from keras_dml.evaluation import (
     identification_rates,
     paired_bootstrap,
 )
+from keras_dml.export.exporting import ExportResult
+from keras_dml.export.options import ExportOptions
+from keras_dml.run.data import RunData
+from keras_dml.run.forecast import forecast
+from keras_dml.tuning.trials import Trial, TuningResult
 
 LABELS = np.repeat(np.arange(40), 10)
 ROWS = np.eye(40)[LABELS] + np.random.default_rng(0).normal(0, 0.3, (400, 40))
@@ -44,6 +53,48 @@ def everything():
         identification_rates(ROWS, LABELS, ROWS, LABELS, 0.5),
         paired_bootstrap([1.0, 0.0, 1.0], [0.0, 0.0, 1.0]),
     ]
+
+
+def many():
+    """What holds thousands of values, and is printed by mistake."""
+    manifest = Manifest(
+        name="fruit",
+        labels=LABELS,
+        class_names=[f"class {label}" for label in range(40)],
+        ids=[f"{row}.jpg" for row in range(400)],
+        paths=[f"fruit/{row}.jpg" for row in range(400)],
+    )
+    explained = explain("proxy_anchor", "digits")
+    trials = [Trial(n, {"model.dim": n}, "complete", 0.5) for n in range(50)]
+    return [
+        manifest,
+        ImageList([f"{row}.jpg" for row in range(5000)], root="photos"),
+        TuningResult("map@r", trials),
+        explained,
+        load_recipe("proxy_anchor"),
+        forecast(explained),
+        ExportOptions(calibration=list(np.zeros((9, 8, 8, 3), "uint8"))),
+        ExportResult([{"artifact": "litert", "map@r": 0.5}], "phone"),
+    ]
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_what_holds_much_prints_little(number):
+    thing = many()[number]
+    text = repr(thing)
+    assert text.startswith(type(thing).__name__)
+    assert len(text.splitlines()) <= MAX_ROWS + 3
+    assert max(map(len, text.splitlines())) < 600
+    assert len(thing._repr_html_()) < 5000
+
+
+def test_a_configuration_and_data_print_on_a_line():
+    config = resolve("proxy_anchor", "digits")
+    assert str(config) == repr(config)
+    assert "proxy_anchor" in repr(config) and len(repr(config)) < 160
+    manifest = many()[0]
+    data = RunData(manifest, manifest, seen=False, partial=False, skipped=0)
+    assert len(repr(data)) < 200
 
 
 @pytest.mark.parametrize("number", range(13))

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from keras_dml.brief import Brief
 from keras_dml.config.merging import BUILT_IN, flatten
 from keras_dml.config.sections import RunConfig
 
@@ -24,8 +25,8 @@ class Setting(NamedTuple):
     origin: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Explanation:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Explanation(Brief):
     """A configuration and where each of its values was set.
 
     Attributes:
@@ -35,6 +36,9 @@ class Explanation:
 
     config: RunConfig
     origins: Mapping[str, str]
+
+    def _brief_title(self) -> str:
+        return f"Explanation of {self.config!r}"
 
     @property
     def settings(self) -> list[Setting]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from keras_dml.brief import Brief
 from keras_dml.checks import one_of
 from keras_dml.config.merging import Layer, Merged, flatten
 from keras_dml.config.validation import validated
@@ -78,8 +79,8 @@ PARTS = tuple(
 )
 
 
-@dataclass(frozen=True)
-class Recipe:
+@dataclass(frozen=True, repr=False)
+class Recipe(Brief):
     """A recipe and those it builds on, not yet resolved for a data set.
 
     Attributes:
@@ -110,6 +111,9 @@ class Recipe:
     sources: tuple[str, ...]
     presets: tuple[str, ...]
     _files: tuple[tuple[str, Mapping[str, Any]], ...]
+
+    def _brief_title(self) -> str:
+        return f"Recipe {self.name}: {self.about}"
 
     def layers(self, part: str, key: str = "") -> list[Layer]:
         """Returns the partial configurations of a part, bases first.

@@ -261,3 +261,13 @@ class RunConfig(Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     stages: Annotated[list[StageConfig], Field(min_length=1)]
     evaluation: EvaluationConfig = EvaluationConfig()
+
+    def __repr__(self) -> str:
+        losses = " + ".join(term.name for term in self.loss)
+        return (
+            f"RunConfig(recipe={self.recipe!r}, source={self.data.source!r}, "
+            f"backbone={self.model.backbone!r}, loss={losses!r}, "
+            f"seed={self.seed})"
+        )
+
+    __str__ = __repr__

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.console import logger
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
@@ -27,8 +28,8 @@ from keras_dml.files import readable
 MOST_WAYS = 100
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class ImageList:
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ImageList(Brief):
     """Images in a fixed order, as files below a folder or as pixels.
 
     Args:
@@ -45,6 +46,9 @@ class ImageList:
     root: str = ""
     labels: Sequence[str] | None = None
     pixels: Manifest | None = None
+
+    def _brief_title(self) -> str:
+        return f"ImageList of {len(self):,} images in {self.root or 'memory'}"
 
     def __len__(self) -> int:
         return len(self.ids)

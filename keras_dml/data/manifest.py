@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.checks import of_shape
 from keras_dml.errors import UsageError
 
@@ -18,8 +19,8 @@ ROWS = ("labels", "ids", "paths", "images", "split", "role", "group", "box")
 DTYPES = {"ids": str, "paths": str, "group": np.int64, "box": np.float64}
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Manifest:
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Manifest(Brief):
     """Lists the images of a data set with their labels and their split.
 
     Row `i` of every array describes image `i`. The pixels are either files
@@ -137,6 +138,12 @@ class Manifest:
                 f"references by id. Received: {str(unique[repeats > 1][0])!r} "
                 f"{repeats.max()} times."
             )
+
+    def _brief_title(self) -> str:
+        return (
+            f"Manifest {self.name}: {len(self):,} images of "
+            f"{self.num_classes:,} classes"
+        )
 
     def __len__(self) -> int:
         return len(self.labels)

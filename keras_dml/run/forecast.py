@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_dml.brief import Brief
 from keras_dml.config import Explanation
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
@@ -37,8 +38,8 @@ class StageForecast:
     steps_per_epoch: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Forecast:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Forecast(Brief):
     """The settings, stages and test images of a run, known before training.
 
     Attributes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.checks import positive_integer
 from keras_dml.console import logger
 from keras_dml.data import verification
@@ -65,7 +66,7 @@ class Answer:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class SearchResult:
+class SearchResult(Brief):
     """Holds the answers for all images, and the gallery.
 
     Args:
@@ -85,11 +86,23 @@ class SearchResult:
         """Number of images that were searched."""
         return len(self.gallery.embeddings)
 
-    def __repr__(self) -> str:
+    def _brief_title(self) -> str:
         return (
             f"SearchResult of {len(self.answers)} images in "
             f"{self.num_references:,} references"
         )
+
+    def _brief_rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "image": os.path.basename(answer.path),
+                "nearest": answer.neighbors[0].id,
+                "label": answer.neighbors[0].label,
+                "distance": answer.neighbors[0].distance,
+                "match": answer.match,
+            }
+            for answer in self.answers
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the answers as plain values, for JSON."""

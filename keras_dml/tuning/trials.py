@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_dml.brief import Brief
 from keras_dml.files import csv_text, write_text
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import read_history
@@ -41,8 +42,8 @@ class Trial:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class TuningResult:
+@dataclass(frozen=True, repr=False)
+class TuningResult(Brief):
     """All trials of a tuning; at least one is complete.
 
     Args:
@@ -55,6 +56,15 @@ class TuningResult:
     metric: str
     trials: Sequence[Trial]
     importances: dict[str, float] = field(default_factory=dict)
+
+    def _brief_title(self) -> str:
+        return f"TuningResult: {self.metric} {self.best.value:.4f} at best"
+
+    def _brief_rows(self) -> list[dict[str, Any]]:
+        return [
+            {"trial": number, "state": one.state, self.metric: one.value}
+            for number, one in enumerate(self.trials)
+        ]
 
     @property
     def best(self) -> Trial:

@@ -48,9 +48,7 @@ def test_larger_images_batches_and_networks_take_longer():
     assert modeled(Work("mobilenet_v2", 192, 32)).step == pytest.approx(
         4 * step
     )
-    assert modeled(Work("mobilenet_v2", 96, 64)).step == pytest.approx(
-        2 * step
-    )
+    assert modeled(Work("mobilenet_v2", 96, 64)).step == pytest.approx(2 * step)
     assert modeled(Work("resnet50", 96, 32)).step > 5 * step
     assert modeled(Work("hub:unknown", 96, 32)).step > step
 
