@@ -96,6 +96,7 @@ def sessions(folder, data):
             )
             shutil.rmtree(folder / "phone", ignore_errors=True)
     yield "search_piped", piped(SEARCH, folder)
+    yield "export_piped", piped(EXPORT, folder)
     # Where its lines end depends on how long the trainings may take.
     yield "compare_piped", piped(COMPARE, folder)
 
