@@ -59,6 +59,7 @@ def test_fit_then_evaluate_and_export(command, tmp_path):
         "fit", images, "--backbone", "small_cnn", "--output", run, *QUICK
     )
     assert fit.code == 0, fit.err
+    assert "Optimizers of" not in fit.err
     assert "MAP@R" in fit.out and f"keras-dml search {run}" in fit.out
     assert "Worst queries" in (run / "report.html").read_text()
     metrics = json.loads((run / "metrics.json").read_text())
@@ -75,6 +76,19 @@ def test_fit_then_evaluate_and_export(command, tmp_path):
     exported = command("export", run, "--format", "litert")
     assert exported.code == 0, exported.err
     assert list((run / "export" / "litert").glob("*.tflite"))
+
+
+def test_verbose_shows_the_optimizers_in_80_columns(command, tmp_path):
+    arguments = ("fit", "digits", "--no-report", "--no-export", *QUICK)
+    outcome = command(*arguments, "--output", tmp_path / "run", "--verbose")
+    assert outcome.code == 0, outcome.err
+    assert "Optimizers of" not in outcome.out
+    _, _, shown = outcome.err.partition("Optimizers of main/train:\n")
+    block = re.match(r"(?:  .*\n)+", shown)[0]
+    assert max(map(len, block.splitlines())) <= 80
+    groups = re.findall(r"^  (\w+): [\d,]+ parameters", block, re.MULTILINE)
+    assert groups == ["head", "proxies", "backbone"]
+    assert block.count("learning rate") == block.count("weight decay") == 3
 
 
 def test_a_finished_run_is_left_alone_by_resume(command, tmp_path):
