@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keras_dml.cli.options import Json, options_of
-from keras_dml.cli.printing import print_rows, print_settings, say
+from keras_dml.cli.printing import print_rows, say
+from keras_dml.cli.setting_lines import print_settings
 
 if TYPE_CHECKING:
     from keras_dml.run.forecast import Forecast

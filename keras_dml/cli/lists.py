@@ -9,9 +9,9 @@ from keras_dml.cli.printing import (
     print_facts,
     print_groups,
     print_rows,
-    print_settings,
     say,
 )
+from keras_dml.cli.setting_lines import print_settings
 
 if TYPE_CHECKING:
     from keras_dml.config.plan_sections import PlanConfig

@@ -16,7 +16,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.models import get_backbone
 from keras_dml.run.batches import make_sampler
-from keras_dml.run.data import RunData, StageData, split_data, stage_data
+from keras_dml.run.data import RunData, StageData, split_data
 from keras_dml.run.length import with_length
 from keras_dml.run.settling import natural_size, settle
 from keras_dml.run.stage_checks import check_stages
@@ -41,11 +41,12 @@ def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
     """
     read = functools.cache(_read)
     sizes: dict[tuple[str, str], int] = {}
+    built: set[str] = set()
     spoilt = Counter[str]()
     checked = []
     for job in jobs:
         try:
-            checked.append(_checked(job, protocol, read, sizes))
+            checked.append(_checked(job, protocol, read, sizes, built))
         except UsageError as error:
             spoilt[str(error)] += 1
     if spoilt:
@@ -63,6 +64,7 @@ def _checked(
     protocol: ProtocolConfig,
     read: Callable,
     sizes: dict[tuple[str, str], int],
+    built: set[str],
 ) -> Job:
     backbone = get_backbone(job.config.model.backbone)
     source = job.config.data
@@ -76,8 +78,7 @@ def _checked(
         sizes[key] = natural_size(data.train, backbone)
     natural = source.natural_size or sizes[key]
     config = settle(job.config.changed(data={"natural_size": natural}), data)
-    check_stages(config, data)
-    parts = [stage_data(data, stage, config) for stage in config.stages]
+    parts = check_stages(config, data, built=built)
     if get_protocol(protocol).holds_out:
         _check_validation(config, data, parts[-1])
     steps = validated = 0
@@ -85,7 +86,10 @@ def _checked(
         config = with_length(config, index, part)
         stage = config.stages[index]
         epochs = sum(phase.epochs or 0 for phase in stage.phases)
-        steps += epochs * len(make_sampler(part.fit, config)(0))
+        steps += epochs * (
+            config.sampling.steps_per_epoch
+            or len(make_sampler(part.fit, config)(0))
+        )
         if part.validation is not None:
             often = epochs // (config.evaluation.every or 1)
             validated += often * len(part.validation)

@@ -16,8 +16,17 @@ def label_of(arm: str, factors: Mapping[str, Any], *, alone: bool) -> str:
     >>> label_of("ln", {"model.scale": 4}, alone=False)
     'ln, scale 4'
     """
-    parts = [f"{short_name(key)} {value}" for key, value in factors.items()]
+    parts = [
+        f"{short_name(key)} {_in_words(value)}"
+        for key, value in factors.items()
+    ]
     return ", ".join(parts if parts and alone else [arm, *parts])
+
+
+def _in_words(value: Any) -> str:
+    # Folders are named after labels: letters, digits and dots must stay.
+    plain = isinstance(value, list | tuple) and value
+    return ", ".join(map(str, value)) if plain else str(value)
 
 
 def run_name(config: RunConfig, label: str, fold: int | None) -> str:

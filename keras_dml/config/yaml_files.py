@@ -183,11 +183,18 @@ def packaged_names(kind: str) -> list[str]:
     Args:
         kind: `"recipes"` or `"plans"`.
     """
+    return list(_packaged(kind))
+
+
+@functools.cache
+def _packaged(kind: str) -> tuple[str, ...]:
     folder = resources.files("keras_dml.configs") / kind
-    return sorted(
-        Path(item.name).stem
-        for item in folder.iterdir()
-        if item.name.endswith(".yaml")
+    return tuple(
+        sorted(
+            Path(item.name).stem
+            for item in folder.iterdir()
+            if item.name.endswith(".yaml")
+        )
     )
 
 

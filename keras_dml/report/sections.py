@@ -19,8 +19,10 @@ from keras_dml.evaluation import (
 from keras_dml.evaluation.measured import CLASS_METRICS
 from keras_dml.report import charts, confusions, retrieval
 from keras_dml.report import embedding_map as maps
+from keras_dml.report.health import health_lines
 from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.run.conclusion import HEADLINE, columns, conclusion
+from keras_dml.run.history import read_history
 from keras_dml.run.thresholds import threshold_of
 from keras_dml.run.trained_run import TrainedRun
 
@@ -186,7 +188,9 @@ def health(material: Material) -> dict[str, Any]:
     )
     return {
         "collapse": collapse_warning(numbers, normalize),
-        "health": health_lines(numbers, len(shares)),
+        "health": health_lines(
+            numbers, len(shares), read_history(material.run.folder.history)
+        ),
         "spectrum": {
             "uri": charts.spectrum(shares),
             "alt": "Share of the variance along each principal direction: "
@@ -271,26 +275,3 @@ def flags(metrics: Mapping[str, Any]) -> list[dict[str, str]]:
         for name, meaning in FLAGS.items()
         if metrics.get(name)
     ]
-
-
-def health_lines(health: Mapping[str, float], dim: int) -> list[str]:
-    """Describes the health of embeddings in sentences.
-
-    Args:
-        health: Dict from `keras_dml.evaluation.embedding_health`.
-        dim: Integer, the number of dimensions.
-    """
-    lines = [
-        f"Effective dimension: {health['effective_dim']:.1f} of {dim} (the "
-        "exponential of the spectrum's entropy; 1 is a line).",
-        f"Participation ratio: {health['participation_ratio']:.1f}.",
-        f"Mean cosine within a class: {health['positive_similarity']:.3f}; "
-        f"between classes: {health['negative_similarity']:.3f}; gap: "
-        f"{health['similarity_gap']:.3f}.",
-    ]
-    if health["duplicates"]:
-        lines.append(
-            f"{health['duplicates']:.1%} of the images have the embedding of "
-            "an earlier one."
-        )
-    return lines

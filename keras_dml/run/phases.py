@@ -9,11 +9,11 @@ import keras
 
 from keras_dml import callbacks, distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
-from keras_dml.console import format_table, logger
+from keras_dml.console import logger
 from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.errors import UsageError
 from keras_dml.models import freezing, refresh_bn
-from keras_dml.optimizers import OptimizerGroup, group_table
+from keras_dml.optimizers import group_table
 from keras_dml.run.batches import make_sampler, train_batches, whole_batches
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import compile_for
@@ -21,6 +21,7 @@ from keras_dml.run.data import StageData
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.interpolation import interpolate
 from keras_dml.run.models import Models
+from keras_dml.run.optimizer_lines import optimizer_lines
 from keras_dml.run.phase_callbacks import phase_callbacks
 from keras_dml.run.preemption import Preemption
 from keras_dml.run.progress import TrainingProgress
@@ -133,7 +134,7 @@ class StageTrainer:
         compile_for(trainer, phase, self.config, epochs, self.steps)
         check_trainer(trainer)
         trainer.optimizer.build(trainer.trainable_variables)
-        self._log_table(phase)
+        self._log_optimizers(phase)
         listed = self._callbacks(phase, epochs)
         stateful = [one for one in listed if hasattr(one, "get_state")]
         if started:
@@ -274,8 +275,8 @@ class StageTrainer:
             phase.epochs or 0 for stage in stages for phase in stage.phases
         )
 
-    def _log_table(self, phase: PhaseConfig) -> None:
-        rows = group_table(
+    def _log_optimizers(self, phase: PhaseConfig) -> None:
+        groups = group_table(
             self.models.trainer.optimizer,
             self.models.trainer.trainable_variables,
         )
@@ -283,9 +284,5 @@ class StageTrainer:
             "Optimizers of %s/%s:\n%s",
             self.stage.name,
             phase.name,
-            format_table([OptimizerGroup._fields, *map(_cells, rows)]),
+            optimizer_lines(groups),
         )
-
-
-def _cells(row: OptimizerGroup) -> list[str]:
-    return [f"{v:.6g}" if isinstance(v, float) else str(v) for v in row]

@@ -9,13 +9,29 @@ from keras_dml.run.compiling import (
     build_optimizer,
     loss_head,
 )
-from keras_dml.run.data import RunData, stage_data
+from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.memory import check_memory
 from keras_dml.run.replica_checks import check_batches
 
 
-def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
+def check_stages(
+    config: RunConfig,
+    data: RunData,
+    replicas: int = 1,
+    built: set[str] | None = None,
+) -> list[StageData]:
     """Raises, before anything is written, if a stage cannot be trained.
+
+    Args:
+        config: The settled configuration.
+        data: The images of the run.
+        replicas: Number of replicas that train. Defaults to `1`.
+        built: Losses and optimizers that were built before, in words; they
+            are not built again, and the function adds those of this run.
+            Defaults to `None`, none.
+
+    Returns:
+        The training and validation images of each stage.
 
     Raises:
         UsageError: If the loss or an optimizer does not take its arguments,
@@ -24,11 +40,12 @@ def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
             lowers rates that follow a schedule, or a stage replays one that
             is not earlier.
     """
-    build_loss(config.loss)
-    # The blocks of a decay are known once there is a network.
-    whole = config.optimizer.changed(backbone={"layer_decay": 1.0})
+    built = set() if built is None else built
+    settings = f"{config.loss!r} {config.optimizer!r}"
+    if settings not in built:
+        _build(config)
+        built.add(settings)
     head = loss_head(config.loss)
-    build_optimizer(whole, epochs=1, steps_per_epoch=1, head=head)
     groups = ["backbone", "head"]
     groups += ["proxies"] if head.has_variables else []
     scheduled = [
@@ -37,7 +54,7 @@ def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
         if (group := getattr(config.optimizer, name)).schedule != "constant"
         or group.warmup_steps
     ]
-    build_memory(config.loss)
+    found: list[StageData] = []
     earlier: list[str] = []
     for stage in config.stages:
         parts = stage_data(data, stage, config)
@@ -69,3 +86,15 @@ def check_stages(config: RunConfig, data: RunData, replicas: int = 1) -> None:
                 f"earlier stage. Earlier stages: {earlier or 'none'}."
             )
         earlier.append(stage.name)
+        found.append(parts)
+    return found
+
+
+def _build(config: RunConfig) -> None:
+    """Builds the loss and the optimizers, which raise for their arguments."""
+    build_loss(config.loss)
+    # The blocks of a decay are known once there is a network.
+    whole = config.optimizer.changed(backbone={"layer_decay": 1.0})
+    head = loss_head(config.loss)
+    build_optimizer(whole, epochs=1, steps_per_epoch=1, head=head)
+    build_memory(config.loss)

@@ -1,14 +1,18 @@
 """The command line: what it prints, and how it refuses mistakes."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from keras_dml import api
+from keras_dml.cli.app import app
 from keras_dml.errors import RunError
 from keras_dml.version import __version__
 from tests.cli.refusals import refused
@@ -59,6 +63,7 @@ def test_fit_then_evaluate_and_export(command, tmp_path):
         "fit", images, "--backbone", "small_cnn", "--output", run, *QUICK
     )
     assert fit.code == 0, fit.err
+    assert "Optimizers of" not in fit.err
     assert "MAP@R" in fit.out and f"keras-dml search {run}" in fit.out
     assert "Worst queries" in (run / "report.html").read_text()
     metrics = json.loads((run / "metrics.json").read_text())
@@ -75,6 +80,19 @@ def test_fit_then_evaluate_and_export(command, tmp_path):
     exported = command("export", run, "--format", "litert")
     assert exported.code == 0, exported.err
     assert list((run / "export" / "litert").glob("*.tflite"))
+
+
+def test_verbose_shows_the_optimizers_in_80_columns(command, tmp_path):
+    arguments = ("fit", "digits", "--no-report", "--no-export", *QUICK)
+    outcome = command(*arguments, "--output", tmp_path / "run", "--verbose")
+    assert outcome.code == 0, outcome.err
+    assert "Optimizers of" not in outcome.out
+    _, _, shown = outcome.err.partition("Optimizers of main/train:\n")
+    block = re.match(r"(?:  .*\n)+", shown)[0]
+    assert max(map(len, block.splitlines())) <= 80
+    groups = re.findall(r"^  (\w+): [\d,]+ parameters", block, re.MULTILINE)
+    assert groups == ["head", "proxies", "backbone"]
+    assert block.count("learning rate") == block.count("weight decay") == 3
 
 
 def test_a_finished_run_is_left_alone_by_resume(command, tmp_path):
@@ -154,12 +172,63 @@ def test_a_mistyped_name_finds_the_right_one(command, arguments, meant):
     assert meant in outcome.err.partition("No such")[2]
 
 
-@pytest.mark.parametrize("arguments", [["-h"], ["fit", "-h"], ["export", "-h"]])
-def test_the_help_has_groups_and_an_example_and_no_types(command, arguments):
-    shown = command(*arguments).out
-    assert "keras-dml fit FOLDER" in shown or "Example: keras-dml " in shown
-    assert not re.search(r"<\w+(\[.*\])?>", shown)
-    assert shown.count("╭─") >= 3
+NO_ARGUMENTS = {"backbones", "datasets"}
+TYPES = r"<\w+(\[.*\])?>|\b(TEXT|INTEGER|FLOAT|BOOLEAN|CHOICE)\b"
+
+
+def commands():
+    return [*typer.main.get_command(app).commands]
+
+
+@pytest.mark.parametrize("name", [None, *commands()])
+def test_the_help_has_groups_and_an_example_and_no_types(command, name):
+    shown = command(*([name] if name else []), "-h").out
+    example = f"Example: keras-dml {name}" if name else "keras-dml fit FOLDER"
+    assert example in shown
+    assert not re.search(TYPES, shown)
+    groups = re.findall(r"╭─ ([^─]+) ─", shown)
+    assert "Options" in groups and len(groups) == len(set(groups))
+    if name is None:
+        assert {"Train", "Use what was trained", "Look up"} < {*groups}
+        listed = re.findall(r"^│ ([a-z-]+) ", shown, re.MULTILINE)
+        assert {*commands()} <= {*listed}
+    elif name not in NO_ARGUMENTS:
+        assert len(groups) >= 2
+
+
+def test_the_longest_helps_group_their_options(command):
+    for name in ("fit", "config", "compare", "export"):
+        assert command(name, "-h").out.count("╭─") >= 3
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="There is no bash.")
+def test_bash_gets_a_script_that_completes_commands(tmp_path):
+    script = (
+        "import sys; sys.argv[0] = 'keras-dml'\n"
+        "from keras_dml.cli import main; main()"
+    )
+    program = tmp_path / "keras-dml"
+    program.write_text(f"#!{sys.executable}\n{script}\n")
+    program.chmod(0o755)
+
+    def bash(line):
+        # Not the last command, or bash would become the program.
+        done = subprocess.run(
+            ["bash", "--norc", "-c", f"{line}\ntrue"],
+            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    completion = bash("keras-dml --show-completion")
+    assert "complete -o default -F" in completion
+    found = bash(
+        f"{completion}\nCOMP_WORDS=(keras-dml ex) COMP_CWORD=1\n"
+        "_keras_dml_completion keras-dml\necho ${COMPREPLY[@]}"
+    )
+    assert found.split() == ["export"]
 
 
 def test_the_version(command):

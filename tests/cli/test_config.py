@@ -40,6 +40,12 @@ def test_a_recipe_alone(command):
     assert "steps per epoch" not in outcome.out
 
 
+def test_a_long_origin_fits_too(command):
+    outcome = command("config", "--recipe", "proxy_isa:exceptional_settings")
+    found = settings(outcome)
+    assert "proxy_isa: presets.exceptional_settings" in found.values()
+
+
 def test_every_setting_of_fit_is_an_option(command):
     outcome = command("config", "--seed", "3", "--strategy", "none")
     found = settings(outcome)

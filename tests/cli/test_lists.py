@@ -6,8 +6,9 @@ import pytest
 
 from keras_dml.backbone_facts import known_backbones
 from keras_dml.config import load_recipe, recipe_names
-from keras_dml.config.plans import plan_names
+from keras_dml.config.plans import load_plan, plan_names
 from keras_dml.config.recipes import GROUPS
+from keras_dml.config.settings import parse_settings
 from keras_dml.data.facts import known_datasets
 from keras_dml.errors import UsageError
 from tests.conftest import ROOT
@@ -34,6 +35,31 @@ def test_a_list_has_everything_once_in_groups_of_80_columns(
     assert len(names) == len(set(names))
     titles = [line for line in lines if line and not line.startswith(" ")]
     assert len(titles) >= 4
+
+
+@pytest.mark.parametrize(
+    ("command_name", "name"),
+    [
+        *(("recipes", name) for name in recipe_names()),
+        *(("plans", name) for name in plan_names()),
+    ],
+)
+def test_one_of_a_list_is_shown_in_80_columns(command, command_name, name):
+    outcome = command(command_name, name)
+    assert outcome.code == 0, outcome.err
+    assert max(map(len, outcome.out.splitlines())) <= 80
+
+
+def test_a_long_setting_of_a_plan_can_be_copied(command):
+    """It is cut where YAML allows a new line; its note stands below."""
+    lines = command("plans", "reality_check").out.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("stages"))
+    end = next(n for n in range(start, len(lines)) if "# all arms" in lines[n])
+    assert end > start
+    copied = "\n".join([*lines[start:end], lines[end].partition("#")[0]])
+    assert parse_settings([copied]) == [
+        ("stages", load_plan("reality_check").set["stages"])
+    ]
 
 
 def test_a_recipe_says_when_what_it_costs_and_what_it_reached(command):

@@ -8,10 +8,16 @@ import keras
 import pytest
 
 from keras_dml.comparison.compare import compare
+from keras_dml.comparison.jobs import count_trials
+from keras_dml.config.plans import load_plan
 from keras_dml.data import image_file
 from keras_dml.run import processes, settling
 from tests.conftest import ROOT
 from tests.images import image_folder
+
+LARGEST = "reality_check"
+# Of one core, from the start of Python to the answer.
+MOST_SECONDS = 10
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +66,7 @@ def test_it_builds_no_network_and_starts_no_process(
     assert 0 < len(opened) <= 50
 
 
-def cpu_seconds(*arguments, cwd):
+def cpu_seconds(*arguments, cwd, says=""):
     """CPU seconds of a process, which other processes do not stretch."""
     before = os.times()
     done = subprocess.run(
@@ -72,6 +78,7 @@ def cpu_seconds(*arguments, cwd):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert says in done.stderr
     after = os.times()
     return (
         after.children_user
@@ -93,3 +100,21 @@ def test_it_answers_soon_after_tensorflow_is_there(images, tmp_path):
         cwd=tmp_path,
     )
     assert dry_run - imports < 4
+    assert dry_run < MOST_SECONDS
+
+
+@pytest.mark.slow
+def test_the_largest_plan_answers_as_soon(images, tmp_path):
+    """Its 800 runs and 1,000 trials, on images that are here."""
+    other = image_folder(tmp_path / "other", classes=24, images=12)
+    assert count_trials(load_plan(LARGEST)) == 1000
+    output = tmp_path / "plan"
+    seconds = cpu_seconds(
+        *("-m", "keras_dml", "compare", LARGEST, "--dry-run"),
+        *("--source", images, "--source", other, "--weights", "none"),
+        *("--output", output),
+        cwd=tmp_path,
+        says="1000 to do",
+    )
+    assert seconds < MOST_SECONDS
+    assert not output.exists()

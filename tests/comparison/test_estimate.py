@@ -1,7 +1,12 @@
-import pytest
+import io
 
+import pytest
+from rich.console import Console
+
+from keras_dml import console
 from keras_dml.comparison import estimate
 from keras_dml.comparison.check import check_jobs
+from keras_dml.comparison.compare import compare
 from keras_dml.comparison.estimate import (
     estimate_runs,
     measure_pace,
@@ -11,6 +16,7 @@ from keras_dml.comparison.jobs import make_jobs
 from keras_dml.comparison.pace import MODELED, Pace, Paces
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.config.plans import parse_plan
+from keras_dml.console import track
 from keras_dml.errors import RunError
 
 
@@ -51,6 +57,48 @@ def test_one_trial_for_each_kind_of_run(tmp_path, monkeypatch):
     )
     assert found.low < found.seconds < found.high < 2 * found.seconds
     assert found.basis == "from this comparison"
+
+
+def test_measure_trains_each_kind_once_and_keeps_what_it_finds(
+    tmp_path, monkeypatch, caplog
+):
+    """A dry run measures, with a bar; the run that follows does not again."""
+    tried, bars = [], []
+
+    def measure(config, work):
+        tried.append(work.kind)
+        return Pace(2.0, 0.25)
+
+    def seen(items, description, total):
+        bars.append((description, total))
+        return track(items, description, total)
+
+    monkeypatch.setattr(estimate, "measure_pace", measure)
+    monkeypatch.setattr(estimate, "track", seen)
+    monkeypatch.setattr(PlanFolder, "train", lambda *args: {})
+    made = plan(grid={"sampling.batch_size": [16, 32]}, seeds=[0, 1])
+    folder = tmp_path / "plan"
+    first = compare(made, folder, measure=True, dry_run=True)
+    assert len(first.runs) == 8
+    assert len(tried) == len(set(tried)) == 2
+    assert bars == [("measuring the pace", 2)]
+    assert [entry.name for entry in folder.iterdir()] == ["estimate.json"]
+    assert first.estimate.basis == "from this comparison"
+
+    caplog.set_level("INFO")
+    again = compare(made, folder, measure=True, report=False)
+    assert len(tried) == 2
+    assert again.estimate == first.estimate
+    assert "from this comparison" in caplog.text
+
+
+def test_a_terminal_shows_how_far_measuring_got(tmp_path, monkeypatch):
+    screen = Console(file=io.StringIO(), force_terminal=True, width=80)
+    monkeypatch.setattr(console, "console", screen)
+    monkeypatch.setattr(estimate, "measure_pace", lambda *_: Pace(1.0, 0.1))
+    measure_paces(jobs(), Paces(tmp_path))
+    assert "measuring the pace" in screen.file.getvalue()
+    assert "1/1" in screen.file.getvalue()
 
 
 def test_a_guess_is_wide(tmp_path):

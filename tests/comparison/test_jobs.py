@@ -2,7 +2,7 @@ import pytest
 
 from keras_dml.comparison.jobs import count_trials, make_jobs
 from keras_dml.comparison.plans import arms
-from keras_dml.comparison.run_names import short_name
+from keras_dml.comparison.run_names import label_of, run_name, short_name
 from keras_dml.config.plans import parse_plan
 from keras_dml.errors import UsageError
 
@@ -221,3 +221,23 @@ def test_trials_are_counted():
         tuning={"space": {"model.scale": [2, 4]}},
     )
     assert count_trials(searched) == (2 + 6) * 2 * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([1, 2], "1, 2"),
+        (["a", "b c"], "a, b c"),
+        ([-0.5, 1e-5], "-0.5, 1e-05"),
+        ([], "[]"),
+        (None, "None"),
+        (True, "True"),
+        (4.0, "4.0"),
+    ],
+)
+def test_labels_are_words_and_name_the_folders_of_before(value, words):
+    (job,) = make_jobs(plan(recipes=["ln"]))
+    label = label_of("ln", {"model.k": value, "model.scale": 4}, alone=False)
+    assert label == f"ln, k {words}, scale 4"
+    before = f"ln, k {value}, scale 4"
+    assert run_name(job.config, label, 0) == run_name(job.config, before, 0)

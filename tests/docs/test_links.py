@@ -32,3 +32,18 @@ def test_links_lead_somewhere(page):
         assert file.exists(), target
         if anchor:
             assert anchor in set(anchors(file)), f"{target}#{anchor}"
+
+
+def test_the_readme_shows_its_three_pictures():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"!\[([^]]+)\]\(([^)]+)\)", text)
+    assert [target for _, target in shown] == [
+        "docs/figures/report.webp",
+        "docs/figures/fit.svg",
+        "docs/figures/search.svg",
+    ]
+    for words, target in shown:
+        # Whoever cannot see a picture reads what it shows.
+        assert len(words.split()) >= 10
+        start = (ROOT / target).read_bytes()[:100]
+        assert b"WEBP" in start or b"<svg" in start

@@ -50,6 +50,22 @@ def test_images_network_and_folder():
 
 
 @pytest.mark.parametrize(
+    ("weights", "origin"),
+    [
+        ("imagenet", "its ImageNet weights from Keras"),
+        ("preset", "its weights from keras-hub"),
+        ("none", "random weights"),
+        ("shared/trained.weights.h5", "weights of trained.weights.h5"),
+    ],
+)
+def test_where_the_weights_come_from(weights, origin):
+    said = lines("model.backbone=mobilenet_v2", f"model.weights={weights}")
+    assert said["Network"] == (
+        f"mobilenet_v2, {origin}; embeddings of 16 numbers"
+    )
+
+
+@pytest.mark.parametrize(
     ("override", "why"),
     [
         ("data.validation=none", "`data.validation` is `none`"),
