@@ -1,9 +1,8 @@
 """Prints the results of the commands on standard output."""
 
-import json
 import shlex
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, JustifyMethod
@@ -42,8 +41,6 @@ _METRICS_IN_WORDS = (
 )
 # Lists fit a terminal of this width.
 WIDTH = 80
-# The column at which the note on a setting starts.
-NOTE = 52
 
 
 def say(sentence: str) -> None:
@@ -196,20 +193,6 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.4f}" if isinstance(value, float) else escape(str(value))
-
-
-def print_settings(settings: Iterable[tuple[str, Any, str]]) -> None:
-    """Prints settings as `--set` takes them, each with its note.
-
-    Args:
-        settings: Tuples of key, value and note.
-    """
-    for key, value, note in settings:
-        line = f"{key}={json.dumps(value)}"
-        if len(line) >= NOTE:
-            say(line)
-            line = ""
-        say(f"{line:<{NOTE}}# {note}")
 
 
 def print_groups(groups: Mapping[str, Sequence[tuple[str, str]]]) -> None:

@@ -5,7 +5,10 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from keras_dml.cli.printing import NOTE, WIDTH, say
+from keras_dml.cli.printing import WIDTH, say
+
+# The column at which notes start, unless they are too long.
+NOTE = 52
 
 
 def print_settings(settings: Iterable[tuple[str, Any, str]]) -> None:
