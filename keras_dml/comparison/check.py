@@ -21,6 +21,9 @@ from keras_dml.run.length import with_length
 from keras_dml.run.settling import natural_size, settle
 from keras_dml.run.stage_checks import check_stages
 
+# So many splits of data are kept while jobs are checked.
+_SPLITS = 8
+
 
 def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
     """Checks the data, network, classes and batches of each job.
@@ -42,11 +45,12 @@ def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
     read = functools.cache(_read)
     sizes: dict[tuple[str, str], int] = {}
     built: set[str] = set()
+    splits: dict[str, RunData] = {}
     spoilt = Counter[str]()
     checked = []
     for job in jobs:
         try:
-            checked.append(_checked(job, protocol, read, sizes, built))
+            checked.append(_checked(job, protocol, read, sizes, built, splits))
         except UsageError as error:
             spoilt[str(error)] += 1
     if spoilt:
@@ -65,13 +69,20 @@ def _checked(
     read: Callable,
     sizes: dict[tuple[str, str], int],
     built: set[str],
+    splits: dict[str, RunData],
 ) -> Job:
     backbone = get_backbone(job.config.model.backbone)
     source = job.config.data
     manifest = read(source.source, source.data_dir, source.allow_partial)
     if isinstance(manifest, UsageError):
         raise manifest
-    data = split_data(manifest, job.config)
+    # Nothing but the section of the data says how they are split.
+    section = repr(source)
+    if section not in splits:
+        if len(splits) == _SPLITS:
+            splits.clear()
+        splits[section] = split_data(manifest, job.config)
+    data = splits[section]
     # Looked up in files, so only once for the same data and network.
     key = (source.source, job.config.model.backbone)
     if key not in sizes:

@@ -25,7 +25,8 @@ def health_lines(
         "Mean cosine of two images of one class: "
         f"{health['positive_similarity']:.3f}; of two classes: "
         f"{health['negative_similarity']:.3f}; their gap: "
-        f"{health['similarity_gap']:.3f} (0 separates no classes).",
+        f"{health['similarity_gap']:.3f} (the larger, the further apart are "
+        "the classes).",
         f"Mean norm: {health['mean_norm']:.3g} (the mean length of an "
         "embedding; 1 where the network scales embeddings to that length).",
     ]
