@@ -64,7 +64,8 @@ def test_fit_then_evaluate_and_export(command, tmp_path):
     )
     assert fit.code == 0, fit.err
     assert "Optimizers of" not in fit.err
-    assert "MAP@R" in fit.out and f"keras-dml search {run}" in fit.out
+    commands = re.sub(r" \\\n +", " ", fit.out)
+    assert "MAP@R" in fit.out and f"keras-dml search {run}" in commands
     assert "Worst queries" in (run / "report.html").read_text()
     metrics = json.loads((run / "metrics.json").read_text())
 
