@@ -1,6 +1,7 @@
 """`keras-dml export`: what it writes, and how it refuses."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 from keras_dml.export import open_artifact, read_manifest
 from tests.cli.refusals import refused
+from tests.terminal import Terminal, visible
 
 
 def test_an_index_of_another_folder(command, run, images):
@@ -55,6 +57,21 @@ def test_an_export_says_what_it_does_and_what_a_match_is(run):
     assert threshold["distance"] == pytest.approx(1 - score)
     assert threshold["max_false_match_rate"] == 0.01
     assert "of 7 classes" in threshold["meaning"]
+
+
+@pytest.mark.slow
+def test_a_quantization_shows_a_bar_and_nothing_of_compiled_code(run):
+    options = ("--format", "litert", "--quantize", "int8")
+    screen = Terminal("export", "run", *options, cwd=run.parent)
+    shown = screen.read()
+    assert screen.code == 0, visible(shown)
+    assert re.search(r"quantizing to int8 .*━.* 0/\d+", shown)
+    lines = visible(shown).splitlines()
+    assert lines[:3] == [
+        "Starting TensorFlow ...",
+        "Exporting litert-int8 ...",
+        "Comparing with the embedder on 264 images ...",
+    ]
 
 
 @pytest.mark.parametrize(
