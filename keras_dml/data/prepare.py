@@ -13,7 +13,7 @@ from keras_dml.errors import RunError, UsageError
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class Check:
     """The result of `prepare`.
 
     Args:
@@ -46,7 +46,7 @@ def prepare(
     data_dir: str | Path | None = None,
     download: bool = False,
     progress: Callable[[str], None] | None = None,
-) -> Report:
+) -> Check:
     """Checks a data set's layout and counts, and checksums of its archives.
 
     Args:
@@ -59,7 +59,7 @@ def prepare(
             Defaults to `None`.
 
     Returns:
-        `Report`.
+        `Check`.
 
     Raises:
         UsageError: If the name is unknown, or `download=True` and the set has
@@ -90,7 +90,7 @@ def prepare(
     missing = tuple(
         file for file in facts.files if archives.get(file.name) != "ok"
     )
-    return Report(
+    return Check(
         name=name,
         data_dir="" if data_dir is None else str(data_dir),
         complete=not problem,
