@@ -102,11 +102,12 @@ def visible(text):
 def masked(text):
     """Replaces digits, times and the device, which differ between machines.
 
-    Also signs, and whether a match was near enough.
+    Also signs, whether a match was near enough, and verdicts.
     """
     text = re.sub(r"Device +.*(?:\n {10}.*)*", "Device    DEVICE", text)
     text = re.sub(r"(milliseconds .*?│).*", r"\1 TIMES", text)
     text = re.sub(r"│ (yes|no ) ", "│ Y/N ", text)
+    text = re.sub(r"│ (open|worse) +│\n", "│ VERDICT │\n", text)
     text = re.sub(r": (nearest|no match) of", ": FOUND of", text)
     text = re.sub(r"(?<!\w)[+-](?=\d)", "±", text)
     text = re.sub(r"\b\d+\.\d%", "##.#%", text)

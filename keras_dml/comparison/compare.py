@@ -155,14 +155,14 @@ def _run(
                 return
             trained += 1
             _learn(paces, job, seconds, place)
-            pace = (time.perf_counter() - started) / trained
+            left = (time.perf_counter() - started) / trained * (total - done)
             logger.info(
-                "%d of %d: %s, %s; about %s to go",
+                "%d of %d: %s, %s%s",
                 done,
                 total,
                 job.run,
                 duration(seconds),
-                duration(pace * (total - done)),
+                f"; about {duration(left)} to go" if left else "",
             )
             records = [job.record for job in jobs]
             write_results(collect(records, place.path, failed), place.results)

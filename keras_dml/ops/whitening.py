@@ -35,6 +35,10 @@ def within_class_whitening(
     identity and the result is a principal component analysis. The projected
     rows have a root mean square length of 1.
 
+    Few rows vary in fewer directions than `dim`. Images of other classes vary
+    in the rest too, so `V` goes on with random directions of the rest, of a
+    length that keeps that of a vector there in expectation.
+
     Directions in which the images of one class differ, such as their
     background, count less after it, also for classes that `labels` does not
     hold.
@@ -43,7 +47,7 @@ def within_class_whitening(
         features: Float array `(n, D)`.
         labels: Integer array `(n,)`.
         dim: Integer, the number of columns of the kernel. Those that exceed
-            `D` or `n` are zero.
+            `D` are zero.
         shrinkage: Float in (0, 1]. Defaults to `0.6`.
 
     Returns:
@@ -64,7 +68,9 @@ def within_class_whitening(
         Hatch, Kajarekar and Stolcke, "Within-Class Covariance Normalization
         for SVM-based Speaker Recognition", 2006, section 3; Ledoit and Wolf,
         "A well-conditioned estimator for large-dimensional covariance
-        matrices", 2004, equation 3 (the shrinkage).
+        matrices", 2004, equation 3 (the shrinkage); Johnson and Lindenstrauss,
+        "Extensions of Lipschitz mappings into a Hilbert space", 1984 (the
+        random directions).
     """
     positive_integer("dim", dim)
     in_interval("shrinkage", shrinkage, 0, 1, closed="right")
@@ -85,13 +91,28 @@ def within_class_whitening(
     roots = np.sqrt(values) if level > 0 else np.ones_like(values)
     whitening = (vectors / roots) @ vectors.T
     whitened = (features - mean) @ whitening
-    _, directions = np.linalg.eigh(whitened.T @ whitened)
     kernel = np.zeros((features.shape[1], dim))
-    kept = min(dim, *features.shape)
-    kernel[:, :kept] = whitening @ directions[:, ::-1][:, :kept]
+    kept = min(dim, features.shape[1])
+    kernel[:, :kept] = whitening @ _directions(whitened, kept)
     length = np.sqrt(np.mean(np.sum(((features - mean) @ kernel) ** 2, 1)))
-    kernel /= max(length, np.finfo(float).tiny)
+    # Equal rows have no length.
+    if length > np.finfo(float).eps * np.abs(features).max():
+        kernel /= length
     return Projection(kernel, -mean @ kernel)
+
+
+def _directions(rows, count):
+    """Returns those in which rows vary most, then random ones of the rest."""
+    variances, directions = np.linalg.eigh(rows.T @ rows)
+    smallest = len(variances) * np.finfo(float).eps * max(variances[-1], 0)
+    rank = min(count, int(np.count_nonzero(variances > smallest)))
+    own = directions[:, ::-1][:, :rank]
+    if rank == count:
+        return own
+    drawn = np.random.default_rng(0).normal(size=(len(own), count - rank))
+    rest, _ = np.linalg.qr(drawn - own @ (own.T @ drawn))
+    scale = np.sqrt((len(own) - rank) / (count - rank))
+    return np.concatenate([own, scale * rest], axis=1)
 
 
 def _within_class_covariance(features, labels):

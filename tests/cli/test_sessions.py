@@ -44,6 +44,26 @@ COMPARE = [
     *("--set", "data.validation_from=6"),
     *("--set", "data.validation_fraction=0.25"),
 ]
+PLAN = """
+title: Groceries
+sources: [groceries]
+recipes: [norm_softmax]
+arms:
+  - name: trained
+  - name: untrained
+    set:
+      optimizer.backbone.lr: 0.0
+      optimizer.head.lr: 0.0
+      optimizer.proxies.lr: 0.0
+backbones: [small_cnn]
+budget: {epochs: 2, steps_per_epoch: 12}
+set:
+  data.validation_from: 6
+  data.validation_fraction: 0.25
+  model.dim: 16
+  sampling.batch_size: 64
+"""
+RUN_PLAN = ["compare", "plan.yaml", "--output", "plan", "--no-estimate"]
 QUICK = ["--no-export", "--no-report", "--set", "evaluation.k=[1]"]
 
 
@@ -97,6 +117,11 @@ def sessions(folder, data):
             shutil.rmtree(folder / "phone", ignore_errors=True)
     yield "search_piped", piped(SEARCH, folder)
     yield "export_piped", piped(EXPORT, folder)
+    (folder / "plan.yaml").write_text(PLAN)
+    yield "compare_80", Terminal(*RUN_PLAN, cwd=folder).read()
+    # All runs are there: nothing is trained.
+    again = Terminal(*RUN_PLAN, cwd=folder, columns=110, NO_COLOR="1")
+    yield "compare_110", again.read()
     # Where its lines end depends on how long the trainings may take.
     yield "compare_piped", piped(COMPARE, folder)
 

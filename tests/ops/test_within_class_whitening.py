@@ -57,12 +57,31 @@ def test_separates_classes_that_it_has_not_seen():
     assert after > before + 0.3
 
 
-def test_columns_beyond_the_rank_are_zero():
+def test_directions_in_which_no_row_varies_are_kept():
+    """Two classes of two rows vary in three directions of six."""
     features, labels = classes(num_classes=2, size=2)
-    kernel, bias = within_class_whitening(features, labels, 9)
+    kernel, bias = within_class_whitening(features, labels, 9, 1.0)
     assert kernel.shape == (6, 9)
-    assert not kernel[:, 4:].any() and not bias[4:].any()
-    assert np.linalg.norm(kernel[:, :3], axis=0).all()
+    np.testing.assert_allclose((features @ kernel + bias)[:, 3:], 0, atol=1e-5)
+    gram = kernel[:, :6] @ kernel[:, :6].T
+    np.testing.assert_allclose(gram / gram[0, 0], np.eye(6), atol=1e-6)
+    assert not kernel[:, 6:].any() and not bias[6:].any()
+
+
+def test_few_rows_lose_nothing_that_separates_other_classes():
+    """As many directions as rows lost a third of the nearest neighbors."""
+    generator = np.random.default_rng(0)
+    centers = generator.normal(size=(30, 256))
+    labels = np.repeat(np.arange(30), 8)
+    rows = centers[labels] + 0.9 * generator.normal(size=(240, 256))
+    few = labels < 3
+    for shrinkage in (0.3, 1.0):
+        kernel, bias = within_class_whitening(
+            rows[few], labels[few], 128, shrinkage
+        )
+        others, theirs = rows[~few], labels[~few]
+        before = nearest_share(others, theirs)
+        assert nearest_share(others @ kernel + bias, theirs) > before - 0.05
 
 
 def test_equal_rows_give_finite_numbers():
