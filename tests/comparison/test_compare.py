@@ -163,8 +163,9 @@ def test_a_comparison_grows(tmp_path):
 
     # The ranking, the differences, and where the page is.
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", second.stdout)
-    *tables, _, page = second.stdout.splitlines()
+    *tables, words, _, page = second.stdout.splitlines()
     assert max(map(len, tables)) <= 80
+    assert words.startswith("Differences are paired: over seeds")
     assert "R@1" in second.stdout and " ± " in second.stdout
     assert "over seeds" in second.stdout and "over classes" in second.stdout
     assert page == f"Page: {folder / 'page.html'}"
