@@ -5,14 +5,14 @@ BIN := $(VENV)/bin
 # Of PyTorch pip takes the build with GPU libraries, 2.6 GB, where it is told of
 # no other; it runs without a GPU too. Without `backends` the tests of the other
 # backends are skipped.
-EXTRAS ?= test,scann,onnx,serving,beam,backends,browser,hub,tuning
+EXTRAS ?= test,tfds,scann,onnx,serving,beam,backends,browser,hub,tuning,docs
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint docs bench versions release clean
 
 demo: $(VENV)/.installed
-	$(BIN)/keras-dml fit digits --output runs/demo --resume
+	$(BIN)/keras-dml fit glyphs --epochs 2 --output runs/demo --resume
 
-test: $(VENV)/.installed-test
+test: $(VENV)/.installed-quick
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not slow"
 
 test-all: $(VENV)/.installed-test
@@ -26,6 +26,27 @@ lint: $(VENV)/.installed-test
 bench: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/run.py
 
+# The wheel with the oldest, the newest and no TensorFlow.
+versions: $(VENV)/bin/python
+	for case in oldest newest jax; do \
+		$(BIN)/python tests/versions.py $$case || exit 1; \
+	done
+
+# A dry run: builds and checks what a tag `v0.2.0` would publish.
+TAG ?= v$(shell sed -n 's/__version__ = "\(.*\)"/\1/p' keras_dml/version.py)
+release: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet twine
+	grep -q '__version__ = "$(TAG:v%=%)"' keras_dml/version.py
+	grep -q '^## $(TAG:v%=%)' CHANGELOG.md
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	@echo "Ready: git tag $(TAG) && git push origin $(TAG)"
+
+# The site, in build/site; a warning is an error.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info
 
@@ -37,6 +58,14 @@ $(VENV)/.installed: $(VENV)/bin/python setup.py
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
+$(VENV)/.installed-quick: $(VENV)/bin/python setup.py
+	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-test: $(VENV)/bin/python setup.py
 	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]"
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: $(VENV)/bin/python setup.py
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@ $(VENV)/.installed

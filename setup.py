@@ -14,14 +14,55 @@ VERSION = re.search(
     r'__version__ = "(.+)"', (ROOT / "keras_dml" / "version.py").read_text()
 ).group(1)
 
+HOME = "https://github.com/keras-dml/keras-dml"
+
+
+def absolute(text: str) -> str:
+    """Returns a page whose links and pictures also work elsewhere."""
+    pictures = f"{HOME.replace('github.com', 'raw.githubusercontent.com')}/main"
+    text = re.sub(r"(!\[[^]]*\]\()(?!https?:)", rf"\1{pictures}/", text)
+    return re.sub(
+        r"((?<!!)\[[^]]*\]\()(?!https?:|#)", rf"\1{HOME}/blob/main/", text
+    )
+
+
+EXTRAS = {
+    # TensorFlow's libraries for NVIDIA's GPUs, on Linux.
+    "gpu": ["tensorflow[and-cuda]>=2.20,<2.22"],
+    # Data sets by `tfds:NAME`; it imports importlib_resources undeclared.
+    "tfds": ["tensorflow-datasets>=4.9.10", "importlib_resources"],
+    "scann": ["scann[tf]==1.4.2; sys_platform == 'linux'"],
+    "onnx": ["tf2onnx>=1.17", "onnx>=1.17", "onnxruntime>=1.20"],
+    # Embeddings as Parquet files.
+    "parquet": ["pyarrow>=17"],
+    "beam": ["apache-beam>=2.77,<3", "pyarrow>=17"],
+    # Image networks of keras-hub, by `hub:PRESET`.
+    "hub": ["keras-hub>=0.32,<0.33"],
+    # Public weights of other frameworks, for `keras-dml convert-weights`.
+    "convert": ["safetensors>=0.5"],
+    # For clients of TensorFlow Serving; the SavedModel needs none of it.
+    "serving": ["tensorflow-serving-api~=2.20.0", "grpcio>=1.60"],
+    # Tuning of hyper-parameters in plans.
+    "tuning": ["optuna>=5,<6"],
+}
+USED = ("tfds", "scann", "onnx", "parquet", "hub", "convert", "tuning")
+
 setup(
     name="keras-dml",
     version=VERSION,
     description="Deep metric learning for TensorFlow and Keras 3",
-    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description=absolute((ROOT / "README.md").read_text("utf-8")),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
-    python_requires=">=3.11",
+    license_files=["LICENSE"],
+    author="The keras-dml developers",
+    url=HOME,
+    project_urls={
+        "Source": HOME,
+        "Issues": f"{HOME}/issues",
+        "Changelog": f"{HOME}/blob/main/CHANGELOG.md",
+    },
+    python_requires=">=3.11,<3.14",
     packages=[
         *find_packages(include=["keras_dml", "keras_dml.*"]),
         "keras_dml.export",
@@ -32,6 +73,7 @@ setup(
         "keras_dml.configs": "configs",
     },
     package_data={
+        "keras_dml": ["py.typed"],
         "keras_dml.configs": [
             "backbones.yaml",
             "recipes/*.yaml",
@@ -42,14 +84,12 @@ setup(
         "keras_dml.report": ["templates/*"],
     },
     install_requires=[
-        "tensorflow~=2.20.0",
-        "keras>=3.15,<3.17",
+        "tensorflow>=2.20,<2.22",
+        "keras>=3.13,<3.17",
         "numpy>=2.0",
         "scikit-learn>=1.5",
         "scipy>=1.13",
         "pillow>=12.3",  # earlier ones write beyond an image's memory
-        "tensorflow-datasets>=4.9.10",
-        "importlib_resources",  # tensorflow-datasets imports it undeclared
         "ai-edge-litert>=2.0",
         "pydantic>=2.7",
         "pyyaml>=6.0",
@@ -61,25 +101,16 @@ setup(
         "threadpoolctl>=3.1",
     ],
     extras_require={
-        "scann": ["scann[tf]==1.4.2; sys_platform == 'linux'"],
-        "onnx": ["tf2onnx>=1.17", "onnx>=1.17", "onnxruntime>=1.20"],
-        # Embeddings as Parquet files.
-        "parquet": ["pyarrow>=17"],
-        "beam": ["apache-beam>=2.77,<3", "pyarrow>=17"],
-        # Image networks of keras-hub, by `hub:PRESET`.
-        "hub": ["keras-hub>=0.32,<0.33"],
-        # Public weights of other frameworks, for `keras-dml convert-weights`.
-        "convert": ["safetensors>=0.5"],
-        # For clients of TensorFlow Serving; the SavedModel needs none of it.
-        "serving": ["tensorflow-serving-api~=2.20.0", "grpcio>=1.60"],
-        # Tuning of hyper-parameters in plans.
-        "tuning": ["optuna>=5,<6"],
+        **EXTRAS,
+        # What a user may want on any machine.
+        "all": sorted({one for name in USED for one in EXTRAS[name]}),
         "test": [
             "pytest>=8.2",
             "pytest-xdist>=3.6",
-            "pyarrow>=17",
-            "optuna>=5,<6",
-            "safetensors>=0.5",
+            "build>=1.2",
+            *EXTRAS["parquet"],
+            *EXTRAS["tuning"],
+            *EXTRAS["convert"],
             "ruff==0.17.5",
             "mypy==2.4.1",
             "types-PyYAML",
@@ -89,12 +120,32 @@ setup(
         # Chromium as a Python package, to open the report as users do; later
         # versions come without it.
         "browser": ["PySide6-Addons>=6.8,<6.11"],
+        # The documentation site: `make docs`.
+        "docs": ["mkdocs-material>=9.7,<10", "mkdocstrings-python>=2,<3"],
         # The other backends of Keras, to compare their numbers.
         "backends": ["jax==0.10.2", "torch==2.13.0"],
     },
     entry_points={"console_scripts": ["keras-dml=keras_dml.cli:main"]},
+    keywords=[
+        "metric learning",
+        "embeddings",
+        "image retrieval",
+        "similarity search",
+        "keras",
+        "tensorflow",
+    ],
     classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: MacOS",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
         "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Scientific/Engineering :: Image Recognition",
+        "Typing :: Typed",
     ],
 )

@@ -52,7 +52,7 @@ def decode_image(contents, max_pixels: int = decoding.MAX_PIXELS) -> tf.Tensor:
         contents = tf.identity(contents)
     image = tf.case(
         [
-            (tf.io.is_jpeg(contents), lambda: decoding.decode_jpeg(contents)),
+            (tf.io.is_jpeg(contents), lambda: _decode_jpeg(contents)),
             (_starts_with(contents, b"\x89PNG"), lambda: _decode_png(contents)),
             (_is_webp(contents), lambda: _decode_webp(contents)),
         ],
@@ -101,6 +101,11 @@ def embed_image_bytes(
         "embedding": tf.scatter_nd(rows, embeddings, (count + 1, dim))[:-1],
         "ok": tf.scatter_nd(rows, marks, (count + 1,))[:-1] > 0,
     }
+
+
+def _decode_jpeg(contents):
+    with tf.control_dependencies([decoding.check_scans(contents)]):
+        return decoding.decode_jpeg(contents)
 
 
 def _starts_with(contents, start):

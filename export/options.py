@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.checks import not_negative, one_of, positive_integer
+from keras_dml.checks import (
+    boolean,
+    not_negative,
+    one_of,
+    positive_integer,
+    require,
+)
 from keras_dml.data.decoding import MAX_PIXELS
 from keras_dml.errors import UsageError
 
@@ -111,8 +117,15 @@ class ExportOptions(Brief):
         for name in quantize:
             one_of("quantize", name, QUANTIZATIONS)
         one_of("index", self.index, INDEXES)
+        if not isinstance(self.references, References):
+            advice = "Or give the images as `References`."
+            boolean("references", self.references, advice)
         positive_integer("max_k", self.max_k)
+        # Requests give `k` as int32.
+        require(self.max_k < 2**31, "max_k", "below 2**31", self.max_k)
         positive_integer("max_pixels", self.max_pixels)
+        if self.resize is not None:
+            positive_integer("resize", self.resize)
         if self.max_drop is not None:
             not_negative("max_drop", self.max_drop)
         if self.gallery is not None and not self.with_index:

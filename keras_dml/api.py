@@ -23,7 +23,7 @@ from keras_dml.export import (
 )
 from keras_dml.fit_options import FitOptions, PathLike
 from keras_dml.naming import nearest
-from keras_dml.report import FILE, write_report
+from keras_dml.report import write_report
 from keras_dml.run.conclusion import conclusion, result_rows
 from keras_dml.run.evaluate import evaluate_run
 from keras_dml.run.final import FOLDER as FINAL
@@ -105,7 +105,7 @@ class Run(Brief, TrainedRun):
         metrics = self.metrics
         kind = "seen in training" if metrics["seen"] else "unseen in training"
         return (
-            f"{Path(metrics['dataset']).name}, {metrics['recipe']}: "
+            f"{Path(metrics['dataset']).name}, recipe {metrics['recipe']}: "
             f"{metrics['num_queries']:,} queries, {metrics['test_classes']} "
             f"classes {kind}"
         )
@@ -215,7 +215,7 @@ def fit(
     run = Run.just_trained(folder, resolved, metrics)
     # A report embeds images, which only works if all workers take part.
     wanted = options.get("report", True) and distribute.num_workers() == 1
-    if wanted and not (folder / FILE).is_file():
+    if wanted and not RunFolder(folder).report.is_file():
         with logging_to():
             logger.info("Writing the page of the run ...")
             run.report()

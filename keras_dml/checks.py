@@ -7,12 +7,14 @@ name=<value>. <advice>".
 
 import math
 import numbers
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
+
+_LARGEST = 2**63 - 1
 
 
 def require(holds, name: str, wanted: str, value, advice: str = "") -> None:
@@ -111,12 +113,14 @@ def integer_at_least(name: str, value, least: int, advice: str = "") -> int:
     """Returns `value`, if it is an integer of at least `least`.
 
     Raises:
-        UsageError: If it is not.
+        UsageError: If it is not, or if no tensor can hold it.
     """
-    holds = _is(numbers.Integral, value) and value >= least
+    holds = _is(numbers.Integral, value) and least <= value <= _LARGEST
     wanted = f"an integer of at least {least}"
     if least == 1:
         wanted = "a positive integer"
+    if _is(numbers.Integral, value) and value > _LARGEST:
+        wanted = f"an integer of at most {_LARGEST}"
     require(holds, name, wanted, value, advice)
     return int(value)
 
@@ -175,30 +179,6 @@ def one_of(name: str, value, known: Iterable):
         wanted = f"one of {', '.join(map(repr, known))}"
         require(False, name, wanted, value, advice)
     return value
-
-
-def same_length(advice: str = "", **values: Sized) -> None:
-    """Raises unless all values have the same length.
-
-    Args:
-        advice: A sentence on what to do instead. Defaults to none.
-        **values: The values by the name of their argument.
-
-    Raises:
-        UsageError: If two lengths differ.
-
-    Example:
-
-    >>> same_length(labels=[0, 1], ids=["a", "b"])
-    """
-    lengths = {name: len(value) for name, value in values.items()}
-    if len({*lengths.values()}) > 1:
-        names = " and ".join(f"`{name}`" for name in lengths)
-        received = ", ".join(f"{n} of {name}" for name, n in lengths.items())
-        raise UsageError(
-            f"{names} must have the same length. Received: {received}. "
-            f"{advice}".rstrip()
-        )
 
 
 def of_shape(name: str, array, *axes: str | int, advice: str = ""):

@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from keras_dml.errors import UsageError
-from keras_dml.files import is_full_disk, lock, partial_name, read_json
+from keras_dml.files import (
+    check_text,
+    is_full_disk,
+    lock,
+    partial_name,
+    read_json,
+)
 from keras_dml.naming import differences
 
 
@@ -54,6 +60,7 @@ class ClaimedFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        check_text(self.path)
         self.record = self.path / self.record_name
         self._lock: IO[str] | None = None
 

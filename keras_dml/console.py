@@ -17,6 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from keras_dml.errors import UsageError
 from keras_dml.files import is_full_disk
 
 Item = TypeVar("Item")
@@ -62,6 +63,9 @@ def without_native_output() -> Iterator[None]:
     TensorFlow's converter and LiteRT print notes there that no setting stops.
     Their errors are exceptions and get through, and so do progress bars.
     """
+    if sys.stderr is None:
+        yield
+        return
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -137,10 +141,15 @@ def logging_to(
         path: The log file, which also holds the details. Defaults to `None`:
             only shows the lines.
         level: The lowest level that is shown; `logging.DEBUG` shows the
-            details too. Defaults to `logging.INFO`.
+            details too. Defaults to `logging.INFO`. Lines that are shown
+            already, by a context around this one, are not shown twice.
     """
-    handlers: list[logging.Handler] = [_ConsoleHandler(level)]
+    shown = any(isinstance(one, _ConsoleHandler) for one in logger.handlers)
+    handlers: list[logging.Handler] = [] if shown else [_ConsoleHandler(level)]
     if path is not None:
+        if path.exists() and not path.is_file():
+            # A pipe would wait for a reader.
+            raise UsageError(f"{path} must be a file. Remove it.")
         file = _LogFile(path, encoding="utf-8")
         file.setFormatter(
             logging.Formatter("%(asctime)s %(levelname)s %(message)s")

@@ -16,6 +16,18 @@ class RunError(RuntimeError):
     exit_code = 1
 
 
+def reason_of(error: BaseException) -> str:
+    """Returns the first line of the message of an error, without its period.
+
+    Example:
+
+    >>> reason_of(ValueError("The header is damaged.\\nByte 7"))
+    'The header is damaged'
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:300].rstrip(".")
+
+
 class Mistakes:
     """Collects the mistakes of a caller, so that one error names them all.
 

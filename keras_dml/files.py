@@ -65,6 +65,37 @@ def readable(name: str | os.PathLike[str]) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
+def check_text(name: str | os.PathLike[str]) -> None:
+    """Raises for a name that no page, log or configuration could hold.
+
+    Raises:
+        UsageError: If it is not UTF-8.
+    """
+    try:
+        os.fspath(name).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            "The name of a data set or of a folder to write must be UTF-8. "
+            f"Received: {readable(name)}. Rename it."
+        ) from error
+
+
+def read_some(path: Path, most: int) -> str:
+    """Reads a text file of at most `most` characters; a device never ends.
+
+    Raises:
+        ValueError: If it is no regular file, longer, or not UTF-8.
+        OSError: If it cannot be read.
+    """
+    if path.exists() and not path.is_file():
+        raise ValueError("it is no regular file")
+    with open(path, encoding="utf-8-sig") as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise ValueError(f"it has more than {most:,} characters")
+    return text
+
+
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Returns rows as the text of a CSV file.
 

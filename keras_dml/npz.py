@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from keras_dml.errors import UsageError
+from keras_dml.errors import UsageError, reason_of
 from keras_dml.files import replacing
 
 
@@ -67,9 +67,8 @@ def read_npz(
                 "never loaded. Save labels and ids as integers or strings, "
                 "such as np.asarray(labels, str)."
             ) from error
-        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise UsageError(
-            f"{name} is not a readable `.npz` file ({reason.rstrip('.')}). "
+            f"{name} is not a readable `.npz` file ({reason_of(error)}). "
             "Save it again with numpy.savez."
         ) from error
     missing = [key for key in needed if key not in arrays]

@@ -20,8 +20,9 @@ _MEANINGS = {
     "{k} nearest",
     "r_precision": "the share of images of the query's class among the R "
     "nearest, R being the number of images that it could find",
-    "map@r": "R-precision that also counts the order: 1 only if all R nearest "
-    "images are of the query's class",
+    "map@r": "the share of images of the query's class among the R nearest, R "
+    "being the number of images that it could find, where those that come "
+    "early count more: 1 only if all R nearest are of its class",
     "map": "the mean precision at each image of the query's class in the "
     "whole gallery",
     "mrr": "one over the rank of the first image of the query's class",

@@ -80,3 +80,12 @@ def turned_folder(root, kind="JPEG"):
             path = root / label / f"{orientation}.{kind.lower()}"
             path.write_bytes(turned_file(orientation, kind))
     return root
+
+
+def many_scans(count):
+    """Bytes of a progressive JPEG whose last scan comes again and again."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (48, 40), "teal").save(buffer, "JPEG", progressive=True)
+    whole = buffer.getvalue()
+    last = whole[whole.rindex(b"\xff\xda") : -2]
+    return whole[:-2] + last * count + whole[-2:]

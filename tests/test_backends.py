@@ -131,6 +131,7 @@ def test_no_number_is_trivial(tensorflow_numbers):
     assert zero == {"zero rows"}
 
 
+@pytest.mark.slow
 def test_nothing_but_keras_imports_tensorflow():
     backend = next(
         (name for name in ("jax", "torch") if installed(name)), "tensorflow"
@@ -142,6 +143,7 @@ def test_nothing_but_keras_imports_tensorflow():
     assert done.stdout.strip() == "done"
 
 
+@pytest.mark.slow
 def test_the_block_blocks():
     """The test above can fail: a module that imports TensorFlow is caught."""
     code = BLOCK_OURS + (

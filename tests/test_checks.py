@@ -72,16 +72,6 @@ def test_an_unknown_name_is_corrected():
         checks.one_of("mode", "mxa", ("max", "min"))
 
 
-def test_lengths():
-    checks.same_length(ids=[1], labels=["a"])
-    sentence = (
-        "`ids` and `labels` must have the same length. Received: 1 of ids, 2 "
-        "of labels. Give both for each row."
-    )
-    with pytest.raises(UsageError, match=f"^{sentence}$"):
-        checks.same_length("Give both for each row.", ids=[1], labels="ab")
-
-
 @pytest.mark.parametrize("axes", [("rows",), ("rows", 3), (1, "dim", 1)])
 def test_shapes(axes):
     array = np.ones((1, 2))

@@ -27,6 +27,14 @@ def test_log_lines_go_to_the_file_and_to_standard_error(tmp_path, capfd):
     assert capfd.readouterr().err.count("first") == 1
 
 
+def test_a_line_that_is_shown_is_not_shown_twice(tmp_path, capfd):
+    path = tmp_path / "log.txt"
+    with logging_to(), logging_to(path):
+        logger.info("once")
+    assert capfd.readouterr().err == "once\n"
+    assert path.read_text().count("once") == 1
+
+
 def test_details_go_to_the_file_and_on_demand_to_the_screen(tmp_path, capfd):
     path = tmp_path / "log.txt"
     for level in (logging.INFO, logging.DEBUG):
@@ -61,3 +69,9 @@ def test_native_output_is_hidden_and_comes_back(capfd):
 
 def test_tracking_yields_everything():
     assert list(track([1, 2], "counting", 2)) == [1, 2]
+
+
+def test_a_closed_standard_error_is_left_closed(monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    with without_native_output():
+        pass

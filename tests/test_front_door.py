@@ -62,6 +62,7 @@ def test_what_is_listed_exists():
         keras_dml.fitt  # noqa: B018
 
 
+@pytest.mark.slow
 def test_a_saved_embedder_loads_without_another_import(run):
     path = run.folder.embedder
     code = (
@@ -98,7 +99,7 @@ def test_a_run_is_the_same_from_disk(run):
 
 def test_a_run_prints_one_line_and_a_table(run):
     title, columns, *rows = str(run).splitlines()
-    assert "photos, norm_softmax" in title and "unseen" in title
+    assert "photos, recipe norm_softmax" in title and "unseen" in title
     assert columns.split()[-5:] == ["trained", "gain", "95", "%", "interval"]
     assert rows[0].split()[0] == "MAP@R"
     values = {row.split()[0]: row.split()[2] for row in rows}
@@ -109,6 +110,7 @@ def test_a_run_prints_one_line_and_a_table(run):
     assert run._repr_html_().count("<tr>") == 1 + len(after)
 
 
+@pytest.mark.slow
 def test_what_a_run_can_do(run, photos, tmp_path):
     measured = run.evaluate()
     after = run.metrics["after"]
@@ -121,6 +123,7 @@ def test_what_a_run_can_do(run, photos, tmp_path):
     assert len(rows) == 2
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_again_from_its_configuration(
     run, photos, tmp_path, monkeypatch
 ):
@@ -175,6 +178,7 @@ def test_images_are_embedded_as_the_run_does(run, photos):
     assert embedder([]).shape == (0, 8)
 
 
+@pytest.mark.slow
 def test_photos_are_embedded_upright(run, tmp_path):
     paths = sorted(turned_folder(tmp_path / "photos").rglob("*.jpeg"))
     rows = keras_dml.ImageEmbedder(run.folder.path)(paths)
@@ -215,6 +219,10 @@ def test_what_is_no_image_is_named(run, photos, image, message):
 
 def test_arrays_must_be_bytes_of_three_dimensions(run):
     embedder = keras_dml.ImageEmbedder(run.folder.path)
-    for array in (np.zeros((4, 4, 3), np.float32), np.zeros((4, 4), np.uint8)):
+    for array in (
+        np.zeros((4, 4, 3), np.float32),
+        np.zeros((4, 4), np.uint8),
+        np.zeros((0, 4, 3), np.uint8),
+    ):
         with pytest.raises(UsageError, match="must be uint8 arrays"):
             embedder([array])

@@ -18,7 +18,8 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.mark.parametrize(
     ("page", "least"),
     [
-        ("README.md", {"bash": 3, "python": 3}),
+        ("README.md", {"bash": 6, "python": 2}),
+        ("docs/export.md", {"bash": 2, "python": 2}),
         ("docs/compare.md", {"bash": 1, "python": 1}),
     ],
 )
@@ -27,9 +28,10 @@ def test_page_runs_from_top_to_bottom(
 ):
     monkeypatch.chdir(tmp_path)
     ran = dict.fromkeys(least, 0)
+    names = {"__name__": "page"}
     for language, code in BLOCK.findall((ROOT / page).read_text()):
         if language == "python":
-            exec(compile(code, page, "exec"), {"__name__": "page"})
+            exec(compile(code, page, "exec"), names)
             ran["python"] += 1
         elif language == "bash":
             for line in code.strip().splitlines():
@@ -45,3 +47,10 @@ def test_the_plan_of_the_page_is_one():
     page = (ROOT / "docs" / "compare.md").read_text()
     (text,) = (code for kind, code in BLOCK.findall(page) if kind == "yaml")
     assert len(make_jobs(parse_plan(parse_yaml(text)))) == 2 * 3 * 3 * 2 * 3
+
+
+def test_the_home_page_shows_what_the_readme_runs():
+    readme, home = (
+        (ROOT / page).read_text() for page in ("README.md", "docs/index.md")
+    )
+    assert set(BLOCK.findall(home)) <= set(BLOCK.findall(readme))

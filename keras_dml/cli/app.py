@@ -1,5 +1,6 @@
 """Joins the commands into one application and sets its exit codes."""
 
+import io
 import logging
 import os
 import re
@@ -14,7 +15,7 @@ from keras_dml.cli import commands
 from keras_dml.cli.config import config
 from keras_dml.cli.lists import backbones, datasets, plans, recipes
 from keras_dml.console import logger
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.files import is_full_disk
 from keras_dml.version import __version__
 
@@ -133,6 +134,10 @@ def main() -> None:
     """
     wording = _OptionNames()
     logger.addFilter(wording)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names of files need not be text.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except (UsageError, RunError) as error:
@@ -146,8 +151,10 @@ def main() -> None:
                 "command again; `fit` and `embed` go on with `--resume`.",
                 1,
             )
-        if not isinstance(error, OSError) or place is None:
+        if not isinstance(error, OSError):
             raise
+        if place is None:
+            _fail(f"The system refuses: {reason_of(error)}.", 1)
         _fail(f"{place} cannot be read or written: {error.strerror}.", 2)
     finally:
         logger.removeFilter(wording)

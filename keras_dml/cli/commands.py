@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import importlib
 import json
 import shlex
 import sys
@@ -16,22 +17,13 @@ from keras_dml.cli.options import Json, options_of
 from keras_dml.cli.printing import (
     print_answers,
     print_artifacts,
+    print_comparison,
     print_evaluation,
-    print_rows,
     print_run,
     say,
-    tell,
 )
-from keras_dml.console import logger, logging_to
+from keras_dml.console import logger, logging_to, without_native_output
 from keras_dml.errors import RunError, UsageError
-from keras_dml.wording import counted
-
-# Below the differences of a comparison.
-_GAPS_IN_WORDS = (
-    "Differences are paired: over seeds under the same seed, over classes on "
-    "the same queries. Worse: the 95 % intervals lie below zero. Open: more "
-    "seeds or more test classes are needed to tell."
-)
 
 
 @contextlib.contextmanager
@@ -39,6 +31,9 @@ def _starting_tensorflow() -> Iterator[None]:
     """Shows log lines, and first why nothing else shows for some seconds."""
     with logging_to():
         logger.info("Starting TensorFlow ...")
+        # TensorFlow 2.21 writes there what it was built with.
+        with without_native_output():
+            importlib.import_module("tensorflow")
         yield
 
 
@@ -227,20 +222,8 @@ def compare(*, as_json: Json = False, **options: Any) -> None:
         result = compare_runs(**options)
     if as_json:
         print(json.dumps(result.summary()))
-    elif result.report is None:
-        statuses = {record.run: record.status for record in result.records}
-        print_rows(
-            counted(len(result.runs), "run"),
-            [{"run": run, "status": statuses[run]} for run in statuses],
-        )
     else:
-        tables = result.rankings()
-        for title, rows in tables:
-            print_rows(title, rows)
-        if any("verdict" in rows[0] for _, rows in tables):
-            tell(_GAPS_IN_WORDS)
-        say(f"Report: {result.report}")
-        say(f"Page: {result.page}")
+        print_comparison(result)
     if result.failed:
         names = ", ".join(result.failed)
         raise RunError(

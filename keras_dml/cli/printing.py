@@ -9,10 +9,11 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
-from keras_dml.wording import metric_title
+from keras_dml.wording import counted, metric_meaning, metric_title
 
 if TYPE_CHECKING:
     from keras_dml.api import Run
+    from keras_dml.comparison.comparison import Comparison
     from keras_dml.evaluation import Measured
     from keras_dml.export.exporting import ExportResult
     from keras_dml.search.search import SearchResult
@@ -28,16 +29,29 @@ _AMOUNTS = {
 }
 _MEASURES = {
     **_AMOUNTS,
-    "mean_cosine": "cosine to the embedder, mean",
-    "worst_cosine": "cosine to the embedder, worst",
+    "mean_cosine": "likeness to the embedder, mean",
+    "worst_cosine": "likeness to the embedder, worst",
     "index_recall@1": "R@1 by the index",
 }
 # Stands below the table of a run, for people who have not met these metrics.
 _METRICS_IN_WORDS = (
-    "MAP@R is 1 where the images of a query's class are all found first. R@K "
-    "is the share of queries that find one of them among the K nearest, "
-    "R-precision the share of them among as many nearest as there are, and MRR "
-    "the mean of one over the rank of the first."
+    "All are 1 at best. MAP@R: of the R nearest images, R being how many "
+    "others of its class a query has, the share that is of its class; early "
+    "ones count more. R-precision: the same without the order. R@K: the share "
+    "of queries with an image of their class among the K nearest. MRR: the "
+    "mean of 1/rank of the first image of the class."
+)
+_ARMS_IN_WORDS = "An arm is one of the settings that are compared."
+_GAPS_IN_WORDS = (
+    "A gap compares the same queries of the same seeds. In 95 % of cases its "
+    "interval would hold it, were the {drawn} drawn again. Better or worse: it "
+    "lies above or below zero. Open: it holds zero; more {drawn} would tell."
+)
+# The parts of headings of intervals, and what would be drawn again.
+_DRAWN = {"seeds": "seeds", "folds": "folds", "classes": "test classes"}
+_EXPORTS_IN_WORDS = (
+    "The embedder is the trained network in Keras. Likeness is the cosine of "
+    "both embeddings of an image: 1 is equal."
 )
 # Lists fit a terminal of this width.
 WIDTH = 80
@@ -68,6 +82,7 @@ def print_run(run: "Run") -> None:
             f"Trained on all {run.final.metrics['train_classes']} classes: "
             f"{run.final.folder.path}"
         )
+        tell("What it gains on new classes is above: none is left to tell.")
     say("Next:")
     for aim, command in _next_steps(run):
         say(f"  {aim}\n{command}")
@@ -94,20 +109,13 @@ def _next_steps(run: "Run") -> Iterator[tuple[str, str]]:
     """Yields what a person may do with a run, each with its command."""
     path = run.folder.path
     again = ("keras-dml", "fit", "--config", path)
-    page = path / "report.html"
+    page = run.folder.report
     if page.is_file():
         yield "look at its page in a browser", f"    {page}"
     yield (
         "search with a photo",
         _command("keras-dml", "search", path, "PHOTO.jpg"),
     )
-    phone = ("--format", "litert", "--quantize", "int8")
-    yield "ship it to a phone", _command("keras-dml", "export", path, *phone)
-    if run.final is None and not run.metrics["seen"]:
-        yield (
-            "train on all classes, the test classes too",
-            _command(*again, "--output", path, "--resume", "--final", "all"),
-        )
     if run.rising:
         minutes = run.config.minutes
         longer = (
@@ -119,6 +127,18 @@ def _next_steps(run: "Run") -> Iterator[tuple[str, str]]:
             "train longer, as validation still rose at the end",
             _command(*again, *longer, "--output", f"{path}-longer"),
         )
+    if run.final is None and not run.metrics["seen"]:
+        yield (
+            "train once more, on all classes, before it is shipped; these "
+            "results stay",
+            _command(*again, "--output", path, "--resume", "--final", "all"),
+        )
+    shipped = path if run.final is None else run.final.folder.path
+    phone = ("--format", "litert", "--quantize", "int8")
+    yield (
+        "make it small for a phone, with numbers of 8 bits",
+        _command("keras-dml", "export", shipped, *phone),
+    )
 
 
 def print_evaluation(measured: "Measured") -> None:
@@ -140,6 +160,9 @@ def print_evaluation(measured: "Measured") -> None:
 def print_answers(result: "SearchResult") -> None:
     """Prints the neighbors of each image, and how reliable matches are."""
     for answer in result.answers:
+        if not answer.neighbors:
+            say(f"{answer.path}: the gallery holds no other image.")
+            continue
         verdict = "no match" if answer.match is False else "nearest"
         print_rows(
             f"{answer.path}: {verdict} of {result.num_references:,} images",
@@ -157,6 +180,31 @@ def print_answers(result: "SearchResult") -> None:
         tell(result.threshold.meaning)
 
 
+def print_comparison(result: "Comparison") -> None:
+    """Prints the ranking of a comparison, or what it would train."""
+    if result.report is None:
+        statuses = {record.run: record.status for record in result.records}
+        print_rows(
+            counted(len(result.runs), "run"),
+            [{"run": run, "status": statuses[run]} for run in statuses],
+        )
+        say("Nothing was trained. Leave out --dry-run to train what is to do.")
+        return
+    tables = result.rankings()
+    for title, rows in tables:
+        print_rows(title, rows)
+    for metric in result.metrics if tables else ():
+        tell(f"{metric_title(metric)} is {metric_meaning(metric)}.")
+    if tables:
+        tell(_ARMS_IN_WORDS)
+    headings = " ".join(key for _, rows in tables for key in rows[0])
+    if "verdict" in headings.split():
+        drawn = [one for key, one in _DRAWN.items() if key in headings]
+        tell(_GAPS_IN_WORDS.format(drawn=" or ".join(drawn)))
+    say(f"Page, for a browser: {result.page}")
+    say(f"The same as text: {result.report}")
+
+
 def print_artifacts(result: "ExportResult") -> None:
     """Prints how exports compare with their embedder, a column for each."""
     measures = [key for key in result[0] if key not in ("artifact", "images")]
@@ -171,8 +219,10 @@ def print_artifacts(result: "ExportResult") -> None:
             for key in measures
         ],
     )
+    tell(_EXPORTS_IN_WORDS)
     # Not wrapped: a path that is cut over two lines cannot be copied.
-    say(f"Exported to {result.folder}")
+    say(f"Exported to the folder {result.folder}")
+    say("Its manifest.json says what goes in and what comes out.")
 
 
 def _measure_title(key: str) -> str:
@@ -230,7 +280,9 @@ def _filled(text: str, first: str, indent: str) -> str:
 
 def print_rows(title: str, rows: list[dict[str, Any]]) -> None:
     """Prints dicts with the same keys as a table."""
-    table = Table(title=escape(title))
+    # A narrow table would wrap its title.
+    widest = min(len(title), output.width)
+    table = Table(title=escape(title), min_width=widest)
     for column, value in rows[0].items():
         number = isinstance(value, float) or str(value).startswith(("+", "-"))
         side: JustifyMethod = "right" if number else "left"

@@ -15,7 +15,7 @@ from keras_dml.comparison.estimate import (
     measure_paces,
 )
 from keras_dml.comparison.jobs import Job, Tuned, make_jobs
-from keras_dml.comparison.pace import Pace, Paces
+from keras_dml.comparison.pace import Paces, RunPace
 from keras_dml.comparison.page.comparison import write_comparison
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.plans import PlanLike, PlanOptions, make_plan
@@ -33,9 +33,8 @@ from keras_dml.comparison.tunings import (
     run_tunings,
 )
 from keras_dml.config.plan_sections import PlanConfig
-from keras_dml.console import logger, progress_bar
+from keras_dml.console import logger, logging_to, progress_bar
 from keras_dml.errors import Mistakes, RunError, UsageError
-from keras_dml.report import FILE as RUN_PAGE
 from keras_dml.report import write_report
 from keras_dml.tuning.trials import TuningResult
 from keras_dml.wording import counted, duration
@@ -97,7 +96,7 @@ def compare(
     made = place.grown(made)
     jobs, tunings = _checked(made, place)
     metric = ranked_by(made.metrics)
-    with place:
+    with place, logging_to():
         if not dry_run:
             place.open(made)
         trainings = announce(jobs, tunings, place)
@@ -157,7 +156,7 @@ def _run(
             _learn(paces, job, seconds, place)
             left = (time.perf_counter() - started) / trained * (total - done)
             logger.info(
-                "%d of %d: %s, %s%s",
+                "%d of %d done: %s, %s%s",
                 done,
                 total,
                 job.run,
@@ -176,7 +175,7 @@ def _learn(paces: Paces, job: Job, seconds: float, place: PlanFolder) -> None:
     if job.work is not None and run.finished:
         training = run.read_metrics().get("train_seconds", seconds)
         if training < seconds:
-            paces.learn(job.work, Pace.of_run(job.work, seconds, training))
+            paces.learn(job.work, RunPace.of_run(job.work, seconds, training))
 
 
 def _write_pages(jobs: Sequence[Job], place: PlanFolder) -> None:
@@ -185,7 +184,7 @@ def _write_pages(jobs: Sequence[Job], place: PlanFolder) -> None:
     missing = [
         run
         for run in runs.values()
-        if run.finished and not (run.path / RUN_PAGE).is_file()
+        if run.finished and not run.report.is_file()
     ]
     if missing:
         logger.info("Writing the pages of %s.", counted(len(missing), "run"))

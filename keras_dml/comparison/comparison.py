@@ -79,6 +79,11 @@ class Comparison(Brief):
             "errors": self.failed,
         }
 
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that `rankings` shows."""
+        return [*dict.fromkeys(("recall@1", self.metric))]
+
     def rankings(self) -> list[tuple[str, list[dict[str, Any]]]]:
         """Returns the arms of each experiment, best first, in two tables.
 
@@ -87,16 +92,17 @@ class Comparison(Brief):
             their deviations, and the paired differences from the best with
             their 95 % intervals over seeds and over test classes.
         """
-        metrics = [*dict.fromkeys(("recall@1", self.metric))]
-        found = standings(self.records, metrics, self.metric)
+        found = standings(self.records, self.metrics, self.metric)
         tables = []
         for experiment, arms in found.items():
             title = experiment.title.replace("`", "")
-            tables.append((title, ranking_rows(arms, metrics)))
+            tables.append((title, ranking_rows(arms, self.metrics)))
             behind = gap_rows(arms)
             if behind:
                 name = metric_title(self.metric)
-                tables.append((f"{name} minus that of {arms[0].arm}", behind))
+                tables.append(
+                    (f"{name}: what differs from {arms[0].arm}", behind)
+                )
         return tables
 
     def _brief_title(self) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_dml.comparison.records import RunRecord, experiment_of, grouped
 from keras_dml.files import load_json, write_json
+from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import evaluate, write_per_query
 from keras_dml.run.trained_run import TrainedRun
 
@@ -70,7 +71,7 @@ def _measure(folds: list[RunRecord], target: Path, result: Path) -> None:
     images = parts[0].images if parts[0] else None
     assert images is not None
     measured = evaluate(np.concatenate(rows, axis=1), images, runs[0].config)
-    write_per_query(target / "per_query.npz", images, measured)
+    write_per_query(RunFolder(target).per_query, images, measured)
     write_json(result, measured.metrics)
 
 

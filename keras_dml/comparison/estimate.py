@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from keras_dml.comparison.jobs import Job
-from keras_dml.comparison.pace import Pace, Paces
+from keras_dml.comparison.pace import Paces, RunPace
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.protocols import within_budget
 from keras_dml.comparison.records import collect, counts_in_words
@@ -50,13 +50,13 @@ class Estimate:
         Args:
             processes: How many run at once. Defaults to `1`.
         """
-        text = f"About {duration(self.seconds)} one after the other"
+        text = f"About {duration(self.seconds)} in all"
         if processes > 1:
             text += f" (less with {processes} at once, as far as the cores go)"
-        text += f", likely {duration(self.low)} to {duration(self.high)}: "
-        text += f"{self.basis}."
+        text += f", likely between {duration(self.low)} and "
+        text += f"{duration(self.high)}: {self.basis}."
         if self.high > _UNSURE * self.seconds:
-            text += " `measure=True` trains a few steps first to know better."
+            text += " `measure=True` times a few steps first, to be surer."
         return text
 
 
@@ -96,7 +96,7 @@ def measure_paces(jobs: Iterable[Job], paces: Paces) -> None:
         paces.learn(_work(job), measure_pace(job.config, _work(job)))
 
 
-def measure_pace(config: RunConfig, work: Work) -> Pace:
+def measure_pace(config: RunConfig, work: Work) -> RunPace:
     """Measures the pace of a run: trains a few steps and evaluates once.
 
     Args:
@@ -127,7 +127,7 @@ def measure_pace(config: RunConfig, work: Work) -> Pace:
     # The first epoch traces the graph, the last one also validates.
     step = min(epochs[1:-1]) / STEPS
     start = seconds - sum(epochs[1:]) - step * work.tested
-    return Pace(max(0.0, start), step)
+    return RunPace(max(0.0, start), step)
 
 
 def announce(

@@ -112,6 +112,11 @@ def make_jobs(
         with mistakes.collected():
             _check_arms(plan, {job.record.arm for job in jobs})
     mistakes.check()
+    if not jobs:
+        raise UsageError(
+            "A plan must have at least one run. Received: `cases` that skip "
+            "every network on every data set."
+        )
     return jobs
 
 

@@ -30,7 +30,7 @@ MOST_RUNS = 40
 
 
 @dataclasses.dataclass(frozen=True)
-class Pace:
+class RunPace:
     """The speed of a kind of run.
 
     Args:
@@ -42,7 +42,7 @@ class Pace:
     step: float
 
     @classmethod
-    def of_run(cls, work: Work, seconds: float, training: float) -> "Pace":
+    def of_run(cls, work: Work, seconds: float, training: float) -> "RunPace":
         """Returns the pace of a run that has ended.
 
         Args:
@@ -69,12 +69,12 @@ class Known(NamedTuple):
         basis: Where the pace comes from, in words.
     """
 
-    pace: Pace
+    pace: RunPace
     factor: float
     basis: str
 
 
-def modeled(work: Work) -> Pace:
+def modeled(work: Work) -> RunPace:
     """Returns the pace that the network, its images and the device suggest."""
     name, size, batch = work.kind
     unknown = BackboneFacts(name, "", "", "")
@@ -83,7 +83,7 @@ def modeled(work: Work) -> Pace:
     gpus = len(tf.config.list_physical_devices("GPU"))
     cores = GPU_CORES if gpus else os.cpu_count() or 1
     products = batch * facts.gigamacs * share / FORWARD
-    return Pace(START, products / (PER_CORE * cores))
+    return RunPace(START, products / (PER_CORE * cores))
 
 
 class Paces:
@@ -115,7 +115,7 @@ class Paces:
                 like = modeled(Work(*kind, steps=0))
                 step = expected.step * pace.step / like.step
                 basis = f"scaled from other runs of {work.backbone}"
-                return Known(Pace(pace.start, step), SCALED, basis)
+                return Known(RunPace(pace.start, step), SCALED, basis)
         basis = "a guess from the network, the images and the device"
         return Known(expected, MODELED, basis)
 
@@ -123,7 +123,7 @@ class Paces:
         """Whether a run of this kind was measured in this comparison."""
         return work.kind in self._own
 
-    def learn(self, work: Work, pace: Pace) -> None:
+    def learn(self, work: Work, pace: RunPace) -> None:
         """Keeps the pace of a run for later commands."""
         self._own[work.kind] = pace
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,15 +131,15 @@ class Paces:
         write_json(self.path, rows)
 
 
-def _stored(path: Path) -> dict[Kind, Pace]:
+def _stored(path: Path) -> dict[Kind, RunPace]:
     """Reads the file of `Paces.learn`; version 0.1 wrote others."""
     rows = read_json(path)
     if not isinstance(rows, list):
         return {}
-    return {tuple(row[:3]): Pace(*row[3:]) for row in rows if len(row) == 5}
+    return {tuple(row[:3]): RunPace(*row[3:]) for row in rows if len(row) == 5}
 
 
-def _of_runs(folder: Path) -> dict[Kind, Pace]:
+def _of_runs(folder: Path) -> dict[Kind, RunPace]:
     """Returns the paces of the newest finished runs in a folder."""
     found = sorted(
         folder.glob("*/metrics.json"), key=lambda path: path.stat().st_mtime
@@ -148,7 +148,7 @@ def _of_runs(folder: Path) -> dict[Kind, Pace]:
     return {kind: pace for run in runs for kind, pace in _of_run(run)}
 
 
-def _of_run(run: RunFolder) -> Iterator[tuple[Kind, Pace]]:
+def _of_run(run: RunFolder) -> Iterator[tuple[Kind, RunPace]]:
     metrics = read_json(run.metrics)
     try:
         config = load_run_config(run.record)
@@ -156,4 +156,4 @@ def _of_run(run: RunFolder) -> Iterator[tuple[Kind, Pace]]:
     except (UsageError, OSError, KeyError, TypeError):
         return
     if steps and seconds:
-        yield Work.of(config).kind, Pace(START, seconds / steps)
+        yield Work.of(config).kind, RunPace(START, seconds / steps)

@@ -8,8 +8,8 @@ import numpy as np
 from keras_dml.comparison.records import RunRecord
 from keras_dml.errors import UsageError
 from keras_dml.npz import read_npz
+from keras_dml.run.folder import RunFolder
 
-FILE = "per_query.npz"
 # Means are rounded to this many decimals, which removes rounding errors.
 DIGITS = 12
 
@@ -58,19 +58,20 @@ def same_queries(first: QueryValues, second: QueryValues) -> bool:
 
 
 def _read(record: RunRecord, metric: str) -> QueryValues:
-    if record.folder is None or not (record.folder / FILE).is_file():
-        raise UsageError(f"`{record.run}` has no `{FILE}`")
+    path = record.folder and RunFolder(record.folder).per_query
+    if path is None or not path.is_file():
+        raise UsageError(f"`{record.run}` has no values of single queries")
     try:
-        file = read_npz(record.folder / FILE, ["ids", "labels"], [metric])
+        file = read_npz(path, ["ids", "labels"], [metric])
     except UsageError as error:
-        reason = f"`{FILE}` of `{record.run}` cannot be read"
+        reason = f"`{path.name}` of `{record.run}` cannot be read"
         raise UsageError(reason) from error
     if metric not in file:
-        raise UsageError(f"`{FILE}` of `{record.run}` has no {metric}")
+        raise UsageError(f"`{path.name}` of `{record.run}` has no {metric}")
     ids, labels, values = file["ids"], file["labels"], file[metric]
     if not ids.shape == labels.shape == values.shape or ids.ndim != 1:
         raise UsageError(
-            f"`{FILE}` of `{record.run}` has arrays of different lengths"
+            f"`{path.name}` of `{record.run}` has arrays of different lengths"
         )
     order = np.argsort(ids, kind="stable")
     return QueryValues(ids[order], labels[order], values[order].astype(float))

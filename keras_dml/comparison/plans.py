@@ -133,7 +133,9 @@ def _base(
             "Choose some of its lines with `arms`.",
         )
         return plan, slug(plan.title)
+    recipes = [recipes] if isinstance(recipes, str) else recipes
     sources = [str(plan)] if isinstance(plan, (str, Path)) else [*plan]
+    checks.require(sources, "plan", "a plan, or at least one data set", plan)
     folder = Path(sources[0]).absolute()
     if (folder / RECORD).is_file():
         stored = load_plan(str(folder / RECORD))

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_dml.config.yaml_files import MOST_CHARACTERS
 from keras_dml.errors import UsageError
+from keras_dml.files import read_some
 from keras_dml.fit_options import options_that_set
 
 # The key, or keys, of the settings that each argument sets.
@@ -75,8 +77,8 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _listed_classes(path: Path) -> list[str]:
     """Reads the names of classes, one in each line."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_some(path, MOST_CHARACTERS).splitlines()
+    except (OSError, ValueError) as error:
         raise UsageError(
             "`train_classes` must be a text file that names one class in each "
             f"line. Received: {str(path)!r} ({error})"

@@ -23,7 +23,7 @@ from keras_dml.naming import nearest, shortened, shown
 
 BUILT_IN = "built in"
 
-
+_LISTS = ("loss", "stages")
 _TERM = frozenset(LossConfig.model_fields)
 _STAGE = frozenset(StageConfig.model_fields)
 _STAGE_NAME = StageConfig.model_fields["name"].default
@@ -114,6 +114,18 @@ class Merged:
             UsageError: As for `add` and `parse_settings`.
         """
         for key, value in parse_settings(settings):
+            if key == "recipe" and value != self.values.get("recipe"):
+                raise UsageError(
+                    "`recipe` cannot be one of the settings, for it decides "
+                    f"what they are. Received: recipe={shown(value)}. Give it "
+                    "as the recipe, or as an arm of a plan."
+                )
+            part, *of_it = key.split(".")
+            if part in _LISTS and len(of_it) == 1 and value is None:
+                raise UsageError(
+                    f"`{key}` must be a mapping. Received: null. To leave an "
+                    f"item out, give the whole list, `{part}=[...]`."
+                )
             self.add(Layer("override", nested(key, value)))
 
     @property
@@ -255,7 +267,7 @@ def _place(
         f"`{shortened('.'.join((*path, name)))}` {which} of the items: "
         f"expected a name, {expected}, or a position from 0 to "
         f"{len(items) - 1}. Received: {shown(name)}. Nearest: "
-        f"{nearest(name, known)}."
+        f"{nearest(name, known)}. To replace the items, give a list."
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from keras_dml.config.tuning_section import Space, TuningConfig
+from keras_dml.config.tuning_section import SearchSpace, TuningConfig
 from keras_dml.config.values import Count, Dim, Fraction, Number, Section, Seed
 from keras_dml.wording import listed
 
@@ -52,7 +52,7 @@ class ArmConfig(Section):
     name: str
     recipe: str | None = None
     set: dict[str, Any] = {}
-    space: Space = {}
+    space: SearchSpace = {}
 
 
 class ScopeConfig(Section):

@@ -21,6 +21,7 @@ from keras_dml.config.validation import validated
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
 from keras_dml.data.facts import dataset_facts
 from keras_dml.errors import UsageError
+from keras_dml.files import check_text
 from keras_dml.wording import listed
 
 # The settings of what stands between the images and the loss.
@@ -53,7 +54,7 @@ def explain(
     >>> explain("hbn:authors", "cub200").origins["model.logits_bias"]
     'bn: presets.authors'
     """
-    recipe = recipe or DEFAULT_RECIPE
+    recipe = str(recipe or DEFAULT_RECIPE)
     name, _, preset = recipe.partition(":")
     parsed = load_recipe(name)
     presets = [one for one in preset.split("+") if one]
@@ -82,6 +83,7 @@ def explain(
         ):
             below += parsed.layers("pretrained")
     merged = Merged([*below, *above])
+    check_text(source)
     merged.override(overrides)
     complete(merged)
     return Explanation(validated(RunConfig, merged.values), merged.origins)

@@ -36,8 +36,8 @@ def parse_settings(settings: Settings) -> list[tuple[str, Any]]:
             ) from error
         return [(_short(key), value) for key, value in plain.items()]
     pairs = []
-    for setting in settings:
-        key, equals, text = setting.partition("=")
+    for setting in [settings] if isinstance(settings, str) else settings:
+        key, equals, text = str(setting).partition("=")
         if not equals or not key:
             raise UsageError(
                 "A setting must be `key=value`, such as `model.dim=64`. "

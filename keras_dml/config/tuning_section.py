@@ -98,7 +98,7 @@ Values = Annotated[
     Annotated[RangeConfig, Tag("range")] | Annotated[Choices, Tag("list")],
     Discriminator(_form),
 ]
-Space = dict[str, Values]
+SearchSpace = dict[str, Values]
 
 
 class PruneConfig(Section):
@@ -120,7 +120,7 @@ class TuningConfig(Section):
 
     kind: Literal["tpe", "grid", "random"] = "tpe"
     trials: Count | None = None
-    space: Space = {}
+    space: SearchSpace = {}
     monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
     prune: bool | PruneConfig | None = None
     seed: Seed = 0
@@ -157,7 +157,7 @@ class TuningConfig(Section):
         prunes = self.kind != "grid" if self.prune is None else self.prune
         return PruneConfig() if prunes else None
 
-    def with_space(self, space: Space) -> "TuningConfig":
+    def with_space(self, space: SearchSpace) -> "TuningConfig":
         """Returns the section with more settings, which override its own.
 
         Raises:

@@ -145,6 +145,8 @@ def parse_yaml(text: str, source: str = "The text") -> Any:
             reason += f" (line {mark.line + 1}, column {mark.column + 1})"
     except yaml.YAMLError as error:
         reason = shortened(str(error).replace("\n", ""))
+    except (ValueError, OverflowError):
+        reason = "it holds an escape that is no character"
     raise UsageError(f"{source} is not valid YAML: {reason}.")
 
 

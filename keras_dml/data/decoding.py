@@ -27,6 +27,8 @@ from keras_dml.data.orientation import (
     upright_shape,
 )
 
+# A progressive JPEG has about ten; the previews inside a file count too.
+MAX_SCANS = 64
 _RATIOS = (1, 2, 4, 8)
 
 
@@ -52,7 +54,8 @@ def decode(
 
     def decode_checked_jpeg():
         shape = tf.io.extract_jpeg_shape(contents)[:2]
-        with tf.control_dependencies([_check_size(shape, max_pixels)]):
+        checked = [_check_size(shape, max_pixels), check_scans(contents)]
+        with tf.control_dependencies(checked):
             return decode_jpeg(contents)
 
     image = tf.cond(
@@ -72,6 +75,19 @@ def decode_jpeg(contents) -> tf.Tensor:
     """
     return tf.io.decode_jpeg(
         contents, channels=3, dct_method="INTEGER_ACCURATE"
+    )
+
+
+def check_scans(contents) -> tf.Operation:
+    """Returns an op that fails if a JPEG has more scans than any camera makes.
+
+    Each scan goes over all pixels: a small file of thousands takes minutes.
+    """
+    data = tf.io.decode_raw(contents, tf.uint8)
+    starts = (data[:-1] == 0xFF) & (data[1:] == 0xDA)
+    scans = tf.reduce_sum(tf.cast(starts, tf.int32))
+    return tf.raw_ops.Assert(
+        condition=scans <= MAX_SCANS, data=["too many scans", scans]
     )
 
 
@@ -107,7 +123,8 @@ def decode_and_crop(
     def crop_jpeg():
         shape = tf.io.extract_jpeg_shape(contents)[:2]
         shape = upright_shape(shape, orientation)
-        with tf.control_dependencies([_check_size(shape, MAX_PIXELS)]):
+        checked = [_check_size(shape, MAX_PIXELS), check_scans(contents)]
+        with tf.control_dependencies(checked):
             box = stored_box(box_of(shape), shape, orientation)
         if least_side is None:
             return _crop_jpeg(contents, box, 1)

@@ -130,9 +130,10 @@ def drop_bad(
     if not known <= _told:
         for path, why in bad:
             logger.warning("Skipped %s: %s", path, why)
-        logger.warning(
-            "Skipped %d unreadable of %d images.", len(bad), len(manifest)
-        )
+        if len(bad) > 1:
+            logger.warning(
+                "Skipped %d unreadable of %d images.", len(bad), len(manifest)
+            )
     _told.update(known)
     return manifest.select(verification.rows)
 
@@ -191,7 +192,7 @@ def why_refused(contents: bytes, max_pixels: int = MAX_PIXELS) -> str:
     except Exception as error:
         message = str(error)
         if "cannot identify image file" in message:
-            return "it is no image of a known format"
+            return "it is not an image of a known format"
         too_large = _TOO_LARGE.search(message)
         if too_large:
             return (

@@ -40,7 +40,7 @@ def set_logical_devices(devices: str) -> None:
 
     Raises:
         UsageError: If the text cannot be read, or there are too few devices.
-        RuntimeError: If TensorFlow has already started with fewer.
+        UsageError: If TensorFlow has already started with fewer.
 
     Example:
 
@@ -68,10 +68,11 @@ def set_logical_devices(devices: str) -> None:
             physical[0], [tf.config.LogicalDeviceConfiguration()] * count
         )
     except RuntimeError as error:
-        raise RuntimeError(
-            "`set_logical_devices` must be called before TensorFlow runs its "
-            f"first operation; it runs on {len(current)} already. "
-            f"Received: devices={devices!r}"
+        raise UsageError(
+            "`devices` must be given before TensorFlow runs its first "
+            f"operation; it runs on {len(current)} already. Received: "
+            f"devices={devices!r}. Restart the program, or the kernel of the "
+            "notebook, and give it first."
         ) from error
 
 

@@ -12,7 +12,7 @@ from keras_dml.data import decoding, verification
 from keras_dml.data.image_file import reason_unopened
 from keras_dml.data.image_fit import ImageFit, decode_readable
 from keras_dml.embed.stream import make_forward
-from keras_dml.errors import UsageError
+from keras_dml.errors import UsageError, reason_of
 from keras_dml.export.artifact import ExportFolder, read_manifest
 from keras_dml.models import load_embedder
 from keras_dml.run.batches import image_fit
@@ -137,10 +137,11 @@ class ImageEmbedder:
         if not all(isinstance(image, np.ndarray) for image in images):
             return self.embed_bytes([_content(image) for image in images])
         for image in images:
-            if image.dtype != np.uint8 or image.shape[2:] not in ((1,), (3,)):
+            colors = image.shape[2:] in ((1,), (3,))
+            if image.dtype != np.uint8 or not (colors and image.size):
                 raise UsageError(
                     "`images` must be uint8 arrays of shape (height, width, 1 "
-                    f"or 3). Received: {_shown(image)}"
+                    f"or 3), of a pixel or more. Received: {_shown(image)}"
                 )
         fitted = [self._fit.fit(tf.constant(image)) for image in images]
         return list(self._forward(tf.stack(fitted)).numpy())
@@ -152,7 +153,13 @@ class ImageEmbedder:
     def _load_saved_model(self, path: Path) -> ImageFit:
         image = read_manifest(path)["image"]
         # Keeps the model, because its functions stop working without it.
-        self._model = tf.saved_model.load(str(path))
+        try:
+            self._model = tf.saved_model.load(str(path))
+        except (tf.errors.OpError, OSError, ValueError) as error:
+            raise UsageError(
+                "`path` must be a whole SavedModel. Received: "
+                f"{path} ({reason_of(error)}). Export it again."
+            ) from error
         self._forward = lambda images: self._model.serve(images)["embedding"]
         return ImageFit(
             image["height"], image["channels"], image["resize"], image["squash"]

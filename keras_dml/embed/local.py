@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_dml.checks import positive_integer
+from keras_dml.checks import positive_integer, require
 from keras_dml.config import RunConfig
 from keras_dml.console import logger, progress_bar, track
 from keras_dml.data import decoding, verification
@@ -31,6 +31,7 @@ from keras_dml.run.trained_run import TrainedRun
 from keras_dml.version import __version__
 
 SHARD_SIZE = 10_000
+LARGEST_BATCH = 65_536
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Embedded:
 
 def embed_source(
     run: TrainedRun | str | Path,
-    source: str,
+    source: str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
     data_dir: str | Path | None = None,
@@ -107,6 +108,13 @@ def embed_source(
     positive_integer("max_pixels", max_pixels)
     if batch_size is not None:
         positive_integer("batch_size", batch_size)
+        require(
+            batch_size <= LARGEST_BATCH,
+            "batch_size",
+            f"at most {LARGEST_BATCH:,}",
+            batch_size,
+        )
+    source = os.fspath(source)
     target = Output(output, file_format)
     target.check_free(resume)
     opened = TrainedRun.of(run)

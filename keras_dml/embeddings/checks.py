@@ -1,10 +1,11 @@
 """Checks and converts the arrays of an evaluation."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from keras_dml.checks import of_shape, positive_integer
+from keras_dml.checks import of_shape, positive_integer, require
 from keras_dml.errors import UsageError
 
 
@@ -64,8 +65,18 @@ def as_labels(labels: Any, num_rows: int, name: str) -> np.ndarray:
     if array.dtype.kind == "O" and all(isinstance(x, str) for x in array):
         array = array.astype(str)
     if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
+        try:
+            array = np.char.decode(array, "utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                f"`{name}` must hold text in UTF-8. Received: {error}. Store "
+                "strings or integers."
+            ) from error
     if array.dtype.kind in "iub":
+        if array.dtype == np.uint64 and (array > np.iinfo(np.int64).max).any():
+            raise UsageError(
+                f"`{name}` must be below 2**63. Received: {array.max()}."
+            )
         return array.astype(np.int64)
     if array.dtype.kind == "U":
         return array
@@ -109,5 +120,7 @@ def check_same_kind(
 
 def as_counts(k: Any, name: str = "k") -> tuple[int, ...]:
     """Returns a tuple of positive integers from one integer or several."""
-    values = (k,) if isinstance(k, int | np.integer) else k
+    several = isinstance(k, Iterable) and not isinstance(k, str)
+    values = tuple(k) if several else (k,)
+    require(values, name, "a positive integer, or several", k)
     return tuple(positive_integer(name, one, "Count from 1.") for one in values)

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.checks import one_of
+from keras_dml.checks import of_shape, one_of
 from keras_dml.embeddings.checks import (
     as_embeddings,
     as_labels,
@@ -70,7 +70,7 @@ class EmbeddingSet(Brief):
             "labels": labels,
             "ids": as_unique_ids(self.ids, len(rows)),
             "role": _roles(self.role, len(rows)),
-            "class_names": None if names is None else np.asarray(names, str),
+            "class_names": None if names is None else _texts(names),
         }
         for name, value in values.items():
             # A frozen dataclass can only set its own fields this way.
@@ -171,3 +171,9 @@ def _one_sided(role: np.ndarray) -> bool:
     return bool(
         gallery.all() or ((role == "query").any() and not gallery.any())
     )
+
+
+def _texts(names):
+    names = np.asarray(names)
+    of_shape("class_names", names, "classes")
+    return as_labels(names, len(names), "class_names").astype(str)

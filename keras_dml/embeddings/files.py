@@ -15,12 +15,15 @@ import numpy as np
 
 from keras_dml.checks import one_of
 from keras_dml.embeddings.embedding_set import EmbeddingSet
-from keras_dml.errors import UsageError
+from keras_dml.errors import UsageError, reason_of
 from keras_dml.files import replacing
 from keras_dml.npz import check_fits, count_npz_rows, read_npz, write_npz
 
 FORMATS = ("npz", "parquet")
 _OPTIONAL = ("labels", "ids", "role", "class_names", "hash")
+# Of the ids, labels or roles of a file.
+MOST_BYTES = 2**31
+_WORDS = ("id", "label", "role")
 _HASH = b"weights_hash"
 
 
@@ -148,17 +151,33 @@ def import_parquet() -> Any:
     return pyarrow.parquet
 
 
+def _as_texts(column: Any) -> np.ndarray:
+    if column.null_count:
+        raise ValueError("a row without a text")
+    # A column of numbers is none yet.
+    column = column.combine_chunks().dictionary_encode()
+    texts = np.asarray(column.dictionary.to_pylist(), str)
+    size = len(column) * texts.dtype.itemsize
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"texts that take {size:,} bytes, more than {MOST_BYTES:,}, since "
+            "each takes as much as the longest"
+        )
+    return texts[column.indices.to_numpy()]
+
+
 def _read_parquet(path: str | os.PathLike[str]) -> EmbeddingSet:
     parquet = import_parquet()
     try:
         dim = parquet.read_schema(path).field("embedding").type.list_size
         check_fits(parquet.read_metadata(path).num_rows * dim * 4)
-        table = parquet.read_table(path)
+        # A dictionary keeps a text of many rows once.
+        table = parquet.read_table(path, read_dictionary=[*_WORDS])
         embeddings = table["embedding"].combine_chunks()
         values = embeddings.flatten().to_numpy().reshape(-1, dim)
         words = {
-            name: np.asarray(table[name].to_pylist(), str)
-            for name in ("id", "label", "role")
+            name: _as_texts(table[name])
+            for name in _WORDS
             if name == "id" or name in table.column_names
         }
         stored = (table.schema.metadata or {}).get(_HASH)
@@ -167,11 +186,9 @@ def _read_parquet(path: str | os.PathLike[str]) -> EmbeddingSet:
         raise UsageError(f"There is no file {os.fspath(path)!r}.") from error
     # Damaged bytes raise errors of many kinds in pyarrow.
     except Exception as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0][:300]
-        reason = reason.rstrip(".")
         raise UsageError(
             f"{path} must be a Parquet file with the columns `id` and "
-            f"`embedding`, a list of fixed size. Received: {reason}."
+            f"`embedding`, a list of fixed size. Received: {reason_of(error)}."
         ) from error
     return EmbeddingSet(
         values,

@@ -179,7 +179,8 @@ def evaluate(
     """
     check_index(index)
     reranking, unit = as_reranking(rerank), _unit(intervals)
-    several = (k,) if isinstance(k, int) else tuple(k)
+    single = isinstance(k, str | bytes | int) or not isinstance(k, Iterable)
+    several: tuple[Any, ...] = (k,) if single else (*k,)  # type: ignore[misc]
     extra = [one for one in several if isinstance(one, str)]
     ks = as_counts([one for one in several if not isinstance(one, str)])
     names = metric_names(ks, extra)

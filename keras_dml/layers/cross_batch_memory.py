@@ -11,6 +11,7 @@ from keras_dml.checks import (
     finite_number,
     integer_at_least,
     positive_integer,
+    require,
 )
 from keras_dml.layers.checks import check_labeled_rows, label_vector
 from keras_dml.layers.class_memory import add_state
@@ -75,6 +76,12 @@ class CrossBatchMemory(keras.layers.Layer):
         super().__init__(**kwargs)
         if not isinstance(loss, keras.losses.Loss):
             loss = keras.losses.deserialize(loss)
+        require(
+            isinstance(loss, keras.losses.Loss),
+            "loss",
+            "a loss or its configuration",
+            loss,
+        )
         if getattr(loss, "within_batch", True):
             raise ValueError(
                 "`loss` must be a loss on pairs that can compare a batch with "

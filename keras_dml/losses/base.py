@@ -80,10 +80,20 @@ class Loss(keras.losses.Loss):
         )
 
     def __call__(self, y_true, y_pred, sample_weight=None):
+        # Keras would take each number of a list for a tensor of its own.
+        y_true, y_pred = (
+            ops.convert_to_tensor(value) if isinstance(value, list) else value
+            for value in (y_true, y_pred)
+        )
         # Check now: Keras casts labels to float later, which hides their dtype.
         # Do not check under a strategy: there Keras builds the model with the
         # mean of the labels over the replicas, which is a float.
         if distribute.num_replicas() == 1:
+            if 0 in y_pred.shape[:1]:
+                raise ValueError(
+                    f"`y_pred` of the loss {self.name!r} must have at least "
+                    f"one row. Received: y_pred.shape={tuple(y_pred.shape)}"
+                )
             dtype = ops.convert_to_tensor(y_true).dtype
             dtype = keras.backend.standardize_dtype(dtype)
             if not dtype.startswith(self.label_dtypes):
@@ -106,6 +116,11 @@ class Loss(keras.losses.Loss):
             f"Received: y_true.shape={tuple(y_true.shape)}, "
             f"y_pred.shape={tuple(y_pred.shape)}"
         )
+        if not (len(y_true.shape) and len(y_pred.shape)):
+            raise ValueError(
+                f"`y_true` and `y_pred` of the loss {self.name!r} must have "
+                f"a row for each image. {received}"
+            )
         if len({y_true.shape[0], y_pred.shape[0]} - {None}) > 1:
             raise ValueError(
                 f"`y_true` and `y_pred` of the loss {self.name!r} must have "

@@ -9,9 +9,10 @@ import keras
 
 from keras_dml import former
 from keras_dml.arguments import arguments_of
+from keras_dml.checks import require
 from keras_dml.errors import UsageError
 from keras_dml.losses.base import Loss
-from keras_dml.naming import nearest
+from keras_dml.naming import nearest, shown
 
 
 def _read_folder() -> tuple[dict[str, type[Loss]], dict[str, Any]]:
@@ -107,6 +108,11 @@ def deserialize(config: dict[str, Any]) -> keras.losses.Loss:
     """
     if "registered_name" in config:
         return keras.losses.deserialize(config)
+    if "class_name" not in config:
+        raise UsageError(
+            "A configuration of a loss must have a `class_name`. Received: "
+            f"{shown(config)}"
+        )
     return get(config["class_name"], **config.get("config", {}))
 
 
@@ -142,6 +148,12 @@ def input_of(identifier, takes: str | None = None) -> str | None:
 def _class_of(name) -> type[keras.losses.Loss]:
     if inspect.isclass(name):
         return name
+    require(
+        isinstance(name, str),
+        "identifier",
+        "a name, a class, a configuration or a loss",
+        name,
+    )
     found = LOSSES.get(former.LOSSES.get(name, name), PUBLIC.get(name))
     if inspect.isclass(found):
         return found
@@ -156,7 +168,8 @@ def _class_of(name) -> type[keras.losses.Loss]:
     except (ImportError, AttributeError) as error:
         raise UsageError(
             f"The loss {name!r} cannot be imported: {error}. Give the path of "
-            "a class, such as `keras.losses.Circle`."
+            "a class, such as `keras.losses.Circle`; a file in the current "
+            "folder is found with PYTHONPATH=."
         ) from error
     if not (inspect.isclass(found) and issubclass(found, keras.losses.Loss)):
         raise UsageError(

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.layers import (
     EmbeddingHead,
     ImagePreprocessing,
@@ -202,9 +202,8 @@ def load_embedder(path: str | Path) -> keras.Model:
             raise ValueError(f"it maps {shapes[0]} to {shapes[1]}")
     # Damaged files raise errors of many kinds in Keras, zipfile and HDF5.
     except Exception as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0][:300]
         raise RunError(
-            f"{path} does not load as an embedder: {reason.rstrip('.')}. "
+            f"{path} does not load as an embedder: {reason_of(error)}. "
             "Restore it, or train the run again."
         ) from error
     return embedder

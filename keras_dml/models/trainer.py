@@ -63,6 +63,8 @@ def build_trainer(
     network = with_image_size(embedder, size, fold=True)
     image, embedding = network.inputs[0], network.output
     label = keras.Input((), dtype="int32", name="label")
+    # Keras before 3.15 refuses an input that nothing takes.
+    keras.layers.Identity()(label)
     output = head.connect(embedding, label, num_classes, options)
     with dtype_policy(policy):
         return keras.Model(

@@ -1,5 +1,6 @@
 """Builds a backbone with its initial weights."""
 
+import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -83,12 +84,13 @@ def _published(name, backbone, input_shape):
         raise RunError(
             f"The ImageNet weights of {name!r} could not be downloaded: "
             f"{error} Download them elsewhere and pass the path as `weights`, "
-            "or train from random weights with `weights='none'`."
+            "train from random weights with `weights='none'`, or take a small "
+            "network that needs none with `backbone='small_cnn'`."
         ) from error
 
 
 def _existing(weights):
-    path = Path(weights).expanduser()
+    path = Path(os.path.expanduser(weights))
     if not path.name.endswith(SUFFIXES):
         raise UsageError(
             "`weights` must be `imagenet`, `none`, or the path of a "

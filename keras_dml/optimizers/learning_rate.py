@@ -10,7 +10,7 @@ def inner_optimizers(
     """Returns the optimizers that update variables, inside any wrapper.
 
     Looks into `keras.optimizers.LossScaleOptimizer`, which Keras adds under
-    mixed_float16, and into `PerVariable`.
+    mixed_float16, and into `PerVariable`, or Keras' `MultiOptimizer`.
 
     Args:
         optimizer: A Keras optimizer.
@@ -26,7 +26,7 @@ def inner_optimizers(
     """
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         return inner_optimizers(optimizer.inner_optimizer)
-    if isinstance(optimizer, keras.optimizers.MultiOptimizer):
+    if hasattr(optimizer, "optimizers"):
         return list(optimizer.optimizers)
     return [optimizer]
 

@@ -6,7 +6,7 @@ import keras
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
-class PerVariable(keras.optimizers.MultiOptimizer):
+class PerVariable(keras.optimizers.Optimizer):
     """Optimizes each group of variables with its own optimizer.
 
     Regular expressions over the paths of variables form the groups.
@@ -59,20 +59,59 @@ class PerVariable(keras.optimizers.MultiOptimizer):
                     f"Received: rules={list(rules)}"
                 ) from error
         super().__init__(
-            keras.optimizers.OptimizerMap(default, dict(rules)),
-            loss_scale_factor=loss_scale_factor,
-            name=name,
+            learning_rate=0.0, loss_scale_factor=loss_scale_factor, name=name
         )
+        self._default = default
+        self._rules = dict(rules)
+        # Weights are saved in this order. One optimizer may have many rules.
+        self._inner = list(dict.fromkeys([*rules.values(), default]))
+        self.loss_scale_factor = loss_scale_factor
 
     @property
     def default(self) -> keras.optimizers.Optimizer:
         """Optimizer of the variables that no rule matches."""
-        return self._optimizer_map.default_optimizer
+        return self._default
 
     @property
     def rules(self) -> dict[str, keras.optimizers.Optimizer]:
         """A copy of the rules."""
-        return {rule: self._optimizer_map[rule] for rule in self._optimizer_map}
+        return dict(self._rules)
+
+    @property
+    def optimizers(self) -> list[keras.optimizers.Optimizer]:
+        """The optimizers, each once, the default last."""
+        return list(self._inner)
+
+    @property
+    def variables(self):
+        inner = [one for each in self._inner for one in each.variables]
+        return [*self._variables, *inner]
+
+    @property
+    def learning_rate(self):
+        """The largest of the rates. Setting it scales all of them alike.
+
+        For callbacks of Keras before 3.15, which know of one rate only.
+        """
+        return max((one.learning_rate for one in self._inner), key=float)
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        rates = [float(one.learning_rate) for one in self._inner]
+        for one, rate in zip(self._inner, rates, strict=True):
+            one.learning_rate = rate * (float(value) / max(rates))
+
+    @property
+    def loss_scale_factor(self) -> float | None:
+        """Float or `None`, what the loss was multiplied by."""
+        return self._loss_scale_factor
+
+    @loss_scale_factor.setter
+    def loss_scale_factor(self, value):
+        self._loss_scale_factor = value
+        # The constructor of Keras sets it before there are any.
+        for one in getattr(self, "_inner", ()):
+            one.loss_scale_factor = value
 
     def rule_of(self, path: str) -> str | None:
         """Returns the rule that matches a path; `None` for the default.
@@ -83,9 +122,7 @@ class PerVariable(keras.optimizers.MultiOptimizer):
         Raises:
             ValueError: If two rules match.
         """
-        matches = [
-            rule for rule in self._optimizer_map if re.fullmatch(rule, path)
-        ]
+        matches = [rule for rule in self._rules if re.fullmatch(rule, path)]
         if len(matches) > 1:
             raise ValueError(
                 f"Only one rule may match a variable, but {matches} match "
@@ -97,40 +134,63 @@ class PerVariable(keras.optimizers.MultiOptimizer):
         if self.built:
             return
         paths = [variable.path for variable in var_list]
-        used = {self.rule_of(path) for path in paths}
-        for rule in self._optimizer_map:
+        used = [self.rule_of(path) for path in paths]
+        for rule in self._rules:
             if rule not in used:
                 raise ValueError(
                     f"The rule {rule!r} matches no trainable variable. Rules "
                     "must match the whole path. "
                     f"Received: trainable variables {paths}"
                 )
+        self._places = {
+            self._var_key(variable): self._inner.index(
+                self._default if rule is None else self._rules[rule]
+            )
+            for variable, rule in zip(var_list, used, strict=True)
+        }
+        for one, variables in self._grouped(var_list):
+            one.build(variables)
         super().build(var_list)
 
     def apply(self, grads, trainable_variables=None):
         if not self.built:
             self.build(list(trainable_variables))
         variables = trainable_variables or self._trainable_variables
-        groups: dict[int, list] = {}
-        for gradient, variable in zip(grads, variables, strict=True):
-            if gradient is not None:
-                index = self._group_index(variable)
-                groups.setdefault(index, []).append((gradient, variable))
-        if not groups:
+        gradients = {
+            self._var_key(variable): gradient
+            for gradient, variable in zip(grads, variables, strict=True)
+            if gradient is not None
+        }
+        if not gradients:
             raise ValueError(
                 "No variable got a gradient. Received: variables "
                 f"{[variable.path for variable in variables]}"
             )
-        for index, pairs in groups.items():
-            self.optimizers[index].apply_gradients(pairs)
+        changed = [one for one in variables if self._var_key(one) in gradients]
+        for optimizer, group in self._grouped(changed):
+            optimizer.apply_gradients(
+                [(gradients[self._var_key(one)], one) for one in group]
+            )
         self._iterations.assign_add(1)
 
+    def finalize_variable_values(self, var_list):
+        for optimizer, group in self._grouped(var_list):
+            optimizer.finalize_variable_values(group)
+
+    def set_weights(self, weights):
+        rest = iter(weights)
+        for variable in self._variables:
+            variable.assign(next(rest))
+        for optimizer in self._inner:
+            optimizer.set_weights([next(rest) for _ in optimizer.variables])
+
     def get_config(self):
-        config = super().get_config()
-        optimizers = config.pop("optimizer_map")["config"]
-        config["default"] = optimizers["default_optimizer"]
-        config["rules"] = optimizers["optimizer_map"]
-        return config
+        return {
+            "default": keras.saving.serialize_keras_object(self._default),
+            "rules": keras.saving.serialize_keras_object(self._rules),
+            "loss_scale_factor": self.loss_scale_factor,
+            "name": self.name,
+        }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
@@ -140,25 +200,28 @@ class PerVariable(keras.optimizers.MultiOptimizer):
             )
         )
 
-    def _group_index(self, variable):
-        try:
-            return self._var_to_optimizer_idx[self._var_key(variable)]
-        except KeyError:
-            raise ValueError(
-                f"The variable {variable.path!r} was not trainable when the "
-                "optimizer was built. Compile with a new optimizer after "
-                "freezing or unfreezing."
-            ) from None
+    def _grouped(self, variables):
+        """Yields each optimizer that has some of the variables, with them."""
+        groups: dict[int, list] = {}
+        for variable in variables:
+            try:
+                place = self._places[self._var_key(variable)]
+            except KeyError:
+                raise ValueError(
+                    f"The variable {variable.path!r} was not trainable when "
+                    "the optimizer was built. Compile with a new optimizer "
+                    "after freezing or unfreezing."
+                ) from None
+            groups.setdefault(place, []).append(variable)
+        for place, group in groups.items():
+            yield self._inner[place], group
 
 
 def _check_optimizer(argument, optimizer):
-    holders = (
-        keras.optimizers.LossScaleOptimizer,
-        keras.optimizers.MultiOptimizer,
+    holds_others = hasattr(optimizer, "inner_optimizer") or hasattr(
+        optimizer, "optimizers"
     )
-    if not isinstance(optimizer, keras.optimizers.Optimizer) or isinstance(
-        optimizer, holders
-    ):
+    if not isinstance(optimizer, keras.optimizers.Optimizer) or holds_others:
         raise TypeError(
             f"`{argument}` must be a Keras optimizer that holds no other one. "
             f"Received: {optimizer!r}"

@@ -1,5 +1,5 @@
 """Writes the report of a run, a page that shows what the run learned."""
 
-from keras_dml.report.page import FILE, write_report
+from keras_dml.report.page import write_report
 
-__all__ = ["FILE", "write_report"]
+__all__ = ["write_report"]

@@ -18,7 +18,6 @@ from keras_dml.run.trained_run import TrainedRun
 from keras_dml.wording import metric_meaning
 
 TEMPLATES = Path(__file__).parent / "templates"
-FILE = "report.html"
 # What to read first, within a minute, and then what explains it.
 FIRST = (
     ("result", "Verdict"),
@@ -107,9 +106,8 @@ def write_report(
         tensorboard=str(folder.tensorboard),
         **values,
     )
-    path = folder.path / FILE
-    write_text(path, page)
-    return path
+    write_text(folder.report, page)
+    return folder.report
 
 
 def render(**values: Any) -> str:

@@ -54,20 +54,24 @@ class EmbeddingCache:
             embeddings = load_embeddings(self.path)
             stored = str(read_npz(self.path, (_IMAGES_HASH,))[_IMAGES_HASH])
         except UsageError as error:
-            logger.warning("Embedding again: %s", error)
+            logger.warning("The images are embedded again. %s", error)
             return None
         if embeddings.weights_hash != weights_hash:
-            self._tell("the weights have changed")
+            self._tell("weights")
             return None
         if images_hash not in (None, stored):
-            self._tell("the images have changed")
+            self._tell("images")
             return None
         return embeddings
 
-    def _tell(self, reason: str) -> None:
-        if reason not in self._told:
-            self._told.add(reason)
-            logger.info("Embedding again: %s.", reason)
+    def _tell(self, changed: str) -> None:
+        if changed not in self._told:
+            self._told.add(changed)
+            logger.info(
+                "The %s of the run have changed: its images are embedded "
+                "again.",
+                changed,
+            )
 
     def save(self, embeddings: EmbeddingSet, images_hash: str) -> None:
         """Writes embeddings and the hash of their images."""

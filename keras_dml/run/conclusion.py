@@ -42,12 +42,13 @@ def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     title, before = next(iter(columns(metrics).items()))
     after = metrics["after"]
+    kept = metrics.get("interpolation", {}).get("kept", False)
     gains = metrics.get("gains", {}).get("off_the_shelf", {})
     return [
         {
             "metric": metric_title(name),
             title: before[name],
-            "trained": after[name],
+            "kept" if kept else "trained": after[name],
             "gain": f"{after[name] - before[name]:+.4f}",
             "95 % interval": _bounds(gains[name]) if name in gains else "-",
         }
@@ -85,7 +86,11 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
             "or train longer, on more classes or with another recipe."
         )
     else:
-        verdict = f"Not distinguishable from the {baseline}: {change}."
+        verdict = (
+            f"Not distinguishable from the {baseline}: {change}, which holds "
+            "zero. Train longer, on more classes, or start from another "
+            "network."
+        )
     sentences = [verdict]
     if metrics["interpolation"].get("kept"):
         sentences.insert(
@@ -94,6 +99,12 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
             "training gained nothing beyond chance.",
         )
     sentences += _parts(metrics)
+    chooser, _, monitor = metrics["selected_by"].partition(" ")
+    if chooser == "validation" and not metrics["interpolation"]:
+        sentences.append(
+            f"The epoch with the best {metric_title(monitor)} on the "
+            "validation images was kept."
+        )
     if metrics.get("validated_on") == "images":
         sentences.append(
             "Too few classes train to leave some out: other images of the same "
@@ -105,7 +116,7 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
         end = metrics["after"]["recall@1"]
         sentences.append(
             f"The nearest image is of the right class for {end:.1%} of the "
-            f"queries, before for {start:.1%}."
+            f"queries, by the {baseline} for {start:.1%}."
         )
     return sentences
 
@@ -135,7 +146,9 @@ def _parts(metrics: Mapping[str, Any]) -> list[str]:
 
 def _interval(gain: Mapping[str, float]) -> str:
     low, high = gain["low"], gain["high"]
-    return f"{gain['gain']:+.3f}, 95 % in [{low:+.3f}, {high:+.3f}]"
+    return (
+        f"{gain['gain']:+.3f} with a 95 % interval of {low:+.3f} to {high:+.3f}"
+    )
 
 
 def _bounds(gain: Mapping[str, float]) -> str:

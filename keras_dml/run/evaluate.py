@@ -56,7 +56,7 @@ def evaluate_run(
     assert test is not None
     return evaluate(
         test.embeddings,
-        k=tuple(k or settings.k),
+        k=settings.k if k is None else k,
         normalize=settings.normalize,
         index=index,
         clustering=clustering and clustering_arguments(trained.config),

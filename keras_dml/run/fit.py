@@ -29,6 +29,7 @@ from keras_dml.run.replica_checks import check_settings
 from keras_dml.run.settling import settle
 from keras_dml.run.stage_checks import check_stages
 from keras_dml.run.training import Request, Training
+from keras_dml.wording import source_title
 
 
 def fit(
@@ -127,7 +128,8 @@ def _fit(
         return folder.read_metrics() if distribute.is_chief() else None
     check_settings(config, replicas)
     with logging_on_chief():
-        logger.info("Reading the images of %s ...", config.data.source)
+        source = source_title(config.data.source)
+        logger.info("Reading the images of %s ...", source)
         data = distribute.together(lambda: load_run_data(config))
     check_same_data(data)
     with verification.naming_broken(data.train, data.test):

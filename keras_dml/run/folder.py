@@ -50,6 +50,7 @@ class RunFolder(ClaimedFolder):
         self.start_checkpoint = self.checkpoints / "start.npz"
         self.tensorboard = self.path / "tensorboard"
         self.export = self.path / "export"
+        self.report = self.path / "report.html"
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:

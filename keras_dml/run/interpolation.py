@@ -17,6 +17,7 @@ from keras_dml.models import pooled_features
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import embed, evaluate, measure
 from keras_dml.run.start import apply_head, some_images
+from keras_dml.wording import metric_title
 
 PRINCIPAL_COMPONENTS = 1.0
 
@@ -86,7 +87,7 @@ def interpolate(
             "[%+.4f, %+.4f].",
             len(data.validation),
             gain.difference,
-            monitor,
+            metric_title(monitor),
             gain.low,
             gain.high,
         )

@@ -40,7 +40,7 @@ TEST_PASSES = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class Pace:
+class TrainingPace:
     """How fast a run trains and embeds on this machine.
 
     Attributes:
@@ -88,7 +88,7 @@ def with_length(
     index: int,
     data: StageData,
     *,
-    pace: Pace | None = None,
+    pace: TrainingPace | None = None,
     test_images: int = 0,
     again: float = 0.0,
     seconds_used: float = 0.0,
@@ -105,7 +105,7 @@ def with_length(
         config: The configuration.
         index: Number of the stage.
         data: Images of the stage.
-        pace: `Pace`, if `minutes` bounds the run. Defaults to `None`.
+        pace: `TrainingPace`, if `minutes` bounds the run. Defaults to `None`.
         test_images: Number of test images of the run. Defaults to `0`.
         again: Length of a final training, in lengths of this one. Defaults to
             `0.0`, none.
@@ -146,7 +146,10 @@ def with_length(
 
 
 def describe_length(
-    config: RunConfig, index: int, data: StageData, pace: Pace | None = None
+    config: RunConfig,
+    index: int,
+    data: StageData,
+    pace: TrainingPace | None = None,
 ) -> str:
     """Says how long the training of a stage is.
 
@@ -154,22 +157,22 @@ def describe_length(
         config: The configuration with the lengths of the stage.
         index: Number of the stage.
         data: Its images.
-        pace: `Pace`, if it was measured. Defaults to `None`.
+        pace: `TrainingPace`, if it was measured. Defaults to `None`.
     """
     epochs = sum(phase.epochs or 0 for phase in config.stages[index].phases)
     steps = epochs * len(make_sampler(data.fit, config)(0))
     batch = config.sampling.batch_size
     lasts = f", about {duration(steps * pace.step)}" if pace else ""
     return (
-        f"{counted(epochs, 'epoch')}, {steps:,} steps of {batch} images"
-        f"{lasts}; every image is seen {steps * batch / len(data.fit):.1f} "
-        "times"
+        f"{counted(epochs, 'epoch')}, {steps:,} steps in all, {batch} images a "
+        f"step{lasts}; every image is seen "
+        f"{steps * batch / len(data.fit):.1f} times"
     )
 
 
 def measure_pace(
     models: Models, data: StageData, config: RunConfig, index: int
-) -> Pace:
+) -> TrainingPace:
     """Measures the seconds of a training step and of embedding an image.
 
     The models are as before afterwards. Workers agree on the slowest pace.
@@ -205,7 +208,7 @@ def measure_pace(
     for variable, value in zip(trainer.variables, before, strict=True):
         variable.assign(value)
     paces = distribute.gather((timer.seconds, image))
-    return Pace(*(max(column) for column in zip(*paces, strict=True)))
+    return TrainingPace(*(max(column) for column in zip(*paces, strict=True)))
 
 
 def _seconds(models: Models, images: Manifest, config: RunConfig) -> float:
@@ -240,7 +243,7 @@ def _epochs_within(
     config: RunConfig,
     index: int,
     data: StageData,
-    pace: Pace,
+    pace: TrainingPace,
     again: float,
     seconds_elsewhere: float,
 ) -> int:

@@ -35,9 +35,9 @@ def overview(
         parts = stage_data(data, stage, config)
         lines.append((f"Train{name}", _amount(parts.fit)))
         lines.append((f"Validate{name}", _validates(parts, stage, config)))
-    kind = "all seen in training" if data.seen else "none seen in training"
     lines += [
-        ("Test", f"{_amount(data.test)}, {kind}"),
+        ("Test", _tests(config, data)),
+        ("Recipe", f"{config.recipe}; `keras-dml recipes` lists them"),
         ("Size", _sizes(config)),
         ("Network", _network(config)),
         ("Device", device(replicas)),
@@ -117,12 +117,19 @@ def _amount(images: Manifest) -> str:
     return f"{len(images):,} images of {images.num_classes:,} classes"
 
 
+def _tests(config: RunConfig, data: RunData) -> str:
+    if config.data.all_classes:
+        return "nothing, for every class trains: the earlier results stand"
+    kind = "all" if data.seen else "none"
+    return f"{_amount(data.test)}, {kind} seen in training"
+
+
 def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
     """Returns what validates, or why nothing does."""
     if parts.validation is not None:
         kind = {
-            "classes": ", which do not train",
-            "images": ", which also train",
+            "classes": ", which are not trained on",
+            "images": ", which are also trained on",
             "test": ", the test images: results are optimistic",
         }
         return _amount(parts.validation) + kind[parts.held_out]
@@ -132,6 +139,8 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
     )
     if stage.classes == "all":
         why = f"the stage `{stage.name}` trains on all classes"
+    elif config.data.all_classes:
+        why = "every class trains"
     elif config.data.validation == "none":
         why = "`data.validation` is `none`"
     return f"nothing: {why}. The weights of the last epoch are kept"

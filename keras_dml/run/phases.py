@@ -3,6 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import keras
@@ -236,7 +237,8 @@ class StageTrainer:
         ]
 
     def _tensorboard(self) -> list[Any]:
-        if not distribute.is_chief():
+        # TensorFlow 2.21 comes without TensorBoard, which writes the events.
+        if not (distribute.is_chief() and find_spec("tensorboard")):
             return []
         return [
             keras.callbacks.TensorBoard(

@@ -1,5 +1,7 @@
 """Settles what a configuration leaves to the data and the network."""
 
+import contextlib
+
 import numpy as np
 
 from keras_dml.config import RunConfig
@@ -7,6 +9,7 @@ from keras_dml.config.data_sections import DataConfig
 from keras_dml.data import readers
 from keras_dml.data.image_file import open_image
 from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
 from keras_dml.models import Backbone, get_backbone
 from keras_dml.run.data import RunData
 
@@ -95,6 +98,9 @@ def _typical_shorter_side(paths: np.ndarray) -> int:
     rows = np.linspace(0, len(paths) - 1, min(len(paths), 50)).astype(int)
     sides = []
     for path in paths[rows]:
-        with open_image(path) as image:
+        # A training names those that are no images.
+        with contextlib.suppress(OSError), open_image(path) as image:
             sides.append(min(image.size))
+    if not sides:
+        raise UsageError(f"None of 50 images can be opened, such as {path}.")
     return int(np.median(sides))

@@ -27,12 +27,12 @@ class Supervised(Protocol):
     def wait(self) -> None: ...
 
 
-Work = TypeVar("Work", bound=Supervised)
+Process = TypeVar("Process", bound=Supervised)
 
 
 def supervise(
-    take: Callable[[], Work | None],
-    ended: Callable[[Work], None],
+    take: Callable[[], Process | None],
+    ended: Callable[[Process], None],
     *,
     processes: int = 1,
     unfinished: Callable[[], bool] = lambda: False,
@@ -57,7 +57,7 @@ def supervise(
         PreemptedError: On SIGTERM.
         KeyboardInterrupt: On Ctrl-C.
     """
-    running: list[Work] = []
+    running: list[Process] = []
     with heeding(signal.SIGTERM) as preemption, preemption.waits():
         try:
             while True:

@@ -51,11 +51,11 @@ class RunThreshold:
     def meaning(self) -> str:
         """What the threshold decides, and how often that is wrong."""
         return (
-            f"A match has a distance of at most {self.distance:.4f} (a score "
-            f"of at least {self.threshold.score:.4f}). Of {self.num_images:,} "
-            f"validation images of {self.num_classes:,} classes, searched "
-            f"among themselves, {self.wrong_answers:.1%} would be given an "
-            "image of another class if their own were missing."
+            f"A match has a distance of at most {self.distance:.4f}; smaller "
+            "is more alike. An image of a class that is not searched still "
+            f"gets a match in about {self.wrong_answers:.1%} of cases: so do "
+            f"{self.num_images:,} validation images of {self.num_classes:,} "
+            "classes, each searched without its own class."
         )
 
     def facts(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.length import (
-    Pace,
+    TrainingPace,
     describe_length,
     has_open_phase,
     is_open,
@@ -79,9 +79,10 @@ def warn_about_section(config: RunConfig) -> None:
         )
 
 
+BEFORE_TRAINING = ("off_the_shelf", "pretrained", "before")
 # What only a run that left classes out can say.
 RESULTS = (
-    *("off_the_shelf", "pretrained", "before", "after", "gains", "seen"),
+    *(*BEFORE_TRAINING, "after", "gains", "seen"),
     *("split", "test_classes", "num_queries", "num_references"),
     *("num_lone_queries", "selected_by", "validation", "validated_on"),
 )
@@ -177,7 +178,7 @@ class Training:
                 image_seconds=None if pace else self._image_seconds,
             ).run()
 
-    def _begin_stage(self, data: StageData) -> Pace | None:
+    def _begin_stage(self, data: StageData) -> TrainingPace | None:
         """Settles what must be known, or done, before the first step.
 
         Returns:
@@ -202,7 +203,9 @@ class Training:
             )
         return pace
 
-    def _planned(self, data: StageData) -> tuple[RunConfig, Pace | None]:
+    def _planned(
+        self, data: StageData
+    ) -> tuple[RunConfig, TrainingPace | None]:
         """Settles the length of the stage; returns the measured pace too."""
         index, pace = self.state.stage, None
         waits = has_open_phase(self.config.stages[index])
@@ -230,7 +233,13 @@ class Training:
 
     def _measure_baselines(self) -> None:
         """Measures what the run starts with, for the gains of the end."""
-        logger.info("Measuring the start on the test images ...")
+        measured = self.request.measured
+        if measured is not None:
+            self.state.baselines = {
+                name: measured[name] for name in BEFORE_TRAINING
+            }
+            return
+        logger.info("Measuring the test images before training ...")
         embedder, test = self.models.embedder, self.data.test
         started = time.perf_counter()
         features = embed(pooled_features(embedder), test, self.config)
@@ -254,7 +263,11 @@ class Training:
                 embedder.save(temporary)
             # Users get the file, so it is measured; it also has no strategy.
             embedder = load_embedder(self.folder.embedder)
-        logger.info("Measuring the trained network on the test images ...")
+        logger.info(
+            "Embedding what a search looks through ..."
+            if self.config.data.all_classes
+            else "Measuring the test images after training ..."
+        )
         embeddings = embed(embedder, self.data.test, self.config)
         after = evaluate(embeddings, self.data.test, self.config)
         if not distribute.is_chief():

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.checks import positive_integer
+from keras_dml.checks import one_of, positive_integer, require
 from keras_dml.console import logger
 from keras_dml.data import verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.registry import build_index, check_index
 from keras_dml.evaluation.index.spaces import distances
+from keras_dml.evaluation.open_set.thresholds import DECISIONS
 from keras_dml.files import readable
 from keras_dml.run.thresholds import (
     FALSE_MATCH_RATES,
@@ -60,9 +61,9 @@ class Answer:
     def match(self) -> bool | None:
         """Whether the nearest neighbor reaches the threshold.
 
-        `None` without a threshold.
+        `None` without a threshold, or if there is no neighbor.
         """
-        return self.neighbors[0].accepted
+        return self.neighbors[0].accepted if self.neighbors else None
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +139,7 @@ def search_run(
     images: Sequence[str | os.PathLike[str]],
     *,
     k: int = 10,
-    gallery: str | None = None,
+    gallery: str | os.PathLike[str] | None = None,
     data_dir: str | Path | None = None,
     index: str = "exact",
     max_false_match_rate: float | None = None,
@@ -185,10 +186,12 @@ def search_run(
         )
     check_index(index)
     positive_integer("k", k)
+    one_of("decision", decision, DECISIONS)
     opened = TrainedRun.of(run, data_dir if gallery is None else None)
     queries = read_queries(images)
     threshold = _threshold(opened, max_false_match_rate, decision)
-    searched = _gallery(opened, gallery, data_dir)
+    source = None if gallery is None else os.fspath(gallery)
+    searched = _gallery(opened, source, data_dir)
     built = build_index(
         index, searched.embeddings, normalize=opened.config.evaluation.normalize
     )
@@ -210,6 +213,7 @@ def read_queries(images: Sequence[str | os.PathLike[str]]) -> Manifest:
         UsageError: If one of them is not a readable image.
     """
     paths = list(dict.fromkeys(os.fspath(image) for image in images))
+    require(paths, "images", "at least one file", images)
     queries = Manifest(
         name="images",
         labels=np.zeros(len(paths), np.int64),
@@ -235,10 +239,11 @@ def _threshold(
         logger.warning("%s Every image gets its nearest.", reason)
     elif reason:
         logger.warning(
-            "The validation images are too few for a false-match rate of %g, "
-            "the share of wrong decisions; the threshold is for %g.",
-            FALSE_MATCH_RATES[0],
-            found.threshold.target_fmr,
+            "Matches are less strict than usual, for there are few validation "
+            "images: up to %g %% of the images of other classes match instead "
+            "of %g %%. A run on more classes is stricter.",
+            100 * found.threshold.target_fmr,
+            100 * FALSE_MATCH_RATES[0],
         )
     return found
 

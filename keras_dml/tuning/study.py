@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.config.tuning_section import TuningConfig
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.tuning.folder import TuningFolder, Worker
 from keras_dml.tuning.space import Changes, TuningSpace, run_name
 
@@ -260,9 +260,9 @@ def _readable_errors() -> Iterator[None]:
     try:
         yield
     except (optuna.exceptions.StorageInternalError, SQLAlchemyError) as error:
-        reason = str(error.__cause__ or error).splitlines()[0]
+        reason = reason_of(error.__cause__ or error)
         raise RunError(
-            f"The record of the tuning could not be read or written: {reason} "
+            f"The record of the tuning could not be read or written: {reason}. "
             "Finished trainings are kept. Once the reason is gone, run the "
             "same command again."
         ) from error

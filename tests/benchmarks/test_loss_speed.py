@@ -4,11 +4,14 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import ROOT
 
 CASES = ("proxy_anchor", "multi_similarity")
 
 
+@pytest.mark.slow
 def test_times_and_memory():
     script = ROOT / "benchmarks" / "loss_speed.py"
     command = [sys.executable, script, "--quick", "--json", "--only", *CASES]

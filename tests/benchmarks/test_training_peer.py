@@ -44,6 +44,7 @@ def weights():
     return network.get_weights()
 
 
+@pytest.mark.slow
 # Strided layers pad even sides behind the image and odd ones on both sides.
 @pytest.mark.parametrize("side", [64, 75])
 def test_same_features(peer, weights, side):

@@ -44,6 +44,7 @@ def test_four_steps_of_the_gradual_form_come_near_to_heating_at_once():
     np.testing.assert_allclose([scale, rate], [4.0, 0.01], rtol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", BOTH)
 def test_every_optimizer_is_lowered(make, policy):
     trainer, _ = build(per_variable())
@@ -55,6 +56,7 @@ def test_every_optimizer_is_lowered(make, policy):
         np.testing.assert_allclose(rate, 0.1 * before[name], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", BOTH)
 def test_a_resumed_training_equals_an_uninterrupted_one(make, tmp_path):
     whole, _ = build(per_variable())
@@ -78,6 +80,7 @@ def test_an_epoch_that_is_begun_again_is_not_heated_twice(make):
     assert state(trainer)[1] == pytest.approx(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", BOTH)
 def test_reaches_every_replica(make, strategy):
     with strategy.scope():

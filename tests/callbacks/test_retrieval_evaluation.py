@@ -39,6 +39,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_kind_of_data_gives_the_same(source):
     _, embedder = build()
@@ -87,6 +88,7 @@ def test_raw_embeddings_may_be_compared():
     assert callback.evaluate() == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_the_logs_hold_the_metrics_of_every_epoch():
     trainer, embedder = build()
     callback = RetrievalEvaluation(embedder, batches(), clustering=True)
@@ -103,6 +105,7 @@ def test_the_logs_hold_the_metrics_of_every_epoch():
     assert history["val_map@r"][0] != history["val_map@r"][-1]
 
 
+@pytest.mark.slow
 def test_stock_callbacks_follow(tmp_path):
     trainer, embedder = build()
     monitor = {"monitor": "val_recall@1", "mode": "max"}

@@ -83,6 +83,7 @@ def test_fit_then_evaluate_and_export(command, tmp_path):
     assert list((run / "export" / "litert").glob("*.tflite"))
 
 
+@pytest.mark.slow
 def test_verbose_shows_the_optimizers_in_80_columns(command, tmp_path):
     arguments = ("fit", "digits", "--no-report", "--no-export", *QUICK)
     outcome = command(*arguments, "--output", tmp_path / "run", "--verbose")
@@ -96,6 +97,7 @@ def test_verbose_shows_the_optimizers_in_80_columns(command, tmp_path):
     assert block.count("learning rate") == block.count("weight decay") == 3
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_left_alone_by_resume(command, tmp_path):
     run = tmp_path / "run"
     arguments = ("fit", "digits", "--output", run, "--no-report", *QUICK)
@@ -266,6 +268,7 @@ def test_many_unreadable_images(command, tmp_path, monkeypatch):
     refused(outcome, "unreadable", str(Path("class_0") / "0.jpg"))
 
 
+@pytest.mark.slow
 def test_few_unreadable_images_are_skipped_and_counted(command, tmp_path):
     images = image_folder(tmp_path / "images", classes=4, images=30)
     (images / "class_3" / "07.jpg").write_bytes(b"not a photo")

@@ -28,6 +28,7 @@ def checkpoint(googlenet, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_converts_what_weights_takes(command, googlenet, checkpoint, tmp_path):
     output = tmp_path / "new" / "googlenet.weights.h5"
     arguments = ["--network", "googlenet", "--output", output]
@@ -52,6 +53,7 @@ def test_converts_what_weights_takes(command, googlenet, checkpoint, tmp_path):
     assert outcome.code == 0, outcome.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "output", "parts"),
     [
@@ -77,6 +79,7 @@ def test_mistakes(network, output, parts, command, checkpoint, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["folder.weights.h5", "file/a.weights.h5"])
 def test_an_output_that_cannot_be_written(name, command, checkpoint, tmp_path):
     (tmp_path / "folder.weights.h5").mkdir()

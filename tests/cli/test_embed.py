@@ -50,6 +50,7 @@ def assert_same(path, reference, rows=slice(None)):
     )
 
 
+@pytest.mark.slow
 def test_shards_hold_what_the_evaluation_computes(
     command, finished_run, images, reference, tmp_path
 ):
@@ -74,6 +75,7 @@ def test_shards_hold_what_the_evaluation_computes(
     assert json.loads(again.out) == json.loads(evaluated.out)
 
 
+@pytest.mark.slow
 def test_parquet(command, finished_run, images, reference, tmp_path):
     pytest.importorskip("pyarrow")
     folder, file = tmp_path / "vectors", tmp_path / "all.parquet"
@@ -85,6 +87,7 @@ def test_parquet(command, finished_run, images, reference, tmp_path):
     assert_same(file, reference)
 
 
+@pytest.mark.slow
 def test_after_a_kill_no_row_is_missing_or_twice(
     command, finished_run, images, reference, tmp_path
 ):
@@ -174,7 +177,7 @@ def test_bad_images_are_listed_and_skipped(
         "cut.png": bad["cut.png"]["reason"],
         "empty.gif": "the file is empty",
         "large.png": "it has 350,000 pixels, more than the limit of 300,000",
-        "letter.jpg": "it is no image of a known format",
+        "letter.jpg": "it is not an image of a known format",
     }
     assert "PNG" in bad["cut.png"]["reason"]
     refused(command("evaluate", "--embeddings", output), "'labels'")
@@ -183,6 +186,7 @@ def test_bad_images_are_listed_and_skipped(
     refused(command(*arguments, "--resume"), "`--max-pixels` was 300000")
 
 
+@pytest.mark.slow
 def test_no_readable_image_is_an_error(command, finished_run, tmp_path):
     photos = tmp_path / "photos"
     photos.mkdir()
@@ -194,6 +198,7 @@ def test_no_readable_image_is_an_error(command, finished_run, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["out", "out.npz.bad.csv", "photos"]
 
 
+@pytest.mark.slow
 def test_a_source_that_changed_is_refused(command, run, images, tmp_path):
     source = tmp_path / "photos"
     for name in ("class_01", "class_02"):
@@ -224,6 +229,7 @@ def test_other_weights_are_refused(command, run, images, tmp_path):
     refused(command(*arguments, "--resume"), "`weights_hash` was")
 
 
+@pytest.mark.slow
 def test_weights_that_overflow_are_an_error(command, run, images, tmp_path):
     import keras
 

@@ -84,6 +84,7 @@ def test_vectors_need_neither_keras_nor_tensorflow(vectors):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_run_by_any_option(command, run):
     metrics = json.loads((run / "metrics.json").read_text())["after"]
     plain = numbers(command, run)

@@ -12,6 +12,7 @@ from tests.cli.refusals import refused
 from tests.terminal import Terminal, visible
 
 
+@pytest.mark.slow
 def test_an_index_of_another_folder(command, run, images):
     outcome = command(
         "export",
@@ -35,6 +36,7 @@ def test_an_index_of_another_folder(command, run, images):
     assert open_artifact(folder).search is not None
 
 
+@pytest.mark.slow
 def test_an_export_says_what_it_does_and_what_a_match_is(run):
     """In a process, for LiteRT writes where Python does not look."""
     command = [sys.executable, "-m", "keras_dml", "export", str(run)]
@@ -98,6 +100,7 @@ def test_refusals(arguments, parts, command, run, tmp_path):
     assert not output.exists()
 
 
+@pytest.mark.slow
 def test_a_foreign_folder_needs_force(command, run, tmp_path):
     output = tmp_path / "out"
     output.mkdir()

@@ -7,6 +7,7 @@ import pytest
 
 from keras_dml.cli import printing
 from keras_dml.export.exporting import ExportResult
+from keras_dml.run.folder import RunFolder
 
 
 def row(artifact, **values):
@@ -23,7 +24,7 @@ def test_a_path_is_never_cut_over_two_lines(capsys, monkeypatch):
     monkeypatch.setattr(printing.output, "_force_terminal", True)
     monkeypatch.setattr(printing.output, "_width", 80)
     folder = f"/{'a folder/' * 20}phone"
-    assert f"Exported to {folder}\n" in printed(capsys, folder)
+    assert f"Exported to the folder {folder}\n" in printed(capsys, folder)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_a_path_is_never_cut_over_two_lines(capsys, monkeypatch):
         ("ann_recall@1", "share of the nearest found"),
         ("index_recall@1", "R@1 by the index"),
         ("recall@1", "R@1"),
-        ("mean_cosine", "cosine to the embedder, mean"),
+        ("mean_cosine", "likeness to the embedder, mean"),
     ],
 )
 def test_measures_are_put_into_words(capsys, key, words):
@@ -52,7 +53,7 @@ def test_an_export_says_how_many_of_the_test_images_it_compared(capsys):
 def finished(path, **values):
     """A run as far as it is printed."""
     known = {
-        "folder": SimpleNamespace(path=path),
+        "folder": RunFolder(path),
         "metrics": {"partial": False, "seen": False},
         "config": SimpleNamespace(minutes=None),
         "history": range(20),
@@ -81,16 +82,24 @@ def test_next_commands_fit_the_terminal_and_a_shell_takes_them(
     again = ["keras-dml", "fit", "--config", str(path)]
     assert commands == [
         ["keras-dml", "search", str(path), "PHOTO.jpg"],
+        [*again, "--epochs", "40", "--output", f"{path}-longer"],
+        [*again, "--output", str(path), "--resume", "--final", "all"],
         [
             *("keras-dml", "export", str(path)),
             *("--format", "litert", "--quantize", "int8"),
         ],
-        [*again, "--output", str(path), "--resume", "--final", "all"],
-        [*again, "--epochs", "40", "--output", f"{path}-longer"],
     ]
     folder = str(path)
     for line in text.splitlines():
         assert len(line) <= 80 or folder in line
+
+
+def test_what_was_trained_on_all_classes_is_shipped(capsys, tmp_path):
+    final = finished(tmp_path / "final", metrics={"train_classes": 24})
+    printing.print_run(finished(tmp_path, final=final))
+    words = capsys.readouterr().out.replace(" \\\n", " ").split()
+    shipped = words[words.index("export") + 1]
+    assert shipped == str(tmp_path / "final")
 
 
 @pytest.mark.parametrize(

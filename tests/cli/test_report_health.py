@@ -3,7 +3,10 @@
 import csv
 import re
 
+import pytest
 
+
+@pytest.mark.slow
 def test_the_health_is_that_of_the_run(command, run):
     outcome = command("report", run)
     assert outcome.code == 0, outcome.err

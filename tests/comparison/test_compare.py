@@ -81,6 +81,7 @@ def test_killed_and_started_again(tmp_path):
     assert "`--protocol` was recipe, received fixed_validation" in other.stderr
 
 
+@pytest.mark.slow
 def test_a_plan_with_mistakes_starts_nothing(tmp_path):
     plan = tmp_path / "plan.yaml"
     plan.write_text(
@@ -97,6 +98,7 @@ def test_a_plan_with_mistakes_starts_nothing(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_failed_run_stops_no_other(tmp_path):
     folder = tmp_path / "plan"
     plan = tmp_path / "plan.yaml"
@@ -121,6 +123,7 @@ def test_a_failed_run_stops_no_other(tmp_path):
     assert "## Failed runs" in report
 
 
+@pytest.mark.slow
 def test_dry_run_writes_nothing(tmp_path):
     folder = tmp_path / "plan"
     done = run(*DIGITS, *SMALL, "--output", folder, "--dry-run", "--json")
@@ -130,6 +133,7 @@ def test_dry_run_writes_nothing(tmp_path):
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_some_arms_of_a_plan(tmp_path):
     arguments = ("demo", "--no-estimate", "--dry-run", "--json")
     folder = ("--output", tmp_path / "plan")
@@ -163,12 +167,15 @@ def test_a_comparison_grows(tmp_path):
 
     # The ranking, the differences, and where the page is.
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", second.stdout)
-    *tables, words, _, page = second.stdout.splitlines()
-    assert max(map(len, tables)) <= 80
-    assert words.startswith("Differences are paired: over seeds")
+    tables, explained, words = second.stdout.partition("R@1 is ")
+    assert explained and max(map(len, tables.splitlines())) <= 80
+    *_, words, page, text = words.splitlines()
+    assert words.startswith("A gap compares the same queries of the same seeds")
+    assert "were the seeds or test classes drawn again" in words
     assert "R@1" in second.stdout and " ± " in second.stdout
     assert "over seeds" in second.stdout and "over classes" in second.stdout
-    assert page == f"Page: {folder / 'page.html'}"
+    assert page == f"Page, for a browser: {folder / 'page.html'}"
+    assert text == f"The same as text: {folder / 'report.md'}"
     html = (folder / "page.html").read_text(encoding="utf-8")
     links = re.findall(r'href="(runs/[^"]+)"', html)
     assert len(links) == 6

@@ -42,6 +42,7 @@ def folds(tmp_path_factory):
     return folder, collect([job.record for job in jobs], folder)
 
 
+@pytest.mark.slow
 def test_unit_embeddings_side_by_side(folds):
     folder, records = folds
     (whole,) = concatenated(records, folder / "runs")

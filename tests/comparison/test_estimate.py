@@ -13,7 +13,7 @@ from keras_dml.comparison.estimate import (
     measure_paces,
 )
 from keras_dml.comparison.jobs import make_jobs
-from keras_dml.comparison.pace import MODELED, Pace, Paces
+from keras_dml.comparison.pace import MODELED, Paces, RunPace
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.config.plans import parse_plan
 from keras_dml.console import track
@@ -41,7 +41,7 @@ def test_one_trial_for_each_kind_of_run(tmp_path, monkeypatch):
 
     def measure(config, work):
         tried.append((config.recipe, work.batch))
-        return Pace(1.0, 0.1)
+        return RunPace(1.0, 0.1)
 
     monkeypatch.setattr(estimate, "measure_pace", measure)
     listed = jobs(
@@ -53,7 +53,7 @@ def test_one_trial_for_each_kind_of_run(tmp_path, monkeypatch):
     assert len(tried) == 2
     found = estimate_runs(listed, Paces(tmp_path))
     assert found.seconds == pytest.approx(
-        sum(Pace(1.0, 0.1).seconds(job.work) for job in listed)
+        sum(RunPace(1.0, 0.1).seconds(job.work) for job in listed)
     )
     assert found.low < found.seconds < found.high < 2 * found.seconds
     assert found.basis == "from this comparison"
@@ -67,7 +67,7 @@ def test_measure_trains_each_kind_once_and_keeps_what_it_finds(
 
     def measure(config, work):
         tried.append(work.kind)
-        return Pace(2.0, 0.25)
+        return RunPace(2.0, 0.25)
 
     def seen(items, description, total):
         bars.append((description, total))
@@ -95,7 +95,7 @@ def test_measure_trains_each_kind_once_and_keeps_what_it_finds(
 def test_a_terminal_shows_how_far_measuring_got(tmp_path, monkeypatch):
     screen = Console(file=io.StringIO(), force_terminal=True, width=80)
     monkeypatch.setattr(console, "console", screen)
-    monkeypatch.setattr(estimate, "measure_pace", lambda *_: Pace(1.0, 0.1))
+    monkeypatch.setattr(estimate, "measure_pace", lambda *_: RunPace(1.0, 0.1))
     measure_paces(jobs(), Paces(tmp_path))
     assert "measuring the pace" in screen.file.getvalue()
     assert "1/1" in screen.file.getvalue()
@@ -122,6 +122,7 @@ def test_the_estimate_is_near_what_a_run_takes(tmp_path):
     assert guess.low < seconds[0] < guess.high
 
 
+@pytest.mark.slow
 def test_a_trial_that_fails_says_why():
     (job, *_) = jobs()
     broken, *_ = make_jobs(plan(set={"loss.0.arguments": {"no_such": 1}}))

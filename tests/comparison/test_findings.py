@@ -121,7 +121,7 @@ def test_without_values_of_queries_seeds_decide_alone():
     assert found.queries is None
     assert found.verdict == "confirmed"
     assert "no interval over classes, because" in found.notes[0]
-    assert "no `per_query.npz`" in found.sentence
+    assert "no values of single queries" in found.sentence
 
 
 def test_with_one_seed_classes_decide_alone(tmp_path):
@@ -142,7 +142,7 @@ def test_with_neither_it_is_open():
     "spoil, note",
     [
         (lambda path: path.write_bytes(b"nothing"), "cannot be read"),
-        (lambda path: path.unlink(), "has no `per_query.npz`"),
+        (lambda path: path.unlink(), "has no values of single queries"),
         (
             lambda path: write_queries(path.parent, [1.0] * 40, metric="mrr"),
             "has no map@r",

@@ -9,8 +9,8 @@ from keras_dml.comparison.pace import (
     MODELED,
     SCALED,
     START,
-    Pace,
     Paces,
+    RunPace,
     modeled,
 )
 from keras_dml.comparison.work import Work
@@ -34,12 +34,12 @@ def finished_run(folder, seconds=50.0, **changes):
 
 
 def test_seconds_of_a_pace():
-    assert Pace(10.0, 0.5).seconds(WORK) == 10 + 0.5 * 115
+    assert RunPace(10.0, 0.5).seconds(WORK) == 10 + 0.5 * 115
 
 
 def test_the_pace_of_a_run_gives_its_seconds_back():
-    pace = Pace.of_run(WORK, seconds=100.0, training=55.0)
-    assert pace == Pace(100 - 55 - 2.5, 0.5)
+    pace = RunPace.of_run(WORK, seconds=100.0, training=55.0)
+    assert pace == RunPace(100 - 55 - 2.5, 0.5)
     assert pace.seconds(WORK) == pytest.approx(100)
 
 
@@ -63,7 +63,7 @@ def test_without_any_run_the_pace_is_a_guess(tmp_path):
 def test_runs_beside_the_folder_are_known(tmp_path):
     finished_run(tmp_path / "earlier")
     known = Paces(tmp_path / "plan").of(WORK)
-    assert (known.pace, known.factor) == (Pace(START, 0.5), ELSEWHERE)
+    assert (known.pace, known.factor) == (RunPace(START, 0.5), ELSEWHERE)
     larger = Paces(tmp_path / "plan").of(Work("mobilenet_v2", 192, 32, 100))
     assert larger.factor == SCALED
     assert larger.pace.step == pytest.approx(2.0)
@@ -76,13 +76,13 @@ def test_what_was_learned_is_kept_and_known_best(tmp_path):
     finished_run(tmp_path / "earlier")
     paces = Paces(tmp_path / "plan")
     assert not paces.measured(WORK)
-    paces.learn(WORK, Pace(3.0, 0.25))
+    paces.learn(WORK, RunPace(3.0, 0.25))
     for again in (paces, Paces(tmp_path / "plan")):
         assert again.measured(WORK)
         known = again.of(WORK)
-        assert (known.pace, known.factor) == (Pace(3.0, 0.25), MEASURED)
+        assert (known.pace, known.factor) == (RunPace(3.0, 0.25), MEASURED)
     beside = Paces(tmp_path / "other").of(WORK)
-    assert (beside.pace, beside.factor) == (Pace(3.0, 0.25), ELSEWHERE)
+    assert (beside.pace, beside.factor) == (RunPace(3.0, 0.25), ELSEWHERE)
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ def test_a_damaged_run_is_none(tmp_path):
 def test_an_estimate_says_how_sure_it_is():
     sure = Estimate(600, 500, 780, "from this comparison")
     assert sure.sentence() == (
-        "About 10 min one after the other, likely 8 min 20 s to 13 min: from "
-        "this comparison."
+        "About 10 min in all, likely between 8 min 20 s and 13 min: from this "
+        "comparison."
     )
     assert "less with 2 at once" in sure.sentence(2)
     guess = Estimate(600, 120, 3000, "a guess")
     assert guess.sentence().endswith(
-        "a guess. `measure=True` trains a few steps first to know better."
+        "a guess. `measure=True` times a few steps first, to be surer."
     )

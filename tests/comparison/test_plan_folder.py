@@ -49,6 +49,7 @@ def test_a_foreign_folder_is_refused(tmp_path):
     assert sorted(item.name for item in tmp_path.iterdir()) == ["letter.txt"]
 
 
+@pytest.mark.slow
 def test_two_commands_never_write_one_folder(tmp_path):
     script = (
         "import sys\n"

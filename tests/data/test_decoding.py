@@ -12,6 +12,7 @@ from keras_dml.data import decoding, verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from tests.data.stand_ins import write_image
+from tests.images import many_scans
 
 
 def picture():
@@ -68,17 +69,18 @@ READABLE = {
 
 DAMAGED = {
     "empty": (lambda: b"", "the file is empty"),
-    "text": (lambda: b"no image at all", "no image of a known format"),
+    "text": (lambda: b"no image at all", "not an image of a known format"),
     "half a jpeg": (lambda: encode(picture(), "JPEG")[:-300], "JPEG"),
     "jpeg without end": (lambda: encode(picture(), "JPEG")[:-2], "JPEG"),
     "jpeg overwritten": (
         lambda: encode(picture(), "JPEG")[:400] + b"\xff\x00" * 300,
         "JPEG",
     ),
+    "jpeg of 100 scans": (lambda: many_scans(100), "too many scans"),
     "half a png": (lambda: encode(picture(), "PNG")[:99], "PNG"),
     "half a gif": (lambda: encode(picture(), "GIF")[:-9], "truncated"),
     "jpeg magic only": (lambda: b"\xff\xd8\xff", "JPEG"),
-    "png magic only": (lambda: b"\x89PNG", "no image of a known format"),
+    "png magic only": (lambda: b"\x89PNG", "not an image of a known format"),
 }
 
 
@@ -89,6 +91,7 @@ def on_white(contents):
     return np.asarray(Image.alpha_composite(white, layer).convert("RGB"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", READABLE)
 def test_decode_shows_what_pillow_shows(kind):
     contents = READABLE[kind]()
@@ -219,14 +222,14 @@ def test_images_in_memory_are_good():
 
 
 def test_few_bad_files_are_dropped_and_logged(tmp_path, caplog):
-    manifest = make_manifest(tmp_path, 100, ["empty"])
+    manifest = make_manifest(tmp_path, 200, ["empty", "empty"])
     with caplog.at_level(logging.WARNING):
         kept = verification.drop_bad(manifest)
-    assert len(kept) == 100 and "bad0.jpg" not in kept.ids
+    assert len(kept) == 200 and "bad0.jpg" not in kept.ids
     assert f"{tmp_path / 'bad0.jpg'}: the file is empty" in caplog.text
-    assert "Skipped 1 unreadable of 101 images" in caplog.text
+    assert "Skipped 2 unreadable of 202 images" in caplog.text
     caplog.clear()
-    assert len(verification.drop_bad(manifest)) == 100
+    assert len(verification.drop_bad(manifest)) == 200
     assert not caplog.text, "It was said before."
 
 

@@ -61,6 +61,7 @@ def read(contents):
     return int(orientation_of(contents))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_decode_is_upright(kind, orientation):
@@ -146,6 +147,7 @@ def test_evaluation_batches_are_upright(photos, squash):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crop", ["center", "random", "random_resized"])
 def test_train_batches_are_upright(photos, crop):
     augmentation = Augmentation(

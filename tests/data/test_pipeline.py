@@ -76,6 +76,7 @@ def assert_same(first, second):
         np.testing.assert_array_equal(one[1], other[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("crop", ["random_resized", "random", "center"])
 def test_structure_and_range(manifest, channels, crop):
@@ -106,6 +107,7 @@ def test_labels_are_those_of_the_sampler(manifest):
         np.testing.assert_array_equal(labels, manifest.labels[rows])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [balanced, shuffled])
 def test_two_builds_are_identical(manifest, sampler):
     runs = [
@@ -124,6 +126,7 @@ def test_two_builds_are_identical(manifest, sampler):
     assert_same(*runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [balanced, shuffled])
 def test_a_resumed_run_sees_what_the_whole_run_sees(manifest, sampler):
     steps = len(sampler(0))
@@ -133,6 +136,7 @@ def test_a_resumed_run_sees_what_the_whole_run_sees(manifest, sampler):
     assert_same(whole[2 * steps :], take(resumed, 2 * steps))
 
 
+@pytest.mark.slow
 def test_seed_and_epoch_change_the_images(manifest):
     def first_batch(**options):
         dataset = train_batches(

@@ -23,6 +23,7 @@ def said(tmp_path_factory):
         return [both.output(index).splitlines() for index in (0, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", ["collectives", "agreement", "checkpoints", "training", "done"]
 )
@@ -52,6 +53,7 @@ def test_one_process_talks_to_itself():
     assert distribute.together(lambda: 5) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config, message",
     [

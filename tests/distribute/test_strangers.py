@@ -76,6 +76,7 @@ def test_garbage(attacked, name):
         assert len(everything(link)) <= 33
 
 
+@pytest.mark.slow
 def test_a_thousand_connections(attacked):
     chief, _, port, _ = attacked
     with contextlib.ExitStack() as stack:

@@ -104,7 +104,7 @@ def test_user_errors(arguments, message):
 def test_logical_devices_can_be_made_only_at_the_start():
     tf.config.list_logical_devices()
     distribute.set_logical_devices("cpu:2")
-    with pytest.raises(RuntimeError, match="before TensorFlow.*'cpu:3'"):
+    with pytest.raises(UsageError, match="before TensorFlow.*'cpu:3'"):
         distribute.set_logical_devices("cpu:3")
 
 
@@ -122,6 +122,7 @@ print("replicas", strategy.num_replicas_in_sync)
 """
 
 
+@pytest.mark.slow
 def test_training_on_two_logical_processors():
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],

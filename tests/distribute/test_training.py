@@ -95,6 +95,7 @@ def assert_same_run(actual, expected):
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_two_devices_of_one_machine_equal_one(tmp_path, one_device):
     """With the memory of Proxy-ISA, and batch norm that is trained."""
     two = fit_here(
@@ -230,6 +231,7 @@ def test_strangers_do_not_disturb_a_training(tmp_path, one_device):
     assert_same_run(tmp_path / "run", one_device["proxy_isa"])
 
 
+@pytest.mark.slow
 def test_other_settings_are_refused_by_all(tmp_path):
     commands = [
         [

@@ -82,7 +82,7 @@ BAD = {
     "cut.jpg": "JPEG",
     "empty.jpg": "the file is empty",
     "large.png": "it has 810,000 pixels, more than the limit of 800,000",
-    "letter, sent.jpg": "it is no image of a known format",
+    "letter, sent.jpg": "it is not an image of a known format",
 }
 
 
@@ -111,6 +111,7 @@ def matches_reasons(bad):
         assert BAD[name] in reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["run", "embedder.keras", "saved_model"])
 def test_each_image_is_embedded_or_bad(kind, run, saved_model, photos):
     model = {
@@ -135,6 +136,7 @@ def test_each_image_is_embedded_or_bad(kind, run, saved_model, photos):
         assert_that(result.bad, matches_reasons, label="bad")
 
 
+@pytest.mark.slow
 def test_the_job_writes_files_that_others_read(run, photos, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     arguments = [
@@ -181,17 +183,25 @@ def test_names_are_whole_without_a_root(photos):
         assert_that(names, check)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["", "/embedder.keras"])
 def test_a_model_is_copied_from_afar(run, saved_model, tmp_path, name):
     copy = copy_folder(f"{run}{name}", tmp_path / "run")
     (result,) = ImageEmbedder(copy).embed_bytes([b"x"])
-    assert result == "it is no image of a known format"
+    assert result == "it is not an image of a known format"
     if not name:
         copy = copy_folder(str(saved_model), tmp_path / "saved_model")
         (result,) = ImageEmbedder(copy).embed_bytes([b""])
         assert result == "the file is empty"
     with pytest.raises(FileNotFoundError, match="There is no file in"):
         copy_folder(str(tmp_path / "nowhere"), tmp_path / "x")
+
+
+def test_a_saved_model_without_variables_is_refused(saved_model, tmp_path):
+    copy = shutil.copytree(saved_model, tmp_path / "copy")
+    shutil.rmtree(copy / "variables")
+    with pytest.raises(UsageError, match="must be a whole SavedModel"):
+        ImageEmbedder(copy)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path, photos):

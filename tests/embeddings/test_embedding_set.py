@@ -57,3 +57,11 @@ def test_select_keeps_rows_together():
 def test_what_does_not_fit_is_refused(arguments, message):
     with pytest.raises(UsageError, match=message):
         EmbeddingSet(**{"embeddings": ROWS, "labels": LABELS, **arguments})
+
+
+def test_class_names_are_texts_of_a_list():
+    rows = np.eye(2)
+    with pytest.raises(UsageError, match="`class_names` must have the shape"):
+        EmbeddingSet(rows, [0, 1], class_names="ab")
+    names = EmbeddingSet(rows, [0, 1], class_names=["é".encode(), b"a"])
+    assert names.class_names.tolist() == ["é", "a"]

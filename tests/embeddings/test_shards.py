@@ -249,3 +249,19 @@ def test_what_changed_is_named(tmp_path):
     digests = ["0", "new", "2"]
     with pytest.raises(UsageError, match="from number 4 on"):
         check_same(stored, {**wanted, "digests": digests}, tmp_path)
+
+
+def test_parquet_without_a_label_in_a_row_is_refused(tmp_path):
+    """It was a class of the name None."""
+    pyarrow = pytest.importorskip("pyarrow")
+    values = pyarrow.array([1.0, 0.0, 0.0, 1.0], pyarrow.float32())
+    columns = {
+        "id": ["a", "b"],
+        "label": ["x", None],
+        "embedding": pyarrow.FixedSizeListArray.from_arrays(values, 2),
+    }
+    path = tmp_path / "rows.parquet"
+    __import__("pyarrow.parquet")
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    with pytest.raises(UsageError, match="a row without a text"):
+        read_file(path)

@@ -134,3 +134,21 @@ def test_scann_stands_beside_exact_search(parted):
     assert "mrr" not in flat
     (row,) = (row for row in measured.rows() if row["metric"] == "recall@1")
     assert set(row) == {"metric", "exact", "scann", "difference"}
+
+
+@pytest.mark.parametrize("k", [0, (), None, 1.5, b"1", [b"1"], np.float32(1)])
+def test_ranks_that_are_none(k):
+    with pytest.raises(UsageError, match="`k` must be"):
+        evaluate(np.eye(4), [0, 0, 1, 1], k=k)
+
+
+def test_a_rank_of_numpy():
+    measured = evaluate(np.eye(4), [0, 0, 1, 1], k=np.int64(1))
+    assert "recall@1" in measured.metrics
+
+
+def test_labels_that_are_no_classes():
+    with pytest.raises(UsageError, match="must be below 2"):
+        evaluate(np.eye(2), np.array([1, 2**64 - 1], np.uint64))
+    with pytest.raises(UsageError, match="must hold text in UTF-8"):
+        evaluate(np.eye(2), np.array([b"\xff", b"a"]))

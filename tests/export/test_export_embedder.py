@@ -30,6 +30,7 @@ CENTERS = RNG.uniform(0, 255, (4, 16, 16, 3))[LABELS]
 IMAGES = np.clip(CENTERS + RNG.normal(0, 20, CENTERS.shape), 0, 255)
 
 
+@pytest.mark.slow
 def test_rows_and_files(make_embedder, tmp_path):
     rows = export_embedder(
         make_embedder(),
@@ -57,6 +58,7 @@ def test_rows_and_files(make_embedder, tmp_path):
         assert manifest["recipe"] == "bn"
 
 
+@pytest.mark.slow
 def test_parity_sees_a_difference(make_embedder, tmp_path):
     """The artifact of another model is found out."""
     embedder = make_embedder()
@@ -70,6 +72,7 @@ def test_parity_sees_a_difference(make_embedder, tmp_path):
     assert rows[1]["worst_cosine"] < 0.999
 
 
+@pytest.mark.slow
 def test_quantizations_are_artifacts_of_their_own(make_embedder, tmp_path):
     rows = export_embedder(
         make_embedder(),
@@ -115,6 +118,7 @@ def test_one_artifact_at_a_path(make_embedder, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_a_new_format_is_one_class(make_embedder, tmp_path):
     """It is found by its name, written, opened and compared."""
 
@@ -138,6 +142,7 @@ def test_a_new_format_is_one_class(make_embedder, tmp_path):
         FORMATS.pop("weights", None)
 
 
+@pytest.mark.slow
 def test_the_result_prints_its_rows(make_embedder, tmp_path):
     result = export_embedder(make_embedder(), "litert", tmp_path, IMAGES)
     text = repr(result)
@@ -163,6 +168,7 @@ def written_with(format_class, factor):
     return wrong
 
 
+@pytest.mark.slow
 def test_an_artifact_that_drops_too_much_is_rejected(
     make_embedder, tmp_path, monkeypatch
 ):
@@ -195,6 +201,7 @@ def test_an_artifact_that_drops_too_much_is_rejected(
     assert left(tmp_path) == ["litert", "saved_model"]
 
 
+@pytest.mark.slow
 def test_a_failing_check_leaves_all_as_it_was(make_embedder, tmp_path):
     def check():
         raise RunError("The run changed.")
@@ -258,12 +265,14 @@ def test_an_artifact_that_gives_nan_is_found_out(
     assert left(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_exporting_again_replaces(make_embedder, tmp_path):
     for _ in range(2):
         export_embedder(make_embedder(), ["litert"], tmp_path, IMAGES)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["litert"]
 
 
+@pytest.mark.slow
 def test_without_labels_there_is_no_retrieval(make_embedder, tmp_path):
     rows = export_embedder(make_embedder(), ["litert"], tmp_path, IMAGES)
     assert "map@r" not in rows[0]
@@ -279,6 +288,7 @@ def test_unknown_format_is_refused_before_anything_is_written(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", ["litert/letter.txt", "letter.txt"])
 def test_other_things_in_the_output_need_force(letter, make_embedder, tmp_path):
     (tmp_path / "litert").mkdir()
@@ -297,6 +307,7 @@ def test_output_that_is_a_file_is_refused(make_embedder, tmp_path):
         export_embedder(make_embedder(), ["litert"], tmp_path / "file", IMAGES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [".litert.partial", ".export.candidate"])
 def test_what_a_kill_left_behind_is_not_in_the_way(
     name, make_embedder, tmp_path

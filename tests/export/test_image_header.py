@@ -15,6 +15,7 @@ from keras_dml.export.decoding_ops import (
 )
 from tests.export.bombs import BOMBS
 from tests.export.images import FILES, RGB, encode
+from tests.images import many_scans
 
 FRAMES = [RGB, RGB.rotate(90), RGB.rotate(180)]
 
@@ -98,6 +99,7 @@ def test_the_limit_is_the_largest_that_is_decoded(name):
             decode_image(FILES[name], max_pixels=pixels - 1)
 
 
+@pytest.mark.slow
 def test_files_that_end_in_their_header():
     contents = [
         FILES[name][:length]
@@ -108,6 +110,7 @@ def test_files_that_end_in_their_header():
     assert not list(files.map(decode_image).ignore_errors())
 
 
+@pytest.mark.slow
 def test_a_service_survives_bombs(make_embedder, run_bare, tmp_path):
     folder = export_saved_model(make_embedder(), tmp_path / "saved_model")
     files = np.array([*BOMBS.values(), FILES["jpeg"]], dtype=object)
@@ -121,3 +124,10 @@ def test_a_service_survives_bombs(make_embedder, run_bare, tmp_path):
     ok, megabytes = printed.strip().splitlines()[-1].rsplit(maxsplit=1)
     assert ok == str([False] * len(BOMBS) + [True])
     assert float(megabytes) < 100
+
+
+def test_a_jpeg_of_many_scans_is_refused():
+    """Each goes over all pixels: a file of 300 kB took minutes."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match="scans"):
+        decode_image(many_scans(100))
+    assert decode_image(many_scans(20)).shape == (40, 48, 3)

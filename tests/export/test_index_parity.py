@@ -22,6 +22,7 @@ def make_gallery(embedder, labels=LABELS, ids=None):
     return EmbeddingSet(to_numpy(embedder(IMAGES)), labels, ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_k", [1, 3, 100])
 def test_an_exact_index_loses_nothing(max_k, make_embedder, tmp_path):
     embedder = make_embedder()
@@ -59,6 +60,7 @@ def test_a_model_without_an_index(make_embedder, tmp_path):
         index_parity(folder, make_gallery(embedder))
 
 
+@pytest.mark.slow
 def test_an_index_that_finds_others_is_rejected(
     make_embedder, tmp_path, monkeypatch
 ):

@@ -31,6 +31,7 @@ BARE = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_answers_as_the_embedder(name, make_embedder, tmp_path):
     embedder = make_embedder(**MODELS[name])
@@ -43,6 +44,7 @@ def test_answers_as_the_embedder(name, make_embedder, tmp_path):
     np.testing.assert_allclose(actual, expected, atol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_int8_answers_nearly_as_the_embedder(name, make_embedder, tmp_path):
     embedder = make_embedder(**MODELS[name])
@@ -60,6 +62,7 @@ def test_int8_answers_nearly_as_the_embedder(name, make_embedder, tmp_path):
         np.testing.assert_allclose(np.linalg.norm(actual, axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("quantize", "share", "cosine"),
     [("float16", 0.51, 0.99999), ("dynamic_range", 0.27, 0.999)],
@@ -140,6 +143,7 @@ def interpret(folder):
     return Interpreter(str(folder / "embedder.tflite"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "int8"])
 def test_ops_are_built_in_and_matrices_of_int8(
     quantize, make_embedder, tmp_path
@@ -173,6 +177,7 @@ def kernels_of(folder):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "in_float"),
     [
@@ -208,6 +213,7 @@ def test_int8_leaves_the_first_percent_of_the_weights_in_float32(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamic_batch", [False, True])
 def test_input_is_uint8(dynamic_batch, make_embedder, tmp_path):
     folder = export_litert(
@@ -221,6 +227,7 @@ def test_input_is_uint8(dynamic_batch, make_embedder, tmp_path):
     assert entry["shape_signature"].tolist() == [batch, 16, 16, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "int8"])
 def test_process_with_numpy_alone(quantize, make_embedder, run_bare, tmp_path):
     embedder = make_embedder(pooling="k_max", k=2)
@@ -263,6 +270,7 @@ class InverseErrorFunction(keras.layers.Layer):
         return keras.ops.erfinv(inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "int8"])
 def test_an_unsupported_op_is_named_with_its_layer(
     quantize, make_embedder, tmp_path

@@ -24,6 +24,7 @@ def file(make_embedder, tmp_path):
     return folder / "embedder.tflite"
 
 
+@pytest.mark.slow
 def test_the_manifest_is_inside_the_file(file):
     beside = json.loads((file.parent / "manifest.json").read_text())
     assert read_metadata(file) == beside

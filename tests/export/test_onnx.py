@@ -17,6 +17,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("tf2onnx")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_answers_as_the_embedder(name, make_embedder, tmp_path):
     embedder = make_embedder(**MODELS[name])
@@ -65,6 +66,7 @@ def test_an_unsupported_op_is_named_with_its_layer(make_embedder, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_rows_of_the_comparison(make_embedder, tmp_path):
     rows = export_embedder(make_embedder(), ["onnx"], tmp_path, IMAGES)
     assert rows[1]["artifact"] == "onnx"

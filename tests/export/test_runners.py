@@ -9,6 +9,7 @@ from tests.conformance import to_numpy
 from tests.export.test_litert import IMAGES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamic_batch", [False, True])
 def test_litert(dynamic_batch, make_embedder, tmp_path):
     embedder = make_embedder()

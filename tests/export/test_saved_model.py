@@ -36,6 +36,7 @@ BARE = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_answers_as_the_embedder(name, make_embedder, tmp_path):
     embedder = make_embedder(**MODELS[name])
@@ -76,6 +77,7 @@ def embed_files(embedder, paths, **arguments):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [{}, {"resize": 20}, {"resize": 24, "squash": True}]
 )
@@ -96,6 +98,7 @@ def test_files_are_treated_as_in_the_evaluation(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 def test_turned_photos_have_the_embedding_of_the_upright_one(
     kind, make_embedder, tmp_path
@@ -113,6 +116,7 @@ def test_turned_photos_have_the_embedding_of_the_upright_one(
     assert np.abs(untagged - turned[0]).max() > 0.05
 
 
+@pytest.mark.slow
 def test_bare_process(make_embedder, run_bare, tmp_path):
     embedder = make_embedder(pooling="k_max", k=2)
     folder = export_saved_model(embedder, tmp_path / "saved_model")
@@ -134,6 +138,7 @@ def test_bare_process(make_embedder, run_bare, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_real_files_in_a_bare_process(
     make_embedder, run_bare, test_data, tmp_path
@@ -197,6 +202,7 @@ GOOD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("endpoint", "name", "value"),
     [
@@ -234,6 +240,7 @@ def test_other_dtypes_and_ranks_are_refused(endpoint, name, value, served):
         served.signatures[endpoint](**wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalize", [True, False])
 def test_similarity_is_every_cosine(normalize, make_embedder, tmp_path):
     embedder = make_embedder(normalize=normalize)
@@ -264,6 +271,7 @@ BARE_SEARCH = """
 """
 
 
+@pytest.mark.slow
 def test_scann_answers_in_a_bare_process(make_embedder, run_bare, tmp_path):
     embedder = make_embedder()
     names = [name for name in FILES if "gif" not in name]

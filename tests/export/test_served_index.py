@@ -1,5 +1,7 @@
 """The index of a SavedModel finds what the evaluation's index finds."""
 
+import importlib.util
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,6 +15,10 @@ from keras_dml.export.search_ops import ScannOps
 from keras_dml.export.served_index import NO_SCORE, ServedIndex
 
 RNG = np.random.default_rng(0)
+NEEDS_SCANN = pytest.mark.skipif(
+    importlib.util.find_spec("scann") is None, reason="ScaNN is not installed."
+)
+INDEXES = ["exact", pytest.param("scann", marks=NEEDS_SCANN)]
 ROWS = RNG.normal(size=(60, 8)).astype("float32")
 QUERIES = RNG.normal(size=(7, 8)).astype("float32")
 STRINGS = np.array([f"image {row}" for row in RNG.permutation(60)])
@@ -35,7 +41,7 @@ def search(index, queries, k, usable=None):
     return ids, found["scores"].numpy(), found["ok"].numpy()
 
 
-@pytest.mark.parametrize("index", ["exact", "scann"])
+@pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("ids", [STRINGS, INTEGERS], ids=["str", "int"])
 def test_agrees_with_the_exact_index(index, metric, ids):
@@ -48,7 +54,7 @@ def test_agrees_with_the_exact_index(index, metric, ids):
     assert ok.all()
 
 
-@pytest.mark.parametrize("index", ["exact", "scann"])
+@pytest.mark.parametrize("index", INDEXES)
 def test_labels_belong_to_the_ids(index):
     names = ["cat", "dög", "owl"]
     labels = np.arange(60) % 3
@@ -65,7 +71,7 @@ def test_labels_belong_to_the_ids(index):
         assert set(texts[60:]) == {b""}
 
 
-@pytest.mark.parametrize("index", ["exact", "scann"])
+@pytest.mark.parametrize("index", INDEXES)
 def test_equal_scores_are_ordered_by_id(index):
     rows = np.repeat(ROWS[:3], 2, axis=0)
     ids = np.array([5, 1, 0, 4, 3, 2])
@@ -74,7 +80,7 @@ def test_equal_scores_are_ordered_by_id(index):
     np.testing.assert_allclose(scores, 1.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("index", ["exact", "scann"])
+@pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("ids", [STRINGS[:5], INTEGERS[:5]], ids=["str", "int"])
 def test_places_without_a_neighbor(index, ids):
     """More than there are, an own `k`, and queries that cannot be answered."""
@@ -95,7 +101,7 @@ def test_places_without_a_neighbor(index, ids):
     assert np.isfinite(scores).all()
 
 
-@pytest.mark.parametrize("index", ["exact", "scann"])
+@pytest.mark.parametrize("index", INDEXES)
 def test_no_queries(index):
     found, scores, ok = search(make_index(index=index), QUERIES[:0], 3)
     assert found.shape == scores.shape == (0, 3)
@@ -140,6 +146,7 @@ def test_blocks_do_not_show(most, monkeypatch):
     np.testing.assert_allclose(scores, expected_scores, atol=1e-6)
 
 
+@NEEDS_SCANN
 @pytest.mark.parametrize(
     "shape", [ScannShape("hashing"), ScannShape("tree", 40)]
 )
@@ -164,6 +171,7 @@ def test_scanns_lists_are_whole(shape):
         assert all(len(set(row)) == k for row in found.tolist())
 
 
+@NEEDS_SCANN
 def test_auto_follows_scanns_own_rule():
     few = EmbeddingSet(ROWS, STRINGS)
     assert ServedIndex(few, "cosine").kind == "exact"
@@ -179,6 +187,7 @@ def test_auto_follows_scanns_own_rule():
     [
         ({"index": "scan"}, r"`index` .*'scan'\. Did you mean 'scann'"),
         ({"max_k": 0}, "`max_k` must be a positive integer"),
+        ({"references": 3}, "`references` must be .*as `References`"),
     ],
 )
 def test_an_index_that_cannot_be(arguments, message):

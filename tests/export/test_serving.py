@@ -11,6 +11,7 @@ from tests.conformance import to_numpy
 from tests.export.images import BROKEN, FILES, on_white
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_decodes_as_pillow_and_as_training(name):
     pixels = decode_image(FILES[name]).numpy().astype(int)
@@ -34,6 +35,7 @@ def embed_files(embedder, contents):
     return embed_image_bytes(embedder, contents, ImageFit(size, channels))
 
 
+@pytest.mark.slow
 def test_broken_files_get_zeros_and_leave_the_others_alone(make_embedder):
     embedder = make_embedder()
     good = list(FILES.values())
@@ -47,6 +49,7 @@ def test_broken_files_get_zeros_and_leave_the_others_alone(make_embedder):
     assert not embeddings[~np.array(ok)].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_only_broken_files(make_embedder, count):
     result = embed_files(make_embedder(), [b"?"] * count)
@@ -55,6 +58,7 @@ def test_only_broken_files(make_embedder, count):
     assert not result["ok"].numpy().any()
 
 
+@pytest.mark.slow
 def test_gray_embedder_takes_color_files(make_embedder):
     result = embed_files(make_embedder(channels=1), list(FILES.values()))
     assert result["ok"].numpy().all()

@@ -53,6 +53,7 @@ def read_references(folder):
         return {row["id"]: row["label"] for row in rows} | {"": ""}
 
 
+@pytest.mark.slow
 def test_embeddings(client, signatures):
     functions, address, _ = client
     answer = functions["predict"](address, IMAGES)
@@ -63,6 +64,7 @@ def test_embeddings(client, signatures):
     )
 
 
+@pytest.mark.slow
 def test_without_a_server_the_command_prints_one_line(tmp_path):
     (tmp_path / "a.jpg").write_bytes(GOOD[0])
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -61,6 +61,7 @@ def test_the_message_is_that_of_the_servers_own_package(value):
     assert written == expected.SerializeToString()
 
 
+@pytest.mark.slow
 def test_saved_model_cli_names_the_endpoints(indexed_folder):
     command = [sys.executable, "-m", saved_model_cli.__name__, "show", "--all"]
     shown = subprocess.run(

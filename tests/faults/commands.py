@@ -7,7 +7,6 @@ from pathlib import Path
 
 from keras_dml.models import BACKBONES
 from tests.checkpoints import write_googlenet
-from tests.faults.server import FAULTS
 from tests.images import image_folder
 
 PLAN = """
@@ -34,7 +33,7 @@ class Command:
         works_on_run: Whether `<place>` starts as a copy of the run, without
             its cached embeddings. Defaults to `False`.
         faults: How many writes each fault strikes, by its name. Defaults to
-            one kill and one full disk.
+            one kill.
         random: Integer, how many ends come at random moments. Defaults to `0`.
     """
 
@@ -42,7 +41,7 @@ class Command:
     again: str = ""
     works_on_run: bool = False
     faults: Mapping[str, int] = dataclasses.field(
-        default_factory=lambda: {"kill": 1, "full": 1}
+        default_factory=lambda: {"kill": 1}
     )
     random: int = 0
 
@@ -60,7 +59,7 @@ COMMANDS = {
         "fit <images> --output <place> --backbone small_cnn --epochs 2 --dim 16"
         " --set sampling.steps_per_epoch=1 --set evaluation.every=1",
         again="--resume",
-        faults=dict.fromkeys(FAULTS, 1),
+        faults={"kill": 1, "interrupt": 1, "full": 1},
         random=1,
     ),
     # `passes` settles the length before the pace of the machine does.
@@ -74,10 +73,12 @@ COMMANDS = {
     "embed": Command(
         "embed <run> <images> --output <place> --shard-size 50",
         again="--resume",
+        faults={"kill": 1, "full": 1},
     ),
     "embed_file": Command(
         "embed <run> <images> --output <place>/vectors.npz --shard-size 50",
         again="--resume",
+        faults={},
     ),
     "embed_parquet": Command(
         "embed <run> <images> --output <place>/vectors.parquet --shard-size 50",
@@ -98,23 +99,24 @@ COMMANDS = {
         "compare <images> --output <place> --recipes norm_softmax,triplet"
         " --backbones small_cnn --epochs 1 --steps-per-epoch 1 --no-report"
         " --no-estimate --protocol recipe",
-        faults={"kill": 1},
     ),
-    "tune": Command(
-        "compare <plan> --output <place> --no-estimate", faults={"full": 1}
-    ),
+    "tune": Command("compare <plan> --output <place> --no-estimate", faults={}),
     "export_saved_model": Command(
         "export <run> --format saved_model --with-index --output <place>"
     ),
     "export_litert": Command(
         "export <run> --format litert --quantize int8 --with-references"
-        " --output <place>"
+        " --output <place>",
+        faults={"full": 1},
     ),
-    "export_onnx": Command("export <run> --format onnx --output <place>"),
+    "export_onnx": Command(
+        "export <run> --format onnx --output <place>", faults={"full": 1}
+    ),
     "convert_weights": Command(
         "convert-weights <checkpoint> --network googlenet"
         " --output <place>/googlenet.weights.h5",
         again="--force",
+        faults={"full": 1},
     ),
 }
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-import onnxruntime
 from ai_edge_litert.interpreter import Interpreter
 
 # Parts of the names of what a clock says, and the size of a graph, whose ops
@@ -104,6 +103,8 @@ def _answer(path):
 
 
 def _answer_of_onnx(path):
+    import onnxruntime
+
     network = onnxruntime.InferenceSession(path)
     (image,) = network.get_inputs()
     shape = [size if isinstance(size, int) else 1 for size in image.shape]

@@ -7,6 +7,7 @@ reads: a line of JSON with
     arguments   words after `keras-dml`
     folder      where writes are counted
     fault       one of `FAULTS`, or null
+    disk        what is full from then on, if the fault is "full"
     write       the number of the write at which the fault strikes, from 1
     seconds     after which SIGALRM ends the process
     out, err    paths of the files for what the command prints
@@ -15,7 +16,6 @@ reads: a line of JSON with
 It answers each with a line of JSON: the exit code, negative for a signal.
 """
 
-import errno
 import json
 import os
 import signal
@@ -31,13 +31,14 @@ import tensorflow  # noqa: F401
 import keras_dml.api  # noqa: F401
 from keras_dml import cli
 from keras_dml.distribute import workers  # noqa: F401
+from tests.disks import fill
 
 FAULTS = {
     "kill": signal.SIGKILL,
     "terminate": signal.SIGTERM,
     "interrupt": signal.SIGINT,
     "stop": signal.SIGSTOP,
-    # Not a signal: nothing more can be written.
+    # Not a signal: the disk has no room for a byte more, nor for a name.
     "full": None,
 }
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -47,8 +48,9 @@ GROWING = ("open", "os.mkdir")
 CHANGES = (*GROWING, "os.rename", "os.remove", "os.rmdir", "os.truncate")
 
 
-def strike_at(folder, fault, write, trace):
+def strike_at(request, trace):
     """Counts the changes below a folder; the fault comes before one of them."""
+    folder = os.path.abspath(request["folder"])
     count = 0
 
     def is_below(path):
@@ -65,10 +67,12 @@ def strike_at(folder, fault, write, trace):
             return
         count += 1
         os.write(trace, f"{event} {os.fsdecode(arguments[0])}\n".encode())
-        if fault == "full" and count >= write and event in GROWING:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), arguments[0])
-        if fault not in (None, "full") and count == write:
-            os.kill(os.getpid(), FAULTS[fault])
+        if request["fault"] is None or count != request["write"]:
+            return
+        if request["fault"] == "full":
+            fill(request["disk"])
+        else:
+            os.kill(os.getpid(), FAULTS[request["fault"]])
 
     sys.addaudithook(watch)
 
@@ -81,12 +85,7 @@ def become(request):
     os.dup2(os.open(request["out"], flags), 1)
     os.dup2(os.open(request["err"], flags), 2)
     trace = os.open(request["trace"], flags)
-    strike_at(
-        os.path.abspath(request["folder"]),
-        request["fault"],
-        request["write"],
-        trace,
-    )
+    strike_at(request, trace)
     # Nobody handles this signal: it ends a process at once, wherever it is.
     signal.setitimer(signal.ITIMER_REAL, request["seconds"])
     # The state of this generator was forked too, and would draw the same for

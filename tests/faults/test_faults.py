@@ -2,8 +2,10 @@
 
 The writes are found by tracing a command that nothing disturbs. Some of them
 are struck, others for each fault; with `KERAS_DML_TEST_ALL=1` all of them are.
+A disk that is full is a file system in memory without room.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -16,6 +18,7 @@ import time
 import numpy as np
 import pytest
 
+from tests import disks
 from tests.conftest import ROOT
 from tests.data.stand_ins import write_cub200
 from tests.faults.commands import COMMANDS, Command, Inputs
@@ -25,6 +28,8 @@ from tests.thorough import ALL
 
 # No command takes as long, on a busy machine too, unless it hangs.
 LONGEST = 900.0
+# More than any command leaves.
+DISK = 512 * disks.MIB
 
 
 class Server:
@@ -52,6 +57,7 @@ class Server:
             "arguments": list(map(str, words)),
             "folder": str(place),
             "fault": fault,
+            "disk": str(place.parent),
             "write": write,
             "seconds": seconds,
             **{name: str(path) for name, path in self.paths.items()},
@@ -173,13 +179,27 @@ def test_a_fault_at_a_write(
         rng = np.random.default_rng([*FAULTS].index(fault))
         numbers = rng.choice(numbers, it.command.faults[fault], replace=False)
     for number in map(int, numbers):
-        place = tmp_path / str(number)
-        inputs.make(it.command, place)
-        words = it.command.words(inputs, place)
-        outcome = server(place, words, fault, number)
         where = f"{fault} before write {number}, {it.writes[number - 1]}"
-        check_end(fault, outcome, where)
-        goes_on(it, other_server, inputs, place, outcome, where)
+        with room(fault, tmp_path / str(number)) as folder:
+            place = folder / "place"
+            inputs.make(it.command, place)
+            words = it.command.words(inputs, place)
+            outcome = server(place, words, fault, number)
+            check_end(fault, outcome, where)
+            if fault == "full":
+                disks.resize(folder, DISK)
+            goes_on(it, other_server, inputs, place, outcome, where)
+
+
+@contextlib.contextmanager
+def room(fault, folder):
+    """Makes a folder, which is a disk of its own where that will be full."""
+    if fault == "full":
+        with disks.disk(folder, DISK):
+            yield folder
+    else:
+        folder.mkdir()
+        yield folder
 
 
 @pytest.mark.slow

@@ -127,6 +127,7 @@ def batches():
     ).batch(8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [losses.Contrastive, losses.MultiSimilarity])
 def test_replicas_do_not_change_training(cls, strategy):
     wanted = build(cls)

@@ -28,6 +28,7 @@ def test_equals_the_networks_own(mode):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ORACLES)
 def test_keeps_the_promises_of_a_layer(mode, policy, tmp_path):
     check_layer(

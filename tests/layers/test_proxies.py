@@ -23,6 +23,7 @@ def similarity(x, p, metric, unit_proxies=True):
     return -np.sum((unit(x) - unit(p)) ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["cosine", "dot", "neg_squared_euclidean"])
 @pytest.mark.parametrize("centers", [1, 3])
 def test_layer(metric, centers, policy, tmp_path):

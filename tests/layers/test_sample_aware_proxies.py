@@ -135,6 +135,7 @@ def check_against_algorithm_1(layer, function, rows, **changes):
     return filtered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [None, False, True])
 @pytest.mark.parametrize("rows", [1, 5, 7])
 def test_against_algorithm_1(jit_compile, rows):
@@ -146,6 +147,7 @@ def test_against_algorithm_1(jit_compile, rows):
     assert filtered or rows == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -275,6 +277,7 @@ def test_saved_in_the_middle_it_goes_on_as_if_not(tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [{"run_eagerly": True}, {"jit_compile": True}]
 )
@@ -288,6 +291,7 @@ def test_training_does_not_hang_on_how_it_is_compiled(changes):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_trains_in_float32_under_any_policy(policy):
     model = small_model(policy)
     head = model.get_layer("proxies")
@@ -334,6 +338,7 @@ def test_many_classes(loss):
     assert seen[classes - 1] == 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [losses.ProxyISA, losses.ProxyNCAISA])
 def test_replicas_remember_the_same(strategy, loss):
     one = small_model(loss=loss)

@@ -205,6 +205,7 @@ def test_training_with_everything_sampled_is_that_of_the_dense_layer():
         np.testing.assert_allclose(a, w, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss", [losses.NormalizedSoftmax(), losses.ProxyAnchor()]
 )

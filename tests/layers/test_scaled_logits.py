@@ -8,6 +8,7 @@ from tests.conformance import check_layer
 X = np.random.default_rng(0).standard_normal((4, 3)).astype("float32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_bias", [False, True])
 def test_layer(use_bias, policy, tmp_path):
     arguments = {"scale": 4.0, "use_bias": use_bias}

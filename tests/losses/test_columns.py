@@ -38,6 +38,7 @@ def compiled(loss, **arguments):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_COLUMNS)
 @pytest.mark.parametrize("label", [-1, CLASSES, 97])
 def test_a_label_without_a_column_is_named_in_a_compiled_step(name, label):

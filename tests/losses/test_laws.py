@@ -95,6 +95,7 @@ def test_every_loss_has_a_function_and_a_documented_class(key):
         assert part in text, part
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("batch", BATCHES)
 def test_against_loops(name, batch):
@@ -115,6 +116,7 @@ def test_against_loops(name, batch):
     np.testing.assert_allclose(single, np.mean(expected), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("batch", BATCHES)
 def test_gradient_against_differences(name, batch):
@@ -133,6 +135,7 @@ def test_gradient_against_differences(name, batch):
     np.testing.assert_allclose(gradient, expected, atol=1e-5 * size)
 
 
+@pytest.mark.slow
 @EACH
 def test_eager_graph_and_xla_agree(name):
     loss = CASES[name].make()
@@ -147,6 +150,7 @@ def test_eager_graph_and_xla_agree(name):
             np.testing.assert_allclose(a, w, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @EACH
 def test_computes_in_float32_under_any_policy(name, policy):
     case = CASES[name]
@@ -225,6 +229,7 @@ def test_refused_input(name):
         (LABELS.astype("float32"), y_pred, "dtype float32.*astype"),
         (one_hot.astype("float32"), y_pred, "dtype float32"),
         (one_hot, y_pred, r"one-hot.*\(8, 4\).*argmax"),
+        (LABELS[:0], y_pred[:0], r"at least one row.*\(0, "),
         (LABELS[:5], y_pred, r"same number of rows.*\(5,\).*\(8, "),
         (LABELS[:, None, None], y_pred, r"y_true.*\(8, 1, 1\)"),
         (LABELS, np.ones(8), r"[Rr]eceived.*y_pred.shape=\(8,"),
@@ -285,6 +290,7 @@ DEGENERATE = {
 }
 
 
+@pytest.mark.slow
 @WITH_HEAD
 @pytest.mark.parametrize("batch", DEGENERATE)
 def test_degenerate_embeddings_are_finite(name, batch):
@@ -336,6 +342,7 @@ def test_the_largest_numbers_of_half_precision_are_finite(name):
     assert_finite(*value_and_gradient(case.make(), LABELS, half))
 
 
+@pytest.mark.slow
 @WITH_HEAD
 @pytest.mark.parametrize("scale", [2.0**-10, 2.0**40])
 def test_the_length_of_embeddings_does_not_matter(name, scale):
@@ -366,6 +373,7 @@ def head_model(case, classes):
     return keras.Model([embedding, label], y_pred)
 
 
+@pytest.mark.slow
 @WITH_HEAD
 def test_many_classes(name):
     """The step of a model of 100,000 classes, compiled."""
@@ -387,6 +395,7 @@ def test_many_classes(name):
     assert np.any(gradient)
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("size", [0.0, 1.0, -1.0, 1e4, -1e30])
 def test_extreme_predictions_are_finite(name, size):
@@ -414,6 +423,7 @@ OWN_LAYER = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @OWN_LAYER
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_layer_with_a_state_and_its_loss_agree_compiled(name, dtype):
@@ -489,6 +499,7 @@ def train(name):
     return history.history["loss"], model.get_weights()
 
 
+@pytest.mark.slow
 @ONCE
 def test_replicas_do_not_change_training(name, strategy):
     """Five steps."""
@@ -502,6 +513,7 @@ def test_replicas_do_not_change_training(name, strategy):
     assert abs(start[0] - expected[0]).max() > 1e-6
 
 
+@pytest.mark.slow
 @ONCE
 def test_model_with_the_loss_is_saved_and_loaded(name, tmp_path):
     model = small_model(name)
@@ -515,6 +527,7 @@ def test_model_with_the_loss_is_saved_and_loaded(name, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if "cosines" in name])
 def test_training_lowers_the_loss(name):
     model = small_model(name)

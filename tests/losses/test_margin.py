@@ -52,6 +52,7 @@ def test_draws_one_negative_for_each_positive(dim):
         assert not (drawn[row] & ~allowed).any()
 
 
+@pytest.mark.slow
 def test_frequencies_are_the_weights():
     """One positive, negatives at four distances, one of them too far."""
     d = np.array([0.3, 0.6, 0.8, 1.6])
@@ -70,6 +71,7 @@ def test_frequencies_are_the_weights():
     )
 
 
+@pytest.mark.slow
 def test_far_negatives_are_drawn_evenly_when_there_are_no_others():
     distance = np.full((5, 5), 1.9)
     labels = np.array([0, 0, 1, 2, 3])
@@ -94,6 +96,7 @@ def test_the_draw_depends_on_step_and_place_alone():
     np.testing.assert_array_equal(second, whole[6:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "labels, x",
     [
@@ -140,6 +143,7 @@ def batches():
     ).batch(16)
 
 
+@pytest.mark.slow
 def test_replicas_do_not_change_training(strategy):
     wanted = build()
     expected_loss = wanted.fit(batches(), epochs=2, verbose=0, shuffle=False)
@@ -156,6 +160,7 @@ def test_replicas_do_not_change_training(strategy):
     assert (abs(learned - 1.2) > 1e-4).all()
 
 
+@pytest.mark.slow
 def test_a_reloaded_model_draws_as_it_would_have_drawn(tmp_path):
     model = build()
     model.fit(batches(), verbose=0, shuffle=False)

@@ -83,6 +83,7 @@ def trained(head):
     return history.history["loss"]
 
 
+@pytest.mark.slow
 def test_trains_as_proxy_nca_without_weights():
     expected = trained("proxies")
     assert expected[-1] < expected[0]

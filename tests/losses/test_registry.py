@@ -1,4 +1,5 @@
 import keras
+import numpy as np
 import pytest
 
 from keras_dml import former, losses, regularizers
@@ -135,3 +136,19 @@ def test_a_loss_of_another_package_must_be_told_what_it_takes():
 def test_ours_cannot_be_told_otherwise():
     with pytest.raises(UsageError, match="takes logits.*takes='embeddings'"):
         losses.input_of("softmax", "embeddings")
+
+
+@pytest.mark.parametrize("identifier", [None, 3, {}, {"config": {}}])
+def test_what_names_no_loss_is_refused(identifier):
+    with pytest.raises(UsageError, match="identifier|class_name"):
+        losses.get(identifier)
+
+
+@pytest.mark.parametrize("name", ["norm_softmax", "triplet"])
+def test_lists_are_rows(name):
+    rows = [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]
+    loss = losses.get(name)
+    expected = loss(np.array([0, 0, 1]), np.array(rows, np.float32))
+    np.testing.assert_allclose(loss([0, 0, 1], rows), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="a row for each image"):
+        loss(np.int64(0), np.float32(1.0))

@@ -100,6 +100,7 @@ def test_weights_to_convert_are_named(name, weights):
     assert "convert it with `keras-dml convert-weights`" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_networks_built_here_take_odd_sizes(name):
     """Maps of 22, 11, 5, 3 and 2 pixels, or 1 less."""

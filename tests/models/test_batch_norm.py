@@ -42,6 +42,7 @@ def fit(batch_norm, **changes):
     return embedder, before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MOVES)
 def test_what_moves(mode):
     embedder, before = fit(mode)
@@ -53,6 +54,7 @@ def test_what_moves(mode):
     assert moved == MOVES[mode]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MOVES)
 def test_survives_save_and_load(mode, tmp_path):
     embedder, _ = fit(mode)
@@ -64,6 +66,7 @@ def test_survives_save_and_load(mode, tmp_path):
     assert len(loaded.trainable_weights) == len(embedder.trainable_weights)
 
 
+@pytest.mark.slow
 def test_all_modes_start_from_the_same_weights():
     starts = [list(fit(mode)[1].values()) for mode in MOVES]
     for other in starts[1:]:
@@ -104,6 +107,7 @@ def _trained_on_halves(scope, synchronized):
     return {w.path: to_numpy(w) for w in trainer.weights}
 
 
+@pytest.mark.slow
 def test_synchronized_replicas_train_like_one_device(strategy):
     one = _trained_on_halves(contextlib.nullcontext(), False)
     two = _trained_on_halves(strategy.scope(), True)
@@ -118,6 +122,7 @@ def test_synchronized_replicas_train_like_one_device(strategy):
     )
 
 
+@pytest.mark.slow
 def test_statistics_are_refreshed_alike_on_replicas(strategy):
     results = []
     for scope in (contextlib.nullcontext(), strategy.scope()):

@@ -107,6 +107,7 @@ def test_batch_norm_that_trains_is_not_folded():
     assert fold_batch_norm(plain, SHAPE) is plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["train", "frozen"])
 def test_a_trainer_trains_the_layers_of_its_embedder(mode):
     embedder = build_embedder("small_cnn", (24, 24, 1), dim=8, batch_norm=mode)

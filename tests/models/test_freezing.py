@@ -3,6 +3,7 @@ import weakref
 
 import keras
 import numpy as np
+import pytest
 
 from keras_dml.models import freezing
 
@@ -106,6 +107,7 @@ def test_unfreezing_what_was_never_frozen_does_nothing():
     assert not model.get_layer("backbone").get_layer("dense").trainable
 
 
+@pytest.mark.slow
 def test_a_frozen_model_is_not_kept_alive():
     layer = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
     freezing.freeze_all(layer)

@@ -95,6 +95,7 @@ def call(network, images):
     return network({names[0]: images} if names else images)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PREFIX)
 def test_features_and_pooling_are_those_of_the_network(name, embedder_of):
     embedder = embedder_of(name)

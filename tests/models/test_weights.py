@@ -131,6 +131,7 @@ def test_without_network_the_error_names_the_way_out(monkeypatch):
         build_with_weights("mobilenet_v2", (32, 32, 3), "imagenet")
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_published_weights_from_a_file(test_data):
     path = (

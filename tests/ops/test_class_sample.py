@@ -69,6 +69,7 @@ def test_every_other_class_is_drawn_as_often():
     np.testing.assert_allclose(others, 9 / 23, atol=0.0488)
 
 
+@pytest.mark.slow
 def test_two_neighbors_may_be_drawn_together():
     together = sum(
         {4, 5} <= set(draw([0], 20, 6, uniform))

@@ -40,6 +40,7 @@ def test_against_loops(jit_compile):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [None, False, True])
 def test_gradient_against_differences(jit_compile):
     direction = RNG.standard_normal((5, 1, 7))

@@ -68,6 +68,7 @@ def test_directions_in_which_no_row_varies_are_kept():
     assert not kernel[:, 6:].any() and not bias[6:].any()
 
 
+@pytest.mark.slow
 def test_few_rows_lose_nothing_that_separates_other_classes():
     """As many directions as rows lost a third of the nearest neighbors."""
     generator = np.random.default_rng(0)

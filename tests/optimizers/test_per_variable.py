@@ -67,6 +67,7 @@ def test_schedules_survive_the_roundtrip():
     assert revived["config"] == schedule.get_config()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_equal_optimizers_train_exactly_as_one(policy, jit_compile):
     one = compile_model(keras.optimizers.Adam(0.01), jit_compile=jit_compile)
@@ -76,6 +77,7 @@ def test_equal_optimizers_train_exactly_as_one(policy, jit_compile):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_equal_optimizers_train_exactly_as_one_on_two_replicas(strategy):
     with strategy.scope():
         one = compile_model(keras.optimizers.Adam(0.01))
@@ -102,6 +104,16 @@ def test_every_group_moves_by_its_own_rate(policy):
         if not np.array_equal(np.array(v), before[v.path])
     }
     assert moved == {"proxies/proxies"}
+
+
+def test_one_rate_for_callbacks_that_know_no_groups():
+    optimizer = PerVariable(
+        keras.optimizers.SGD(0.5), {"a": keras.optimizers.SGD(2.0)}
+    )
+    assert float(optimizer.learning_rate) == 2.0
+    optimizer.learning_rate = 1.0
+    rates = [float(one.learning_rate) for one in optimizer.optimizers]
+    assert rates == [1.0, 0.25]
 
 
 def test_gradients_are_clipped_by_group():
@@ -135,6 +147,7 @@ def test_no_gradient_at_all_is_an_error():
         optimizer.apply([None], [keras.Variable(np.ones(2), name="a")])
 
 
+@pytest.mark.slow
 def test_a_resumed_training_goes_on_exactly(tmp_path, policy):
     model = compile_model(per_variable(TorchAdam))
     fit(model)

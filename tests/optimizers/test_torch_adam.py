@@ -61,6 +61,7 @@ def displacements(optimizer, gradients, steps):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epsilon, ratios",
     [
@@ -102,6 +103,7 @@ def test_roundtrip():
     roundtrip(TorchAdam(0.1, 0.8, 0.99, 1.0, l2=1e-4, clipvalue=10.0))
 
 
+@pytest.mark.slow
 def test_trains_in_fit_with_xla_and_resumes_from_file(policy, tmp_path):
     keras.utils.set_random_seed(0)
     x = keras.Input((4,))

@@ -30,6 +30,7 @@ def test_against_loops():
     np.testing.assert_allclose(gradient, differences, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [1, 21, 48])
 @pytest.mark.parametrize("jit_compile", [None, False, True])
 def test_blocks_do_not_matter(entries, jit_compile, monkeypatch):

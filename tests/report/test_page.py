@@ -181,6 +181,7 @@ def test_a_value_that_is_missing_is_an_error():
         render(**incomplete)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "draw",
     [

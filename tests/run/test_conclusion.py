@@ -24,6 +24,7 @@ def metrics_of(before, pretrained, start, after, low, high, **changes):
         "pretrained_features": "pretrained backbone",
         "image_size": 192,
         "natural_size": 96,
+        "selected_by": "last epoch",
         "shrinkage": None,
         "interpolation": {},
         **changes,
@@ -71,19 +72,27 @@ def metrics(low=0.1, high=0.3, values=(0.3, 0.35, 0.4, 0.5), **changes):
         "interpolation": {"kept": False},
         "image_size": 224,
         "natural_size": 96,
+        "selected_by": "validation map@r",
         "shrinkage": 0.6,
         **changes,
     }
 
 
+def test_what_chose_the_epoch_is_said():
+    plain = metrics(selected_by="validation recall@1", interpolation={})
+    kept = "The epoch with the best R@1 on the validation images was kept."
+    assert kept in conclusion(plain)
+    assert kept not in conclusion(metrics(selected_by="validation recall@1"))
+
+
 def test_better():
     assert conclusion(metrics()) == [
         "Better than the pretrained backbone: MAP@R 0.300 -> 0.500 (+67%), "
-        "gain +0.200, 95 % in [+0.100, +0.300].",
+        "gain +0.200 with a 95 % interval of +0.100 to +0.300.",
         "Of this, images of 224 instead of 96 pixels +0.050, the whitening of "
         "the features +0.050, and training +0.100.",
         "The nearest image is of the right class for 75.0% of the queries, "
-        "before for 55.0%.",
+        "by the pretrained backbone for 55.0%.",
     ]
 
 

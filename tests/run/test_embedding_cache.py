@@ -29,8 +29,8 @@ def test_other_weights_and_other_images_are_never_returned(cache, caplog):
         assert cache.load("v", "i") is None
         assert cache.load("v") is None
         assert cache.load("w", "j") is None
-    assert "weights have changed" in caplog.text
-    assert "images have changed" in caplog.text
+    assert "weights of the run have changed" in caplog.text
+    assert "images of the run have changed" in caplog.text
 
 
 def test_caches_of_a_run_log_a_reason_once(cache, caplog):
@@ -41,8 +41,8 @@ def test_caches_of_a_run_log_a_reason_once(cache, caplog):
             assert EmbeddingCache(cache.path, told).load("w", "j") is None
         assert EmbeddingCache(cache.path, told).load("v", "i") is None
     assert caplog.messages == [
-        "Embedding again: the images have changed.",
-        "Embedding again: the weights have changed.",
+        "The images of the run have changed: its images are embedded again.",
+        "The weights of the run have changed: its images are embedded again.",
     ]
 
 

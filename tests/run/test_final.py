@@ -47,6 +47,7 @@ def run(photos, weights, tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 def test_every_class_trains(run):
     final = run.final
     assert final.config.data.all_classes

@@ -10,7 +10,7 @@ from keras_dml.config import resolve
 from keras_dml.run import length
 from keras_dml.run.data import StageData
 from keras_dml.run.length import (
-    Pace,
+    TrainingPace,
     describe_length,
     is_open,
     measure_pace,
@@ -20,7 +20,7 @@ from tests.run import made_up
 
 # 120 images; an epoch has 5 steps of 12 images and sees half of them.
 DATA = made_up.stage()
-STEP = Pace(step=1.0, image=0.0)
+STEP = TrainingPace(step=1.0, image=0.0)
 OPEN = "stages=[{phases: [{epochs: null}]}]"
 TWO = "stages=[{phases: [{epochs: null, share: 2.0}, {name: b, epochs: null}]}]"
 
@@ -80,7 +80,7 @@ def test_seconds_elsewhere_leave_fewer_epochs():
     """Test images twice take 60 s, 14 validations 17, and reading 20."""
     arguments = {
         "minutes": 3,
-        "pace": Pace(step=1.0, image=0.01),
+        "pace": TrainingPace(step=1.0, image=0.01),
         "test_images": 3000,
     }
     alone = StageData(DATA.fit, None)
@@ -91,14 +91,14 @@ def test_seconds_elsewhere_leave_fewer_epochs():
 
 def test_a_validation_after_every_epoch_takes_time_in_every_epoch():
     """It was counted as eight validations, whatever their number."""
-    pace = Pace(step=1.0, image=0.05)
+    pace = TrainingPace(step=1.0, image=0.05)
     config = planned("evaluation.every=1", minutes=2, pace=pace)
     # 6 s a validation: 6 of them for the interpolation, 1 an epoch.
     assert lengths(config) == [(120 - 45 - 6 * 6) // (5 + 6)]
 
 
 def test_too_few_minutes_name_those_that_suffice(caplog):
-    slow = Pace(step=30.0, image=0.0)
+    slow = TrainingPace(step=30.0, image=0.0)
     assert lengths(planned(minutes=4, pace=slow)) == [1]
     assert not caplog.messages
     assert lengths(planned(minutes=3, pace=slow)) == [1]
@@ -180,11 +180,11 @@ def test_open_stages_divide_the_minutes():
 def test_the_length_is_told():
     config = planned(minutes=2, pace=STEP)
     assert describe_length(config, 0, DATA, STEP) == (
-        "15 epochs, 75 steps of 12 images, about 1 min 15 s; every image is "
-        "seen 7.5 times"
+        "15 epochs, 75 steps in all, 12 images a step, about 1 min 15 s; every "
+        "image is seen 7.5 times"
     )
     untimed = describe_length(config, 0, DATA)
-    assert "of 12 images; every" in untimed
+    assert "in all, 12 images a step; every" in untimed
 
 
 def pace_settings():

@@ -40,8 +40,9 @@ def test_images_network_and_folder():
     assert found == {
         "Images": "200 of 20 classes in omniglot",
         "Train": "90 images of 9 classes",
-        "Validate": "30 images of 3 classes, which do not train",
+        "Validate": "30 images of 3 classes, which are not trained on",
         "Test": "80 images of 8 classes, none seen in training",
+        "Recipe": "norm_softmax; `keras-dml recipes` lists them",
         "Size": "4 x 4 pixels",
         "Network": "small_cnn, weights of file; embeddings of 16 numbers",
         "Folder": "runs/made-up",
@@ -84,7 +85,9 @@ def test_why_nothing_validates(override, why):
 
 def test_images_of_trained_classes_validate():
     said = lines("data.validation_from=13", "data.validation_images=0.2")
-    assert said["Validate"] == "24 images of 12 classes, which also train"
+    assert (
+        said["Validate"] == "24 images of 12 classes, which are also trained on"
+    )
 
 
 def test_what_was_left_out_is_told():

@@ -101,6 +101,7 @@ def whole(tmp_path_factory):
     return load_checkpoint(folder / "checkpoints" / "last.npz")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "stop", "error"),
     [

@@ -11,7 +11,7 @@ from keras_dml.run import fit as training
 from keras_dml.run import length
 from keras_dml.run import training as steps
 from keras_dml.run.history import read_history
-from keras_dml.run.length import Pace
+from keras_dml.run.length import TrainingPace
 from keras_dml.run.phases import StageTrainer
 from tests.images import image_folder
 from tests.run.made_up import write_weights
@@ -50,7 +50,7 @@ def at_a_steady_pace(monkeypatch):
     """A step takes a second, and the command nothing else."""
     monkeypatch.setattr(length, "FIXED_SECONDS", 0.0)
     monkeypatch.setattr(
-        steps, "measure_pace", lambda *_: Pace(step=1.0, image=0.0)
+        steps, "measure_pace", lambda *_: TrainingPace(step=1.0, image=0.0)
     )
     monkeypatch.setattr(steps.time, "perf_counter", lambda: 0.0)
 
@@ -59,6 +59,7 @@ def epochs_of(folder):
     return len(read_history(folder / "history.csv"))
 
 
+@pytest.mark.slow
 def test_the_plan_is_written_and_trained_again_as_long(
     source, steady, tmp_path, monkeypatch
 ):
@@ -80,6 +81,7 @@ def test_the_plan_is_written_and_trained_again_as_long(
     assert epochs_of(second) == 4
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_plan(source, steady, tmp_path, monkeypatch):
     """The run is interrupted after its first epoch, and then at any pace."""
     folder, config = tmp_path / "run", settings(source, minutes=0.2)
@@ -93,12 +95,13 @@ def test_a_resumed_run_keeps_its_plan(source, steady, tmp_path, monkeypatch):
         training.fit(config, folder)
     monkeypatch.setattr(StageTrainer, "_finish_phase", stop)
     monkeypatch.setattr(
-        steps, "measure_pace", lambda *_: Pace(step=0.1, image=0.0)
+        steps, "measure_pace", lambda *_: TrainingPace(step=0.1, image=0.0)
     )
     training.fit(config, folder, resume=True)
     assert epochs_of(folder) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("devices", [None, "cpu:2"])
 def test_no_open_length_reaches_training(source, tmp_path, devices):
     """A real pace, on one device and on two replicas."""

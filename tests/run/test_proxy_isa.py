@@ -38,6 +38,7 @@ def last_checkpoint(folder):
     return load_checkpoint(folder / "checkpoints" / "last.npz")
 
 
+@pytest.mark.slow
 def test_stopped_and_resumed_ends_with_the_same_weights(tmp_path, monkeypatch):
     """Stopped in its fourth epoch, with memory and filter on."""
     train.fit(settings(), tmp_path / "whole")

@@ -22,6 +22,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_step_changes_every_trained_weight(variant):
     config = resolve(variant, "omniglot", flags=SMALL)

@@ -31,6 +31,7 @@ def last_checkpoint(folder):
     return load_checkpoint(folder / "checkpoints" / "last.npz")
 
 
+@pytest.mark.slow
 def test_stopped_and_resumed_ends_with_the_same_weights(tmp_path, monkeypatch):
     # What comes before and after training is not what is tested here.
     for name in ("_measure_baselines", "_finish"):

@@ -23,7 +23,7 @@ def test_the_run_opens():
     assert run.metrics["recipe"] == "arcface"
     assert len(run.history) == 1
     assert run.embedder.output_shape == (None, 4)
-    assert "digits, arcface: 896 queries" in str(run)
+    assert "digits, recipe arcface: 896 queries" in str(run)
 
 
 def test_its_settings_come_back_in_the_spelling_of_today(tmp_path):

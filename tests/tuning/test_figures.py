@@ -1,6 +1,7 @@
 """The pictures of a search."""
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from keras_dml.config.tuning_section import TuningConfig
@@ -25,6 +26,7 @@ def test_best_so_far():
     )
 
 
+@pytest.mark.slow
 def test_draws_every_kind_of_setting(tmp_path):
     space = {
         "lr": {"low": 1e-4, "high": 1e-1, "log": True},

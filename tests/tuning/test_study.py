@@ -24,6 +24,7 @@ def study_of(folder, section):
         yield study
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["random", "tpe"])
 def test_values_lie_in_their_ranges(tmp_path, kind):
     section = {

@@ -17,7 +17,7 @@ from keras_dml.comparison.records import Experiment, RunRecord
 from keras_dml.comparison.standings import Standing
 from keras_dml.comparison.summary import Summary, metric_of
 from keras_dml.evaluation import Difference
-from keras_dml.report import FILE as RUN_PAGE
+from keras_dml.run.folder import RunFolder
 from keras_dml.tuning.trials import TuningResult
 from keras_dml.wording import duration, metric_title, slug, source_title
 
@@ -63,7 +63,7 @@ def runs_table(
     """
     rows = []
     for record in {record.run: record for record in records}.values():
-        page = record.folder and record.folder / RUN_PAGE
+        page = record.folder and RunFolder(record.folder).report
         link = os.path.relpath(page, folder) if page and page.is_file() else ""
         seconds = record.train_seconds
         rows.append(

@@ -27,7 +27,7 @@ WEIGHTS = ("auto", "imagenet", "none", "preset")
 
 def is_named(source: str) -> bool:
     """Returns whether a source names a data set instead of a path."""
-    return source in READERS or source.startswith("tfds:")
+    return source in READERS or os.fspath(source).startswith("tfds:")
 
 
 def source_name(source: str) -> str:

@@ -2,7 +2,7 @@
 
 import collections
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,9 @@ from keras_dml.data import splits
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.published import keep_found
 from keras_dml.errors import UsageError
+
+# Python converts no number of more than 4,300 digits.
+LONGEST_NUMBER = 100
 
 
 def read_csv(path, allow_partial: bool = False) -> Manifest:
@@ -42,8 +45,7 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
     names = [row["path"] for row in rows]
     check_listed_once(path, names)
     values = {row["label"] for row in rows}
-    are_numbers = all(value.isdecimal() for value in values)
-    class_names = sorted(values, key=int if are_numbers else str)
+    class_names = sorted_labels(values)
     label_of = {name: label for label, name in enumerate(class_names)}
     labels = np.asarray([label_of[row["label"]] for row in rows])
     if "split" in rows[0]:
@@ -63,6 +65,20 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
     )
     advice = f"Correct the paths, which are relative to {path.parent}"
     return keep_found(manifest, path, allow_partial, advice)
+
+
+def sorted_labels(labels: Iterable[str]) -> list[str]:
+    """Sorts the names of classes, as numbers if all of them are numbers.
+
+    `1` and `01` are two classes, whose order is the same in every process.
+
+    >>> sorted_labels({"10", "9", "09"})
+    ['09', '9', '10']
+    """
+    names = sorted(labels)
+    if all(name.isdecimal() and len(name) <= LONGEST_NUMBER for name in names):
+        names.sort(key=int)
+    return names
 
 
 def iterate_table(
@@ -95,6 +111,12 @@ def iterate_table(
                     raise UsageError(
                         f"Line {reader.line_num} of {path} must have a "
                         f"{' and a '.join(needed)}. Received: {given}"
+                    )
+                # NumPy ends a text there, so that two could become one.
+                if any("\0" in str(value) for value in row.values()):
+                    raise UsageError(
+                        f"Line {reader.line_num} of {path} holds the "
+                        "character NUL. Save the file as text in UTF-8."
                     )
                 yield reader.line_num, row
             if row is None:

@@ -17,7 +17,9 @@ MAX_NAMED = 3
 READERS: dict[str, Callable[..., Manifest]] = {}
 
 
-def reader(*markers: str) -> Callable[[Callable], Callable[..., Manifest]]:
+def reader(
+    *markers: str, fixed: bool = True
+) -> Callable[[Callable], Callable[..., Manifest]]:
     """Registers a function in `READERS` as the reader of a data set.
 
     The function `read_NAME(root, facts)` gets the folder and the facts of
@@ -29,6 +31,9 @@ def reader(*markers: str) -> Callable[[Callable], Callable[..., Manifest]]:
     Args:
         *markers: Files or folders; the folder must hold at least one of them.
             Give none for a set that needs no folder.
+        fixed: Boolean, whether the set must have the counts of its facts.
+            Give `False` for one that depends on what is installed. Defaults
+            to `True`.
 
     Example:
 
@@ -56,6 +61,8 @@ def reader(*markers: str) -> Callable[[Callable], Callable[..., Manifest]]:
                     f"The lists of `{name}` in {root} must be as published. "
                     f"Received: {error!r}. Unpack the archive again."
                 ) from error
+            if not fixed:
+                return manifest
             return complete(manifest, facts, root, allow_partial)
 
         READERS[name] = read_whole

@@ -2,6 +2,10 @@
 
 import logging
 import os
+import socket
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +14,7 @@ from keras_dml.data import splits
 from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.published import complete
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import RunError, UsageError, reason_of
 
 logger = logging.getLogger(__name__)
 
@@ -99,20 +103,31 @@ def load_builder(name: str, data_dir=None, download: bool = True):
             `True`.
 
     Raises:
-        UsageError: If the builder is unknown, or its records are missing and
-            may not or cannot be downloaded.
+        UsageError: If tensorflow-datasets is not installed, the builder is
+            unknown, or its records are missing and may not or cannot be
+            downloaded.
         RunError: If the download fails.
     """
-    import tensorflow_datasets as tfds
-
+    try:
+        import tensorflow_datasets as tfds
+    except ImportError as error:
+        raise UsageError(
+            f"`tfds:{name}` needs tensorflow-datasets: install it with "
+            "`pip install 'keras-dml[tfds]'`."
+        ) from error
     try:
         builder = tfds.builder(
             name, data_dir=None if data_dir is None else os.fspath(data_dir)
         )
-    except (tfds.core.DatasetNotFoundError, ValueError) as error:
+    # A version that does not exist is an assertion there.
+    except (
+        tfds.core.DatasetNotFoundError,
+        ValueError,
+        AssertionError,
+    ) as error:
         raise UsageError(
             "`tfds:NAME` must name a builder of tensorflow-datasets. "
-            f"Received: tfds:{name} ({str(error).splitlines()[0]})"
+            f"Received: tfds:{name} ({reason_of(error)})"
         ) from error
     if builder.is_prepared():
         return builder
@@ -129,15 +144,42 @@ def load_builder(name: str, data_dir=None, download: bool = True):
             f"tfds:{name} must be downloaded first. Received: no records in "
             f"{builder.data_path}."
         )
+    check_hosts(builder.url_infos or ())
     try:
         builder.download_and_prepare()
     except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise RunError(
-            f"The download of tfds:{name} failed: {reason} Check the "
-            "network and the free space, then run the command again."
+            f"The download of tfds:{name} failed: {reason_of(error)}. Check "
+            "the network and the free space, then run the command again."
         ) from error
     return builder
+
+
+def check_hosts(urls: Iterable[str]) -> None:
+    """Raises at once where a download would try for minutes to find its hosts.
+
+    Args:
+        urls: The addresses to download from. Nothing is looked up where a
+            proxy does so.
+
+    Raises:
+        RunError: If a host has no address.
+    """
+    proxies = urllib.request.getproxies()
+    parts = map(urllib.parse.urlsplit, urls)
+    for scheme, host in dict.fromkeys(
+        (one.scheme, one.hostname) for one in parts
+    ):
+        if host is None or scheme in proxies or "all" in proxies:
+            continue
+        try:
+            socket.getaddrinfo(host, None)
+        except OSError as error:
+            raise RunError(
+                f"There is no way to {host}, from which the data set must be "
+                f"downloaded ({error.strerror}). Check the network, then run "
+                "the command again."
+            ) from error
 
 
 def _find_keys(features, name):

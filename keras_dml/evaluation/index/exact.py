@@ -8,7 +8,11 @@ from typing import Any, Self, final
 import numpy as np
 
 from keras_dml.checks import one_of, positive_integer
-from keras_dml.embeddings.checks import as_counts, as_embeddings
+from keras_dml.embeddings.checks import (
+    as_counts,
+    as_embeddings,
+    as_unique_ids,
+)
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import (
     ARRAYS,
@@ -202,6 +206,7 @@ class ExactIndex(Index):
         index = cls(str(arrays["metric"]), weights_hash=stored)
         rows = as_embeddings(arrays["embeddings"])
         table = IdTable.stored(arrays, len(rows))
+        as_unique_ids(table.ids, len(rows))
         index._take(rows, table, Space(index.metric, arrays["offset"]))
         return index
 

@@ -215,8 +215,8 @@ def _check_numbers(
     needed = math.ceil(MIN_FALSE_MATCHES / min(rates) * (1 - 1e-12))
     if num_impostors < needed:
         raise UsageError(
-            f"`fmr={min(rates)}` needs at least {needed} {what}, so that "
-            f"{MIN_FALSE_MATCHES} of them are false matches. Received: "
+            f"A false-match rate of {min(rates)} needs {needed} {what}, so "
+            f"that {MIN_FALSE_MATCHES} of them are false matches. Received: "
             f"{num_impostors}. Calibrate on more images, or for a larger rate."
         )
     if num_genuine == 0:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.checks import one_of
+from keras_dml.checks import one_of, require
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import as_label_sets
 
@@ -93,7 +93,7 @@ def class_table(per_query: Mapping[str, np.ndarray], labels: Any) -> ClassTable:
         `ClassTable` with its classes in ascending order.
 
     Raises:
-        UsageError: If labels and values do not match.
+        UsageError: If labels and values do not match, or there are none.
 
     Example:
 
@@ -101,6 +101,7 @@ def class_table(per_query: Mapping[str, np.ndarray], labels: Any) -> ClassTable:
     >>> table.worst("recall@1")
     (7, 0.0)
     """
+    require(per_query, "per_query", "a dict of at least one metric", per_query)
     num_queries = len(next(iter(per_query.values())))
     sets = as_label_sets(labels, num_queries, "labels")
     names, codes = np.unique(sets.values, return_inverse=True)

@@ -69,7 +69,7 @@ def convert_weights(
     ```
     """
     layout = LAYOUTS[one_of("network", network, LAYOUTS)]
-    output = Path(output).expanduser()
+    output = Path(os.path.expanduser(output))
     if not output.name.endswith(SUFFIX):
         raise UsageError(f"`output` must end in {SUFFIX}. Received: {output}")
     if output.exists() and not force:
@@ -77,7 +77,9 @@ def convert_weights(
             f"`output` is there already: {output}. Pass `force=True` to "
             "replace it, or another name."
         )
-    entries = read_checkpoint(Path(checkpoint).expanduser(), layout.framework)
+    entries = read_checkpoint(
+        Path(os.path.expanduser(checkpoint)), layout.framework
+    )
     backbone = get_backbone(network)
     side = backbone.min_image_size
     model = backbone.builder(input_shape=(side, side, 3), weights=None)

@@ -22,6 +22,7 @@ def page(tmp_path_factory):
     return write_all(records, folder).with_name("page.html")
 
 
+@pytest.mark.slow
 @browser.NEEDED
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])

@@ -74,6 +74,7 @@ def written(tmp_path_factory):
     return records, write_all(records, folder / "first")
 
 
+@pytest.mark.slow
 def test_the_page_says_what_was_run(written):
     text = written[1].read_text(encoding="utf-8")
     assert text.startswith("# A tournament\n\nLosses against each other.\n\n")
@@ -191,6 +192,7 @@ def test_networks_have_tables_of_their_own(written):
         assert best["done"] == "3"
 
 
+@pytest.mark.slow
 def test_the_same_records_give_the_same_bytes(written, tmp_path):
     records, page = written
     again = write_all(records, tmp_path)

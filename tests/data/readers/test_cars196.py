@@ -17,6 +17,7 @@ CLASSES = [
 ]
 
 
+@pytest.mark.slow
 def test_the_full_set_of_one_list(tmp_path):
     root = tmp_path / "cars196"
     files = write_empty_files(root / "car_ims", len(CLASSES))

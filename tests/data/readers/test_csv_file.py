@@ -1,6 +1,9 @@
+import itertools
+
 import pytest
 
 from keras_dml.data.readers import read
+from keras_dml.data.readers.csv_file import sorted_labels
 from keras_dml.errors import UsageError
 from tests.data.stand_ins import write_empty_files
 
@@ -29,6 +32,13 @@ def test_without_split_classes_are_divided(tmp_path):
 def test_numbers_are_sorted_as_numbers(tmp_path):
     path = write(tmp_path, "label,path\n10,photos/0.jpg\n9,photos/1.jpg\n")
     assert read(path).class_names == ("9", "10")
+
+
+def test_equal_numbers_are_classes_in_the_same_order_always():
+    """Otherwise another process tests on classes that trained."""
+    names = ["0001", "001", "01", "1", "2"]
+    for order in itertools.permutations(names):
+        assert sorted_labels(order) == names
 
 
 def test_split_column(tmp_path):

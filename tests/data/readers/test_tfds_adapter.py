@@ -2,12 +2,13 @@ import logging
 
 import numpy as np
 import pytest
-import tensorflow_datasets as tfds
 
 from keras_dml.data.prepare import prepare
 from keras_dml.data.readers import read
-from keras_dml.data.readers.tfds_adapter import load_builder
+from keras_dml.data.readers.tfds_adapter import check_hosts, load_builder
 from keras_dml.errors import RunError, UsageError
+
+tfds = pytest.importorskip("tensorflow_datasets")
 
 
 class TinyBuilder(tfds.core.GeneratorBasedBuilder):
@@ -183,6 +184,16 @@ def test_errors(tmp_path):
         load_builder("mnist", tmp_path, download=False)
     with pytest.raises(RunError, match="failed: the host does not answer"):
         read("tfds:tiny_unreachable", tmp_path)
+
+
+def test_without_a_network_it_says_so_at_once(monkeypatch):
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    addresses = ["https://name:word@host.invalid:8443/images.zip", "notes.txt"]
+    with pytest.raises(RunError, match="There is no way to host.invalid, from"):
+        check_hosts(addresses)
+    monkeypatch.setenv("https_proxy", "http://proxy.invalid:3128")
+    check_hosts(addresses)
 
 
 def test_two_images_and_no_label(records):

@@ -295,3 +295,14 @@ def test_refuses_use_before_build():
 def test_refuses(call, message):
     with pytest.raises(UsageError, match=message):
         call()
+
+
+def test_a_stored_index_with_repeated_ids_is_refused(tmp_path):
+    index = ExactIndex("cosine").build(np.eye(4), ids=list("abcd"))
+    path = tmp_path / "index.npz"
+    index.save(path)
+    with np.load(path) as stored:
+        arrays = {**stored, "ids": np.array(list("abca"))}
+    np.savez(path, **arrays)
+    with pytest.raises(UsageError, match="`ids` must be unique.*'a'"):
+        ExactIndex.load(path)

@@ -72,6 +72,8 @@ def test_refuses():
         table.worst("mrr")
     with pytest.raises(UsageError, match=r"must have the shape \(6,\)"):
         class_table(VALUES, [1, 2])
+    with pytest.raises(UsageError, match="`per_query` .* at least one metric"):
+        class_table({}, [])
     lone = class_table({"mrr": np.array([np.nan, np.nan])}, [0, 1])
     with pytest.raises(UsageError, match="2 classes without one"):
         lone.worst("mrr")

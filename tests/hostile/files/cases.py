@@ -473,7 +473,7 @@ def _of_embeddings():
         yield Case(
             f"the cache, {name}",
             EVALUATE,
-            "Embedding again: .*test.npz",
+            "images are embedded again. .*test.npz",
             code=0,
             harm=writes("embeddings/test.npz", content),
         )

@@ -2,11 +2,13 @@
 
 import pytest
 
+from tests.hostile.files import odd_words
 from tests.hostile.files.cases import CASES
 from tests.hostile.runner import table
 
 
-@pytest.mark.parametrize("case", table(CASES))
+@pytest.mark.slow
+@pytest.mark.parametrize("case", table([*CASES, *odd_words.CASES]))
 def test_a_hostile_file(case, run, images, capsys, monkeypatch):
     case.harm(run)
     case.check(capsys, monkeypatch, run=run, images=images)

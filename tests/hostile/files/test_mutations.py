@@ -59,6 +59,7 @@ def load_from(path, rng):
     return load_embeddings(path)
 
 
+@pytest.mark.slow
 def test_checkpoints(run):
     path = run / "checkpoints" / "last.npz"
     whole, content = load_checkpoint(path), path.read_bytes()

@@ -135,7 +135,7 @@ CASES = [
     _case("names with control characters", EMBED, odd_names),
     _case("names with control characters", FIT, odd_names),
     _case("EPS named .jpg", EMBED, postscript, SKIPPED),
-    _case("EPS named .jpg", FIT, postscript, "no image of a known format"),
+    _case("EPS named .jpg", FIT, postscript, "not an image of a known format"),
     _case("other formats named .jpg", EMBED, unreadable, "5 bad"),
     _case("a folder named .png", EMBED, folders_as_images),
     _case("a folder named .png", FIT, folders_as_images),

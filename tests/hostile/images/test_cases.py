@@ -26,6 +26,7 @@ def copied(tmp_path, images):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", table(CASES))
 def test_a_hostile_folder(case, finished_run, copied, capsys, monkeypatch):
     case.harm(copied)
@@ -34,6 +35,7 @@ def test_a_hostile_folder(case, finished_run, copied, capsys, monkeypatch):
     case.check(capsys, monkeypatch, **places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mutated_image_is_decoded_or_refused(kind, tmp_path):
     """In the way of training and in that of `embed`: neither takes another."""
@@ -85,7 +87,7 @@ def test_ghostscript_is_never_started(tmp_path, monkeypatch):
     assert (tmp_path / "ran").exists()
     (tmp_path / "ran").unlink()
     reason = verification.reason_refused(path)
-    assert reason == "it is no image of a known format"
+    assert reason == "it is not an image of a known format"
     assert not (tmp_path / "ran").exists()
 
 
@@ -109,5 +111,5 @@ def test_bad_images_are_listed_with_their_reasons(
         "zero.png": "it is no regular file",
         "huge.png": "it has 1,099,511,627,776 bytes, more than the limit of "
         "536,870,910",
-        "eps.jpg": "it is no image of a known format",
+        "eps.jpg": "it is not an image of a known format",
     }

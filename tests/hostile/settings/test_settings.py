@@ -43,6 +43,8 @@ SETTINGS = {
     "model={dim: 1, dim: 2}": "the key 'dim' is there twice",
     'model.backbone="\\0"': "invalid character",
     'model.weights="\\ud800"': "invalid character",
+    'model.weights="\\U00110000"': "an escape that is no character",
+    'model.weights="\\UFFFFFFFF"': "an escape that is no character",
     "model=3": "`model`.*Received: 3",
     "optimizer.head=3": "`optimizer.head`",
     "stages=x": "`stages`.*valid list",
@@ -55,6 +57,9 @@ SETTINGS = {
     f"{'k' * 100_000}=1": "Unknown configuration key `kkk",
     ".=1": "Unknown configuration key",
     "=1": "must be `key=value`",
+    "recipe=triplet": "`--recipe` cannot be one of the settings",
+    "stages.main=null": "`stages.main` must be a mapping",
+    "loss.0=null": "`loss.0` must be a mapping",
     "dim": "must be `key=value`",
 }
 # What becomes known once there are data.
@@ -127,6 +132,7 @@ PLANS = {
     "budget: {epochs: 100000000000000000}": "`budget.epochs`",
     "protocol: {kind: cross_validation, folds: 100000}": "1000",
     "metrics: 3": "`metrics`",
+    "cases: [{skip: true}]": "must have at least one run",
     f"seeds: [{', '.join(map(str, range(9000)))}, 1]": "is given twice",
     f"grid: {{{', '.join(f'k{n}: [1, 2]' for n in range(40))}}}": "at most",
 }

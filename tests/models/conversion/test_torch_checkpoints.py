@@ -24,6 +24,7 @@ NETWORKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_features_and_parameters_are_those_of_torch(name, tmp_path):
     (height, width), features, published = NETWORKS[name]

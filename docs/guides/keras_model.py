@@ -1,0 +1,97 @@
+# %% [markdown]
+# # Your own Keras model
+#
+# Layers, losses, samplers and callbacks are plain Keras: they work with stock
+# `compile` and `fit`, and in any `keras.Model`.
+#
+# A `Proxies` layer holds one learned vector per class and returns similarities,
+# `ScaledLogits` applies the temperature, and the loss is stateless. The
+# embedder is the same network without these layers: it shares its weights with
+# the trainer, so that it needs no training of its own.
+
+# %%
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_dml
+from keras_dml.data.sampling import balanced_batches
+
+images = np.random.default_rng(0).uniform(0, 255, (64, 28, 28, 1))
+labels = np.repeat(np.arange(8), 8)
+
+inputs = keras.Input((28, 28, 1))
+x = keras.layers.Conv2D(32, 3, strides=2, activation="relu")(inputs)
+x = keras_dml.layers.GlobalKMaxPooling2D(k=4)(x)
+embedding = keras_dml.layers.EmbeddingHead(16, normalization="l2", name="head")(
+    x
+)
+similarity = keras_dml.layers.Proxies(8, name="proxies")(embedding)
+logits = keras_dml.layers.ScaledLogits(16.0, name="logits")(similarity)
+
+trainer = keras.Model(inputs, logits)
+embedder = keras.Model(inputs, embedding)
+trainer.compile(
+    optimizer=keras_dml.optimizers.PerVariable(
+        keras.optimizers.Adam(1e-3), {"proxies/.*": keras.optimizers.Adam(1e-2)}
+    ),
+    loss=keras_dml.losses.NormalizedSoftmax(),
+)
+rows = balanced_batches(labels, classes=4, images=4, seed=0, epoch=0)
+batches = tf.data.Dataset.from_tensor_slices((images[rows], labels[rows]))
+trainer.fit(
+    batches.repeat(),
+    steps_per_epoch=len(rows),
+    epochs=3,
+    shuffle=False,
+    verbose=0,
+    callbacks=[
+        keras_dml.callbacks.HeatUp(epoch=2, scale=4.0),
+        keras_dml.callbacks.RetrievalEvaluation(
+            embedder, tf.data.Dataset.from_tensors((images, labels))
+        ),
+        keras.callbacks.ModelCheckpoint(
+            "best.keras",
+            monitor="val_recall@1",
+            mode="max",
+            save_best_only=True,
+        ),
+    ],
+)
+print(
+    keras_dml.evaluation.retrieval_metrics(
+        embedder.predict(images, verbose=0), labels, k=(1, 2)
+    )
+)
+
+# %% [markdown]
+# - `PerVariable` gives each group of weights its own optimizer, by regular
+#   expressions over the paths of the variables. Stock callbacks, such as
+#   `keras.callbacks.LearningRateScheduler`, see all of them.
+# - `balanced_batches` returns rows, the same ones for the same seed and epoch:
+#   here four images of each of four classes, as pair losses need them.
+# - `HeatUp` raises the temperature in an epoch (Heated-Up Softmax).
+# - `RetrievalEvaluation` measures R@K and MAP@R on whatever batches it is
+#   given, and writes them to the logs, so that every Keras callback can watch
+#   them.
+#
+# A loss on pairs takes the embeddings themselves:
+
+# %%
+pairs = keras.Model(inputs, embedding)
+pairs.compile("adam", loss=keras_dml.losses.MultiSimilarity())
+pairs.fit(images[rows[0]], labels[rows[0]], verbose=0)
+
+# %% [markdown]
+# Export what you trained like any run of the command line:
+
+# %%
+from keras_dml.export import export_saved_model
+
+export_saved_model(embedder, "my_embedder")
+
+# %% [markdown]
+# [Recipes](../recipes.md) says how the command line puts the same parts
+# together, [Distributed](../distributed.md) what changes under `tf.distribute`,
+# and [Backbones](../backbones.md) how a network of yours trains from the
+# command line. [A loss of your own](custom_loss.ipynb) goes to `compile` too.

@@ -1,0 +1,135 @@
+# %% [markdown]
+# # Search and thresholds
+#
+# The nearest images of a photo, whether any of them is near enough to be a
+# match, and which images of a folder are near-duplicates.
+#
+# ## An embedder
+#
+# `photos` stands for your folder, with a sub-folder for each class. If it does
+# not exist, it is filled with drawn characters. If you have a finished run,
+# open it by `run = keras_dml.Run("runs/NAME")` instead.
+
+# %%
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+import keras_dml
+
+FOLDER = Path("photos")
+if not FOLDER.exists():
+    glyphs = keras_dml.data.readers.read("glyphs")
+    for number in range(32 * 20):
+        place = FOLDER / f"class_{number // 20:02}"
+        place.mkdir(parents=True, exist_ok=True)
+        pixels = glyphs.images[number, :, :, 0]
+        Image.fromarray(pixels).save(place / f"{number % 20:02}.png")
+
+validation = {"data.validation_from": 6, "data.validation_fraction": 0.5}
+run = keras_dml.fit(
+    FOLDER,
+    backbone="small_cnn",
+    epochs=1,
+    batch_size=64,
+    settings={"sampling.steps_per_epoch": 20, **validation},
+    output="runs/photos",
+    report=False,
+    export=False,
+    resume=True,
+)
+
+# %% [markdown]
+# ## The nearest images
+#
+# The gallery is the run's test images, or all images of the source that
+# `gallery` names. The distance is one minus the cosine. A file of the gallery
+# does not find itself.
+
+# %%
+classes = sorted(path.name for path in FOLDER.iterdir())
+query = FOLDER / classes[-1] / "00.png"
+found = run.search(query, k=3)
+for neighbor in found.answers[0].neighbors:
+    print(f"{neighbor.distance:.4f}", neighbor.id, neighbor.accepted)
+
+# %% [markdown]
+# ## Match or no match
+#
+# A photo of something new has a nearest image, too. So there is a threshold:
+# the largest distance of a match. It is set on the validation classes, which
+# did not train. The false-match rate is the share of pairs of two *different*
+# classes that the threshold takes for a match. A smaller rate makes it
+# stricter, and more true matches are lost.
+#
+# A search compares with the whole gallery, so a photo of something new gets a
+# match more often than a pair does. With `decision="nearest"` the rate is that
+# of searches: the share of images whose class is missing from the gallery and
+# that are given an image of another class.
+
+# %%
+print(found.threshold.meaning)
+for decision in ("pairs", "nearest"):
+    strict = run.search(query, max_false_match_rate=0.2, decision=decision)
+    rates = strict.threshold.threshold
+    print(
+        f"{decision}: distance up to {strict.threshold.distance:.4f}, "
+        f"false matches {rates.fmr:.3f}, true ones lost {rates.fnmr:.3f}"
+    )
+
+# %% [markdown]
+# To tell a rate takes 30 false matches on the validation images. A rate for
+# which they are too few is an error. Where you name no rate, the strictest
+# usual one is taken for which they suffice.
+
+# %%
+from keras_dml.errors import UsageError
+
+try:
+    run.search(query, max_false_match_rate=0.0001)
+except UsageError as error:
+    print(error)
+
+# %% [markdown]
+# ## Near-duplicates
+#
+# `ImageEmbedder` maps any files to embeddings, `ExactIndex` finds the nearest
+# ones of each. Pairs above a similarity are candidates: look at some of them to
+# choose the similarity. Here two copies of an image lie beside the images of a
+# class, one of them as a JPEG.
+
+# %%
+inbox = Path("inbox")
+inbox.mkdir(exist_ok=True)
+for path in sorted((FOLDER / classes[-1]).iterdir()):
+    Image.open(path).save(inbox / path.name)
+original = Image.open(inbox / "00.png")
+original.save(inbox / "again.png")
+original.save(inbox / "compressed.jpg", quality=90)
+
+# %%
+from keras_dml.evaluation import ExactIndex
+
+SIMILAR = 0.995  # a cosine
+files = sorted(inbox.iterdir())
+names = np.array([path.name for path in files])
+embed = keras_dml.ImageEmbedder(run.folder.path)
+vectors = embed(files)
+
+index = ExactIndex().build(vectors, names)
+ids, scores = index.search(vectors, k=5, exclude_ids=names)
+pairs = [
+    (float(score), name, other)
+    for name, row, others in zip(names, scores, ids, strict=True)
+    for score, other in zip(row, others, strict=True)
+    if score >= SIMILAR and name < other
+]
+for score, name, other in sorted(pairs, reverse=True):
+    print(f"{score:.4f}", name, other)
+
+# %% [markdown]
+# An embedder that was trained to find classes calls two images of one class
+# similar; so the nearest pairs are copies only where the classes are narrow,
+# such as one product each. [Search](../search.md) explains the options, and
+# how far a threshold holds.

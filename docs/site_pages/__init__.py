@@ -1,0 +1,1 @@
+"""Writes the pages of the site that follow from the code."""

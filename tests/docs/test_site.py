@@ -1,0 +1,309 @@
+"""The site has a place for every name, command, key, recipe and plan."""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+import yaml
+
+from keras_dml.cli.app import COMMANDS
+from keras_dml.config import RunConfig, load_recipe, recipe_names, resolve
+from keras_dml.config.merging import flatten
+from keras_dml.config.plan_sections import PlanConfig
+from keras_dml.config.plans import load_plan, plan_names
+from keras_dml.run.folder import RunFolder
+from tests.conftest import ROOT
+
+DOCS = ROOT / "docs"
+sys.path.insert(0, str(DOCS))
+try:
+    from site_pages import (
+        commands,
+        docstrings,
+        guides,
+        hook,
+        settings,
+        symbols,
+    )
+finally:
+    sys.path.remove(str(DOCS))
+
+FENCE = re.compile(r"^( *)(`{3,}|~~~)")
+
+
+@pytest.fixture(scope="module")
+def generated():
+    """The text of each generated page by path."""
+    return {path: text for path, _, text in hook.pages()}
+
+
+def written():
+    """Yields path and text of every page that is a file."""
+    outside = [ROOT / name for name in hook.OUTSIDE]
+    for file in [*DOCS.rglob("*.md"), *outside]:
+        name = file.relative_to(ROOT).as_posix()
+        yield name, file.read_text(encoding="utf-8")
+    for file in ROOT.glob("examples/*/*.md"):
+        name = file.relative_to(ROOT).as_posix()
+        yield name, file.read_text(encoding="utf-8")
+
+
+def exported(package):
+    """The public names of a package, as Python imports it."""
+    if package == "keras_dml.embed":
+        pytest.importorskip("apache_beam", reason="Beam is not installed.")
+    module = importlib.import_module(package)
+    names = getattr(module, "__all__", None)
+    if names is None:
+        names = [
+            name
+            for name, value in vars(module).items()
+            if not inspect.ismodule(value)
+        ]
+    return {
+        name
+        for name in names
+        if not name.startswith("_")
+        and not inspect.ismodule(getattr(module, name))
+    }
+
+
+def test_every_package_has_a_page(generated):
+    packages = {
+        f"keras_dml.{file.parent.name}"
+        for folder in (ROOT / "keras_dml", ROOT)
+        for file in folder.glob("*/__init__.py")
+        if folder != ROOT or file.parent.name == "export"
+    }
+    packages -= {"keras_dml.cli", "keras_dml.configs"}
+    assert packages | {"keras_dml"} == {*symbols.PACKAGES}
+    for name in symbols.PACKAGES:
+        assert hook.package_page(name) in generated
+
+
+@pytest.mark.parametrize("package", symbols.PACKAGES)
+def test_every_public_name_has_a_place(generated, package):
+    """What the source says is public is what Python finds, and is shown."""
+    known = symbols.symbols(package)
+    paths = {one.path for one in known}
+    assert {f"{package}.{name}" for name in exported(package)} <= paths
+    text = "\n".join(
+        text
+        for path, text in generated.items()
+        if path == hook.package_page(package)
+        or (package == symbols.LOSSES and path.startswith("reference/losses/"))
+    )
+    for one in known:
+        module = importlib.import_module(one.module)
+        assert hasattr(module, one.name), one
+        shown = (f"::: {one.path}\n", f"{{ #{one.path} }}\n")
+        assert sum(text.count(place) for place in shown) == 1, one.path
+
+
+def test_every_name_that_a_guide_imports_has_a_place():
+    known = {one.home for one in symbols.all_symbols().values()}
+    known |= {*symbols.all_symbols()}
+    programs = [(path, text) for path, _, text in guides.guide_pages()]
+    for page, text in [*written(), *programs]:
+        if page == "CONTRIBUTING.md" or "lab" in page:
+            continue
+        for module, names in re.findall(
+            r"^ *from (keras_dml[\w.]*) import ([\w, ]+)$", text, re.MULTILINE
+        ):
+            for name in names.split(", "):
+                one = f"{module}.{name}"
+                defined = symbols.definition(module, name)[0]
+                assert {one, f"{defined}.{name}"} & known, f"{page}: {one}"
+
+
+def test_every_command_and_option_has_a_place(generated):
+    text = generated[commands.PATH]
+    assert len(commands.all_commands()) == len(COMMANDS)
+    for name, command in commands.all_commands().items():
+        assert f"## {name} {{ #{name} }}" in text
+        for one in command.params:
+            for option in [*one.opts, *one.secondary_opts]:
+                if option.startswith("--"):
+                    assert re.search(rf"#{name}{option} }}|`{option}`", text), (
+                        option
+                    )
+        assert all(one.help for one in command.params), name
+
+
+@pytest.mark.parametrize(
+    ("model", "path"),
+    [(RunConfig, settings.RUN), (PlanConfig, settings.PLAN)],
+)
+def test_every_key_has_a_place_with_its_type(generated, model, path):
+    text = generated[path]
+    count = 0
+    for _, prefixes, schema in settings.keys(model):
+        for prefix in prefixes:
+            for key in schema["properties"]:
+                place = f"{prefix}.{key}".lstrip(".")
+                anchor = f"`{place}`{{ #{settings.anchor_of(place)} }}"
+                assert text.count(anchor) == 1, place
+                count += 1
+    assert count == len(re.findall(r"`\{ #", text))
+    assert "\n:   any value" not in text
+
+
+def test_texts_are_of_keys_that_exist():
+    known = {
+        name: {*schema["properties"]}
+        for model in (RunConfig, PlanConfig)
+        for name, _, schema in settings.keys(model)
+    }
+    for name, texts in settings.TEXTS.items():
+        assert {*texts} <= known[name], name
+
+
+def test_every_key_that_config_shows_has_a_place(generated):
+    text = generated[settings.RUN]
+    for name in ("proxynca_pp", "hbn", "triplet"):
+        shown = flatten(resolve(name, "digits").model_dump(mode="json"))
+        for key in shown:
+            place = re.sub(r"^loss\.\w+", "loss.LOSS", key)
+            place = re.sub(r"^stages\.\w+", "stages.STAGE", place)
+            if place.startswith("stages.") and place.count(".") > 2:
+                place = re.sub(r"(STAGE)\.\w+", r"\1.PHASE", place)
+            # The arguments of a loss stand beside its other keys.
+            argument = re.sub(
+                r"^loss\.LOSS\.\w+$", "loss.LOSS.arguments", place
+            )
+            places = [place, place.rpartition(".")[0], argument]
+            assert any(f"`{one}`{{ #" in text for one in places), key
+
+
+def test_every_recipe_and_plan_has_a_place(generated):
+    text = generated["reference/recipes.md"]
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        assert f"### {name} {{ #{name} }}" in text
+        for part in (recipe.about, recipe.use, recipe.paper, recipe.expected):
+            assert part in text
+    text = generated["reference/plans.md"]
+    for name in plan_names():
+        assert f"## {name} {{ #{name} }}" in text
+        assert load_plan(name).title.rstrip(".") in text
+
+
+def test_files_of_a_run_are_told():
+    text = (DOCS / "files.md").read_text(encoding="utf-8")
+    folder = RunFolder("run")
+    for value in vars(folder).values():
+        if value != folder.path and folder.path in getattr(
+            value, "parents", ()
+        ):
+            assert f"`{value.relative_to(folder.path).parts[0]}" in text, value
+
+
+def nav_pages(entry):
+    if isinstance(entry, str):
+        yield entry
+    elif isinstance(entry, dict):
+        entry = [*entry.values()]
+    if isinstance(entry, list):
+        for one in entry:
+            yield from nav_pages(one)
+
+
+def test_the_navigation_names_every_page_once(generated):
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    for entry in nav:
+        if "Reference" in entry:
+            entry["Reference"] = hook.navigation()
+    named = [*nav_pages(nav)]
+    assert len(named) == len({*named})
+    pages = {hook.site_path(name) for name, _ in written()} | {*generated}
+    assert {*named} == pages
+
+
+def test_tables_are_whole(generated):
+    """A blank line, or one without a bar, would end a table."""
+    for page, text in [*written(), *generated.items()]:
+        fence, rows, above = "", 0, ""
+        for line in text.splitlines():
+            found = FENCE.match(line)
+            if found and (not fence or line.strip() == fence):
+                fence = "" if fence else found[2]
+            is_row = not fence and line.startswith("|")
+            rows = rows + 1 if is_row else 0
+            if rows == 1:
+                assert not above.strip(), f"{page}: no blank line: {line}"
+            if rows == 2:
+                assert re.fullmatch(r"\|( ?:?-+:? ?\|)+", line), (
+                    f"{page}: a table without titles: {above}"
+                )
+            if rows > 2:
+                assert line.rstrip().endswith("|"), f"{page}: {line}"
+            above = line
+
+
+def test_a_docstring_becomes_markdown():
+    text = docstrings.to_markdown(
+        "Adds.\n\n`a + b`\n\nArgs:\n    a: Float, see\n        `b`. Defaults "
+        "to `1`.\n    **kwargs: More.\n\nReturns:\n    The sum: a tensor.\n\n"
+        "Example:\n\n>>> add(1, 2)\n3\n\nSee `keras_dml.losses.Loss`."
+    )
+    assert "```text\na + b\n```" in text
+    assert "`a`\n:   Float, see\n    `b`. Defaults to `1`." in text
+    assert "`**kwargs`\n:   More." in text
+    assert "**Returns**\n\nThe sum: a tensor." in text
+    assert "```pycon\n>>> add(1, 2)\n3\n```" in text
+    assert "[`keras_dml.losses.Loss`][keras_dml.losses.Loss]" in text
+
+
+def test_links_out_of_the_pages_lead_to_the_site():
+    text = hook.at_home(
+        "docs/lab/a.md",
+        "[a](../../examples/serving/) [b](../embed.md#c) [c](https://d.e)",
+    )
+    assert text == (
+        "[a](../examples/serving/README.md) [b](../embed.md#c) [c](https://d.e)"
+    )
+
+
+class Loaded(HTMLParser):
+    """Collects what a page loads."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = set()
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        if tag != "a" and given.get("rel") != "canonical":
+            self.found |= {given.get("src"), given.get("href")}
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_warnings_and_loads_nothing(tmp_path):
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("The extra `docs` is not installed.")
+    command = [sys.executable, "-P", "-m", "mkdocs", "build", "--strict"]
+    done = subprocess.run(
+        [*command, "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "NO_MKDOCS_2_WARNING": "1",
+            "PYTHONPATH": str(ROOT),
+        },
+    )
+    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
+    pages = [*(tmp_path / "site").rglob("*.html")]
+    assert len(pages) > 80
+    for page in pages:
+        parser = Loaded()
+        parser.feed(page.read_text(encoding="utf-8"))
+        addresses = [one for one in parser.found if one and "//" in one]
+        assert addresses == [], page.name
