@@ -129,16 +129,15 @@ def test_data_that_are_not_there(tmp_path):
 
 
 @pytest.mark.slow
-def test_runs_have_what_the_search_found(tmp_path, caplog):
+def test_runs_have_what_the_search_found(tmp_path, capsys):
     """A search, the runs after it, and the same command once more."""
     plan = tuned(
         protocol={"kind": "oracle"},
         budget={"epochs": 1, "steps_per_epoch": 30},
         set={"data.folds": 2, "data.fold": 0, "model.dim": 16},
     )
-    with caplog.at_level("INFO"):
-        dry = compare(plan, tmp_path / "plan", dry_run=True, estimate=False)
-    assert "2 trials to find settings first" in caplog.text
+    dry = compare(plan, tmp_path / "plan", dry_run=True, estimate=False)
+    assert "2 trials to find settings first" in capsys.readouterr().err
     assert dry.trials_left == 2
     result = compare(plan, tmp_path / "plan", estimate=False)
     (run,) = result.records

@@ -215,9 +215,10 @@ def _check_numbers(
     needed = math.ceil(MIN_FALSE_MATCHES / min(rates) * (1 - 1e-12))
     if num_impostors < needed:
         raise UsageError(
-            f"A false-match rate of {min(rates)} needs {needed} {what}, so "
-            f"that {MIN_FALSE_MATCHES} of them are false matches. Received: "
-            f"{num_impostors}. Calibrate on more images, or for a larger rate."
+            f"A false-match rate of {min(rates)} needs at least {needed} "
+            f"{what}, so that {MIN_FALSE_MATCHES} of them are false matches. "
+            f"Received: {num_impostors}. Calibrate on more images, or for a "
+            "larger rate."
         )
     if num_genuine == 0:
         raise UsageError(

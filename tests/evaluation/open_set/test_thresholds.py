@@ -206,7 +206,7 @@ def test_float16_and_strided_embeddings():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"fmr": 0.001}, r"`fmr=0.001` needs at least 30000 pairs of two"),
+        ({"fmr": 0.001}, "rate of 0.001 needs at least 30000 pairs of two"),
         (
             {"fmr": 0.2, "decision": "nearest"},
             r"needs at least 150 images .* Received: 120",
