@@ -30,7 +30,9 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--host-resolver-rules=MAP * ~NOTFOUND",
 )
-TIMEOUT = 120
+TIMEOUT = 60
+# On a machine without a free core or memory a browser may end, or never load.
+ATTEMPTS = 3
 # Runs in the page: sorts the classes by their second column, twice, and
 # writes what there is into the page itself.
 PROBE = """
@@ -223,9 +225,12 @@ def look_at(page, folder, width=1000, dark=False):
     html = html.replace("<head>", f"<head>{CATCH}", 1)
     probed = folder / "probed.html"
     probed.write_text(html.replace("</body>", f"{PROBE}</body>"), "utf-8")
-    done = _browse(probed, folder, (width, 800), dark)
-    found = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert found, done.stderr[-2000:]
+    for _ in range(ATTEMPTS):
+        done = _browse(probed, folder, (width, 800), dark)
+        found = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.S)
+        if found:
+            break
+    assert found, (done.returncode, done.stderr[-2000:])
     answer = found[1].replace("&lt;", "<").replace("&gt;", ">")
     return json.loads(answer.replace("&amp;", "&"))
 
@@ -271,10 +276,13 @@ def _browse(page, folder, size, dark, picture=None):
             "--dump-dom" if picture is None else f"--screenshot={picture}",
             page.as_uri(),
         ]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=TIMEOUT,
-    )
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=TIMEOUT,
+        )
+    except subprocess.TimeoutExpired as error:
+        return subprocess.CompletedProcess(command, -1, "", str(error))
