@@ -48,6 +48,12 @@ class ExportResult(Brief, list[Row]):
         self.folder = folder
         self.of = of
 
+    @property
+    def models(self) -> list[Path]:
+        """What clients load: a file, or the folder of a SavedModel."""
+        folders = [self.folder / row["artifact"] for row in self[1:]]
+        return [next(one.glob("embedder.*"), one) for one in folders]
+
     def _brief_title(self) -> str:
         return f"ExportResult in {self.folder}"
 

@@ -64,10 +64,10 @@ def metric_meaning(metric: str) -> str:
 def counted(count: int, singular: str) -> str:
     """Returns a number with its noun, in the plural if needed.
 
-    >>> counted(2, "seed")
-    '2 seeds'
+    >>> counted(1200, "seed")
+    '1,200 seeds'
     """
-    return f"{count} {singular}{'' if count == 1 else 's'}"
+    return f"{count:,} {singular}{'' if count == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:

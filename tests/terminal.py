@@ -108,7 +108,10 @@ def masked(text):
     text = re.sub(r"(milliseconds .*?│).*", r"\1 TIMES", text)
     text = re.sub(r"│ (yes|no ) ", "│ Y/N ", text)
     text = re.sub(r"│ (open|worse) +│\n", "│ VERDICT │\n", text)
-    text = re.sub(r": (nearest|no match) of", ": FOUND of", text)
+    text = re.sub(r": (nearest|no match) among", ": FOUND among", text)
+    text = re.sub(
+        r"(?ms)^\w+ (leads|is best) by MAP@R.*?otherwise\.", "CONCLUSION", text
+    )
     text = re.sub(r"(?<!\w)[+-](?=\d)", "±", text)
     text = re.sub(r"\b\d+\.\d%", "##.#%", text)
     text = re.sub(r"\b\d+ (h|min|s)\b( \d+ (min|s)\b)?", "TIME", text)

@@ -72,7 +72,9 @@ def test_counts_and_lists():
 
 def test_paths_are_not_shown():
     experiment = Experiment("/data/of/mine/shoes", "resnet50", "imagenet", 64)
-    assert experiment.title == ("shoes, resnet50, weights `imagenet`, 64-d")
+    assert experiment.title == (
+        "shoes, resnet50, weights `imagenet`, 64-dimensional embeddings"
+    )
 
 
 def test_slugs_are_file_names():

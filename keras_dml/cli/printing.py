@@ -165,7 +165,7 @@ def print_answers(result: "SearchResult") -> None:
             continue
         verdict = "no match" if answer.match is False else "nearest"
         print_rows(
-            f"{answer.path}: {verdict} of {result.num_references:,} images",
+            f"{answer.path}: {verdict} among {result.searched}",
             [
                 {
                     "label": one.label,
@@ -201,6 +201,8 @@ def print_comparison(result: "Comparison") -> None:
     if "verdict" in headings.split():
         drawn = [one for key, one in _DRAWN.items() if key in headings]
         tell(_GAPS_IN_WORDS.format(drawn=" or ".join(drawn)))
+    for sentence in result.conclusions():
+        tell(sentence)
     say(f"Page, for a browser: {result.page}")
     say(f"The same as text: {result.report}")
 
@@ -220,9 +222,13 @@ def print_artifacts(result: "ExportResult") -> None:
         ],
     )
     tell(_EXPORTS_IN_WORDS)
-    # Not wrapped: a path that is cut over two lines cannot be copied.
-    say(f"Exported to the folder {result.folder}")
-    say("Its manifest.json says what goes in and what comes out.")
+    tell(
+        "Exported, with a manifest.json beside each that says what goes in and "
+        "what comes out:"
+    )
+    for path in result.models:
+        # Not wrapped: a path that is cut over two lines cannot be copied.
+        say(f"  {path}")
 
 
 def _measure_title(key: str) -> str:

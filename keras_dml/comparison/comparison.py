@@ -1,6 +1,7 @@
 """The runs of a plan, what they found, and where that is written."""
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,19 @@ from keras_dml.comparison.estimate import Estimate
 from keras_dml.comparison.page.page import HTML_FILE
 from keras_dml.comparison.records import (
     STATUSES,
+    Experiment,
     RunRecord,
     by_arm,
     counts_in_words,
     trained_runs,
 )
-from keras_dml.comparison.standings import gap_rows, ranking_rows, standings
+from keras_dml.comparison.standings import (
+    Standing,
+    conclusion,
+    gap_rows,
+    ranking_rows,
+    standings,
+)
 from keras_dml.wording import metric_title
 
 
@@ -92,11 +100,10 @@ class Comparison(Brief):
             their deviations, and the paired differences from the best with
             their 95 % intervals over seeds and over test classes.
         """
-        found = standings(self.records, self.metrics, self.metric)
         tables = []
-        for experiment, arms in found.items():
-            title = experiment.title.replace("`", "")
-            tables.append((title, ranking_rows(arms, self.metrics)))
+        for experiment, arms in self._standings.items():
+            rows = ranking_rows(arms, self.metrics)
+            tables.append((_title(experiment), rows))
             behind = gap_rows(arms)
             if behind:
                 name = metric_title(self.metric)
@@ -104,6 +111,21 @@ class Comparison(Brief):
                     (f"{name}: what differs from {arms[0].arm}", behind)
                 )
         return tables
+
+    def conclusions(self) -> list[str]:
+        """Says of each experiment which arm is best, and how surely."""
+        found = self._standings
+        several = len(found) > 1
+        name = metric_title(self.metric)
+        return [
+            f"{_title(experiment)}: {said}" if several else said
+            for experiment, arms in found.items()
+            if (said := conclusion(arms, name))
+        ]
+
+    @functools.cached_property
+    def _standings(self) -> dict[Experiment, list[Standing]]:
+        return standings(self.records, self.metrics, self.metric)
 
     def _brief_title(self) -> str:
         counts = counts_in_words(trained_runs(self.records))
@@ -122,3 +144,8 @@ class Comparison(Brief):
             if own
         ]
         return sorted(rows, key=lambda row: -row[self.metric])
+
+
+def _title(experiment: Experiment) -> str:
+    """Returns the title without the marks of Markdown."""
+    return experiment.title.replace("`", "")

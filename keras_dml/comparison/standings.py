@@ -19,7 +19,7 @@ from keras_dml.comparison.records import (
 from keras_dml.comparison.summary import Summary, summarize_arms
 from keras_dml.config.plan_sections import FindingConfig
 from keras_dml.evaluation import Difference
-from keras_dml.wording import metric_title
+from keras_dml.wording import listed, metric_title
 
 # Shown if a plan names no metrics.
 METRICS = ("recall@1", "map@r")
@@ -143,6 +143,42 @@ def gap_rows(arms: Sequence[Standing]) -> list[dict[str, Any]]:
         {key: value for key, value in row.items() if key not in empty}
         for row in rows
     ]
+
+
+def conclusion(arms: Sequence[Standing], name: str) -> str:
+    """Says in a sentence or two which arm is best, and how surely.
+
+    Args:
+        arms: The arms of an experiment, best first.
+        name: The name of the metric that ranks them, in words.
+
+    Returns:
+        String; empty where there is nothing to compare.
+
+    Example:
+
+    >>> conclusion(arms, "MAP@R")
+    'ln is best by MAP@R: triplet is worse.'
+    """
+    if len(arms) < 2:
+        return ""
+    best, *others = arms
+    worse = [one.arm for one in others if one.verdict == "worse"]
+    left = [one.arm for one in others if one.verdict != "worse"]
+    if not left:
+        said = f"{best.arm} is best by {name}: {_names(worse)} worse."
+    else:
+        said = f"{best.arm} leads by {name}"
+        if worse:
+            said += f", {_names(worse)} worse"
+        said += f"; whether it is better than {listed(left)} is open."
+    if max(own.count for own in best.summaries.values()) == 1:
+        said += " Each was trained once: other seeds may rank them otherwise."
+    return said
+
+
+def _names(arms: Sequence[str]) -> str:
+    return f"{listed(arms)} {'is' if len(arms) == 1 else 'are'}"
 
 
 def _mean(summary: Summary | None) -> str:

@@ -25,6 +25,7 @@ from keras_dml.run.thresholds import (
     usual_threshold,
 )
 from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
+from keras_dml.wording import counted, source_title
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,23 +76,32 @@ class SearchResult(Brief):
         queries: `Manifest` of the images, in the order of the answers.
         gallery: `EmbeddedImages`.
         threshold: `RunThreshold`, or `None` if none could be calibrated.
+        source: The source whose images were searched. Defaults to `None`, the
+            run's test images.
     """
 
     answers: list[Answer]
     queries: Manifest
     gallery: EmbeddedImages
     threshold: RunThreshold | None
+    source: str | None = None
 
     @property
     def num_references(self) -> int:
         """Number of images that were searched."""
         return len(self.gallery.embeddings)
 
+    @property
+    def searched(self) -> str:
+        """Which images were searched, in words."""
+        if self.source is None:
+            return f"the run's {counted(self.num_references, 'test image')}"
+        images = counted(self.num_references, "image")
+        return f"{images} of {source_title(self.source)}"
+
     def _brief_title(self) -> str:
-        return (
-            f"SearchResult of {len(self.answers)} images in "
-            f"{self.num_references:,} references"
-        )
+        images = counted(len(self.answers), "image")
+        return f"SearchResult of {images} in {self.searched}"
 
     def _brief_rows(self) -> list[dict[str, Any]]:
         return [
@@ -203,6 +213,7 @@ def search_run(
         queries,
         searched,
         threshold,
+        source,
     )
 
 

@@ -1,6 +1,7 @@
 """What the commands print of results that are made up here."""
 
 import shlex
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +17,7 @@ def row(artifact, **values):
 
 def printed(capsys, folder, **values):
     rows = [row("embedder", **values), row("saved_model", **values)]
-    printing.print_artifacts(ExportResult(rows, folder))
+    printing.print_artifacts(ExportResult(rows, Path(folder)))
     return capsys.readouterr().out
 
 
@@ -24,7 +25,22 @@ def test_a_path_is_never_cut_over_two_lines(capsys, monkeypatch):
     monkeypatch.setattr(printing.output, "_force_terminal", True)
     monkeypatch.setattr(printing.output, "_width", 80)
     folder = f"/{'a folder/' * 20}phone"
-    assert f"Exported to the folder {folder}\n" in printed(capsys, folder)
+    assert f"\n  {folder}/saved_model\n" in printed(capsys, folder)
+
+
+def test_an_export_names_the_files_that_clients_load(capsys, tmp_path):
+    (tmp_path / "litert").mkdir()
+    (tmp_path / "litert" / "embedder.tflite").touch()
+    (tmp_path / "saved_model").mkdir()
+    rows = [row("embedder"), row("saved_model"), row("litert")]
+    result = ExportResult(rows, tmp_path)
+    assert result.models == [
+        tmp_path / "saved_model",
+        tmp_path / "litert" / "embedder.tflite",
+    ]
+    printing.print_artifacts(result)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == [f"  {path}" for path in result.models]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +61,7 @@ def test_measures_are_put_into_words(capsys, key, words):
 
 def test_an_export_says_how_many_of_the_test_images_it_compared(capsys):
     rows = [row("embedder"), row("litert")]
-    printing.print_artifacts(ExportResult(rows, "phone", of=2139))
+    printing.print_artifacts(ExportResult(rows, Path("phone"), of=2139))
     words = " ".join(capsys.readouterr().out.split())
     assert "Compared on 264 of 2,139 test images" in words
 

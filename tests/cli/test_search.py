@@ -93,7 +93,9 @@ def test_beyond_the_threshold_the_answer_is_none(command, run, images):
     (answer,) = ask(command, run, query, *rate, "--k", "1")["answers"]
     assert answer["match"] is False
     shown = command("search", run, query, *rate)
-    assert "no match of 264 images" in " ".join(shown.out.split())
+    assert "no match among the run's 264 test images" in " ".join(
+        shown.out.split()
+    )
     assert "yes" not in shown.out
 
     entry["threshold"]["score"] = score - 1e-6

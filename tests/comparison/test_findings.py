@@ -303,7 +303,8 @@ def test_experiments_are_checked_one_by_one():
 def test_the_sentence_says_it_all(tmp_path):
     found = check_finding(MAX, pair_runs(tmp_path))
     assert found.sentence == (
-        "max pooling beats average (omniglot, small_cnn, from scratch, 64-d): "
+        "max pooling beats average (omniglot, small_cnn, from scratch, "
+        "64-dimensional embeddings): "
         f"+0.025 MAP@R, seeds [+0.013, +0.037], classes "
         f"[{found.queries.low:+.3f}, {found.queries.high:+.3f}]: confirmed"
     )

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from keras_dml.comparison.standings import (
+    conclusion,
     gap_rows,
     ranked_by,
     ranking_rows,
@@ -51,6 +52,27 @@ def test_without_repetition_and_queries_nothing_is_told():
     (arms,) = standings(runs(seeds=1), METRICS, "map@r").values()
     assert {one.verdict for one in arms[1:]} == {"open"}
     assert [*gap_rows(arms)[0]] == ["arm", "gap", "verdict"]
+
+
+def test_the_conclusion_says_which_arm_is_best_and_how_surely(tmp_path):
+    def said(records):
+        (arms,) = standings(records, METRICS, "map@r").values()
+        return conclusion(arms, "MAP@R")
+
+    many = runs(tmp_path / "many")
+    assert said(many) == "b is best by MAP@R: c and a are worse."
+    once = runs(tmp_path / "once", seeds=1)
+    assert said(once).endswith(
+        "worse. Each was trained once: other seeds may rank them otherwise."
+    )
+    assert said(runs(seeds=1)).startswith(
+        "b leads by MAP@R; whether it is better than c and a is open."
+    )
+    near = (("a", 0.1), ("b", 0.6), ("c", 0.6))
+    assert ", a is worse; whether it is better than " in said(
+        runs(tmp_path / "near", values=near)
+    )
+    assert said(runs(values=(("a", 0.5),))) == ""
 
 
 def test_rows_are_narrow_enough_for_a_terminal(tmp_path):

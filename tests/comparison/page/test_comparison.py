@@ -115,7 +115,10 @@ def test_findings_have_verdicts(written):
         assert verdict == "confirmed"
         assert "+0.200 MAP@R, seeds [+0.200, +0.200], classes [+" in sentence
     assert text.count("BN improves on LN (omniglot, small_cnn") == 2
-    assert "64-d): not measured (`ln` failed in 1 run)" in text
+    assert (
+        "64-dimensional embeddings): not measured (`ln` failed in 1 run)"
+        in text
+    )
 
 
 def test_every_file_that_is_named_is_there(written):
