@@ -25,7 +25,12 @@ from keras_dml.export.options import ExportOptions, References
 from keras_dml.run.batches import evaluation_batches
 from keras_dml.run.data import RunData, load_run_data
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.thresholds import usual_threshold
+from keras_dml.run.thresholds import (
+    RunThreshold,
+    check_rate,
+    threshold_of,
+    usual_threshold,
+)
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.wording import listed
 
@@ -41,6 +46,8 @@ def export_run(
     *,
     output: str | Path | None = None,
     data_dir: str | Path | None = None,
+    max_false_match_rate: float | None = None,
+    decision: str = "pairs",
     **changes: Any,
 ) -> ExportResult:
     """Exports the embedder of a finished run and checks each artifact.
@@ -53,6 +60,12 @@ def export_run(
         output: Folder of the artifacts. Defaults to `None`, `RUN/export`.
         data_dir: Folder that holds the data set's files. Defaults to `None`,
             the folder that the run used.
+        max_false_match_rate: The share in (0, 1) of wrong decisions on
+            validation classes that sets the threshold in the manifests.
+            Defaults to `None`, which is 0.001, or the next looser one that
+            the validation images are enough for.
+        decision: What the rate is a share of: `"pairs"` of images, or
+            searches (`"nearest"`). Defaults to `"pairs"`.
         **changes: Arguments of `ExportOptions` that override `options`. The
             run gives `calibration`, `resize` and `squash` unless they are
             set, and adds its facts to `metadata`.
@@ -63,7 +76,7 @@ def export_run(
 
     Raises:
         UsageError: If there is no finished run, or the options contradict
-            each other.
+            each other, or the validation images are too few for the rate.
         RunError: If the run's files do not belong together or change
             meanwhile, a format cannot express the model, or an artifact was
             rejected.
@@ -76,9 +89,11 @@ def export_run(
     """
     options = ExportOptions.of(options, changes)
     choose_formats(formats, options)
+    check_rate(max_false_match_rate, decision)
     trained = run if isinstance(run, TrainedRun) else TrainedRun(run, data_dir)
     check = unchanged_files(trained.folder)
     embedder = trained.embedder
+    threshold = _threshold(trained, max_false_match_rate, decision)
     data = load_run_data(trained.config)
     if options.with_index:
         gallery = read_gallery(trained, options.gallery, data_dir)
@@ -89,7 +104,7 @@ def export_run(
             formats,
             output or trained.folder.export,
             *_compared(data.test, trained.config, 4 * COMPARED_IMAGES),
-            _completed(options, data, trained),
+            _completed(options, data, trained, threshold),
             check=check,
         )
     result.of = len(data.test)
@@ -129,7 +144,7 @@ def exporter(
             formats,
             folder.export,
             *_compared(data.test, config, COMPARED_IMAGES),
-            _completed(chosen, data, run),
+            _completed(chosen, data, run, _threshold(run)),
         )
         logger.debug("%r", result)
         own, *exported = result
@@ -148,17 +163,29 @@ def exporter(
     return export
 
 
+def _threshold(
+    run: TrainedRun, rate: float | None = None, decision: str = "pairs"
+) -> RunThreshold | None:
+    """Returns the threshold of a match, or `None` if none can be found."""
+    if rate is not None:
+        return threshold_of(run, rate, decision)
+    # The images that calibrate are embedded, for which all workers are needed.
+    if distribute.num_workers() > 1:
+        return None
+    return usual_threshold(run, decision)[0]
+
+
 def _completed(
-    options: ExportOptions, data: RunData, run: TrainedRun
+    options: ExportOptions,
+    data: RunData,
+    run: TrainedRun,
+    threshold: RunThreshold | None,
 ) -> ExportOptions:
     """Fills the options that the caller left open with those of the run."""
     config = run.config
     keys = ("dataset", "recipe", "backbone", "seed", "after")
     facts = {key: run.metrics[key] for key in keys}
-    # The images that calibrate are embedded, for which all workers are needed.
-    if distribute.num_workers() == 1:
-        threshold, _ = usual_threshold(run)
-        facts["threshold"] = threshold and threshold.facts()
+    facts["threshold"] = threshold and threshold.facts()
     found: dict[str, Any] = {
         "metadata": {
             **facts,

@@ -119,6 +119,11 @@ default:
 """
 )
 
+# %% [markdown]
+# With `--backbone mobilenet_v2` or another pretrained network the section
+# `pretrained` of `_base` comes after `default` and replaces its phases. Write
+# what shall hold there under `pretrained:` of your recipe, in the same words.
+
 # %%
 import keras_dml
 

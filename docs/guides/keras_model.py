@@ -37,13 +37,16 @@ trainer.compile(
     ),
     loss=keras_dml.losses.NormalizedSoftmax(),
 )
-rows = balanced_batches(labels, classes=4, images=4, seed=0, epoch=0)
-batches = tf.data.Dataset.from_tensor_slices((images[rows], labels[rows]))
+EPOCHS = 3
+drawn = [
+    balanced_batches(labels, classes=4, images=4, seed=0, epoch=epoch)
+    for epoch in range(EPOCHS)
+]
+rows = tf.data.Dataset.from_tensor_slices(np.concatenate(drawn))
 trainer.fit(
-    batches.repeat(),
-    steps_per_epoch=len(rows),
-    epochs=3,
-    shuffle=False,
+    rows.map(lambda row: (tf.gather(images, row), tf.gather(labels, row))),
+    steps_per_epoch=len(drawn[0]),
+    epochs=EPOCHS,
     verbose=0,
     callbacks=[
         keras_dml.callbacks.HeatUp(epoch=2, scale=4.0),
@@ -68,8 +71,9 @@ print(
 # - `PerVariable` gives each group of weights its own optimizer, by regular
 #   expressions over the paths of the variables. Stock callbacks, such as
 #   `keras.callbacks.LearningRateScheduler`, see all of them.
-# - `balanced_batches` returns rows, the same ones for the same seed and epoch:
-#   here four images of each of four classes, as pair losses need them.
+# - `balanced_batches` returns the rows of each batch of an epoch, the same ones
+#   for the same seed and epoch, others for each epoch: here four images of each
+#   of four classes, as pair losses need them.
 # - `HeatUp` raises the temperature in an epoch (Heated-Up Softmax).
 # - `RetrievalEvaluation` measures R@K and MAP@R on whatever batches it is
 #   given, and writes them to the logs, so that every Keras callback can watch
@@ -80,7 +84,8 @@ print(
 # %%
 pairs = keras.Model(inputs, embedding)
 pairs.compile("adam", loss=keras_dml.losses.MultiSimilarity())
-pairs.fit(images[rows[0]], labels[rows[0]], verbose=0)
+batch = drawn[0][0]
+pairs.fit(images[batch], labels[batch], verbose=0)
 
 # %% [markdown]
 # Export what you trained like any run of the command line:

@@ -43,6 +43,10 @@ for row in exported:
 #
 # `embed` needs numpy and LiteRT alone. Its images have the size that the
 # embedder takes; the device decodes, resizes and crops as `manifest.json` says.
+#
+# Embeddings have length 1 but for the rounding of an int8 file, so `unit`
+# divides by the length before cosines are compared here. On a device that
+# matters only close to the threshold.
 
 # %%
 import json

@@ -129,6 +129,22 @@ for score, name, other in sorted(pairs, reverse=True):
     print(f"{score:.4f}", name, other)
 
 # %% [markdown]
+# Without a run or labels a network of ImageNet will do. This saves one as a
+# file that `ImageEmbedder` opens like the embedder of a run; Keras downloads
+# the weights:
+#
+#     import keras
+#
+#     shape = (224, 224, 3)
+#     network = keras.applications.MobileNetV2(
+#         input_shape=shape, include_top=False, pooling="avg"
+#     )
+#     pixels = keras.Input(shape)
+#     scaled = keras.layers.Rescaling(1 / 127.5, offset=-1)(pixels)
+#     rows = keras.layers.UnitNormalization()(network(scaled))
+#     keras.Model(pixels, rows).save("imagenet.keras")
+#     embed = keras_dml.ImageEmbedder("imagenet.keras")
+#
 # An embedder that was trained to find classes calls two images of one class
 # similar; so the nearest pairs are copies only where the classes are narrow,
 # such as one product each. [Search](../search.md) explains the options, and

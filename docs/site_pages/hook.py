@@ -69,6 +69,9 @@ def site_path(path: str) -> str:
     """Returns where a file of the repository lies on the site."""
     if is_guide(path):
         path = path.removesuffix(".ipynb") + ".md"
+    if path.startswith(f"{EXAMPLES}/"):
+        # The first README of a section would be what its heading opens.
+        path = path.replace("/README.md", "/about.md")
     return path.removeprefix("docs/")
 
 
@@ -116,7 +119,8 @@ def on_files(files: Any, config: Any) -> Any:
     for file in sorted((ROOT / EXAMPLES).rglob("*.*")):
         if file.is_file() and "__pycache__" not in file.parts:
             name = file.relative_to(ROOT).as_posix()
-            files.append(File.generated(config, name, abs_src_path=str(file)))
+            place = site_path(name)
+            files.append(File.generated(config, place, abs_src_path=str(file)))
     return files
 
 
@@ -129,6 +133,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Corrects links out of `docs/`, and links names to the reference."""
     path = page.file.src_uri
     outside = path in OUTSIDE or path.startswith(f"{EXAMPLES}/")
+    if outside:
+        path = path.replace("/about.md", "/README.md")
     if path.startswith("reference/"):
         return markdown
     text = linked(at_home(path if outside else f"docs/{path}", markdown))

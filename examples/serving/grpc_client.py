@@ -9,6 +9,7 @@
 """
 
 import argparse
+import json
 
 import grpc
 import numpy as np
@@ -61,13 +62,24 @@ def predict(target, images, k=None, model="embedder", timeout=30.0):
     }
 
 
+def read_threshold(path):
+    """The score that a match reaches, or `None` where the run has none."""
+    with open(path, encoding="utf-8") as file:
+        threshold = json.load(file)["threshold"]
+    return None if threshold is None else threshold["score"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("images", nargs="+", help="image files")
     parser.add_argument("--target", default="localhost:8500")
     parser.add_argument("--model", default="embedder")
     parser.add_argument("--k", type=int, help="find that many neighbors")
+    parser.add_argument(
+        "--manifest", help="manifest.json of the export: tells what matches"
+    )
     arguments = parser.parse_args()
+    least = read_threshold(arguments.manifest) if arguments.manifest else None
     contents = []
     for path in arguments.images:
         with open(path, "rb") as file:
@@ -81,7 +93,8 @@ def main():
         elif arguments.k is None:
             print(path, answer["embedding"][row].tolist())
         else:
-            print(path)
+            unknown = least is not None and answer["scores"][row, 0] < least
+            print(f"{path}: no match" if unknown else path)
             columns = (
                 answer[key][row, : arguments.k].tolist()
                 for key in ("ids", "labels", "scores")

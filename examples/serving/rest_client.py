@@ -3,7 +3,9 @@
     python rest_client.py photo.jpg
     python rest_client.py --k 5 photo.jpg other.png
 
-Needs nothing but Python. `--k` asks a model exported `--with-index`.
+Needs nothing but Python. `--k` asks a model exported `--with-index`; with
+`--manifest EXPORT/manifest.json` an image whose neighbors are all too far is
+said to match none.
 """
 
 import argparse
@@ -50,13 +52,24 @@ def predict(url, images, k=None, model="embedder", timeout=30.0):
         raise SystemExit(f"No server answers at {url}: {reason}") from error
 
 
+def read_threshold(path):
+    """The score that a match reaches, or `None` where the run has none."""
+    with open(path, encoding="utf-8") as file:
+        threshold = json.load(file)["threshold"]
+    return None if threshold is None else threshold["score"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("images", nargs="+", help="image files")
     parser.add_argument("--url", default="http://localhost:8501")
     parser.add_argument("--model", default="embedder")
     parser.add_argument("--k", type=int, help="find that many neighbors")
+    parser.add_argument(
+        "--manifest", help="manifest.json of the export: tells what matches"
+    )
     arguments = parser.parse_args()
+    least = read_threshold(arguments.manifest) if arguments.manifest else None
     contents = []
     for path in arguments.images:
         with open(path, "rb") as file:
@@ -70,7 +83,8 @@ def main():
         elif arguments.k is None:
             print(path, answer["embedding"])
         else:
-            print(path)
+            unknown = least is not None and answer["scores"][0] < least
+            print(f"{path}: no match" if unknown else path)
             columns = (answer[key] for key in ("ids", "labels", "scores"))
             found = zip(*columns, strict=True)
             for one, label, score in list(found)[: arguments.k]:

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
+from keras_dml.checks import one_of
 from keras_dml.console import logger
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
 from keras_dml.evaluation.index.spaces import distances
+from keras_dml.evaluation.open_set.thresholds import DECISIONS
 from keras_dml.files import load_json, write_json
 from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
 
@@ -68,6 +70,16 @@ class RunThreshold:
             "decision": self.threshold.decision,
             "meaning": self.meaning,
         }
+
+
+def check_rate(max_false_match_rate: float | None, decision: str) -> None:
+    """Raises a `UsageError` unless `threshold_of` may be given these."""
+    if max_false_match_rate is not None and not 0 < max_false_match_rate < 1:
+        raise UsageError(
+            "`max_false_match_rate` must lie between 0 and 1, both "
+            f"excluded. Received: {max_false_match_rate}."
+        )
+    one_of("decision", decision, DECISIONS)
 
 
 def usual_threshold(

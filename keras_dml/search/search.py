@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.checks import one_of, positive_integer, require
+from keras_dml.checks import positive_integer, require
 from keras_dml.console import logger
 from keras_dml.data import verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.registry import build_index, check_index
 from keras_dml.evaluation.index.spaces import distances
-from keras_dml.evaluation.open_set.thresholds import DECISIONS
 from keras_dml.files import readable
 from keras_dml.run.thresholds import (
     FALSE_MATCH_RATES,
     RunThreshold,
+    check_rate,
     threshold_of,
     usual_threshold,
 )
@@ -189,14 +189,9 @@ def search_run(
     print(result.answers[0].neighbors[0].id)
     ```
     """
-    if max_false_match_rate is not None and not 0 < max_false_match_rate < 1:
-        raise UsageError(
-            "`max_false_match_rate` must lie between 0 and 1, both "
-            f"excluded. Received: {max_false_match_rate}."
-        )
+    check_rate(max_false_match_rate, decision)
     check_index(index)
     positive_integer("k", k)
-    one_of("decision", decision, DECISIONS)
     opened = TrainedRun.of(run, data_dir if gallery is None else None)
     queries = read_queries(images)
     threshold = _threshold(opened, max_false_match_rate, decision)

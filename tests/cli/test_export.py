@@ -62,6 +62,24 @@ def test_an_export_says_what_it_does_and_what_a_match_is(run):
 
 
 @pytest.mark.slow
+def test_the_threshold_of_an_export_is_the_one_asked_for(
+    command, run, images, tmp_path
+):
+    words = ("export", run, "--format=onnx", "--output", tmp_path / "out")
+    asked = (*words, "--max-false-match-rate=0.2", "--decision=nearest")
+    pytest.importorskip("tf2onnx", reason="ONNX is not installed.")
+    assert command(*asked).code == 0
+    threshold = read_manifest(tmp_path / "out" / "onnx")["threshold"]
+    assert threshold["decision"] == "nearest"
+    assert threshold["max_false_match_rate"] == 0.2
+    photo = images / "class_30" / "03.png"
+    found = command("search", run, photo, *asked[-2:], "--json")
+    assert json.loads(found.out)["threshold"] == threshold["score"]
+    refused(command(*words, "--max-false-match-rate=2"), "between 0 and 1")
+    refused(command(*words, "--max-false-match-rate=1e-9"), "needs at least")
+
+
+@pytest.mark.slow
 def test_a_quantization_shows_a_bar_and_nothing_of_compiled_code(run):
     options = ("--format", "litert", "--quantize", "int8")
     screen = Terminal("export", "run", *options, cwd=run.parent)

@@ -1,6 +1,7 @@
 """The clients of `examples/serving` against servers of both protocols."""
 
 import csv
+import json
 import runpy
 import socket
 import subprocess
@@ -107,6 +108,25 @@ def test_neighbors(k, client, signatures, indexed_folder):
         labels = labels.astype("S").astype(str)
     assert labels.tolist() == [[rows[one] for one in row] for row in found]
     assert column(answer, "ok").tolist() == [True, False, True, True]
+
+
+def test_an_image_that_is_near_to_nothing_matches_nothing(
+    client, tmp_path, monkeypatch, capsys
+):
+    _, address, (path, option) = client
+    image, manifest = tmp_path / "a.jpg", tmp_path / "manifest.json"
+    image.write_bytes(GOOD[0])
+    words = ["--k", "1", "--manifest", str(manifest), str(image)]
+    monkeypatch.setattr(sys, "argv", [str(path), option, address, *words])
+    for threshold, verdict in (
+        (None, ""),
+        ({"score": -1.0}, ""),
+        ({"score": 1.1}, ": no match"),
+    ):
+        manifest.write_text(json.dumps({"threshold": threshold}))
+        runpy.run_path(str(path), run_name="__main__")
+        first, *_ = capsys.readouterr().out.splitlines()
+        assert first == f"{image}{verdict}"
 
 
 def test_what_the_server_refuses_is_said(client):

@@ -6,8 +6,9 @@ It needs numpy, Pillow and ai-edge-litert, and nothing of Keras or TensorFlow:
     python embed.py RUN/export/litert-int8 photo.jpg another.png
 
 With references beside the model (see README.md) it prints the nearest of them,
-else the embedding's first values. Pass `--output embeddings.npy`
-to keep the embeddings.
+and "no match" where even that is farther than the manifest's threshold; else
+the embedding's first values. Pass `--output embeddings.npy` to keep the
+embeddings.
 """
 
 import argparse
@@ -122,8 +123,10 @@ def main():
     file = references_file(arguments.model)
     if file:
         found = References(file).search(embeddings, arguments.k)
+        least = (embedder.manifest.get("threshold") or {}).get("score", -2)
         for image, nearest in zip(arguments.images, found, strict=True):
-            print(image)
+            unknown = nearest[0][2] < least
+            print(f"{image}: no match" if unknown else image)
             for identity, label, cosine in nearest:
                 print(f"  {cosine:.4f}  {label}  {identity}")
     else:
