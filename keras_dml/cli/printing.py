@@ -285,10 +285,9 @@ def _filled(text: str, first: str, indent: str) -> str:
 
 
 def print_rows(title: str, rows: list[dict[str, Any]]) -> None:
-    """Prints dicts with the same keys as a table."""
-    # A narrow table would wrap its title.
-    widest = min(len(title), output.width)
-    table = Table(title=escape(title), min_width=widest)
+    """Prints dicts with the same keys as a table, below its title."""
+    tell(title)
+    table = Table()
     for column, value in rows[0].items():
         number = isinstance(value, float) or str(value).startswith(("+", "-"))
         side: JustifyMethod = "right" if number else "left"

@@ -57,6 +57,10 @@ class SampleAwareProxies(keras.layers.Layer):
         volume: Float above 1, the largest effective number `V`. Defaults to
             `100.0`.
         hardness: Float, `h`. Defaults to `0.15`.
+        initial_learned: Float, the learned similarity of a class of which the
+            memory holds no row yet. Defaults to `None`, `hardness`: equation
+            10 bounds it by `h`. The authors' code has 1, with which nearly all
+            negatives lie below `S - eta` until the memory runs.
         sensitivity: Float, `k`. Defaults to `0.9`.
         search_margin: Float, lambda of the search length. Defaults to `0.1`.
         tau: Float; with a larger value `sigma` decays at smaller `E`. Defaults
@@ -101,8 +105,13 @@ class SampleAwareProxies(keras.layers.Layer):
 
     Reference:
         Li et al., "Informative Sample-Aware Proxy for Deep Metric Learning",
-        2022, equations 8 to 17 and algorithm 1. The memory size, the initial
-        learned similarity and the epochs come from the authors' code.
+        2022, equations 8 to 17 and algorithm 1. The memory size and the epochs
+        come from the authors' code.
+
+        Equation 16 has a weakness. Below the cut `s + d` is mostly negative,
+        so a weight under 1 *raises* the exponential: a far negative repels
+        more than without the weight, and the normalizer of equation 13 takes
+        the factor out in front.
     """
 
     def __init__(
@@ -113,6 +122,7 @@ class SampleAwareProxies(keras.layers.Layer):
         memory_size=55_000,
         volume=100.0,
         hardness=0.15,
+        initial_learned=None,
         sensitivity=0.9,
         search_margin=0.1,
         tau=1.5,
@@ -134,6 +144,9 @@ class SampleAwareProxies(keras.layers.Layer):
         self.volume = finite_number("volume", volume)
         require(volume > 1, "volume", "above 1", volume)
         self.hardness = finite_number("hardness", hardness)
+        if initial_learned is not None:
+            finite_number("initial_learned", initial_learned)
+        self.initial_learned = initial_learned
         self.sensitivity = finite_number("sensitivity", sensitivity)
         self.search_margin = finite_number("search_margin", search_margin)
         self.tau = finite_number("tau", tau)
@@ -160,7 +173,9 @@ class SampleAwareProxies(keras.layers.Layer):
         classes = (self.num_classes,)
         self.epochs = add_state(self, "epochs", (), "int32")
         self.seen = add_state(self, "seen", classes)
-        self.learned = add_state(self, "learned", classes, value=1)
+        first = self.initial_learned
+        first = self.hardness if first is None else first
+        self.learned = add_state(self, "learned", classes, value=first)
 
     def call(self, inputs, training=False):
         embeddings, labels = inputs

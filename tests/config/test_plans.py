@@ -34,6 +34,7 @@ RUNS = {
     "omniglot_heating": 10 * 3,
     "omniglot_k_max": 7 * 3,
     "omniglot_proxy_isa": 9 * 3,
+    "omniglot_proxy_isa_start": 7 * 3,
     "omniglot_search": 2 * 3,
     "omniglot_small": 4 * 2,
     "omniglot_temperature": 17 * 3,

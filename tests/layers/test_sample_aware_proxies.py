@@ -17,6 +17,7 @@ ARGUMENTS = {
     "memory_size": 7,
     "volume": 5.0,
     "hardness": 0.6,
+    "initial_learned": 0.9,
     "memory_epoch": 1,
     "filter_epoch": 2,
     "sensitivity": 0.2,
@@ -45,7 +46,7 @@ class Naive:
         }
         self.p = unit(proxies)
         self.queue = []
-        self.learned = np.ones(CLASSES)
+        self.learned = np.full(CLASSES, self.arguments["initial_learned"])
         self.seen = np.zeros(CLASSES)
 
     def decay(self, effective):
