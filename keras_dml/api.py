@@ -126,6 +126,13 @@ class Run(Brief, TrainedRun):
         return self.history.rises(f"val_{self.config.evaluation.monitor}")
 
     @property
+    def undecided(self) -> bool:
+        """Whether the interval of the gain in MAP@R holds zero."""
+        gains = self.metrics.get("gains", {}).get("off_the_shelf", {})
+        gain = gains.get("map@r")
+        return gain is not None and gain["low"] <= 0 <= gain["high"]
+
+    @property
     def final(self) -> "Run | None":
         """The run that trained on all classes, or `None`."""
         path = self.folder.path / FINAL

@@ -149,7 +149,7 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
 def _sizes(config: RunConfig) -> str:
     size, train_size = config.data.image_shape[0], config.data.train_shape[0]
     smaller = f", {train_size} in training" if train_size != size else ""
-    return f"{size} x {size} pixels{smaller}"
+    return f"photos are resized to {size} x {size} pixels{smaller}"
 
 
 def _network(config: RunConfig) -> str:

@@ -52,12 +52,19 @@ class RunThreshold:
     @property
     def meaning(self) -> str:
         """What the threshold decides, and how often that is wrong."""
+        pairs = (
+            f"{self.threshold.target_fmr:.1%} of the pairs of images of two "
+            "classes are as near. Each image is compared with many, so an"
+            if self.threshold.decision == "pairs"
+            else "An"
+        )
         return (
             f"A match has a distance of at most {self.distance:.4f}; smaller "
-            "is more alike. An image of a class that is not searched still "
-            f"gets a match in about {self.wrong_answers:.1%} of cases: so do "
+            f"is more alike. {pairs} image whose class is not among those "
+            "that are searched still gets a match in about "
+            f"{self.wrong_answers:.1%} of cases. Measured on "
             f"{self.num_images:,} validation images of {self.num_classes:,} "
-            "classes, each searched without its own class."
+            "classes."
         )
 
     def facts(self) -> dict[str, Any]:

@@ -53,10 +53,18 @@ class Neighbor:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """Lists the neighbors of one image, nearest first."""
+    """Lists the neighbors of one image, nearest first.
+
+    Args:
+        path: The file of the image.
+        neighbors: List of `Neighbor`.
+        left_out: Whether the file is one of the gallery, and was left out.
+            Defaults to `False`.
+    """
 
     path: str
     neighbors: list[Neighbor]
+    left_out: bool = False
 
     @property
     def match(self) -> bool | None:
@@ -200,11 +208,18 @@ def search_run(
     built = build_index(
         index, searched.embeddings, normalize=opened.config.evaluation.normalize
     )
+    own = _own_ids(queries, searched)
     found, scores = built.search(
-        opened.embed_images(queries), k, exclude_ids=_own_ids(queries, searched)
+        opened.embed_images(queries), k, exclude_ids=own
+    )
+    answers = _answers(
+        queries, searched, threshold, found, scores, built.metric
     )
     return SearchResult(
-        _answers(queries, searched, threshold, found, scores, built.metric),
+        [
+            dataclasses.replace(answer, left_out=bool(its_own))
+            for answer, its_own in zip(answers, own != "", strict=True)
+        ],
         queries,
         searched,
         threshold,
@@ -245,9 +260,9 @@ def _threshold(
         logger.warning("%s Every image gets its nearest.", reason)
     elif reason:
         logger.warning(
-            "Matches are less strict than usual, for there are few validation "
-            "images: up to %g %% of the images of other classes match instead "
-            "of %g %%. A run on more classes is stricter.",
+            "Matches are less strict than usual: of the pairs of images of two "
+            "classes %g %% match instead of %g %%, for which there are too few "
+            "validation images. A run on more classes is stricter.",
             100 * found.threshold.target_fmr,
             100 * FALSE_MATCH_RATES[0],
         )

@@ -74,6 +74,7 @@ def finished(path, **values):
         "config": SimpleNamespace(minutes=None),
         "history": range(20),
         "rising": False,
+        "undecided": False,
         "final": None,
         "tested": lambda: "groceries",
         "rows": lambda: [{"metric": "MAP@R", "trained": 0.5}],

@@ -165,7 +165,7 @@ def test_too_few_validation_images_for_the_default_rate_are_no_error(
     outcome = command("search", run, query, "--json")
     assert outcome.code == 0
     assert "instead of 0.1 %" in outcome.err
-    assert "up to 1 % of the images of other classes" in outcome.err
+    assert "of two classes 1 % match instead of 0.1 %" in outcome.err
     found = json.loads(outcome.out)
     assert isinstance(found["threshold"], float)
     asked = command("search", run, query, "--max-false-match-rate=0.001")

@@ -178,7 +178,7 @@ def test_a_terminal_shows_a_bar_in_color_unless_colors_are_unwanted(recorded):
 @pytest.mark.slow
 def test_a_search_says_once_why_it_embeds_again(recorded):
     """A photo is gone that was there when the run was trained."""
-    assert recorded["search_80"].count("have changed: its images are") == 1
+    assert recorded["search_80"].count("have changed since it embedded") == 1
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def test_images_network_and_folder():
         "Validate": "30 images of 3 classes, which are not trained on",
         "Test": "80 images of 8 classes, none seen in training",
         "Recipe": "norm_softmax; `keras-dml recipes` lists them",
-        "Size": "4 x 4 pixels",
+        "Size": "photos are resized to 4 x 4 pixels",
         "Network": "small_cnn, weights of file; embeddings of 16 numbers",
         "Folder": "runs/made-up",
     }
