@@ -173,9 +173,8 @@ def print_answers(result: "SearchResult") -> None:
             say(f"{answer.path}: the gallery holds no other image.")
             continue
         verdict = "no match" if answer.match is False else "nearest"
-        itself = ", itself left out" if answer.left_out else ""
         print_rows(
-            f"{answer.path}: {verdict} among {result.searched}{itself}",
+            f"{answer.path}: {verdict} among {result.searched(answer)}",
             [
                 {
                     "label": one.label,

@@ -99,17 +99,22 @@ class SearchResult(Brief):
         """Number of images that were searched."""
         return len(self.gallery.embeddings)
 
-    @property
-    def searched(self) -> str:
-        """Which images were searched, in words."""
+    def searched(self, answer: Answer | None = None) -> str:
+        """Says which images were searched.
+
+        Args:
+            answer: For which image. Defaults to `None`, any.
+        """
+        left_out = answer is not None and answer.left_out
+        count, other = self.num_references - left_out, "other " * left_out
         if self.source is None:
-            return f"the run's {counted(self.num_references, 'test image')}"
-        images = counted(self.num_references, "image")
+            return f"the run's {counted(count, f'{other}test image')}"
+        images = counted(count, f"{other}image")
         return f"{images} of {source_title(self.source)}"
 
     def _brief_title(self) -> str:
         images = counted(len(self.answers), "image")
-        return f"SearchResult of {images} in {self.searched}"
+        return f"SearchResult of {images} in {self.searched()}"
 
     def _brief_rows(self) -> list[dict[str, Any]]:
         return [
