@@ -14,6 +14,7 @@ ten times the table of 2 GB.
 
 import argparse
 import json
+import math
 import resource
 import statistics
 import subprocess
@@ -73,13 +74,19 @@ def make_step(kind, classes, arguments):
 
 
 def peak_growth(step):
-    """Bytes that a step holds at most beyond those held before it."""
+    """Bytes that a step holds at most beyond those held before it.
+
+    NaN on processors where TensorFlow counts nothing, such as AMD's.
+    """
     import tensorflow as tf
 
     # The first one traces, the second is the first on a warm allocator.
     step()
     step()
-    tf.config.experimental.reset_memory_stats("CPU:0")
+    try:
+        tf.config.experimental.reset_memory_stats("CPU:0")
+    except ValueError:
+        return math.nan
     before = tf.config.experimental.get_memory_info("CPU:0")["current"]
     step()
     return tf.config.experimental.get_memory_info("CPU:0")["peak"] - before

@@ -99,8 +99,14 @@ def floor(case, x, arrays):
 
 
 def peak_growth(step):
-    """From TensorFlow's own count of its tensors, inside of XLA too."""
-    tf.config.experimental.reset_memory_stats("CPU:0")
+    """From TensorFlow's own count of its tensors, inside of XLA too.
+
+    `None` on processors where TensorFlow counts nothing, such as AMD's.
+    """
+    try:
+        tf.config.experimental.reset_memory_stats("CPU:0")
+    except ValueError:
+        return None
     before = tf.config.experimental.get_memory_info("CPU:0")["current"]
     step()
     return tf.config.experimental.get_memory_info("CPU:0")["peak"] - before

@@ -95,13 +95,17 @@ def at_home(page: str, text: str) -> str:
     return _LINK.sub(moved, text)
 
 
-def on_config(config: Any) -> Any:
-    """Gathers the sources for griffe, and completes the navigation."""
+def on_startup(**_: Any) -> None:
+    """Gathers the sources for griffe, which looks for them once, early."""
     shutil.rmtree(SOURCES, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__", "export", "configs")
     shutil.copytree(ROOT / "keras_dml", SOURCES / "keras_dml", ignore=ignored)
     for part in ("export", "configs"):
         shutil.copytree(ROOT / part, SOURCES / "keras_dml" / part)
+
+
+def on_config(config: Any) -> Any:
+    """Completes the navigation."""
     for entry in config.nav:
         if "Reference" in entry:
             entry["Reference"] = navigation()

@@ -2,6 +2,9 @@
 
 import argparse
 import importlib.util
+import math
+
+import pytest
 
 from tests.conftest import ROOT
 
@@ -16,6 +19,8 @@ def test_a_sample_takes_a_share_of_the_memory():
     for kind in ("dense", "sampled"):
         step, tables[kind] = benchmark.make_step(kind, 10_000, arguments)
         bytes_of[kind] = benchmark.peak_growth(step)
+    if math.isnan(bytes_of["dense"]):
+        pytest.skip("TensorFlow counts no tensors on this processor.")
     assert 0 < bytes_of["sampled"] < 0.3 * bytes_of["dense"]
     proxies = 4 * 10_000 * benchmark.DIM
     assert tables["sampled"]["proxies"] == tables["dense"]["proxies"] == proxies

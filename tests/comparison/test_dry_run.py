@@ -100,7 +100,7 @@ def test_it_answers_soon_after_tensorflow_is_there(images, tmp_path):
         cwd=tmp_path,
     )
     assert dry_run - imports < 4
-    assert dry_run < MOST_SECONDS
+    assert dry_run < max(MOST_SECONDS, 2 * imports)
 
 
 @pytest.mark.slow
@@ -114,9 +114,8 @@ def test_the_largest_plan_answers_as_soon(images, tmp_path):
         *("--source", images, "--source", other, "--weights", "none"),
         *("--output", output),
     )
-    # Other processes on the same core make its seconds a little longer.
-    assert any(
-        cpu_seconds(*arguments, cwd=tmp_path, says="1000 to do") < MOST_SECONDS
-        for _ in range(3)
-    )
+    # A slow processor, or a shared one, needs longer for TensorFlow as well.
+    imports = cpu_seconds("-c", "import keras", cwd=tmp_path)
+    took = cpu_seconds(*arguments, cwd=tmp_path, says="1000 to do")
+    assert took < max(MOST_SECONDS, 2.5 * imports)
     assert not output.exists()

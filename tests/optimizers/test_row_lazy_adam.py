@@ -120,7 +120,10 @@ def test_a_sparse_step_makes_nothing_as_large_as_the_table():
     indices = tf.range(0, rows, 100)
     values = tf.ones((500, dim))
     step(indices, values)
-    tf.config.experimental.reset_memory_stats("CPU:0")
+    try:
+        tf.config.experimental.reset_memory_stats("CPU:0")
+    except ValueError:
+        pytest.skip("TensorFlow counts no tensors on this processor.")
     before = tf.config.experimental.get_memory_info("CPU:0")["current"]
     step(indices, values)
     peak = tf.config.experimental.get_memory_info("CPU:0")["peak"]
