@@ -58,7 +58,7 @@ def draw(text: str, name: str) -> None:
     console.save_svg(str(path), title=f"keras-dml {name}", unique_id=name)
 
 
-def main(photos: Path, weights: Path) -> None:
+def draw_all(photos: Path, weights: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         copy_photos(photos, folder)
@@ -68,4 +68,4 @@ def main(photos: Path, weights: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    draw_all(*map(Path, sys.argv[1:]))

@@ -47,6 +47,7 @@ trainer.fit(
     rows.map(lambda row: (tf.gather(images, row), tf.gather(labels, row))),
     steps_per_epoch=len(drawn[0]),
     epochs=EPOCHS,
+    shuffle=False,
     verbose=0,
     callbacks=[
         keras_dml.callbacks.HeatUp(epoch=2, scale=4.0),

@@ -169,7 +169,9 @@ def test_a_comparison_grows(tmp_path):
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", second.stdout)
     tables, explained, words = second.stdout.partition("R@1 is ")
     assert explained and max(map(len, tables.splitlines())) <= 80
-    *_, words, page, text = words.splitlines()
+    *_, words, conclusion, page, text = words.splitlines()
+    assert conclusion.startswith(("bn ", "ln ", "triplet ")), conclusion
+    assert " by MAP@R" in conclusion and "trained once" not in conclusion
     assert words.startswith("A gap compares the same queries of the same seeds")
     assert "were the seeds or test classes drawn again" in words
     assert "R@1" in second.stdout and " ± " in second.stdout

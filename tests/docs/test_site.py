@@ -266,7 +266,7 @@ def test_links_out_of_the_pages_lead_to_the_site():
         "[a](../../examples/serving/) [b](../embed.md#c) [c](https://d.e)",
     )
     assert text == (
-        "[a](../examples/serving/README.md) [b](../embed.md#c) [c](https://d.e)"
+        "[a](../examples/serving/about.md) [b](../embed.md#c) [c](https://d.e)"
     )
 
 
