@@ -24,7 +24,7 @@ from keras_dml.export import (
 from keras_dml.fit_options import FitOptions, PathLike
 from keras_dml.naming import nearest
 from keras_dml.report import write_report
-from keras_dml.run.conclusion import conclusion, result_rows
+from keras_dml.run.conclusion import conclusion, result_rows, undecided
 from keras_dml.run.evaluate import evaluate_run
 from keras_dml.run.final import FOLDER as FINAL
 from keras_dml.run.final import fit_final
@@ -128,9 +128,7 @@ class Run(Brief, TrainedRun):
     @property
     def undecided(self) -> bool:
         """Whether the interval of the gain in MAP@R holds zero."""
-        gains = self.metrics.get("gains", {}).get("off_the_shelf", {})
-        gain = gains.get("map@r")
-        return gain is not None and gain["low"] <= 0 <= gain["high"]
+        return undecided(self.metrics)
 
     @property
     def final(self) -> "Run | None":

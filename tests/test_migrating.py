@@ -1,12 +1,16 @@
-"""The migration page names losses and arguments that exist."""
+"""The migration page names losses, arguments and functions that exist."""
 
+import importlib
+import inspect
 import json
 import re
 
 import keras
 import pytest
 
+import keras_dml
 from keras_dml import layers, losses, optimizers
+from keras_dml.export import ExportOptions
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/migrating.md").read_text()
@@ -22,7 +26,8 @@ def rows(text):
     ]
 
 
-ROWS = rows(PAGE)
+LOSSES, _, REST = PAGE.partition("\n## Samplers, accuracy, trainers\n")
+ROWS = rows(LOSSES)
 CALLS = sorted(
     {
         code
@@ -87,3 +92,38 @@ def test_every_row_names_one_of_ours_or_says_that_there_is_none(row):
 
 def test_the_optimizer_it_names_exists():
     assert optimizers.PerVariable
+
+
+def referred():
+    """What the table of samplers, accuracy and trainers has for theirs."""
+    table = REST.split("\n\nLosses take")[0]
+    for line in table.splitlines()[3:]:
+        for code in re.findall(r"`(.*?)`", line.split(" | ")[1]):
+            if not code.startswith("--"):
+                yield code
+
+
+REFERRED = list(referred())
+
+
+def test_the_rest_of_the_page_is_read():
+    assert len(REFERRED) >= 9
+
+
+@pytest.mark.parametrize("code", REFERRED)
+def test_what_replaces_the_rest_exists_and_takes_these_arguments(code):
+    name, _, arguments = code.partition("(")
+    owner, _, attribute = name.rpartition(".")
+    owners = {
+        "run": keras_dml.Run,
+        "keras.Model": keras.Model,
+        "keras_dml": keras_dml,
+    }
+    if owner not in owners:
+        owners[owner] = importlib.import_module(f"keras_dml.{owner}")
+    found = getattr(owners[owner], attribute)
+    named = re.findall(r"(\w+)=", arguments)
+    accepted = {*inspect.signature(found).parameters}
+    if found is keras_dml.Run.export:
+        accepted |= {*inspect.signature(ExportOptions).parameters}
+    assert set(named) <= accepted

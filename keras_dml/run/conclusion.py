@@ -56,6 +56,12 @@ def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def undecided(metrics: Mapping[str, Any]) -> bool:
+    """Whether the interval of the gain in the headline metric holds zero."""
+    gain = metrics.get("gains", {}).get("off_the_shelf", {}).get(HEADLINE)
+    return gain is not None and gain["low"] <= 0 <= gain["high"]
+
+
 def conclusion(metrics: Mapping[str, Any]) -> list[str]:
     """Returns sentences on what training gained, and where that comes from.
 

@@ -217,14 +217,10 @@ def search_run(
     found, scores = built.search(
         opened.embed_images(queries), k, exclude_ids=own
     )
-    answers = _answers(
-        queries, searched, threshold, found, scores, built.metric
-    )
     return SearchResult(
-        [
-            dataclasses.replace(answer, left_out=bool(its_own))
-            for answer, its_own in zip(answers, own != "", strict=True)
-        ],
+        _answers(
+            queries, searched, threshold, found, scores, built.metric, own
+        ),
         queries,
         searched,
         threshold,
@@ -321,6 +317,7 @@ def _answers(
     found: np.ndarray,
     scores: np.ndarray,
     metric: str,
+    own: np.ndarray,
 ) -> list[Answer]:
     ids = gallery.embeddings.ids
     names = gallery.embeddings.names
@@ -328,8 +325,12 @@ def _answers(
     rows = order[np.searchsorted(ids[order], found)]
 
     answers = []
-    for path, its_rows, its_scores in zip(
-        queries.paths.tolist(), rows.tolist(), scores.tolist(), strict=True
+    for path, its_rows, its_scores, its_own in zip(
+        queries.paths.tolist(),
+        rows.tolist(),
+        scores.tolist(),
+        own.tolist(),
+        strict=True,
     ):
         neighbors = []
         for row, score in zip(its_rows, its_scores, strict=True):
@@ -342,5 +343,5 @@ def _answers(
                 neighbors.append(
                     Neighbor(str(ids[row]), label, score, gap, row, accepted)
                 )
-        answers.append(Answer(readable(path), neighbors))
+        answers.append(Answer(readable(path), neighbors, its_own != ""))
     return answers

@@ -135,3 +135,20 @@ def test_a_training_that_still_rose_may_go_on_longer(
     text = capsys.readouterr().out
     assert ("train longer, as validation still rose" in text) == rising
     assert longer in text
+
+
+def test_a_gain_that_may_be_chance_asks_for_a_longer_training(capsys, tmp_path):
+    printing.print_run(finished(tmp_path, undecided=True))
+    text = capsys.readouterr().out
+    assert "train longer, for a gain that is more than chance" in text
+    assert "--epochs 40" in text and "still rose" not in text
+
+
+def test_raw_pixels_are_explained_where_they_are_compared_with(
+    capsys, tmp_path
+):
+    rows = [{"metric": "MAP@R", "raw pixels": 0.2, "trained": 0.5}]
+    printing.print_run(finished(tmp_path, rows=lambda: rows))
+    assert "Raw pixels: the photos themselves" in capsys.readouterr().out
+    printing.print_run(finished(tmp_path))
+    assert "Raw pixels" not in capsys.readouterr().out

@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from keras_dml.run.conclusion import columns, conclusion, result_rows
+from keras_dml.run.conclusion import (
+    columns,
+    conclusion,
+    result_rows,
+    undecided,
+)
 
 VERSION_0_1 = Path(__file__).parent / "version_0_1" / "metrics.json"
 
@@ -44,6 +49,27 @@ def test_a_kept_network_gained_nothing_from_whitening_or_training():
     kept, _, parts = conclusion(metrics)
     assert kept.startswith("The pretrained network was kept")
     assert parts == "Of this, images of 192 instead of 96 pixels +0.100."
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict", "open_"),
+    [
+        (0.1, 0.3, "Better", False),
+        (-0.3, -0.1, "Worse", False),
+        (-0.1, 0.3, "Not distinguishable", True),
+        (0.0, 0.3, "Not distinguishable", True),
+    ],
+)
+def test_a_gain_whose_interval_holds_zero_is_undecided(
+    low, high, verdict, open_
+):
+    found = metrics_of(0.2, 0.2, 0.2, 0.3, low, high)
+    assert conclusion(found)[0].startswith(verdict)
+    assert undecided(found) is open_
+
+
+def test_results_without_intervals_are_not_undecided():
+    assert not undecided(json.loads(VERSION_0_1.read_text()))
 
 
 def test_raw_pixels_have_no_part_for_the_size():
