@@ -7,16 +7,19 @@ BIN := $(VENV)/bin
 # backends are skipped.
 EXTRAS ?= test,tfds,scann,onnx,serving,beam,backends,browser,hub,tuning,docs
 
+# Two processes, each of whole files, in the order of tests/conftest.py.
+TESTS := -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
 .PHONY: demo test test-all lint docs bench versions release clean
 
 demo: $(VENV)/.installed
 	$(BIN)/keras-dml fit glyphs --epochs 2 --output runs/demo --resume
 
 test: $(VENV)/.installed-quick
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not slow"
+	$(BIN)/python $(TESTS) -m "not slow"
 
 test-all: $(VENV)/.installed-test
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python $(TESTS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -23,6 +23,12 @@ from keras_dml import distribute  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def pytest_collection_modifyitems(items):
+    """Slow files come first, so that no process works on alone at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def pytest_collection_finish(session):
     """Spares the garbage collector what lives until the end.
 

@@ -17,7 +17,7 @@ backbones: [small_cnn]
 protocol: {kind: fixed_validation}
 budget: {epochs: 1, steps_per_epoch: 1}
 set: {data.validation_from: 3, evaluation.every: 1}
-tuning: {kind: grid, trials: 2, space: {model.dim: [8, 16]}}
+tuning: {kind: grid, trials: 1, space: {model.dim: [8]}}
 """
 
 
@@ -96,7 +96,7 @@ COMMANDS = {
     ),
     "report": Command("report <place>", works_on_run=True),
     "compare": Command(
-        "compare <images> --output <place> --recipes norm_softmax,triplet"
+        "compare <images> --output <place> --recipes norm_softmax"
         " --backbones small_cnn --epochs 1 --steps-per-epoch 1 --no-report"
         " --no-estimate --protocol recipe",
     ),
