@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from keras_dml.comparison.budget import within_budget
 from keras_dml.comparison.jobs import Job
 from keras_dml.comparison.pace import Paces, RunPace
 from keras_dml.comparison.plan_folder import PlanFolder
-from keras_dml.comparison.protocols import within_budget
 from keras_dml.comparison.records import collect, counts_in_words
 from keras_dml.comparison.tunings import PlannedTuning
 from keras_dml.comparison.work import Work
-from keras_dml.config import RunConfig
+from keras_dml.config import Explanation, RunConfig
 from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.console import logger, track
 from keras_dml.errors import RunError
@@ -113,7 +113,9 @@ def measure_pace(config: RunConfig, work: Work) -> RunPace:
         log = Path(folder, "trial.log")
         started = time.perf_counter()
         trial = TrainingProcess(
-            within_budget(short, budget), Path(folder, "trial"), log
+            within_budget(Explanation(short, {}), budget),
+            Path(folder, "trial"),
+            log,
         )
         supervise(iter([trial, None]).__next__, lambda _: None)
         seconds = time.perf_counter() - started

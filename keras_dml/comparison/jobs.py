@@ -5,12 +5,13 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from keras_dml.comparison.budget import within_budget
 from keras_dml.comparison.plans import arms, backbones
-from keras_dml.comparison.protocols import get_protocol, within_budget
+from keras_dml.comparison.protocols import get_protocol
 from keras_dml.comparison.records import RunRecord
 from keras_dml.comparison.run_names import label_of, own_name, run_name
 from keras_dml.comparison.work import Work
-from keras_dml.config import RunConfig, resolve
+from keras_dml.config import RunConfig, explain
 from keras_dml.config.plan_sections import ArmConfig, PlanConfig
 from keras_dml.errors import Mistakes, UsageError
 from keras_dml.wording import listed
@@ -183,7 +184,7 @@ def configured(
     for case in cases:
         overrides |= case.set
     overrides |= {**setup.arm.set, **setup.factors, **settings}
-    config = resolve(
+    explained = explain(
         setup.arm.recipe,
         setup.source,
         flags={
@@ -194,7 +195,7 @@ def configured(
         },
         overrides=overrides,
     )
-    return within_budget(config, plan.budget)
+    return within_budget(explained, plan.budget)
 
 
 def make_job(

@@ -1,14 +1,11 @@
-"""Protocols and budgets, and how they change the run of a recipe."""
+"""Protocols, and how they change the run of a recipe."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from keras_dml.config import HeatConfig, PhaseConfig, RunConfig, StageConfig
-from keras_dml.config.plan_sections import BudgetConfig, ProtocolConfig
-
-# The length that the warm-up of recipes is meant for, if theirs is open.
-USUAL_EPOCHS = 20
+from keras_dml.config import RunConfig, StageConfig
+from keras_dml.config.plan_sections import ProtocolConfig
 
 
 def first_stage(stages: list[StageConfig]) -> list[StageConfig]:
@@ -123,75 +120,3 @@ def _two_stages(stages: list[StageConfig]) -> list[StageConfig]:
         stages[0].changed(name="search", classes="first_half"),
         stages[0].changed(name="final", classes="all", replay="search"),
     ]
-
-
-def within_budget(config: RunConfig, budget: BudgetConfig) -> RunConfig:
-    """Returns the run with another length.
-
-    Each phase keeps its share of the epochs, and has at least one. A warm-up
-    keeps its share of the steps, but never grows.
-
-    Args:
-        config: The run.
-        budget: Epochs of every stage, and steps of an epoch.
-    """
-    # Runs that share a machine would measure each other's pace.
-    config = config.changed(minutes=None)
-    steps = config.sampling.steps_per_epoch
-    before = _epochs(config.stages[0])
-    if budget.steps_per_epoch is not None:
-        config = config.changed(
-            sampling={"steps_per_epoch": budget.steps_per_epoch}
-        )
-    if budget.epochs is not None:
-        stages = [_of_epochs(stage, budget.epochs) for stage in config.stages]
-        config = config.changed(stages=stages)
-    if steps is None:
-        return config
-    now = config.sampling.steps_per_epoch or steps
-    share = min(_epochs(config.stages[0]) * now / (before * steps), 1)
-    warm_up = {
-        name: {"warmup_steps": round(group.warmup_steps * share)}
-        for name, group in config.optimizer
-    }
-    return config.changed(optimizer=warm_up)
-
-
-def budget_in_words(budget: BudgetConfig) -> str:
-    """Says how long every run trains; empty if each recipe decides."""
-    parts = []
-    if budget.epochs is not None:
-        parts.append(f"{budget.epochs} epochs")
-    if budget.steps_per_epoch is not None:
-        parts.append(f"{budget.steps_per_epoch} steps an epoch")
-    return ", ".join(parts) + " for every run" if parts else ""
-
-
-def _epochs(stage: StageConfig) -> int:
-    return sum(phase.epochs or USUAL_EPOCHS for phase in stage.phases)
-
-
-def _of_epochs(stage: StageConfig, epochs: int) -> StageConfig:
-    """Scales the phases of a stage; the longest takes the rounding error."""
-    old = [phase.epochs or phase.share for phase in stage.phases]
-    new = [max(1, round(length * epochs / sum(old))) for length in old]
-    longest = old.index(max(old))
-    new[longest] = max(1, new[longest] + epochs - sum(new))
-    return stage.changed(
-        phases=[
-            phase.changed(epochs=length, heat=_moved(phase, length))
-            for phase, length in zip(stage.phases, new, strict=True)
-        ]
-    )
-
-
-def _moved(phase: PhaseConfig, epochs: int) -> HeatConfig | None:
-    """Returns the heating of a phase when the phase has other epochs."""
-    heat = phase.heat
-    if heat is not None and heat.epoch:
-        epoch = round(heat.epoch * epochs / (phase.epochs or epochs))
-        return heat.changed(epoch=min(epoch, epochs - 1))
-    if heat is not None and heat.every:
-        every = round(heat.every * epochs / (phase.epochs or epochs))
-        return heat.changed(every=max(1, every))
-    return heat

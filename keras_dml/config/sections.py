@@ -25,6 +25,7 @@ from keras_dml.config.values import (
     NotNegative,
     Number,
     Positive,
+    Scheduled,
     Section,
     Seed,
     Share,
@@ -50,7 +51,9 @@ class ProxiesConfig(Section):
     class_means: bool = False
     regularizer: Literal["none", "center_distance", "proxy_repulsion"] = "none"
     regularizer_arguments: dict[str, Any] = {}
-    sample_aware: dict[str, Any] = {}
+    sample_aware: Annotated[
+        dict[str, Any], Scheduled("epochs", ("memory_epoch", "filter_epoch"))
+    ] = {}
     sample: Share | None = None
     sample_at_least: Count | None = None
 
@@ -90,7 +93,7 @@ class MemoryConfig(Section):
 
     size: Annotated[int, Field(ge=1, le=10**9)]
     weight: Positive = 1.0
-    warm_up_steps: Steps = 1000
+    warm_up_steps: Annotated[Steps, Scheduled("steps")] = 1000
 
 
 class LossConfig(Section):
@@ -116,8 +119,8 @@ class GroupConfig(Section):
     ] = "adam"
     lr: NotNegative = 1e-3
     schedule: Literal["constant", "cosine", "step"] = "constant"
-    warmup_steps: Steps = 0
-    step_epochs: Count | None = None
+    warmup_steps: Annotated[Steps, Scheduled("steps")] = 0
+    step_epochs: Annotated[Count | None, Scheduled("epochs")] = None
     step_factor: Positive = 0.1
     clip_value: Positive | None = None
     weight_decay: NotNegative = 0.0
@@ -159,9 +162,9 @@ class OptimizerConfig(Section):
 class HeatConfig(Section):
     """Raises the temperature: lowers the scale and the learning rate."""
 
-    epoch: Steps | None = None
+    epoch: Annotated[Steps | None, Scheduled("epochs")] = None
     scale: Positive | None = None
-    every: Count | None = None
+    every: Annotated[Count | None, Scheduled("epochs")] = None
     scale_factor: Positive = 1 / 1.41
     lr_factor: Positive = 0.1
 

@@ -1,6 +1,7 @@
 """The kinds of values of a configuration, and the base of its sections."""
 
-from typing import Annotated, Any, Self
+import dataclasses
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -40,6 +41,47 @@ Range = Annotated[
 AreaRange = Annotated[
     tuple[Share, Share], Strict(False), AfterValidator(_ordered)
 ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scheduled:
+    """Marks a number, or entries of a mapping, that say when something happens.
+
+    In a training of another length it happens after the same share of it.
+
+    Args:
+        unit: What is counted. A number of `"steps"` is a warm-up: it never
+            grows.
+        keys: The entries of a mapping, in the order in which they happen: one
+            that came later still does. Defaults to none, for a number.
+    """
+
+    unit: Literal["epochs", "steps"]
+    keys: tuple[str, ...] = ()
+
+    def moved(self, value: Any, epochs: float, steps: float) -> Any:
+        """Returns the value for a training of another length.
+
+        Args:
+            value: The number, `None`, or the mapping.
+            epochs: Float, the epochs of the training in parts of those before.
+            steps: Float, the same of its steps.
+        """
+        if value is None:
+            return None
+        if not self.keys:
+            if self.unit == "steps":
+                return round(value * min(steps, 1.0))
+            # Nothing that happens again may happen every 0 epochs.
+            return max(min(value, 1), round(value * epochs))
+        moved, last, before = {**value}, 0, None
+        for key in self.keys:
+            if key in value:
+                moved[key] = round(value[key] * epochs)
+                if before is not None and value[key] > before:
+                    moved[key] = max(moved[key], last + 1)
+                before, last = value[key], moved[key]
+        return moved
 
 
 class Section(BaseModel):

@@ -46,6 +46,9 @@ class SampleAwareProxies(keras.layers.Layer):
     counts the epochs; without it neither begins. See
     `keras_dml.ops.sample_aware` for the formulas.
 
+    With `weighting="summand"` the exponents are `log w + a (s + d)` and
+    `log w + a (d - s)`: the weight stands in front of the exponential.
+
     All state is in non-trainable weights, saved with the model. Under
     `tf.distribute` every replica stores the rows of all replicas.
 
@@ -71,6 +74,10 @@ class SampleAwareProxies(keras.layers.Layer):
             proxy; `False` gives them the weight 1. Defaults to `True`.
         negative_weights: Boolean, whether to weight pairs of a row and another
             proxy; `False` gives them the weight 1. Defaults to `True`.
+        weighting: What a weight multiplies: the `"exponent"`, as in the paper,
+            or the `"summand"`, the exponential; the sums of weights that the
+            loss divides by then count every weight as 1. Defaults to
+            `"exponent"`.
         filter_outliers: Boolean, whether to keep outliers out of the memory
             and of `n`. Defaults to `True`.
         memory_epoch: Integer, the first epoch of the memory, counted from 0.
@@ -111,7 +118,8 @@ class SampleAwareProxies(keras.layers.Layer):
         Equation 16 has a weakness. Below the cut `s + d` is mostly negative,
         so a weight under 1 *raises* the exponential: a far negative repels
         more than without the weight, and the normalizer of equation 13 takes
-        the factor out in front.
+        the factor out in front. `docs/figures.md` shows it;
+        `weighting="summand"` does not have it.
     """
 
     def __init__(
@@ -129,6 +137,7 @@ class SampleAwareProxies(keras.layers.Layer):
         decay="sigma",
         positive_weights=True,
         negative_weights=True,
+        weighting="exponent",
         filter_outliers=True,
         memory_epoch=2,
         filter_epoch=3,
@@ -153,6 +162,7 @@ class SampleAwareProxies(keras.layers.Layer):
         self.decay = one_of("decay", decay, sample_aware.DECAYS)
         self.positive_weights = boolean("positive_weights", positive_weights)
         self.negative_weights = boolean("negative_weights", negative_weights)
+        self.weighting = one_of("weighting", weighting, sample_aware.WEIGHTINGS)
         self.filter_outliers = boolean("filter_outliers", filter_outliers)
         self.memory_epoch = integer_at_least("memory_epoch", memory_epoch, 0)
         advice = "`memory_epoch` comes first: the memory finds the outliers."
@@ -190,9 +200,16 @@ class SampleAwareProxies(keras.layers.Layer):
         clean = to_own >= ops.take(outlier, labels)
         own_weights = self._own_weights(to_own, labels, outlier, effective)
         factors = self._factors(fixed, outlier, effective)
-        weight_of_others = self._weight_of_others(factors, labels)
         if training:
             self._remember(ops.stop_gradient(embeddings), labels, clean)
+        if self.weighting == "exponent":
+            return self._joined(similarity, labels, factors, own_weights)
+        shifts = sample_aware.log_weights(factors / self.scale, own_weights)
+        factors = ops.full_like(factors, self.scale)
+        own_weights = ops.ones_like(own_weights)
+        return shifts + self._joined(similarity, labels, factors, own_weights)
+
+    def _joined(self, similarity, labels, factors, own_weights):
         return join_exponents(
             similarity,
             labels,
@@ -200,7 +217,7 @@ class SampleAwareProxies(keras.layers.Layer):
             self.scale * own_weights,
             self.margin,
             own_weights,
-            weight_of_others,
+            self._weight_of_others(factors, labels),
         )
 
     def _own_weights(self, to_own, labels, outlier, effective):

@@ -9,6 +9,7 @@ from keras_dml.ops.gradients import custom_gradient
 from keras_dml.ops.rows import entries, places
 
 DECAYS = ("sigma", "lower_bound", "reciprocal")
+WEIGHTINGS = ("exponent", "summand")
 
 
 def effective_number(count, volume: float):
@@ -154,6 +155,30 @@ def join_exponents(
         return ops.concatenate([others, last], axis=1), gradient
 
     return ops.expand_dims(joined(similarity), 1)
+
+
+def log_weights(weights, own_weights):
+    """Computes what exponents gain when weights stand before exponentials.
+
+    Args:
+        weights: Float tensor `(batch, classes)` above 0, of rows and proxies.
+        own_weights: Float tensor `(batch,)` above 0, of rows and their own
+            proxies.
+
+    Returns:
+        Tensor `(batch, 1, classes + 3)` without gradient, to add to the output
+        of `join_exponents`.
+    """
+    last = ops.stack(
+        [
+            ops.log(own_weights),
+            ops.zeros_like(own_weights),
+            ops.zeros_like(own_weights),
+        ],
+        axis=1,
+    )
+    shifts = ops.concatenate([ops.log(weights), last], axis=1)
+    return ops.stop_gradient(ops.expand_dims(shifts, 1))
 
 
 def split_exponents(output, loss_name: str) -> WeightedExponents:

@@ -198,7 +198,7 @@ def test_a_comparison_grows(tmp_path):
 def test_small_tournament(test_data, tmp_path):
     """Three recipes with two seeds on unseen characters, measured first."""
     folder = tmp_path / "plan"
-    arms = [*load_plan("omniglot_small").recipes][:3]
+    arms = load_plan("omniglot_small").recipes[1:]
     run(
         *("omniglot_small", "--arms", ",".join(arms)),
         *("--data-dir", test_data, "--output", folder, "--processes", 2),

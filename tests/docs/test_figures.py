@@ -141,6 +141,24 @@ def test_decays_of_the_layer_are_those_drawn(tmp_path):
         assert hard[0] == pytest.approx(1.1 + sensitivity)
 
 
+def test_a_weight_in_the_exponent_raises_what_is_far(tmp_path):
+    figure, results = run("isa_repulsion", tmp_path)
+    plain, inside, before = (
+        results["exponents"][form] for form in figure.FORMS
+    )
+    below = results["cut"] > figure.COSINES
+    assert 0.2 < below.mean() < 0.5
+    assert (inside[below] > plain[below]).all()
+    assert (before[below] < plain[below]).all()
+    for other in (inside, before):
+        np.testing.assert_allclose(other[~below], plain[~below], rtol=1e-5)
+    # More than what is nearer; all below alike.
+    assert np.exp(inside[0]) > 500 * np.exp(inside[~below][0])
+    assert np.exp(inside[below].max() - inside[below].min()) < 1.5
+    far = np.searchsorted(figure.COSINES, figure.FAR)
+    assert np.exp(inside[far]) == pytest.approx(0.79, abs=5e-3)
+
+
 @pytest.mark.data
 def test_seen_classes_are_found_better_than_unseen_ones(tmp_path, test_data):
     data = ("--data-dir", str(test_data))

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from keras_dml.comparison.budget import budget_in_words
 from keras_dml.comparison.findings import check_findings
 from keras_dml.comparison.jobs import Tuned
 from keras_dml.comparison.page.captions import seeds_in_words
@@ -30,7 +31,7 @@ from keras_dml.comparison.page.tables import (
     runs_table,
     settings_table,
 )
-from keras_dml.comparison.protocols import budget_in_words, get_protocol
+from keras_dml.comparison.protocols import get_protocol
 from keras_dml.comparison.ranks import RankTable, rank_records
 from keras_dml.comparison.records import (
     RunRecord,

@@ -1,0 +1,154 @@
+"""Budgets: runs of recipes with another length."""
+
+import dataclasses
+from typing import Any, TypeVar
+
+from keras_dml.config import RunConfig, StageConfig, validate
+from keras_dml.config.explanation import Explanation, differences
+from keras_dml.config.merging import Layer, Merged
+from keras_dml.config.plan_sections import BudgetConfig
+from keras_dml.config.sections import HeatConfig
+from keras_dml.config.values import Scheduled, Section
+
+# The length that the schedules of recipes are meant for, if theirs is open.
+USUAL_EPOCHS = 20
+AnySection = TypeVar("AnySection", bound=Section)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shares:
+    """How long a training is, in parts of what it was."""
+
+    epochs: float
+    steps: float
+
+
+def within_budget(explained: Explanation, budget: BudgetConfig) -> RunConfig:
+    """Returns the run with another length.
+
+    Each phase keeps its share of the epochs, and has at least one. What
+    begins, or happens again, after some epochs or steps moves with them. What
+    a plan sets itself is meant for its budget and stays.
+
+    Args:
+        explained: The run, and where each of its values was set.
+        budget: Epochs of every stage, and steps of an epoch.
+    """
+    # Runs that share a machine would measure each other's pace.
+    config = explained.config.changed(minutes=None)
+    if budget.steps_per_epoch is not None:
+        config = config.changed(
+            sampling={"steps_per_epoch": budget.steps_per_epoch}
+        )
+    if budget.epochs is not None:
+        stages = [_of_epochs(stage, budget.epochs) for stage in config.stages]
+        config = config.changed(stages=stages)
+    return _with_what_was_set(explained, config, _moved(explained, config))
+
+
+def budget_in_words(budget: BudgetConfig) -> str:
+    """Says how long every run trains; empty if each recipe decides."""
+    parts = []
+    if budget.epochs is not None:
+        parts.append(f"{budget.epochs} epochs")
+    if budget.steps_per_epoch is not None:
+        parts.append(f"{budget.steps_per_epoch} steps an epoch")
+    return ", ".join(parts) + " for every run" if parts else ""
+
+
+def _epochs(stage: StageConfig) -> int:
+    return sum(phase.epochs or USUAL_EPOCHS for phase in stage.phases)
+
+
+def _of_epochs(stage: StageConfig, epochs: int) -> StageConfig:
+    """Scales the phases of a stage; the longest takes the rounding error."""
+    old = [phase.epochs or phase.share for phase in stage.phases]
+    new = [max(1, round(length * epochs / sum(old))) for length in old]
+    longest = old.index(max(old))
+    new[longest] = max(1, new[longest] + epochs - sum(new))
+    return stage.changed(
+        phases=[
+            phase.changed(epochs=length)
+            for phase, length in zip(stage.phases, new, strict=True)
+        ]
+    )
+
+
+def _moved(explained: Explanation, config: RunConfig) -> RunConfig:
+    """Moves all that is `Scheduled` with the length of its training."""
+    before = explained.config
+    epochs = _epochs(config.stages[0]) / _epochs(before.stages[0])
+    old, new = (one.sampling.steps_per_epoch for one in (before, config))
+    if old is not None and new is not None:
+        steps = epochs * new / old
+    else:  # Only the images say how many steps a pass over them has.
+        steps = epochs if old == new else 1.0
+    stages = [
+        stage.changed(
+            phases=[
+                phase.changed(
+                    heat=_moved_heat(phase.heat, was.epochs, phase.epochs)
+                )
+                for phase, was in zip(stage.phases, its.phases, strict=True)
+            ]
+        )
+        for stage, its in zip(config.stages, before.stages, strict=True)
+    ]
+    shares = Shares(epochs, steps)
+    return config.changed(
+        stages=stages,
+        **{
+            name: _scaled(getattr(config, name), shares)
+            for name in type(config).model_fields
+            if name != "stages"
+        },
+    )
+
+
+def _moved_heat(
+    heat: HeatConfig | None, before: int | None, now: int | None
+) -> HeatConfig | None:
+    """Returns the heating of a phase when the phase has other epochs."""
+    if heat is None or before is None or now is None or before == now:
+        return heat
+    heat = _scaled(heat, Shares(now / before, 1.0))
+    if heat.epoch is None:
+        return heat
+    return heat.changed(epoch=min(heat.epoch, now - 1))
+
+
+def _scaled(value: Any, shares: Shares) -> Any:
+    """Scales what is `Scheduled` in a section, or in a list of sections."""
+    if isinstance(value, list):
+        return [_scaled(item, shares) for item in value]
+    if not isinstance(value, Section):
+        return value
+    changes = {}
+    for name, field in type(value).model_fields.items():
+        own = getattr(value, name)
+        marks = [one for one in field.metadata if isinstance(one, Scheduled)]
+        changes[name] = (
+            marks[0].moved(own, shares.epochs, shares.steps)
+            if marks
+            else _scaled(own, shares)
+        )
+    return value.model_copy(update=changes)
+
+
+def _with_what_was_set(
+    explained: Explanation, unmoved: RunConfig, moved: RunConfig
+) -> RunConfig:
+    """Puts back what overrides say of the values that were moved."""
+    origins = explained.origins
+    kept = {}
+    for key, (value, _) in differences(unmoved, moved).items():
+        origin = origins.get(key, "")
+        if origin == "optimizer.backbone":
+            origin = origins.get(f"{origin}.{key.rpartition('.')[2]}", "")
+        if origin == "override":
+            kept[key] = value
+    if not kept:
+        return moved
+    merged = Merged([Layer("", moved.model_dump(mode="json"))])
+    merged.override(kept)
+    return validate(merged.values)
