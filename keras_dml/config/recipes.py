@@ -12,16 +12,20 @@ reached here. Each other part is a partial configuration:
   settings that these share.
 - `presets`: named changes, such as `authors` or `no_max`.
 
+Any of these may hold `backbones` and `sources`: changes to it for one network
+or one data set, by name; these may hold them again.
+
 A recipe with `base: NAME`, or a list of names, sets only what differs from
 these bases; later bases win. A recipe whose name starts with `_` serves only
 as a base and is not listed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from keras_dml.backbone_facts import known_backbones
 from keras_dml.brief import Brief
 from keras_dml.checks import one_of
 from keras_dml.config.merging import Layer, Merged, flatten
@@ -47,6 +51,7 @@ GROUPS = {
     "": "Others",
 }
 
+_CASES = ("backbones", "sources")
 _TEXTS = ("about", "paper", "expected", "backbone", "group", "use", "cost")
 _Part = dict[str, Any] | None
 
@@ -115,27 +120,31 @@ class Recipe(Brief):
     def _brief_title(self) -> str:
         return f"Recipe {self.name}: {self.about}"
 
-    def layers(self, part: str, key: str = "") -> list[Layer]:
+    def layers(
+        self, part: str, key: str = "", *, source: str = "", backbone: str = ""
+    ) -> list[Layer]:
         """Returns the partial configurations of a part, bases first.
 
         Args:
             part: `"common"`, `"default"`, `"pretrained"`, `"published"`,
                 `"sources"` or `"presets"`.
             key: Name of the data set or preset. Defaults to `""`.
+            source: The data set whose changes are taken too. Defaults to `""`.
+            backbone: The network whose changes are taken too. Defaults to
+                `""`.
 
         Example:
 
         >>> [layer.origin for layer in load_recipe("triplet").layers("default")]
         ['_base: default', 'triplet: default']
         """
-        origin = f"{part}.{key}" if key else part
-        found = []
-        for name, content in self._files:
-            values = content.get(part) or {}
-            values = values.get(key) if key else values
-            if values:
-                found.append(Layer(f"{name}: {origin}", values))
-        return found
+        of = {"sources": source, "backbones": backbone}
+        return [
+            Layer(f"{name}: {section.name}", section.values)
+            for name, content in self._files
+            for section in _sections(content, part, key)
+            if all(case == of[kind] for kind, case in section.cases)
+        ]
 
     def own(self, part: str, key: str = "") -> list[tuple[str, str, Any]]:
         """Returns the settings of a part of this file, without its bases.
@@ -147,21 +156,58 @@ class Recipe(Brief):
         Returns:
             Tuples of the part, the key of a setting and its value.
         """
-        name = f"{part}.{key}" if key else part
-        layers = [
-            layer
-            for layer in self.layers(part, key)
-            if layer.origin == f"{self.name}: {name}"
-        ]
-        values = flatten(Merged(layers).values)
-        # The keys of an item's other settings already contain its name.
-        prefixes = [setting.rpartition(".")[0] for setting in values]
-        return [
-            (name, setting, value)
-            for setting, value in values.items()
-            if not setting.endswith(".name")
-            or prefixes.count(setting.removesuffix(".name")) == 1
-        ]
+        found = []
+        name, content = self._files[-1]
+        for section in _sections(content, part, key):
+            merged = Merged([Layer(name, section.values)])
+            values = flatten(merged.values)
+            # The keys of an item's other settings already contain its name.
+            prefixes = [setting.rpartition(".")[0] for setting in values]
+            found += [
+                (section.name, setting, value)
+                for setting, value in values.items()
+                if not setting.endswith(".name")
+                or prefixes.count(setting.removesuffix(".name")) == 1
+            ]
+        return found
+
+
+class _Section(NamedTuple):
+    """Settings of a part of a recipe's file.
+
+    Attributes:
+        name: Its place in the file, such as `"published.backbones.resnet50"`.
+        cases: What it holds for: pairs such as `("backbones", "resnet50")`.
+        values: The partial configuration.
+    """
+
+    name: str
+    cases: tuple[tuple[str, str], ...]
+    values: Mapping[str, Any]
+
+
+def _sections(
+    content: Mapping[str, Any], part: str, key: str
+) -> Iterator[_Section]:
+    """Yields the settings of a part, then those for some cases of it."""
+    values = content.get(part) or {}
+    values = (values.get(key) if key else values) or {}
+    yield from _cases(_Section(f"{part}.{key}" if key else part, (), values))
+
+
+def _cases(section: _Section) -> Iterator[_Section]:
+    own = {k: v for k, v in section.values.items() if k not in _CASES}
+    if own:
+        yield section._replace(values=own)
+    for kind in _CASES:
+        for case, changes in (section.values.get(kind) or {}).items():
+            yield from _cases(
+                _Section(
+                    f"{section.name}.{kind}.{case}",
+                    (*section.cases, (kind, case)),
+                    changes or {},
+                )
+            )
 
 
 def recipe_names() -> list[str]:
@@ -195,6 +241,8 @@ def load_recipe(name: str) -> Recipe:
         for key in _TEXTS
     }
     one_of("group", texts["group"], GROUPS)
+    for of, content in files:
+        _check_networks(_label(of), content)
     return Recipe(
         name=_label(name),
         **texts,
@@ -204,6 +252,18 @@ def load_recipe(name: str) -> Recipe:
         presets=_keys(files, "presets"),
         _files=tuple((_label(known), content) for known, content in files),
     )
+
+
+def _check_networks(name: str, content: Mapping[str, Any]) -> None:
+    """Raises if a recipe has changes for a network that does not exist."""
+    known = known_backbones()
+    for part in PARTS:
+        named = part in ("sources", "presets")
+        for key in (content.get(part) or ()) if named else ("",):
+            for section in _sections(content, part, key):
+                for kind, case in section.cases:
+                    if kind == "backbones" and not case.startswith("hub:"):
+                        one_of(f"backbones` of the recipe `{name}", case, known)
 
 
 def _collect(

@@ -59,30 +59,37 @@ def explain(
     parsed = load_recipe(name)
     presets = [one for one in preset.split("+") if one]
     published = source in parsed.sources and "default" not in presets
-    below = [*_facts(source), *parsed.layers("common")]
-    above = [
-        layer
-        for one in presets
-        if one != "default"
-        for layer in _preset(parsed, former.PRESETS.get(one, one))
-    ]
-    above += [
+    chosen = [former.PRESETS.get(one, one) for one in presets]
+    given = [
         *_fed_to_loss(flags or {}, source),
         Layer("flag", flags or {}),
         Layer("flag", {"recipe": recipe, "data": {"source": source}}),
         Layer("recipe", {"section": source if published else "default"}),
     ]
-    if published:
-        below += parsed.layers("published") + parsed.layers("sources", source)
-    else:
-        below += parsed.layers("default")
-        model = Merged([*below, *above]).values["model"]
-        # A section of another type is refused once all is merged.
-        if isinstance(model, Mapping) and starts_from_weights(
-            str(model["backbone"]), model.get("weights", "auto")
-        ):
-            below += parsed.layers("pretrained")
-    merged = Merged([*below, *above])
+
+    def layers(backbone: str, pretrained: bool) -> list[Layer]:
+        parts = [("common", ""), ("default", "")]
+        if published:
+            parts[1:] = [("published", ""), ("sources", source)]
+        elif pretrained:
+            parts.append(("pretrained", ""))
+        parts += [("presets", one) for one in chosen if one != "default"]
+        found = [
+            layer
+            for part in parts
+            for layer in parsed.layers(*part, source=source, backbone=backbone)
+        ]
+        return [*_facts(source), *found, *given]
+
+    _check_presets(parsed, chosen)
+    backbone, pretrained = "", False
+    model = Merged(layers(backbone, pretrained)).values["model"]
+    # A section of another type is refused once all is merged.
+    if isinstance(model, Mapping):
+        backbone = str(model["backbone"])
+        weights = model.get("weights", "auto")
+        pretrained = starts_from_weights(backbone, weights)
+    merged = Merged(layers(backbone, pretrained))
     check_text(source)
     merged.override(overrides)
     complete(merged)
@@ -243,10 +250,10 @@ def _facts(source: str) -> Iterator[Layer]:
     )
 
 
-def _preset(recipe: Recipe, name: str) -> list[Layer]:
-    if name not in recipe.presets:
-        raise UsageError(
-            f"Recipe `{recipe.name}` has no preset {name!r}. "
-            f"Its presets: {listed(sorted(recipe.presets)) or 'none'}."
-        )
-    return recipe.layers("presets", name)
+def _check_presets(recipe: Recipe, names: list[str]) -> None:
+    for name in names:
+        if name not in ("default", *recipe.presets):
+            raise UsageError(
+                f"Recipe `{recipe.name}` has no preset {name!r}. "
+                f"Its presets: {listed(sorted(recipe.presets)) or 'none'}."
+            )

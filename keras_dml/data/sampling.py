@@ -49,7 +49,7 @@ def balanced_batches(
     (1, 4)
 
     Reference:
-        - [ProxyNCA++](https://arxiv.org/abs/2004.01113), section 3.4 (class
+        - [ProxyNCA++](https://arxiv.org/abs/2004.01113), section 3.7 (class
           balanced sampling).
     """
     labels = np.asarray(labels)

@@ -34,7 +34,7 @@ RUNS = {
     "omniglot_heating": 10 * 3,
     "omniglot_k_max": 7 * 3,
     "omniglot_proxy_isa": 9 * 3,
-    "omniglot_proxy_isa_start": 7 * 3,
+    "omniglot_proxy_isa_start": 8 * 3,
     "omniglot_search": 2 * 3,
     "omniglot_small": 4 * 2,
     "omniglot_temperature": 17 * 3,
@@ -78,7 +78,7 @@ RUNS = {
     "proxy_isa_figure10b": 6 * 3,
     "proxy_isa_figure11": 4 * 3,
     # Reality Check: ten seeds, four folds.
-    "reality_check": 10 * 2 * 10 * 4,
+    "reality_check": 11 * 2 * 10 * 4,
 }
 TRIALS = {
     "proxynca_pp_appendix_d_search": 5,

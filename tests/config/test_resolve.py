@@ -238,6 +238,128 @@ def test_unknown_preset_lists_those_there_are():
         resolve("proxynca_pp:nomax", "cub200")
 
 
+def published(recipe, source, backbone, **settings):
+    return resolve(
+        recipe, source, flags={"model": {"backbone": backbone}}, **settings
+    )
+
+
+@pytest.mark.parametrize(
+    ("recipe", "source", "backbone", "epochs"),
+    [
+        ("proxy_isa", "cub200", "resnet50", 5),
+        ("proxy_isa", "cub200", "bn_inception", 10),
+        ("proxy_isa", "cars196", "resnet50", 10),
+        ("proxy_isa:no_weights", "cars196", "bn_inception", 20),
+        ("proxy_isa", "sop", "bn_inception", 20),
+    ],
+)
+def test_a_network_brings_its_own_steps(recipe, source, backbone, epochs):
+    """The README of Proxy-ISA's authors."""
+    for _, group in published(recipe, source, backbone).optimizer:
+        assert group.step_epochs == epochs
+
+
+DECK = {
+    # Batch, epochs of warm-up and training, rate, epochs and factor of a step.
+    ("cub200", "resnet50"): (100, 5, 95, 1e-4, 5, 0.1),
+    ("cub200", "googlenet"): (180, 1, 99, 1e-4, 10, 0.1),
+    ("cars196", "resnet50"): (100, 5, 95, 1e-4, 10, 0.1),
+    ("cars196", "bn_inception"): (180, 1, 99, 1e-4, 20, 0.1),
+    ("sop", "resnet50"): (100, 5, 95, 6e-4, 10, 0.25),
+    ("sop", "googlenet"): (180, 1, 99, 6e-4, 20, 0.25),
+}
+
+
+@pytest.mark.parametrize("place", DECK, ids="-".join)
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "proxy_anchor:deck",
+        "our_loss_1",
+        "our_loss_2",
+        "multi_similarity:deck",
+        "proxynca:deck_protocol+deck",
+    ],
+)
+def test_the_deck_has_a_batch_and_a_schedule_for_each_network(recipe, place):
+    config = published(recipe, *place)
+    warm_up, train = config.stages[0].phases
+    backbone = config.optimizer.backbone
+    assert DECK[place] == (
+        config.sampling.batch_size,
+        warm_up.epochs,
+        train.epochs,
+        backbone.lr,
+        backbone.step_epochs,
+        backbone.step_factor,
+    )
+
+
+def test_the_authors_of_proxy_anchor_have_a_batch_for_each_network():
+    for source, factor in (("cub200", 0.5), ("sop", 0.25)):
+        for backbone, batch, warm_up in (
+            ("resnet50", 120, 5),
+            ("bn_inception", 180, 1),
+        ):
+            config = published("proxy_anchor:authors", source, backbone)
+            lengths = [phase.epochs for phase in config.stages[0].phases]
+            assert config.sampling.batch_size == batch
+            assert lengths == [warm_up, 60 - warm_up]
+            assert config.optimizer.backbone.step_factor == factor
+
+
+def test_heated_ups_authors_start_sop_at_the_class_means():
+    for source in ("cars196", "cub200", "sop"):
+        config = resolve("hbn:authors", source)
+        assert config.model.proxies.class_means == (source == "sop")
+        (phase,) = config.stages[0].phases
+        assert phase.refresh_bn == 300
+
+
+def test_a_value_knows_for_which_network_it_was_set():
+    explained = explain(
+        "proxy_isa", "cars196", flags={"model": {"backbone": "bn_inception"}}
+    )
+    assert explained.origins["optimizer.backbone.step_epochs"] == (
+        "proxy_isa: sources.cars196.backbones.bn_inception"
+    )
+    own = load_recipe("proxy_isa").own("sources", "cars196")
+    assert (
+        "sources.cars196.backbones.bn_inception",
+        "optimizer.backbone.step_epochs",
+        20,
+    ) in own
+
+
+def test_changes_for_networks_and_data_sets_within_one_another(tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        "base: triplet\n"
+        "default:\n"
+        "  seed: 1\n"
+        "  sources: {digits: {seed: 2, backbones: {resnet50: {seed: 3}}}}\n"
+        "  backbones: {resnet50: {seed: 4}}\n"
+    )
+
+    def seed(source, backbone):
+        return published(str(recipe), source, backbone).seed
+
+    assert seed("photos", "small_cnn") == 1
+    assert seed("digits", "small_cnn") == 2
+    assert seed("digits", "resnet50") == 3
+    assert seed("photos", "resnet50") == 4
+
+
+def test_changes_for_a_network_that_does_not_exist(tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        "base: triplet\npresets: {a: {backbones: {resnet5: {seed: 1}}}}\n"
+    )
+    with pytest.raises(UsageError, match="`backbones` of .*Did you mean.*ne"):
+        resolve(str(recipe), "digits")
+
+
 def test_recipe_file_with_unknown_part(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("defaults: {}\n")
