@@ -678,7 +678,8 @@ def test_cases_and_findings_follow_the_data_of_a_plan():
             claim for i, claim in enumerate(claims) if i not in missing
         ]
     values = plan_of("deck_tournament").model_dump()
-    values["cases"].insert(0, {"sources": ["cars196"], "set": {"seed": 7}})
+    everywhere = {**values["cases"][0], "backbones": [], "weights": None}
+    values["cases"].insert(0, everywhere | {"set": {"model.k": 2}})
     plan = parse_plan(narrowed(values | {"backbones": ["resnet50"]}))
     assert [case.backbones for case in plan.cases] == [[], ["resnet50"]]
     with pytest.raises(UsageError, match="unknown"):
