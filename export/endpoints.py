@@ -14,6 +14,8 @@ from keras_dml.export.served_index import (
     unit_rows,
 )
 
+_function = functools.partial(tf.function, autograph=False)
+
 
 def make_endpoints(
     embedder: keras.Model,
@@ -38,7 +40,7 @@ def make_endpoints(
     contents = tf.TensorSpec((None,), tf.string, name="image_bytes")
 
     # All endpoints share this function, so that its graph is stored once.
-    @tf.function(input_signature=[image(tf.float32)])
+    @_function(input_signature=[image(tf.float32)])
     def embed(images):
         # TensorFlow Serving does not check shapes, and a convolution accepts
         # images of any size.
@@ -54,12 +56,12 @@ def make_endpoints(
     def serve(image):
         return {"embedding": embed(tf.cast(image, tf.float32))}
 
-    @tf.function(input_signature=[contents])
+    @_function(input_signature=[contents])
     def serve_image_bytes(image_bytes):
         image_bytes = tf.ensure_shape(image_bytes, (None,))
         return embed_image_bytes(embed, image_bytes, fit, options.max_pixels)
 
-    @tf.function(
+    @_function(
         input_signature=[
             image(tf.float32, "first"),
             image(tf.float32, "second"),
@@ -74,8 +76,8 @@ def make_endpoints(
         return {"similarity": cosines, "pairs": tf.size(cosines)}
 
     endpoints = {
-        "serve": tf.function(serve, [image(tf.float32, "image")]),
-        "serve_uint8": tf.function(serve, [image(tf.uint8, "image")]),
+        "serve": _function(serve, [image(tf.float32, "image")]),
+        "serve_uint8": _function(serve, [image(tf.uint8, "image")]),
         "serve_image_bytes": serve_image_bytes,
         "similarity": similarity,
     }
@@ -92,17 +94,17 @@ def _search_endpoints(embed_bytes, contents, index):
     usable = tf.TensorSpec((None,), tf.bool)
 
     # Both endpoints share this function, so that memory holds one searcher.
-    @tf.function(input_signature=[embeddings, k, usable])
+    @_function(input_signature=[embeddings, k, usable])
     def search(embedding, k, usable):
         embedding = tf.ensure_shape(embedding, embeddings.shape)
         return index.search(embedding, k, usable)
 
-    @tf.function(input_signature=[contents, k])
+    @_function(input_signature=[contents, k])
     def neighbors(image_bytes, k):
         embedded = embed_bytes(image_bytes)
         return search(embedded["embedding"], k, embedded["ok"])
 
-    @tf.function(input_signature=[embeddings, k])
+    @_function(input_signature=[embeddings, k])
     def neighbors_of_embedding(embedding, k):
         usable = tf.ones([tf.shape(embedding)[0]], tf.bool)
         return search(embedding, k, usable)

@@ -21,7 +21,7 @@ _TIE = 1e-6
 
 
 def index_parity(
-    folder: str | Path, gallery: EmbeddingSet, seconds: float = 1.0
+    folder: str | Path, gallery: EmbeddingSet, seconds: float = 0.5
 ) -> dict[str, Any]:
     """Compares the index of a SavedModel with exact search.
 
@@ -32,7 +32,7 @@ def index_parity(
         folder: A SavedModel with an index.
         gallery: The `EmbeddingSet` that the index was made of.
         seconds: Approximate time to measure each batch size. Defaults to
-            `1.0`.
+            `0.5`.
 
     Returns:
         Dict of

@@ -7,11 +7,11 @@ import numpy as np
 
 TIMED_BATCHES = (1, 32)
 FEWEST_ROUNDS = 3
-MOST_ROUNDS = 100
+MOST_ROUNDS = 30
 
 
 def latencies(
-    calls: Mapping[str, Callable[[], object]], seconds: float = 1.0
+    calls: Mapping[str, Callable[[], object]], seconds: float = 0.5
 ) -> dict[str, float]:
     """Measures the median time of each call, in turns.
 
@@ -21,7 +21,7 @@ def latencies(
     Args:
         calls: Dict of name to function.
         seconds: Approximate time to measure, per call. At least 3 and at most
-            100 rounds are measured. Defaults to `1.0`.
+            30 rounds are measured. Defaults to `0.5`.
 
     Returns:
         Dict of name to milliseconds.

@@ -65,7 +65,10 @@ def convert(
     if unit:
         model = keras.Model(model.input, model.layers[-1].input)
 
-    @tf.function(input_signature=[tf.TensorSpec(shape, tf.uint8, name="image")])
+    @tf.function(
+        input_signature=[tf.TensorSpec(shape, tf.uint8, name="image")],
+        autograph=False,
+    )
     def serve(image):
         pixels = tf.cast(image, tf.float32)
         rows = model(pixels, training=False)

@@ -122,7 +122,7 @@ def _convert(model: keras.Model) -> Any:
     shape = (None, *model.input_shape[1:])
     signature = [tf.TensorSpec(shape, tf.float32, name="image")]
 
-    @tf.function(input_signature=signature)
+    @tf.function(input_signature=signature, autograph=False)
     def serve(image):
         return {"embedding": model(image, training=False)}
 

@@ -24,7 +24,7 @@ def parity(
     images: np.ndarray,
     labels: np.ndarray | None = None,
     batch_size: int = 32,
-    seconds: float = 1.0,
+    seconds: float = 0.5,
     threads: int | None = None,
 ) -> list[dict[str, Any]]:
     """Compares exported models with the Keras embedder on real images.
@@ -40,7 +40,7 @@ def parity(
         batch_size: Number of images in a batch, for artifacts that take more
             than one. Defaults to `32`.
         seconds: Approximate time to measure each artifact, per batch size.
-            Defaults to `1.0`.
+            Defaults to `0.5`.
         threads: Number of threads that LiteRT and ONNX Runtime use. Defaults
             to `None`, the number of processors of the machine.
 

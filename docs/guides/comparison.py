@@ -58,11 +58,12 @@ for title, rows in comparison.rankings():
 # ## A third recipe, later
 #
 # Name the folder and what is new. Finished runs stay as they are. The budget
-# and the protocol are those of the folder; another one is refused.
+# and the protocol are those of the folder; another one is refused. Without
+# `dry_run=True` the new runs are trained.
 
 # %%
-comparison = keras_dml.compare(FOLDER, recipes=["proxy_anchor"], **how)
-print(comparison)
+planned = keras_dml.compare(FOLDER, recipes=["proxy_anchor"], dry_run=True)
+print(planned.count("done"), "runs are there,", planned.count("to do"), "to do")
 
 # %% [markdown]
 # `page.html` in the folder shows all of it. Without `report=False` each run has

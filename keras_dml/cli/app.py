@@ -1,5 +1,6 @@
 """Joins the commands into one application and sets its exit codes."""
 
+import functools
 import io
 import logging
 import os
@@ -124,6 +125,13 @@ def top(
     """Deep metric learning: train, measure and ship an image embedder."""
 
 
+@functools.cache
+def _group() -> TyperGroup:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    return group
+
+
 def main() -> None:
     """Runs the command line and sets its exit code.
 
@@ -139,7 +147,7 @@ def main() -> None:
             # Names of files need not be text.
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        _group()()
     except (UsageError, RunError) as error:
         _fail(wording.translate(str(error)), error.exit_code)
     except Exception as error:
@@ -169,9 +177,7 @@ class _OptionNames(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        group = typer.main.get_command(app)
-        assert isinstance(group, TyperGroup)
-        parameters = [p for c in group.commands.values() for p in c.params]
+        parameters = [p for c in _group().commands.values() for p in c.params]
         # `embeddings` also names an array in files of embeddings.
         others = {"embeddings"} | {
             one.name for one in parameters if isinstance(one, TyperArgument)

@@ -148,10 +148,12 @@ def decode_readable(
     """
     count = tf.size(contents)
     files = tf.data.Dataset.from_tensor_slices((tf.range(count), contents))
-    images = files.map(
-        lambda row, content: (row, decode(content)),
-        num_parallel_calls=tf.data.AUTOTUNE,
-    )
+
+    @tf.autograph.experimental.do_not_convert
+    def decode_row(row, content):
+        return row, decode(content)
+
+    images = files.map(decode_row, num_parallel_calls=tf.data.AUTOTUNE)
     spare = tf.data.Dataset.from_tensors((count, tf.zeros(image_shape)))
     return (
         images.ignore_errors(log_warning=False)

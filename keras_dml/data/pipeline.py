@@ -89,6 +89,7 @@ def train_batches(
     batches = make(manifest, batches, batch_size, augmentation, fit)
     labels = _on_cpu(manifest.labels.astype(np.int32))
 
+    @tf.autograph.experimental.do_not_convert
     def finish(rows, draw, images):
         images = decoding.to_channels(images, channels)
         if augmentation.has_affine:
@@ -160,14 +161,18 @@ def evaluation_batches(
     else:
         pixels = _on_cpu(manifest.images)
         images = tf.data.Dataset.range(len(manifest)).batch(batch_size)
-        images = images.map(
-            lambda rows: fit.fit(tf.gather(pixels, rows)),
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
-    dataset = tf.data.Dataset.zip(images, labels.batch(batch_size))
-    dataset = dataset.map(
-        lambda image, label: ({"image": image, "label": label}, label)
-    )
+
+        @tf.autograph.experimental.do_not_convert
+        def look_up(rows):
+            return fit.fit(tf.gather(pixels, rows))
+
+        images = images.map(look_up, num_parallel_calls=tf.data.AUTOTUNE)
+
+    @tf.autograph.experimental.do_not_convert
+    def finish(image, label):
+        return {"image": image, "label": label}, label
+
+    dataset = tf.data.Dataset.zip(images, labels.batch(batch_size)).map(finish)
     return dataset.prefetch(tf.data.AUTOTUNE)
 
 
@@ -182,6 +187,7 @@ def _batches_of_files(manifest, batches, batch_size, augmentation, fit):
     paths = _on_cpu(manifest.file_names)
     fit = dataclasses.replace(fit, channels=3)
 
+    @tf.autograph.experimental.do_not_convert
     def look_up(rows, draw):
         # Runs on many images at once, which costs less than one by one.
         rows = tf.reshape(rows, [-1])
@@ -189,6 +195,7 @@ def _batches_of_files(manifest, batches, batch_size, augmentation, fit):
         sides = crop_sides(draw, augmentation.area, augmentation.aspect)
         return rows, draw, sides, tf.gather(paths, rows)
 
+    @tf.autograph.experimental.do_not_convert
     def load(row, draw, sides, path):
         contents = tf.io.read_file(path)
         if augmentation.crop == "random_resized":
@@ -232,6 +239,7 @@ def _batches_of_arrays(manifest, batches, batch_size, augmentation, fit):
         image = decoding.crop_box(image, box)
         return _resize_box(image, augmentation, fit)
 
+    @tf.autograph.experimental.do_not_convert
     def load(rows, draw):
         pixels = tf.gather(images, rows)
         if augmentation.flip:

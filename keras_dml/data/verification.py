@@ -70,9 +70,13 @@ def verify(
     whole = [row for row in range(total) if not reason_unopened(paths[row])]
     names = [os.fsencode(paths[row]) for row in whole]
     rows_and_paths = (np.array(whole, np.int64), np.array(names, bytes))
+
+    @tf.autograph.experimental.do_not_convert
+    def decode_row(row, path):
+        return row, _shape_of(path)
+
     dataset = tf.data.Dataset.from_tensor_slices(rows_and_paths).map(
-        lambda row, path: (row, _shape_of(path)),
-        num_parallel_calls=tf.data.AUTOTUNE,
+        decode_row, num_parallel_calls=tf.data.AUTOTUNE
     )
     dataset = dataset.ignore_errors(log_warning=False).batch(VERIFY_BATCH)
     for rows, _ in dataset.as_numpy_iterator():

@@ -193,7 +193,9 @@ def _make_prepare(fit: ImageFit, max_pixels: int) -> Any:
 
     # This function is traced once. Without it, the dataset inside would be
     # built again for each batch.
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
+    @tf.function(
+        input_signature=[tf.TensorSpec((None,), tf.string)], autograph=False
+    )
     def prepare(contents):
         rows, images = decode_readable(
             contents, lambda one: fit.decode(one, max_pixels), fit.shape

@@ -64,6 +64,7 @@ def image_batches(
                 if found:
                     yield np.asarray([*found]), [*found.values()]
 
+    @tf.autograph.experimental.do_not_convert
     def load(row, path):
         return row, fit.decode(tf.io.read_file(path), max_pixels)
 
@@ -75,6 +76,7 @@ def image_batches(
         ),
     )
 
+    @tf.autograph.experimental.do_not_convert
     def batches(*chunk):
         paths = tf.data.Dataset.from_tensor_slices(chunk)
         loaded = paths.map(load, num_parallel_calls=tf.data.AUTOTUNE)
@@ -105,7 +107,9 @@ def make_forward(embedder: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
     """Returns a function from batches of any size to float32 embeddings."""
     shape = (None, *embedder.input_shape[1:])
 
-    @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
+    @tf.function(
+        input_signature=[tf.TensorSpec(shape, tf.float32)], autograph=False
+    )
     def forward(images):
         return tf.cast(embedder(images, training=False), tf.float32)
 

@@ -1,5 +1,7 @@
 """Checks, before anything is written, that every stage can be trained."""
 
+import tensorflow as tf
+
 from keras_dml.config import RunConfig
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
@@ -91,10 +93,15 @@ def check_stages(
 
 
 def _build(config: RunConfig) -> None:
-    """Builds the loss and the optimizers, which raise for their arguments."""
-    build_loss(config.loss)
-    # The blocks of a decay are known once there is a network.
-    whole = config.optimizer.changed(backbone={"layer_decay": 1.0})
-    head = loss_head(config.loss)
-    build_optimizer(whole, epochs=1, steps_per_epoch=1, head=head)
-    build_memory(config.loss)
+    """Builds the loss and the optimizers, which raise for their arguments.
+
+    It does so in a graph, where nothing runs: a comparison checks its runs in
+    a process that must leave the memory of the GPUs to their trainings.
+    """
+    with tf.Graph().as_default():
+        build_loss(config.loss)
+        # The blocks of a decay are known once there is a network.
+        whole = config.optimizer.changed(backbone={"layer_decay": 1.0})
+        head = loss_head(config.loss)
+        build_optimizer(whole, epochs=1, steps_per_epoch=1, head=head)
+        build_memory(config.loss)

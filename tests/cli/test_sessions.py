@@ -22,7 +22,7 @@ SESSIONS = Path(__file__).parent / "sessions"
 FIT = [
     *("fit", "groceries", "--backbone", "small_cnn", "--output", "run"),
     *("--epochs", "2", "--dim", "16", "--set", "sampling.steps_per_epoch=12"),
-    *("--set", "sampling.batch_size=64"),
+    *("--set", "sampling.batch_size=64", "--image-size", "48"),
     *("--set", "evaluation.every=2", "--set", "data.validation_from=6"),
     *("--set", "data.validation_fraction=0.25"),
 ]
@@ -60,6 +60,7 @@ budget: {epochs: 2, steps_per_epoch: 12}
 set:
   data.validation_from: 6
   data.validation_fraction: 0.25
+  data.image_size: 48
   model.dim: 16
   sampling.batch_size: 64
 """

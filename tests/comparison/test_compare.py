@@ -16,23 +16,39 @@ from keras_dml.comparison.compare import Comparison
 from keras_dml.config.plans import load_plan
 from keras_dml.run.folder import RunFolder
 from tests.comparison.made_up import record, unfinished
+from tests.forking import Server
+from tests.images import image_folder
+from tests.thorough import ALL
 
 SMALL = ("--epochs", "2", "--steps-per-epoch", "6", "--no-report")
-DIGITS = ("digits", "--recipes", "ln,triplet", "--protocol", "recipe")
+RECIPES = ("--recipes", "ln,triplet", "--protocol", "recipe")
+MADE_UP = (*("--backbones", "small_cnn"), "--set", "sampling.batch_size=32")
 
 
-def command(*arguments):
-    script = "import sys; from keras_dml.cli import main; main()"
-    return [sys.executable, "-c", script, "compare", *map(str, arguments)]
+@pytest.fixture(scope="module")
+def paint(tmp_path_factory):
+    """12 classes of 12 images; half of the classes train."""
+    folder = tmp_path_factory.mktemp("images") / "paint"
+    return image_folder(folder, classes=12, images=12, size=16, suffix=".png")
 
 
-def run(*arguments, check=True):
-    done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, check=False
-    )
-    if check:
-        assert done.returncode == 0, done.stderr
-    return done
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("server"))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def compare(server, tmp_path):
+    """Function of words after `keras-dml compare`: how the command ended."""
+
+    def run(*words, code=0):
+        outcome = server(tmp_path, ("compare", *words))
+        assert outcome.code == code, outcome.end
+        return outcome
+
+    return run
 
 
 def rows(folder):
@@ -48,22 +64,25 @@ def times(folder):
 
 
 @pytest.mark.slow
-def test_killed_and_started_again(tmp_path):
+def test_killed_and_started_again(tmp_path, paint, compare):
     """A kill -9 in the middle: nothing is repeated, nothing is lost."""
     folder = tmp_path / "plan"
-    arguments = (*DIGITS, *SMALL, "--output", folder)
-    process = subprocess.Popen(command(*arguments), stderr=subprocess.DEVNULL)
-    second = folder / "runs" / "digits-small_cnn-256d-triplet-seed0"
+    arguments = (paint, *RECIPES, *MADE_UP, *SMALL, "--output", folder)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "keras_dml", "compare", *map(str, arguments)],
+        stderr=subprocess.DEVNULL,
+    )
+    second = folder / "runs" / "paint-small_cnn-256d-triplet-seed0"
     while not RunFolder(second).last_checkpoint.is_file():
         assert process.poll() is None
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     finished = times(folder)
-    assert list(finished) == ["digits-small_cnn-256d-ln-seed0"]
+    assert list(finished) == ["paint-small_cnn-256d-ln-seed0"]
     # The training notices that its starter is gone, and saves itself.
-    again = run(*arguments, "--json")
-    assert json.loads(again.stdout)["done"] == 2
+    again = compare(*arguments, "--json")
+    assert json.loads(again.out)["done"] == 2
     after = times(folder)
     assert len(after) == 2
     assert {name: after[name] for name in finished} == finished
@@ -76,13 +95,13 @@ def test_killed_and_started_again(tmp_path):
     assert "2 runs: 2 done." in report
 
     # Another plan does not write into it.
-    other = run(*DIGITS[:-2], *SMALL, "--output", folder, check=False)
-    assert other.returncode == 2
-    assert "`--protocol` was recipe, received fixed_validation" in other.stderr
+    other = compare(
+        *(paint, *RECIPES[:-2], *MADE_UP, *SMALL, "--output", folder), code=2
+    )
+    assert "`--protocol` was recipe, received fixed_validation" in other.err
 
 
-@pytest.mark.slow
-def test_a_plan_with_mistakes_starts_nothing(tmp_path):
+def test_a_plan_with_mistakes_starts_nothing(tmp_path, compare):
     plan = tmp_path / "plan.yaml"
     plan.write_text(
         "title: T\n"
@@ -90,91 +109,90 @@ def test_a_plan_with_mistakes_starts_nothing(tmp_path):
         "recipes: [norm_softmax, tripplet]\n"
         "set: {model.dmi: 8}\n"
     )
-    done = run(plan, "--output", tmp_path / "out", check=False)
-    assert done.returncode == 2
-    assert "Nearest: 'triplet'" in done.stderr
-    assert "`model.dmi`" in done.stderr
-    assert "Traceback" not in done.stderr
+    done = compare(plan, "--output", tmp_path / "out", code=2)
+    assert "Nearest: 'triplet'" in done.err
+    assert "`model.dmi`" in done.err
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
-def test_a_failed_run_stops_no_other(tmp_path):
+def test_a_failed_run_stops_no_other(tmp_path, paint, compare):
     folder = tmp_path / "plan"
     plan = tmp_path / "plan.yaml"
     # A rate this high gives losses that are not finite.
     plan.write_text(
         "title: T\n"
-        "sources: [digits]\n"
+        f"sources: ['{paint}']\n"
+        "backbones: [small_cnn]\n"
         "arms:\n"
         "  - {name: wild, recipe: softmax, set: {optimizer.head.name: sgd,"
         " optimizer.head.lr: 1e11, optimizer.head.schedule: constant,"
         " optimizer.proxies.name: sgd, optimizer.proxies.lr: 1e11}}\n"
         "  - {name: tame, recipe: ln}\n"
+        "set: {sampling.batch_size: 32}\n"
         "protocol: {kind: recipe}\n"
         "budget: {epochs: 1, steps_per_epoch: 4}\n"
     )
-    done = run(plan, "--no-report", "--output", folder, check=False)
-    assert done.returncode == 1
-    assert "1 of 2 runs failed" in done.stderr
+    done = compare(plan, "--no-report", "--output", folder, code=1)
+    assert "1 of 2 runs failed" in done.err
     states = {row["arm"]: row["status"] for row in rows(folder)}
     assert states == {"wild": "failed", "tame": "done"}
     report = (folder / "report.md").read_text(encoding="utf-8")
     assert "## Failed runs" in report
 
 
-@pytest.mark.slow
-def test_dry_run_writes_nothing(tmp_path):
+def test_dry_run_writes_nothing(tmp_path, compare):
     folder = tmp_path / "plan"
-    done = run(*DIGITS, *SMALL, "--output", folder, "--dry-run", "--json")
-    summary = json.loads(done.stdout)
+    done = compare(
+        *("digits", *RECIPES, *SMALL, "--output", folder),
+        *("--dry-run", "--json"),
+    )
+    summary = json.loads(done.out)
     assert (summary["to_do"], summary["report"]) == (2, None)
-    assert "2 runs: 0 done, 2 to do." in done.stderr
+    assert "2 runs: 0 done, 2 to do." in done.err
     assert not folder.exists()
 
 
-@pytest.mark.slow
-def test_some_arms_of_a_plan(tmp_path):
+def test_some_arms_of_a_plan(tmp_path, compare):
     arguments = ("demo", "--no-estimate", "--dry-run", "--json")
     folder = ("--output", tmp_path / "plan")
-    done = run(*arguments, *folder, "--arms", "triplet,norm_softmax")
-    assert json.loads(done.stdout)["to_do"] == 4
-    wrong = run(*arguments, *folder, "--arms", "tripplet", check=False)
-    assert wrong.returncode == 2
-    assert "you mean 'triplet'" in wrong.stderr
+    done = compare(*arguments, *folder, "--arms", "triplet,norm_softmax")
+    assert json.loads(done.out)["to_do"] == 4
+    wrong = compare(*arguments, *folder, "--arms", "tripplet", code=2)
+    assert "you mean 'triplet'" in wrong.err
 
 
 @pytest.mark.slow
-def test_a_comparison_grows(tmp_path):
+def test_a_comparison_grows(tmp_path, paint, compare):
     """A second recipe and a second seed: only their runs are trained."""
     folder = tmp_path / "plan"
-    output = (*SMALL[:-1], "--output", folder)
-    first = run("digits", "--recipes", "ln", *DIGITS[3:], *output, "--json")
+    output = (*MADE_UP, *SMALL[:-1], "--output", folder)
+    first = compare(paint, "--recipes", "ln", *RECIPES[2:], *output, "--json")
     before = times(folder)
-    assert len(before) == json.loads(first.stdout)["done"] == 1
+    assert len(before) == json.loads(first.out)["done"] == 1
 
-    second = run(*DIGITS, "--seeds", "0,1", *output)
+    second = compare(paint, *RECIPES, "--seeds", "0,1", *output)
     after = times(folder)
     assert len(after) == 4
     assert {name: after[name] for name in before} == before
     logs = {path.stem for path in folder.glob("logs/*.log")}
     assert len(logs) == 4
-    assert "Added to" in second.stderr
-    assert "`triplet` and seed 1." in second.stderr
-    assert "4 runs: 1 done, 3 to do." in second.stderr
-    assert "likely" in second.stderr
+    assert "Added to" in second.err
+    assert "`triplet` and seed 1." in second.err
+    assert "4 runs: 1 done, 3 to do." in second.err
+    assert "likely" in second.err
 
     # The ranking, the differences, and where the page is.
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", second.stdout)
-    tables, explained, words = second.stdout.partition("R@1 is ")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", second.out)
+    tables, explained, words = second.out.partition("R@1 is ")
     assert explained and max(map(len, tables.splitlines())) <= 80
     *_, words, conclusion, page, text = words.splitlines()
     assert conclusion.startswith(("ln ", "triplet ")), conclusion
     assert " by MAP@R" in conclusion and "trained once" not in conclusion
     assert words.startswith("A gap compares the same queries of the same seeds")
     assert "were the seeds or test classes drawn again" in words
-    assert "R@1" in second.stdout and " ± " in second.stdout
-    assert "over seeds" in second.stdout and "over classes" in second.stdout
+    assert "R@1" in second.out and " ± " in second.out
+    assert "over seeds" in second.out and "over classes" in second.out
     assert page == f"Page, for a browser: {folder / 'page.html'}"
     assert text == f"The same as text: {folder / 'report.md'}"
     html = (folder / "page.html").read_text(encoding="utf-8")
@@ -185,9 +203,9 @@ def test_a_comparison_grows(tmp_path):
 
     # The folder alone says the rest; a dry run trains nothing.
     started = time.perf_counter()
-    third = run(folder, "--seeds", "0,1,2", "--dry-run", "--json")
-    assert json.loads(third.stdout)["to_do"] == 2
-    assert "from this comparison" in third.stderr
+    third = compare(folder, "--seeds", "0,1,2", "--dry-run", "--json")
+    assert json.loads(third.out)["to_do"] == 2
+    assert "from this comparison" in third.err
     # 10 s on two cores that do nothing else.
     assert time.perf_counter() - started < 30
     assert times(folder) == after
@@ -195,11 +213,15 @@ def test_a_comparison_grows(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_small_tournament(test_data, tmp_path):
-    """Three recipes with two seeds on unseen characters, measured first."""
+def test_small_tournament(test_data, tmp_path, compare):
+    """Recipes with two seeds on unseen characters."""
     folder = tmp_path / "plan"
-    arms = load_plan("omniglot_small").recipes[1:]
-    run(
+    arms = (
+        load_plan("omniglot_small").recipes
+        if ALL
+        else ["multi_similarity", "triplet"]
+    )
+    compare(
         *("omniglot_small", "--arms", ",".join(arms)),
         *("--data-dir", test_data, "--output", folder, "--processes", 2),
     )

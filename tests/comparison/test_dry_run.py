@@ -105,9 +105,9 @@ def test_it_answers_soon_after_tensorflow_is_there(images, tmp_path):
 
 @pytest.mark.slow
 def test_the_largest_plan_answers_as_soon(images, tmp_path):
-    """Its 800 runs and 1,000 trials, on images that are here."""
+    """Its 880 runs and 1,100 trials, on images that are here."""
     other = image_folder(tmp_path / "other", classes=24, images=12)
-    assert count_trials(load_plan(LARGEST)) == 1000
+    assert count_trials(load_plan(LARGEST)) == 1100
     output = tmp_path / "plan"
     arguments = (
         *("-m", "keras_dml", "compare", LARGEST, "--dry-run"),
@@ -116,6 +116,6 @@ def test_the_largest_plan_answers_as_soon(images, tmp_path):
     )
     # A slow processor, or a shared one, needs longer for TensorFlow as well.
     imports = cpu_seconds("-c", "import keras", cwd=tmp_path)
-    took = cpu_seconds(*arguments, cwd=tmp_path, says="1000 to do")
+    took = cpu_seconds(*arguments, cwd=tmp_path, says="1100 to do")
     assert took < max(MOST_SECONDS, 2.5 * imports)
     assert not output.exists()

@@ -108,7 +108,7 @@ def test_a_guess_is_wide(tmp_path):
 
 @pytest.mark.slow
 def test_the_estimate_is_near_what_a_run_takes(tmp_path):
-    (job, *_) = jobs()
+    (job, *_) = jobs(set={"data.image_size": 8})
     pace = measure_pace(job.config, job.work)
     assert pace.step > 0
     seconds = []

@@ -133,8 +133,13 @@ def test_runs_have_what_the_search_found(tmp_path, capsys):
     """A search, the runs after it, and the same command once more."""
     plan = tuned(
         protocol={"kind": "oracle"},
-        budget={"epochs": 1, "steps_per_epoch": 30},
-        set={"data.folds": 2, "data.fold": 0, "model.dim": 16},
+        budget={"epochs": 1, "steps_per_epoch": 15},
+        set={
+            "data.folds": 2,
+            "data.fold": 0,
+            "data.image_size": 8,
+            "model.dim": 16,
+        },
     )
     dry = compare(plan, tmp_path / "plan", dry_run=True, estimate=False)
     assert "2 trials to find settings first" in capsys.readouterr().err

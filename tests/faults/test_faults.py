@@ -7,94 +7,27 @@ A disk that is full is a file system in memory without room.
 
 import contextlib
 import dataclasses
-import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 
 from tests import disks
-from tests.conftest import ROOT
 from tests.data.stand_ins import write_cub200
 from tests.faults.commands import COMMANDS, Command, Inputs
 from tests.faults.results import printed_results, results
-from tests.faults.server import FAULTS, GROWING
+from tests.forking import FAULTS, GROWING, Server
 from tests.thorough import ALL
 
-# No command takes as long, on a busy machine too, unless it hangs.
-LONGEST = 900.0
 # More than any command leaves.
 DISK = 512 * disks.MIB
 
 
-class Server:
-    """Commands in processes that are forked from one that imported all.
-
-    Args:
-        folder: Where files of the server go.
-        hashing: Integer, the seed that orders the sets of its commands.
-    """
-
-    def __init__(self, folder, hashing):
-        self.paths = {name: folder / name for name in ("out", "err", "trace")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.server"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": str(hashing)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def __call__(self, place, words, fault=None, write=0, seconds=LONGEST):
-        """Returns the `Outcome` of a command."""
-        request = {
-            "arguments": list(map(str, words)),
-            "folder": str(place),
-            "fault": fault,
-            "disk": str(place.parent),
-            "write": write,
-            "seconds": seconds,
-            **{name: str(path) for name, path in self.paths.items()},
-        }
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        code = json.loads(self.process.stdout.readline())
-        printed = {
-            name: path.read_text(errors="replace")
-            for name, path in self.paths.items()
-        }
-        writes = printed.pop("trace").splitlines()
-        return Outcome(code, writes=writes, **printed)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(60)
-        self.process.stdout.close()
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """The exit code of a command, what it printed, and its writes by line."""
-
-    code: int
-    out: str
-    err: str
-    writes: list[str]
-
-    @property
-    def end(self):
-        return self.code, self.out[-1000:], self.err[-2000:]
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("server"), hashing=1)
+    server = Server(tmp_path_factory.mktemp("server"))
     yield server
     server.close()
 

@@ -15,7 +15,6 @@ STEPS = ("sampling.steps_per_epoch=1", "stages.main.train.epochs=5")
 # A pass over 901 images has 7 batches of 128 and a rest. Fifteen epochs, as the
 # default has it, take minutes; three of images in their own size take seconds.
 WHOLE = () if ALL else ("stages.main.train.epochs=3", "data.image_size=8")
-WHOLE_COUNTS = (1, 2, 4) if ALL else (1, 4)
 # What a rest of images, of an epoch or of a memory could spoil.
 RESTS = (
     "sampling={kind: balanced, classes: 8, images: 4}",
@@ -44,8 +43,6 @@ def main(count: int, folder: Path) -> None:
         ("whole", "digits", WHOLE),
         ("rests", str(photos), RESTS),
     ):
-        if name == "whole" and count not in WHOLE_COUNTS:
-            continue
         keras_dml.fit(
             source,
             backbone="small_cnn",
