@@ -213,14 +213,11 @@ def test_a_comparison_grows(tmp_path, paint, compare):
 
 @pytest.mark.slow
 @pytest.mark.data
+@pytest.mark.skipif(not ALL, reason="It trains eight runs for minutes.")
 def test_small_tournament(test_data, tmp_path, compare):
-    """Recipes with two seeds on unseen characters."""
+    """Four recipes with two seeds on unseen characters."""
     folder = tmp_path / "plan"
-    arms = (
-        load_plan("omniglot_small").recipes
-        if ALL
-        else ["multi_similarity", "triplet"]
-    )
+    arms = load_plan("omniglot_small").recipes
     compare(
         *("omniglot_small", "--arms", ",".join(arms)),
         *("--data-dir", test_data, "--output", folder, "--processes", 2),

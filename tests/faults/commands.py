@@ -89,10 +89,12 @@ COMMANDS = {
         "search <place> <images>/class_03/0.png --gallery <images>"
         " --picture <place>/found.png --json",
         works_on_run=True,
+        faults={},
     ),
     "evaluate": Command(
         "evaluate <place> --source <images> --intervals --clustering --json",
         works_on_run=True,
+        faults={},
     ),
     "report": Command("report <place>", works_on_run=True),
     "compare": Command(
@@ -110,7 +112,7 @@ COMMANDS = {
         faults={"full": 1},
     ),
     "export_onnx": Command(
-        "export <run> --format onnx --output <place>", faults={"full": 1}
+        "export <run> --format onnx --output <place>", faults={}
     ),
     "convert_weights": Command(
         "convert-weights <checkpoint> --network googlenet"

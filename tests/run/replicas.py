@@ -12,9 +12,14 @@ from tests.thorough import ALL
 
 # Five steps, of which batch normalization has not yet made rounding grow.
 STEPS = ("sampling.steps_per_epoch=1", "stages.main.train.epochs=5")
-# A pass over 901 images has 7 batches of 128 and a rest. Fifteen epochs, as the
-# default has it, take minutes; three of images in their own size take seconds.
-WHOLE = () if ALL else ("stages.main.train.epochs=3", "data.image_size=8")
+# A pass over 901 images has 7 batches of 128 or 28 of 32, and a rest.
+# Fifteen epochs, as the default has it, take a quarter of an hour.
+SHORTER = (
+    "stages.main.train.epochs=3",
+    "data.image_size=8",
+    "sampling.batch_size=32",
+)
+WHOLE = () if ALL else SHORTER
 # What a rest of images, of an epoch or of a memory could spoil.
 RESTS = (
     "sampling={kind: balanced, classes: 8, images: 4}",

@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 from tests.thorough import ALL
 
 pytestmark = pytest.mark.slow
-COUNTS = (1, 2, 4) if ALL else (1, 4)
+COUNTS = (1, 2, 4) if ALL else (1, 2)
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +65,13 @@ def test_a_whole_default_run(trained, count):
     one, other = trained[1] / "whole", trained[count] / "whole"
     assert len(history(other)) == len(history(one)) == (15 if ALL else 3)
     assert column(other, "loss")[0] == pytest.approx(
-        column(one, "loss")[0], rel=0.03
+        column(one, "loss")[0], rel=0.03 if ALL else 0.06
     )
     assert metrics(other)["before"] == pytest.approx(
         metrics(one)["before"], abs=1e-6
     )
     assert metrics(other)["after"]["map@r"] == pytest.approx(
-        metrics(one)["after"]["map@r"], abs=0.004
+        metrics(one)["after"]["map@r"], abs=0.004 if ALL else 0.01
     )
 
 
