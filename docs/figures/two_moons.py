@@ -14,7 +14,8 @@ from keras_dml.losses import ProxyNCAPlusPlus, Softmax
 
 TEMPERATURES = {"1": 1.0, "1/3": 1 / 3, "1/9": 1 / 9, "1/27": 1 / 27}
 KINDS = ("plain softmax", "ProxyNCA++")
-POINTS, NOISE = 400, 0.2
+# Appendix B of the paper.
+POINTS, NOISE, DRAW, UNITS = 600, 0.3, 0, 100
 EPOCHS, QUICK_EPOCHS = 100, 40
 X, Y = np.meshgrid(np.linspace(-1.8, 2.8, 140), np.linspace(-1.4, 1.9, 100))
 GRID = np.stack([X.ravel(), Y.ravel()], axis=1)
@@ -22,7 +23,7 @@ GRID = np.stack([X.ravel(), Y.ravel()], axis=1)
 
 def build(kind, temperature):
     point = keras.Input((2,))
-    hidden = keras.layers.Dense(64, activation="relu")(point)
+    hidden = keras.layers.Dense(UNITS, activation="relu")(point)
     if kind == "ProxyNCA++":
         embedding = keras.layers.Dense(2, name="head")(hidden)
         similarity = Proxies(2, metric="neg_squared_euclidean")(embedding)
@@ -34,7 +35,7 @@ def build(kind, temperature):
 
 def train(kind, temperature, seed, epochs):
     keras.utils.set_random_seed(seed)
-    points, labels = make_moons(POINTS, noise=NOISE, random_state=seed)
+    points, labels = make_moons(POINTS, noise=NOISE, random_state=DRAW)
     model = build(kind, temperature)
     loss = ProxyNCAPlusPlus() if kind == "ProxyNCA++" else Softmax()
     model.compile(keras.optimizers.SGD(0.02), loss, steps_per_execution=100)
@@ -61,8 +62,8 @@ def compute(seed=0, seeds=3, quick=False):
                 epochs = QUICK_EPOCHS if quick else EPOCHS
                 model = train(kind, temperature, number, epochs)
                 for part, count, state in (
-                    ("train", POINTS, number),
-                    ("test", 4000, 1000 + number),
+                    ("train", POINTS, DRAW),
+                    ("test", 4000, DRAW + 1),
                 ):
                     points, labels = make_moons(
                         count, noise=NOISE, random_state=state
@@ -81,7 +82,7 @@ def compute(seed=0, seeds=3, quick=False):
 def draw(results, seed):
     figure = Figure(figsize=(11, 5.2), layout="constrained")
     axes = figure.subplots(2, len(TEMPERATURES), sharex=True, sharey=True)
-    points, labels = make_moons(POINTS, noise=NOISE, random_state=seed)
+    points, labels = make_moons(POINTS, noise=NOISE, random_state=DRAW)
     levels = np.linspace(0, 1, 11)
     for axis, ((kind, name), result) in zip(
         axes.flat, results.items(), strict=True
