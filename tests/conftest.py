@@ -1,5 +1,6 @@
 """Fixtures of all tests. TensorFlow is set up here, before any op runs."""
 
+import collections
 import gc
 import os
 
@@ -24,9 +25,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def pytest_collection_modifyitems(items):
-    """Slow files come first, so that no process works on alone at the end."""
+    """Slow files come first, then those of many tests.
+
+    So no process works on alone at the end.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    weights = collections.Counter(item.path for item in items)
+    weights |= dict.fromkeys(slow, len(items))
+    items.sort(key=lambda item: -weights[item.path])
 
 
 def pytest_collection_finish(session):

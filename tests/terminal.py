@@ -114,6 +114,8 @@ def masked(text):
     )
     text = re.sub(r"(?<!\w)[+-](?=\d)", "±", text)
     text = re.sub(r"\b\d+\.\d%", "##.#%", text)
-    text = re.sub(r"\b\d+ (h|min|s)\b( \d+ (min|s)\b)?", "TIME", text)
+    text = re.sub(r"\b\d+\s(h|min|s)\b(\s\d+\s(min|s)\b)?", "TIME", text)
+    # A long time wraps the line.
+    text = re.sub(r"about\s+TIME\s+to\s+go", "about TIME to go", text)
     lines = (line.rstrip() for line in text.splitlines())
     return re.sub(r"\d", "#", "\n".join(lines)) + "\n"
