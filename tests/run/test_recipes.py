@@ -1,10 +1,14 @@
 """Every recipe's network, loss and optimizers go together."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 
 from keras_dml.config import load_recipe, recipe_names, resolve
+from keras_dml.models import BACKBONES
+from keras_dml.models.small_cnn import small_cnn
 from keras_dml.run.compiling import build_loss, build_optimizer, loss_head
 from keras_dml.run.models import build_models
 
@@ -22,9 +26,17 @@ SMALL = {
 }
 
 
+def narrow(input_shape, weights=None):
+    return small_cnn(input_shape, widths=(8,), stem=4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_step_changes_every_trained_weight(variant):
+def test_a_step_changes_every_trained_weight(variant, monkeypatch):
+    network = BACKBONES["small_cnn"]
+    monkeypatch.setitem(
+        BACKBONES, "small_cnn", dataclasses.replace(network, builder=narrow)
+    )
     config = resolve(variant, "omniglot", flags=SMALL)
     labels = np.arange(16, dtype="int32") // 4
     rng = np.random.default_rng(0)
