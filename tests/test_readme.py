@@ -10,7 +10,9 @@ from keras_dml.config.plans import parse_plan
 from keras_dml.config.yaml_files import parse_yaml
 from tests.commands import run_command
 from tests.conftest import ROOT
+from tests.thorough import ALL
 
+LONG = pytest.mark.skipif(not ALL, reason="It trains for two minutes.")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -19,8 +21,9 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     ("page", "least"),
     [
         ("README.md", {"bash": 6, "python": 2}),
-        ("docs/export.md", {"bash": 2, "python": 2}),
-        ("docs/compare.md", {"bash": 1, "python": 1}),
+        # The guides `serving`, `phone` and `comparison` do nearly the same.
+        pytest.param("docs/export.md", {"bash": 2, "python": 2}, marks=LONG),
+        pytest.param("docs/compare.md", {"bash": 1, "python": 1}, marks=LONG),
     ],
 )
 def test_page_runs_from_top_to_bottom(
