@@ -15,6 +15,7 @@ class BackboneFacts:
 
     Attributes:
         name: Its name.
+        about: A sentence that says what it is good for.
         builder: The function that builds it, as `module:function`.
         preprocessing: Mode of `ImagePreprocessing` that it expects.
         paper: The publication that introduced it.
@@ -36,6 +37,7 @@ class BackboneFacts:
     """
 
     name: str
+    about: str
     builder: str
     preprocessing: str
     paper: str

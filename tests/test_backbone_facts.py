@@ -7,6 +7,8 @@ from keras_dml.models import BACKBONES
 
 def test_every_entry_is_a_backbone():
     assert [*known_backbones()] == [*BACKBONES]
+    for facts in known_backbones().values():
+        assert facts.about.endswith(".") and facts.about.count(". ") == 0
 
 
 @pytest.mark.parametrize(

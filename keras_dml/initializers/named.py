@@ -46,6 +46,11 @@ def get_kernel_initializer(identifier) -> Callable:
 
     Raises:
         ValueError: If the name is unknown.
+
+    Example:
+
+    >>> get_kernel_initializer("he_fan_out")((4, 2)).shape
+    TensorShape([4, 2])
     """
     return _get(identifier, KERNELS, "kernel initializer")
 
@@ -59,6 +64,11 @@ def get_proxy_initializer(identifier) -> Callable:
 
     Raises:
         ValueError: If the name is unknown.
+
+    Example:
+
+    >>> get_proxy_initializer("normal_eighth")((3, 2)).shape
+    TensorShape([3, 2])
     """
     return _get(identifier, PROXIES, "proxy initializer")
 

@@ -39,8 +39,9 @@ class ClassBoundaries(keras.layers.Layer):
     Example:
 
     >>> layer = ClassBoundaries(num_classes=3)
-    >>> layer([np.ones((1, 2)), np.array([2])])
-    [[1. 1. 1.2 0.]]
+    >>> y_pred = layer([np.ones((1, 2)), np.array([2])])
+    >>> print(ops.convert_to_numpy(y_pred))
+    [[1.  1.  1.2 0. ]]
 
     Reference:
         Wu et al., "Sampling Matters in Deep Embedding Learning", 2017,

@@ -28,6 +28,12 @@ def preprocess_images(images, mode, scale=1.0, offset=0.0):
 
     Returns:
         Float tensor of the shape and dtype of `images`.
+
+    Example:
+
+    >>> black_and_white = np.array([[[0.0], [255.0]]])
+    >>> print(np.ravel(preprocess_images(black_and_white, "tf")))
+    [-1.  1.]
     """
     images = ops.convert_to_tensor(images)
     if mode == "unit":
@@ -88,7 +94,7 @@ class ImagePreprocessing(keras.layers.Layer):
     Example:
 
     >>> images = np.full((1, 2, 2, 1), 255.0)
-    >>> ImagePreprocessing("tf", rgb=True)(images).shape
+    >>> tuple(ImagePreprocessing("tf", rgb=True)(images).shape)
     (1, 2, 2, 3)
     """
 

@@ -22,6 +22,12 @@ def pool_tokens(tokens, mode, prefix_tokens=0, k=1):
 
     Returns:
         Tensor `(batch, channels)` of the dtype of `tokens`.
+
+    Example:
+
+    >>> tokens = np.array([[[9.0], [1.0], [3.0]]])
+    >>> print(ops.convert_to_numpy(pool_tokens(tokens, "average", 1)))
+    [[2.]]
     """
     if mode == "class_token":
         return tokens[:, 0]

@@ -66,6 +66,21 @@ def cosine_of_larger_angle(cosine, margin: float):
     )
 
 
+def cosine_of_smaller_angle(cosine, margin: float):
+    """Returns `cos(theta - m) = cos(theta) cos(m) + sin(theta) sin(m)`.
+
+    The sine is clipped as in `cosine_of_larger_angle`.
+
+    Args:
+        cosine: Float tensor of cosines.
+        margin: Float, `m` in radians, from 0 to pi.
+
+    Returns:
+        Tensor of the shape and dtype of `cosine`.
+    """
+    return cosine * math.cos(margin) + _sine(cosine) * math.sin(margin)
+
+
 def _slope(cosine, margin):
     """Returns the derivative of `cosine_of_larger_angle`."""
     sine = _sine(cosine)

@@ -159,6 +159,14 @@ class LogitsLoss(Loss, abc.ABC):
             logits.
         tf.errors.InvalidArgumentError: If a label has no column, in a
             compiled step on a CPU; otherwise this is a `ValueError` as well.
+
+    Example:
+
+    >>> class Misses(LogitsLoss):
+    ...     def logits_loss(self, labels, logits):
+    ...         return 1 - ops.take_along_axis(logits, labels[:, None], 1)[:, 0]
+    >>> float(Misses()(np.array([1]), np.array([[0.2, 0.5]])))
+    0.5
     """
 
     takes: str | None = "logits"
@@ -257,6 +265,17 @@ class PairLoss(Loss, abc.ABC):
     Raises:
         ValueError: If labels are floats, are one-hot, or do not fit the
             embeddings.
+
+    Example:
+
+    >>> from keras_dml.ops.pairs import pair_similarities
+    >>> class Repulsion(PairLoss):
+    ...     def pair_loss(self, pairs):
+    ...         alike = pair_similarities(pairs)
+    ...         return ops.max(ops.where(pairs.negative, alike, 0.0), axis=1)
+    >>> embeddings = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> float(Repulsion(reduction="sum")(np.array([0, 0, 1]), embeddings))
+    2.0
     """
 
     takes = "embeddings"
@@ -267,10 +286,17 @@ class PairLoss(Loss, abc.ABC):
     )
     # Whether the columns must be the rows of the batch: no memory is possible.
     within_batch = False
+    # Whether the loss is one of cosines, which other rows do not have.
+    of_unit_rows = False
 
     def __init__(self, normalize=True, **kwargs):
         super().__init__(**kwargs)
         self.normalize = boolean("normalize", normalize)
+        if self.of_unit_rows and not normalize:
+            raise ValueError(
+                f"`normalize` of {type(self).__name__} must be True: it is "
+                "defined for embeddings of length 1. Received: normalize=False"
+            )
 
     @abc.abstractmethod
     def pair_loss(self, pairs: Pairs):

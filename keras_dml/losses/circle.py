@@ -21,6 +21,13 @@ def circle_loss(similarity, positive, negative, gamma=80.0, margin=0.4):
 
     Returns:
         Tensor `(rows,)`; zero for a row without a positive or a negative.
+
+    Example:
+
+    >>> similarity = np.array([[0.9, 0.1]], "float32")
+    >>> positive = np.array([[True, False]])
+    >>> float(circle_loss(similarity, positive, ~positive)[0]) < 1e-3
+    True
     """
     distance = ops.maximum(1.0 - similarity, 0.0)
     pull = gamma * ops.relu(margin + distance) * (distance - margin)

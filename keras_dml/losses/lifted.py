@@ -93,6 +93,15 @@ def lifted_pairs_loss(distance, positive, negative, margin=1.0):
         Tensor `(rows,)`, the same value in every entry: the mean of
         `[J_ij]_+**2 / 2` over the positive pairs of all replicas, see
         `LiftedStructure`.
+
+    Example:
+
+    >>> distance = np.array([[0.0, 1, 2], [1, 0, 2], [2, 2, 0]], "float32")
+    >>> other = np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]], bool)
+    >>> same = ~other & ~np.eye(3, dtype=bool)
+    >>> loss = lifted_pairs_loss(distance, same, other)
+    >>> print(np.round(ops.convert_to_numpy(loss), 2))
+    [0.24 0.24 0.24]
     """
     of_row = log_sum_exp(margin - distance, negative)
     any_negative = ops.any(negative, axis=1)

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_dml.checks import positive_number
 from keras_dml.losses.base import PairLoss
+from keras_dml.ops.gradients import with_slopes
 from keras_dml.ops.pairs import Pairs, over_positives, pair_similarities
 from keras_dml.ops.reductions import batch_mean, count
 
@@ -31,14 +32,13 @@ def smooth_ap_loss(similarity, positive, negative, temperature=0.01):
     >>> float(smooth_ap_loss(similarity, first, second)[0])  # 1 - 1 / 1.5
     0.33333333333333337
     """
-    fixed = ops.stop_gradient(ops.convert_to_tensor(similarity))
+    similarity = ops.convert_to_tensor(similarity)
     precision, slopes = _average_precision(
-        fixed, positive, negative, temperature
+        ops.stop_gradient(similarity), positive, negative, temperature
     )
     any_positive = ops.any(positive, axis=1)
     values = ops.where(any_positive, 1.0 - precision, 0.0)
-    # The sum is zero, but gives the values their derivative.
-    return values - ops.sum(slopes * (similarity - fixed), axis=1)
+    return with_slopes(values, -slopes, similarity)
 
 
 def _average_precision(similarity, positive, negative, temperature):

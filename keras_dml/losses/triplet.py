@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_dml.checks import boolean, finite_number, one_of
 from keras_dml.losses.base import PairLoss
+from keras_dml.ops.gradients import shared_slopes, with_slopes
 from keras_dml.ops.pairs import (
     DISTANCES,
     Pairs,
@@ -16,6 +17,8 @@ from keras_dml.ops.reductions import batch_mean, count, masked_max, masked_min
 
 BY_PAIR = ("semi_hard", "facenet", "all_semi_hard")
 BY_ROW = ("hard", "easy")
+# Every triplet, whatever its distances.
+ALL = "all"
 AVERAGES = ("non_zero", "all")
 
 
@@ -27,6 +30,7 @@ def triplet_loss(
     mining="semi_hard",
     average="non_zero",
     soft=False,
+    between_columns=None,
 ):
     """Averages the mined triplets of a batch, see `Triplet`.
 
@@ -41,6 +45,10 @@ def triplet_loss(
         mining: String, see `Triplet`. Defaults to `"semi_hard"`.
         average: `"non_zero"` or `"all"`. Defaults to `"non_zero"`.
         soft: Boolean, see `Triplet`. Defaults to `False`.
+        between_columns: Float tensor `(columns, columns)`, the distances of the
+            columns with each other, for `swap` in `Triplet`: with `"all"`, the
+            distance of a positive and a negative replaces that of the anchor
+            and the negative where it is smaller. Defaults to `None`.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry: the mean over the
@@ -62,6 +70,10 @@ def triplet_loss(
         values = ops.softplus(excess) if soft else ops.relu(excess + margin)
         totals = ops.where(valid, values, 0.0)
         active, candidates = totals > 0, valid
+    elif mining == ALL:
+        totals, active, candidates = _all_triplets(
+            distance, between_columns, positive, negative, margin, soft
+        )
     else:
         weights, active, candidates = _mine(
             ops.stop_gradient(distance), positive, negative, margin, mining
@@ -118,6 +130,55 @@ def _mine(distance, positive, negative, margin, mining):
     return weights, active, count(positive, dtype)
 
 
+def _all_triplets(distance, between_columns, positive, negative, margin, soft):
+    """Adds all triplets, whose negative is near the anchor or the positive.
+
+    Returns:
+        The sum of the triplets of every row, the number of those that are not
+        zero, and the number of all.
+    """
+    dtype = distance.dtype
+    fixed = ops.stop_gradient(distance)
+    swap = between_columns is not None
+    between = ops.stop_gradient(between_columns) if swap else fixed[:0]
+
+    def step(state, own, there, itself):
+        values, slopes, of_others, active = state
+        itself = ops.cast(ops.logical_and(itself, there), dtype)
+        # The row of `between_columns` of each positive.
+        from_positive = ops.matmul(itself, between) if swap else fixed
+        excess = own - ops.minimum(fixed, from_positive)
+        excess = excess if soft else excess + margin
+        chosen = ops.logical_and(negative, there)
+        if not soft:
+            chosen = ops.logical_and(chosen, excess > 0)
+        term = ops.softplus(excess) if soft else excess
+        weight = ops.sigmoid(excess) if soft else ops.ones_like(excess)
+        weight = ops.where(chosen, weight, 0.0)
+        if swap:
+            swapped = ops.where(from_positive < fixed, weight, 0.0)
+            # PyTorch would change with `+=` the zeros that the state shares.
+            moved = ops.matmul(ops.transpose(itself), swapped)
+            of_others, slopes = of_others - moved, slopes + swapped
+        total = ops.sum(weight, axis=1, keepdims=True)
+        return (
+            values + ops.sum(ops.where(chosen, term, 0.0), axis=1),
+            slopes + total * itself - weight,
+            of_others,
+            active + count(chosen, dtype),
+        )
+
+    zeros = ops.zeros_like(fixed)
+    state = (zeros[:, 0], zeros, ops.zeros_like(between), zeros[:, 0])
+    values, slopes, of_others, active = over_positives(
+        fixed, positive, step, state
+    )
+    totals = with_slopes(values, slopes, distance)
+    if swap:
+        totals = totals + shared_slopes(of_others, between_columns, values)
+    return totals, active, count(positive, dtype) * count(negative, dtype)
+
+
 @keras.saving.register_keras_serializable(package="keras_dml")
 class Triplet(PairLoss):
     """Pulls an anchor closer to a positive than to a negative, by a margin.
@@ -130,6 +191,7 @@ class Triplet(PairLoss):
     - `"facenet"`: the same, but a pair without such a negative takes the
       farthest negative of the anchor.
     - `"all_semi_hard"`: all triplets with `0 < d_an - d_ap <= m`.
+    - `"all"`: all triplets.
     - `"hard"`: for each anchor its farthest positive and nearest negative.
     - `"easy"`: for each anchor its nearest positive and nearest negative.
 
@@ -145,15 +207,18 @@ class Triplet(PairLoss):
             to `"cosine"`.
         average: `"non_zero"` for the mean over the triplets whose term is not
             zero, or `"all"`, which also counts positive pairs without a
-            triplet. Defaults to `"non_zero"`.
+            triplet; with the mining `"all"` it counts all triplets. Defaults
+            to `"non_zero"`.
         soft: Boolean, whether the term is `log(1 + exp(d_ap - d_an))`, for
-            `"hard"` and `"easy"` only. Defaults to `False`.
+            `"hard"`, `"easy"` and `"all"` only. Defaults to `False`.
+        swap: Boolean, whether the smaller of `d_an` and `d_pn` stands for
+            `d_an`, for `"all"` only. Defaults to `False`.
         **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If a name is unknown, `margin` is not finite, or `mining`
-            does not allow `soft`.
+            does not allow `soft` or `swap`.
 
     Example:
 
@@ -167,8 +232,10 @@ class Triplet(PairLoss):
     Reference:
         Schroff, Kalenichenko and Philbin, "FaceNet", 2015, equations 2 and 4;
         Hermans, Beyer and Leibe, "In Defense of the Triplet Loss", 2017,
-        equation 5; Xuan, Stylianou and Pless, "Improved Embeddings with Easy
-        Positive Triplet Mining", 2020.
+        equation 5; Balntas et al., "Learning Local Feature Descriptors with
+        Triplets and Shallow Convolutional Neural Networks", 2016 (swap); Xuan,
+        Stylianou and Pless, "Improved Embeddings with Easy Positive Triplet
+        Mining", 2020.
     """
 
     def __init__(
@@ -178,27 +245,46 @@ class Triplet(PairLoss):
         distance="cosine",
         average="non_zero",
         soft=False,
+        swap=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.mining = one_of("mining", mining, BY_PAIR + BY_ROW)
+        self.mining = one_of("mining", mining, (*BY_PAIR, *BY_ROW, ALL))
         self.distance = one_of("distance", distance, DISTANCES)
         self.average = one_of("average", average, AVERAGES)
-        if soft and mining not in BY_ROW:
+        if soft and mining in BY_PAIR:
             raise ValueError(
-                "`soft=True` needs `mining` 'hard' or 'easy': the other "
+                "`soft=True` needs `mining` 'hard', 'easy' or 'all': the other "
                 "minings choose triplets by the margin. Received: "
                 f"mining={mining!r}"
             )
+        if swap and mining != ALL:
+            raise ValueError(
+                "`swap=True` needs `mining='all'`: the other minings choose "
+                f"negatives near the anchor. Received: mining={mining!r}"
+            )
         self.margin = finite_number("margin", margin)
         self.soft = boolean("soft", soft)
+        self.swap = boolean("swap", swap)
+        self.within_batch = swap
 
     def pair_loss(self, pairs: Pairs):
+        distance = pair_distances(pairs, self.distance)
         return triplet_loss(
-            pair_distances(pairs, self.distance),
+            distance,
             *pairs.masks,
             margin=self.margin,
             mining=self.mining,
             average=self.average,
             soft=self.soft,
+            between_columns=self._between_columns(pairs, distance),
         )
+
+    def _between_columns(self, pairs, distance):
+        if not self.swap:
+            return None
+        columns = pairs.references
+        if columns is pairs.embeddings:
+            return distance
+        own = pairs._replace(embeddings=columns)
+        return pair_distances(own, self.distance)

@@ -1,4 +1,4 @@
-"""Functions with their own gradient, cheaper than the automatic one."""
+"""Functions with their own gradient, where the automatic one is dear."""
 
 from keras import ops
 
@@ -41,3 +41,41 @@ def custom_gradient(function):
         return with_gradient(*(ops.reshape(x, ops.shape(x)) for x in arguments))
 
     return call
+
+
+def with_slopes(values, slopes, x):
+    """Gives values the derivatives `slopes` by `x`.
+
+    Backends cannot differentiate a loop whose length they do not know. Such a
+    loop computes the derivatives beside the values, and this connects them.
+    Only first derivatives are correct.
+
+    Args:
+        values: Float tensor `(rows,)`, computed from `ops.stop_gradient(x)`.
+        slopes: Float tensor `(rows, columns)`, the derivative of the value of
+            each row by the entries of `x` in this row.
+        x: Float tensor `(rows, columns)`.
+
+    Returns:
+        Tensor `(rows,)`, equal to `values`.
+    """
+    # The sum is zero, but has a derivative.
+    return values + ops.sum(slopes * (x - ops.stop_gradient(x)), axis=1)
+
+
+def shared_slopes(slopes, x, values):
+    """Returns zeros that have the derivatives `slopes` by `x` in all.
+
+    For a tensor `x` that does not belong to a row: each row takes an equal
+    part of its derivative, see `with_slopes`.
+
+    Args:
+        slopes: Float tensor, the derivative by `x` of the sum of all values.
+        x: Float tensor of the same shape.
+        values: Float tensor `(rows,)`, only for its number of rows.
+
+    Returns:
+        Tensor of no axes, zero.
+    """
+    total = ops.sum(slopes * (x - ops.stop_gradient(x)))
+    return total / ops.cast(ops.shape(values)[0], x.dtype)

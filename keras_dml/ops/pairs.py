@@ -37,13 +37,17 @@ class Pairs(NamedTuple):
 def pair_similarities(pairs: Pairs):
     """Returns inner products `(rows, columns)`: cosines for unit rows."""
     if pairs.references is pairs.embeddings:
-        return _gram_matrix(pairs.embeddings)
+        return gram_matrix(pairs.embeddings)
     return ops.matmul(pairs.embeddings, ops.transpose(pairs.references))
 
 
 @custom_gradient
-def _gram_matrix(x):
-    """Returns `x x^T`; its gradient takes one matrix product instead of two."""
+def gram_matrix(x):
+    """Returns `x x^T`; its gradient takes one matrix product instead of two.
+
+    Args:
+        x: Float tensor `(rows, dim)`.
+    """
 
     def gradient(upstream):
         return ops.matmul(upstream + ops.transpose(upstream), x)

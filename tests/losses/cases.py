@@ -1,6 +1,6 @@
 """One table of losses: what each is made with, and the loops that it equals.
 
-`test_laws.py` holds every case to every law. A new loss needs an entry here.
+The files of laws hold every case to every law. A new loss needs an entry here.
 """
 
 from collections.abc import Callable
@@ -221,6 +221,7 @@ for key, predictions, arguments in (
         {"margin": 0.1, "scale": 8.0, "gamma": 3.0},
     ),
     ("sub_center_arcface", cosines_of_centers, {"margin": 0.3, "scale": 8.0}),
+    ("sphereface", cosines, {"margin": 3, "scale": 8.0}),
     ("our_loss_1", cosines, {"scale": 8.0, "margin": 0.2}),
     (
         "our_loss_2",
@@ -241,6 +242,9 @@ for key, predictions, arguments in (
             # The time of OurLoss2 grows with the square of the classes.
             classes=5_000 if key == "our_loss_2" else 100_000,
         )
+CASES["p2s_grad"] = Case(
+    losses.P2SGrad, cosines, proxies.p2s_grad, class_axis=1
+)
 for name, loop in (("proxy_isa", proxy_isa), ("proxynca_isa", proxynca_isa)):
     CASES[name] = Case(
         losses.LOSSES[name],
@@ -277,6 +281,9 @@ for key, arguments in (
     ),
     ("triplet", {"mining": "hard", "soft": True, "distance": "euclidean"}),
     ("triplet", {"mining": "easy", "margin": 0.5}),
+    ("triplet", {"mining": "all", "margin": 0.3}),
+    ("triplet", {"mining": "all", "soft": True, "distance": "euclidean"}),
+    ("triplet", {"mining": "all", "swap": True, "average": "all"}),
     ("lifted", {"mining_margin": 0.1}),
     ("lifted", {"positive_scale": 2.0, "negative_scale": 40.0, "hinge": False}),
     ("lifted", {"form": "distance", "margin": 1.0}),
@@ -288,6 +295,19 @@ for key, arguments in (
     ("nca", {"temperature": 0.5}),
     ("nca", {"normalize": False}),
     ("nt_xent", {}),
+    ("angular", {}),
+    ("fast_ap", {}),
+    ("histogram", {"bins": 7}),
+    ("intra_pair_variance", {}),
+    ("pnp", {"temperature": 0.1}),
+    *(
+        ("pnp", {"temperature": 0.1, "penalty": one})
+        for one in ("o", "iu", "ib", "ds")
+    ),
+    ("ranked_list", {"negative_scale": 0.0}),
+    ("recall_surrogate", {"rank_temperature": 0.1}),
+    ("signal_to_noise", {"zero_mean": 0.1}),
+    ("tuplet_margin", {"scale": 8.0}),
 ):
     CASES["_".join([key, *map(str, arguments.values())])] = Case(
         losses.LOSSES[key],

@@ -4,6 +4,7 @@ Each takes the boolean matrices of positive and negative pairs, and the
 embeddings, and gives the loss of the batch.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -71,6 +72,7 @@ def triplet(
     distance="cosine",
     average="non_zero",
     soft=False,
+    swap=False,
     normalize=True,
 ):
     x, values = unit(x) if normalize else x, []
@@ -86,6 +88,20 @@ def triplet(
                 if soft
                 else max(0.0, excess + margin)
             )
+            continue
+        if mining == "all":
+            for j, k in itertools.product(
+                columns(positive, a), columns(negative, a)
+            ):
+                far = distance_of(distance, x[a], x[k])
+                if swap:
+                    far = min(far, distance_of(distance, x[j], x[k]))
+                excess = distance_of(distance, x[a], x[j]) - far
+                values.append(
+                    math.log(1 + math.exp(excess))
+                    if soft
+                    else max(0.0, excess + margin)
+                )
             continue
         for d in p:
             farther = [e for e in n if e > d]
@@ -176,7 +192,7 @@ def nt_xent(positive, negative, x, temperature=0.1):
     for i in range(len(x)):
         p = [math.exp(x[i] @ x[j] / temperature) for j in columns(positive, i)]
         n = [math.exp(x[i] @ x[j] / temperature) for j in columns(negative, i)]
-        values += [-math.log(e / (e + sum(n))) for e in p if n]
+        values += [-math.log(e / (e + sum(n))) for e in p]
     return mean(values)
 
 
@@ -235,3 +251,178 @@ def margin(positive, negative, y_pred, margin=0.2, nu=0.0, sampling="all"):
             values.append(max(0.0, boundary - d[j] + margin))
     active = sum(value > 0 for value in values)
     return (sum(values) + regularizer) / active if active else 0.0
+
+
+def pulse(value, place, width):
+    return max(0.0, 1 - abs(value - place) / width)
+
+
+def fast_ap(positive, negative, x, bins=10):
+    x, values, width = unit(x), [], 4 / bins
+    for i in range(len(x)):
+        p = [np.sum((x[i] - x[j]) ** 2) for j in columns(positive, i)]
+        n = [np.sum((x[i] - x[j]) ** 2) for j in columns(negative, i)]
+        own = found = precision = 0.0
+        for bin in range(bins + 1):
+            here = sum(pulse(d, bin * width, width) for d in p)
+            own += here
+            found += here + sum(pulse(d, bin * width, width) for d in n)
+            precision += here * own / found if found else 0.0
+        if p:
+            values.append(1 - precision / len(p))
+    return mean(values)
+
+
+def all_pairs(mask, x):
+    return [x[i] @ x[j] for i in range(len(x)) for j in columns(mask, i)]
+
+
+def histogram(positive, negative, x, bins=100):
+    x, width, total = unit(x), 2 / bins, 0.0
+    p, n = all_pairs(positive, x), all_pairs(negative, x)
+    points = [-1 + width * bin for bin in range(bins + 1)]
+    own = [mean([pulse(s, point, width) for s in p]) for point in points]
+    other = [mean([pulse(s, point, width) for s in n]) for point in points]
+    for bin in range(bins + 1):
+        total += other[bin] * sum(own[: bin + 1])
+    return total
+
+
+def tuplet_margin(positive, negative, x, margin=0.1, scale=64.0):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        n = [x[i] @ x[j] for j in columns(negative, i)]
+        for j in columns(positive, i):
+            own = math.cos(math.acos(min(1.0, x[i] @ x[j])) - margin)
+            total = sum(math.exp(scale * (s - own)) for s in n)
+            values.append(math.log(1 + total))
+    return mean(values)
+
+
+def intra_pair_variance(
+    positive, negative, x, positive_tolerance=0.01, negative_tolerance=0.01
+):
+    x = unit(x)
+    p, n = all_pairs(positive, x), all_pairs(negative, x)
+    low = (1 - positive_tolerance) * mean(p)
+    high = (1 + negative_tolerance) * mean(n)
+    return mean([max(0.0, low - s) ** 2 for s in p]) + mean(
+        [max(0.0, s - high) ** 2 for s in n]
+    )
+
+
+def ranked_list(
+    positive,
+    negative,
+    x,
+    boundary=1.2,
+    margin=0.4,
+    positive_scale=0.0,
+    negative_scale=10.0,
+    balance=0.5,
+):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        parts = []
+        for mask, sign, start, scale in (
+            (positive, 1, boundary - margin, positive_scale),
+            (negative, -1, boundary, negative_scale),
+        ):
+            terms = [
+                sign * (np.linalg.norm(x[i] - x[j]) - start)
+                for j in columns(mask, i)
+            ]
+            terms = [term for term in terms if term > 0]
+            weights = [math.exp(scale * term) for term in terms]
+            parts.append(np.average(terms, weights=weights) if terms else 0.0)
+        values.append((1 - balance) * parts[0] + balance * parts[1])
+    return mean(values)
+
+
+def pnp(positive, negative, x, penalty="dq", parameter=None, temperature=0.01):
+    cost = {
+        "o": lambda r: r,
+        "iu": lambda r: (1 + r) * math.log(1 + r),
+        "ib": lambda r: r / 2 - math.log(1 + 2 * r) / 4,
+        "ds": lambda r: math.log(1 + r),
+        "dq": lambda r: 1 - 1 / (1 + r) ** (parameter or 1),
+    }[penalty]
+    x, values = unit(x), []
+    for i in range(len(x)):
+        ranks = [
+            sum(
+                1 / (1 + math.exp(-(x[i] @ (x[k] - x[j])) / temperature))
+                for k in columns(negative, i)
+            )
+            for j in columns(positive, i)
+        ]
+        if ranks:
+            values.append(mean([cost(rank) for rank in ranks]))
+    return mean(values)
+
+
+def recall_surrogate(
+    positive,
+    negative,
+    x,
+    k=(1, 2, 4, 8, 16),
+    rank_temperature=0.01,
+    k_temperature=1.0,
+):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        own, recalls = columns(positive, i), []
+        others = own + columns(negative, i)
+        ranks = [
+            1
+            + sum(
+                1 / (1 + math.exp(-(x[i] @ (x[o] - x[j])) / rank_temperature))
+                for o in others
+                if o != j
+            )
+            for j in own
+        ]
+        for one in k:
+            within = [
+                1 / (1 + math.exp(-(one - rank) / k_temperature))
+                for rank in ranks
+            ]
+            if own:
+                recalls.append(sum(within) / min(one, len(own)))
+        if own:
+            values.append(1 - mean(recalls))
+    return mean(values)
+
+
+def signal_to_noise(
+    positive,
+    negative,
+    x,
+    positive_margin=0.0,
+    negative_margin=1.0,
+    zero_mean=0.0,
+):
+    x, p, n = unit(x), [], []
+    for i in range(len(x)):
+        for j in range(len(x)):
+            own = np.var(x[i])
+            ratio = np.var(x[i] - x[j]) / own if own else 0.0
+            far, near = ratio - positive_margin, negative_margin - ratio
+            p += [far] if positive[i, j] and far > 0 else []
+            n += [near] if negative[i, j] and near > 0 else []
+    return mean(p) + mean(n) + zero_mean * mean([abs(sum(row)) for row in x])
+
+
+def angular(positive, negative, x, angle=math.pi / 4):
+    x, values, tangent = unit(x), [], math.tan(angle) ** 2
+    for a in range(len(x)):
+        for p in columns(positive, a):
+            total = sum(
+                math.exp(
+                    4 * tangent * (x[a] + x[p]) @ x[n]
+                    - 2 * (1 + tangent) * x[a] @ x[p]
+                )
+                for n in columns(negative, a)
+            )
+            values.append(math.log(1 + total))
+    return mean(values)

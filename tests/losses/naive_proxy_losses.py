@@ -45,6 +45,21 @@ def arcface(
     return cross_entropy(labels, scale * logits)
 
 
+def sphereface(labels, similarities, margin=4, scale=64.0):
+    """By the angle, which the library never computes."""
+    logits = similarities.astype("float64").copy()
+    for i, label in enumerate(labels):
+        theta = np.arccos(logits[i, label])
+        turns = np.floor(margin * theta / np.pi)
+        logits[i, label] = (-1) ** turns * np.cos(margin * theta) - 2 * turns
+    return cross_entropy(labels, scale * logits)
+
+
+def p2s_grad(labels, similarities):
+    own = np.eye(similarities.shape[1])[labels]
+    return np.sum((similarities - own) ** 2, axis=1)
+
+
 def cosface(labels, similarities, margin=0.35, scale=64.0):
     logits = similarities.copy()
     for i, label in enumerate(labels):

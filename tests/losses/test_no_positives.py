@@ -20,12 +20,19 @@ PAIR_LOSSES = {
     "lifted_structure_distance": losses.LiftedStructure(form="distance"),
     "triplet_facenet": losses.Triplet(mining="facenet"),
     "triplet_hard": losses.Triplet(mining="hard", average="all"),
+    "triplet_all": losses.Triplet(mining="all", swap=True),
     "multi_similarity_mined": losses.MultiSimilarity(mining_margin=0.1),
     "n_pair_without_l2": losses.NPair(l2=0.0),
 }
-# By their formulas these push negatives apart, or keep rows short, for
-# themselves.
-NOT_ZERO = {"contrastive", "multi_similarity", "n_pair"}
+# By their formulas these act on negatives, or keep rows short, for themselves.
+NOT_ZERO = {
+    "contrastive",
+    "intra_pair_variance",
+    "multi_similarity",
+    "n_pair",
+    "ranked_list",
+    "signal_to_noise",
+}
 
 
 def predictions(loss):

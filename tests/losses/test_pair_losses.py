@@ -96,6 +96,12 @@ def test_float_labels_are_refused_in_fit():
         (losses.Triplet, {"distance": "l2"}, "`distance`.*distance='l2'"),
         (losses.Triplet, {"average": "mean"}, "`average`.*average='mean'"),
         (losses.Triplet, {"soft": True}, "`soft=True` needs.*semi_hard"),
+        (losses.Triplet, {"swap": True}, "`swap=True` needs.*semi_hard"),
+        (
+            losses.Triplet,
+            {"swap": True, "mining": "hard"},
+            "`swap=True` needs.*'hard'",
+        ),
         (losses.LiftedStructure, {"form": "tfa"}, "`form`.*form='tfa'"),
         (
             losses.LiftedStructure,
@@ -108,11 +114,48 @@ def test_float_labels_are_refused_in_fit():
         (losses.Circle, {"gamma": 0}, "`gamma`.*positive"),
         (losses.NCA, {"temperature": 0}, "`temperature`.*positive"),
         (losses.NTXent, {"temperature": -1}, "`temperature`.*positive"),
+        (losses.Angular, {"angle": 40}, "`angle`.*angle=40.*radians"),
+        (losses.FastAP, {"bins": 0}, "`bins`.*bins=0"),
+        (losses.Histogram, {"bins": 1.5}, "`bins`.*bins=1.5"),
+        (
+            losses.IntraPairVariance,
+            {"positive_tolerance": float("inf")},
+            "`positive_tolerance`.*finite",
+        ),
+        (losses.PNP, {"penalty": "Ds"}, "`penalty`.*penalty='Ds'"),
+        (losses.PNP, {"parameter": 0}, "`parameter`.*positive"),
+        *(
+            (
+                losses.PNP,
+                {"penalty": penalty, "parameter": 2.0},
+                f"`parameter` belongs to.*ib and dq.*'{penalty}'",
+            )
+            for penalty in ("o", "iu", "ds")
+        ),
+        (losses.RankedList, {"boundary": 0}, "`boundary`.*positive"),
+        (losses.RankedList, {"balance": 1.1}, "`balance`.*balance=1.1"),
+        (losses.RankedList, {"negative_scale": -1}, "`negative_scale`.*-1"),
+        *(
+            (losses.RecallSurrogate, {"k": k}, "`k`.*positive integers")
+            for k in ([], 0, [1, 0], [1.0], [True], "1")
+        ),
+        (losses.SignalToNoise, {"zero_mean": -1}, "`zero_mean`.*-1"),
+        (losses.TupletMargin, {"margin": 5.73}, "`margin`.*radians"),
     ],
 )
 def test_refused_arguments(cls, arguments, message):
     with pytest.raises(ValueError, match=message):
         cls(**arguments)
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [losses.Angular, losses.FastAP, losses.Histogram, losses.TupletMargin],
+)
+def test_a_loss_of_cosines_takes_rows_of_length_one_only(cls):
+    message = f"`normalize` of {cls.__name__}.*length 1.*normalize=False"
+    with pytest.raises(ValueError, match=message):
+        cls(normalize=False)
 
 
 def test_semi_hard_takes_the_nearest_of_the_farther_negatives():
@@ -143,13 +186,53 @@ def test_only_the_facenet_rule_falls_back_to_the_farthest_negative():
         np.testing.assert_allclose(value, [wanted], rtol=1e-6)
 
 
+def test_all_triplets():
+    """Two positives at 0.3 and 0.6, two negatives at 0.5 and 0.9."""
+    distance = np.array([[0.0, 0.3, 0.6, 0.5, 0.9]])
+    positive = np.array([[False, True, True, False, False]])
+    negative = np.array([[False, False, False, True, True]])
+    for average, number in (("non_zero", 2), ("all", 4)):
+        value = losses.triplet_loss(
+            distance,
+            positive,
+            negative,
+            margin=0.25,
+            mining="all",
+            average=average,
+        )
+        np.testing.assert_allclose(
+            value, [(0.05 + 0.35) / number], rtol=1e-6, err_msg=average
+        )
+
+
+def test_swap_takes_the_negative_that_is_near_the_positive():
+    """On a line: the anchor at 0, the positive at 1, the negative at 1.5."""
+    x = np.array([[0.0], [1.0], [1.5]])
+    labels = np.array([0, 0, 1], "int32")
+    arguments = {
+        "margin": 0.0,
+        "mining": "all",
+        "distance": "euclidean",
+        "normalize": False,
+        "average": "all",
+    }
+    # The triplets (0, 1, 1.5) and (1, 0, 1.5).
+    for swap, wanted in ((False, (0 + 0.5) / 2), (True, (0.5 + 0.5) / 2)):
+        value = losses.Triplet(swap=swap, **arguments)(labels, x)
+        np.testing.assert_allclose(value, wanted, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "loss",
     [
         losses.Triplet(mining="semi_hard"),
         losses.Triplet(mining="facenet"),
         losses.Triplet(mining="all_semi_hard"),
+        losses.Triplet(mining="all", swap=True),
         losses.SmoothAP(),
+        losses.PNP(),
+        losses.RecallSurrogate(),
+        losses.Angular(),
     ],
 )
 def test_no_cube_is_allocated(loss):

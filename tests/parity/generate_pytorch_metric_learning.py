@@ -35,6 +35,11 @@ def two_views(rows, classes, chosen):
     return loss(rows[:half], rows[half:])
 
 
+def angular(rows, classes, chosen):
+    """It normalizes anchors and positives, but not negatives."""
+    return losses.AngularLoss()(torch.nn.functional.normalize(rows), classes)
+
+
 def pair_losses():
     """Pairs of a loss and a miner, by name."""
     cosine = distances.CosineSimilarity()
@@ -88,6 +93,36 @@ def pair_losses():
             None,
         ),
         "two_views": (two_views, None),
+        "triplet_all": (losses.TripletMarginLoss(margin=0.2), None),
+        "triplet_swap": (
+            losses.TripletMarginLoss(margin=0.2, swap=True),
+            None,
+        ),
+        "triplet_smooth": (
+            losses.TripletMarginLoss(margin=0.0, smooth_loss=True),
+            None,
+        ),
+        "angular": (angular, None),
+        "fast_ap": (losses.FastAPLoss(num_bins=10), None),
+        "histogram": (losses.HistogramLoss(n_bins=20), None),
+        "intra_pair_variance": (losses.IntraPairVarianceLoss(), None),
+        **{
+            f"pnp_{variant.lower()}": (
+                losses.PNPLoss(b=3, alpha=4, anneal=0.1, variant=variant),
+                None,
+            )
+            for variant in losses.PNPLoss.VARIANTS
+        },
+        "ranked_list": (
+            losses.RankedListLoss(margin=0.4, Tn=0, alpha=1.2),
+            None,
+        ),
+        "ranked_list_weighted": (
+            losses.RankedListLoss(margin=0.4, Tn=4, alpha=1.2, Tp=1),
+            None,
+        ),
+        "signal_to_noise": (losses.SignalToNoiseRatioContrastiveLoss(), None),
+        "tuplet_margin": (losses.TupletMarginLoss(), None),
     }
 
 
@@ -114,6 +149,8 @@ def proxy_losses(dim):
             weight_regularizer=centers,
             weight_reg_weight=0.2,
         ),
+        "sphere_face": losses.SphereFaceLoss(**sizes, margin=4, scale=8.0),
+        "p2s_grad": losses.P2SGradLoss(dim, CLASSES),
     }
 
 
@@ -161,7 +198,10 @@ def of_proxies(batch, labels, x):
         if parameter != "proxies":
             weights.data = weights.data.T.contiguous()
         rows = torch.tensor(x, requires_grad=True)
-        value = loss(rows, torch.tensor(labels))
+        # It multiplies logits by the length of the embedding.
+        normalize = name == "sphere_face"
+        x_or_unit = torch.nn.functional.normalize(rows) if normalize else rows
+        value = loss(x_or_unit, torch.tensor(labels))
         yield name, with_gradients(value, gradient=rows, proxies=weights)
 
 

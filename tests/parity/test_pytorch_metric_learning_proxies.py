@@ -62,6 +62,8 @@ OURS = {
     # Below the root of a distance ours adds 1e-5, as the authors of the paper,
     # and theirs next to nothing: only equal centers differ.
     "soft_triple_regularized": (losses.SoftTriple, {}, "cosine", 3, 1.0),
+    "sphere_face": (losses.SphereFace, {"scale": 8.0}, "cosine", 1, 1.0),
+    "p2s_grad": (losses.P2SGrad, {}, "cosine", 1, 1.0),
 }
 
 
@@ -95,7 +97,22 @@ def theirs(batch, name, centers):
     # Most keep a column for each proxy.
     if name not in ("proxy_anchor", "proxy_nca", "proxy_nca_scaled"):
         by_proxies = by_proxies.T
-    return wanted["value"], wanted["gradient"], by_proxies
+    found = wanted["value"], wanted["gradient"], by_proxies
+    return of_p2s_grad(*found) if name == "p2s_grad" else found
+
+
+def of_p2s_grad(value, by_rows, by_proxies):
+    """Theirs is a mean over classes too, and its proxies have length one.
+
+    It normalizes them outside of the gradient, which so keeps a part along the
+    proxy; ours has none, and is by proxies of any length.
+    """
+    weights = proxies(by_proxies.shape[1])
+    lengths = np.linalg.norm(weights, axis=1, keepdims=True)
+    unit = weights / lengths
+    along = np.sum(by_proxies * unit, axis=1, keepdims=True) * unit
+    by_proxies = (by_proxies - along) / lengths
+    return CLASSES * value, CLASSES * by_rows, CLASSES * by_proxies
 
 
 def test_every_proxy_loss_of_theirs_that_is_kept_has_one_of_ours():

@@ -1,0 +1,103 @@
+"""The overlap of the similarities of positives and of negatives."""
+
+import keras
+from keras import ops
+
+from keras_dml.checks import positive_integer
+from keras_dml.losses.base import PairLoss
+from keras_dml.ops.pairs import Pairs, pair_similarities
+from keras_dml.ops.reductions import over_replicas
+
+
+def histogram_loss(similarity, positive, negative, bins=100):
+    """Estimates how often a negative pair is more similar than a positive.
+
+    Args:
+        similarity: Float tensor `(rows, columns)`, cosines.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        bins: Integer, see `Histogram`. Defaults to `100`.
+
+    Returns:
+        Tensor `(rows,)`, the same value in every entry: the overlap over the
+        batch of all replicas, zero if it lacks positives or negatives.
+
+    Example:
+
+    >>> similarity = np.array([[1.0, -1.0]])
+    >>> first, second = np.array([[True, False]]), np.array([[False, True]])
+    >>> float(histogram_loss(similarity, first, second)[0])
+    0.0
+    >>> float(histogram_loss(similarity, second, first)[0])
+    1.0
+    """
+    similarity = ops.convert_to_tensor(similarity)
+    place = (similarity + 1.0) * (0.5 * bins)
+    # Rounding moves a cosine beyond the ends.
+    start = ops.clip(ops.floor(ops.stop_gradient(place)), 0, bins - 1)
+    share = place - start
+    start = ops.cast(start, "int32")
+    own = _shares(share, start, positive, bins)
+    other = _shares(share, start, negative, bins)
+    overlap = ops.sum(other * ops.cumsum(own))
+    return ops.broadcast_to(overlap, ops.shape(similarity)[:1])
+
+
+def _shares(share, start, mask, bins):
+    """Returns how much of the pairs lies at each of the points."""
+    inside = ops.cast(mask, share.dtype)
+    parts = [
+        ops.segment_sum(
+            ops.reshape(part * inside, (-1,)),
+            ops.reshape(start + step, (-1,)),
+            num_segments=bins + 1,
+        )
+        for step, part in enumerate((1.0 - share, share))
+    ]
+    number = over_replicas(ops.sum, ops.sum(inside))
+    return over_replicas(ops.sum, sum(parts)) / ops.maximum(number, 1.0)
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class Histogram(PairLoss):
+    """The probability that a negative pair is more similar than a positive.
+
+    `L = sum_r h-_r sum_{q <= r} h+_q`
+
+    where a pair adds to the two of the `B + 1` points between -1 and 1 that
+    its cosine lies between, in linear shares, and `h+` and `h-` are the sums
+    over the positive and the negative pairs of the batch, divided by their
+    numbers. There is no margin and no scale to choose.
+
+    It is one number for the whole batch of all replicas. So every row has the
+    same value, and sample weights scale the whole loss.
+
+    Args:
+        bins: Positive integer, `B`. Defaults to `100`.
+        **kwargs: `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
+
+    Raises:
+        ValueError: If `bins` is not positive, or `normalize` is `False`.
+
+    Example:
+
+    ```python
+    model.compile("adam", loss=Histogram(bins=100))
+    ```
+
+    Reference:
+        Ustinova and Lempitsky, "Learning Deep Embeddings with Histogram Loss",
+        2016.
+    """
+
+    of_unit_rows = True
+
+    def __init__(self, bins=100, **kwargs):
+        super().__init__(**kwargs)
+        self.bins = positive_integer("bins", bins)
+
+    def pair_loss(self, pairs: Pairs):
+        return histogram_loss(
+            pair_similarities(pairs), *pairs.masks, bins=self.bins
+        )

@@ -1,0 +1,130 @@
+"""Contrastive loss on ratios of variances."""
+
+import keras
+from keras import ops
+
+from keras_dml.checks import finite_number, not_negative
+from keras_dml.losses.base import PairLoss
+from keras_dml.losses.contrastive import contrastive_loss
+from keras_dml.ops.pairs import Pairs
+from keras_dml.ops.reductions import batch_mean, rounding
+
+
+def signal_to_noise_loss(
+    embeddings,
+    references,
+    positive,
+    negative,
+    positive_margin=0.0,
+    negative_margin=1.0,
+):
+    """Computes the contrastive loss of `d_ij = var(x_i - x_j) / var(x_i)`.
+
+    Args:
+        embeddings: Float tensor `(rows, dim)`.
+        references: Float tensor `(columns, dim)`.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        positive_margin: Float. Defaults to `0.0`.
+        negative_margin: Float. Defaults to `1.0`.
+
+    Returns:
+        Tensor `(rows,)`, the same value in every entry, see `SignalToNoise`.
+
+    Example:
+
+    >>> x = np.array([[1.0, -1.0], [1.0, 1.0]])  # var(x_0) = var(x_0 - x_1)
+    >>> one = np.array([[False, True], [False, False]])
+    >>> float(signal_to_noise_loss(x, x, one, ~one & False)[0])
+    1.0
+    """
+    ratio = noise_ratios(embeddings, references)
+    return contrastive_loss(
+        ratio - positive_margin, negative_margin - ratio, positive, negative
+    )
+
+
+def noise_ratios(embeddings, references):
+    """Returns `var(x_i - y_j) / var(x_i)`, over the entries of the vectors.
+
+    Args:
+        embeddings: Float tensor `(rows, dim)`, `x`.
+        references: Float tensor `(columns, dim)`, `y`.
+
+    Returns:
+        Tensor `(rows, columns)`; zero where `x_i` has equal entries only.
+
+    Example:
+
+    >>> x, y = np.array([[1.0, -1.0]]), np.array([[1.0, 1.0]])
+    >>> ops.convert_to_numpy(noise_ratios(x, y))
+    array([[1.]])
+    """
+    x = embeddings - ops.mean(embeddings, axis=1, keepdims=True)
+    y = references - ops.mean(references, axis=1, keepdims=True)
+    own = ops.sum(ops.square(x), axis=1)[:, None]
+    lengths = own + ops.sum(ops.square(y), axis=1)[None, :]
+    noise = lengths - 2.0 * ops.matmul(x, ops.transpose(y))
+    # Rounding leaves noise in the difference of equal rows.
+    noise = ops.where(noise > rounding(noise) * lengths, noise, 0.0)
+    return ops.divide_no_nan(noise, own)
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class SignalToNoise(PairLoss):
+    """Contrastive loss with the noise that one row adds to another.
+
+    `L = mean_P [d_ij - d+]_+ + mean_N [d- - d_ij]_+ + r mean_i |sum_k x_ik|`
+
+    with `d_ij = var(x_i - x_j) / var(x_i)` over the entries of the vectors:
+    the variance of the noise by which row `j` differs from the signal of the
+    anchor `i`. It is not symmetric. Each mean is over the pairs of the batch
+    whose term is not zero. The last term keeps the mean of a row at zero, for
+    which the ratio is a distance.
+
+    It is one number for the whole batch of all replicas. So every row has the
+    same value, and sample weights scale the whole loss.
+
+    Args:
+        positive_margin: Float, `d+`. Defaults to `0.0`.
+        negative_margin: Float, `d-`. Defaults to `1.0`.
+        zero_mean: Float, `r`, at least 0. Defaults to `0.0`.
+        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
+
+    Raises:
+        ValueError: If a margin is not finite, or `zero_mean` is negative.
+
+    Example:
+
+    ```python
+    model.compile("adam", loss=SignalToNoise(zero_mean=0.1))
+    ```
+
+    Reference:
+        Yuan et al., "Signal-to-Noise Ratio: A Robust Distance Metric for Deep
+        Metric Learning", 2019.
+    """
+
+    def __init__(
+        self,
+        positive_margin=0.0,
+        negative_margin=1.0,
+        zero_mean=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.positive_margin = finite_number("positive_margin", positive_margin)
+        self.negative_margin = finite_number("negative_margin", negative_margin)
+        self.zero_mean = not_negative("zero_mean", zero_mean)
+
+    def pair_loss(self, pairs: Pairs):
+        loss = signal_to_noise_loss(
+            pairs.embeddings,
+            pairs.references,
+            *pairs.masks,
+            positive_margin=self.positive_margin,
+            negative_margin=self.negative_margin,
+        )
+        sums = ops.abs(ops.sum(pairs.embeddings, axis=1))
+        return loss + self.zero_mean * batch_mean(sums, ops.ones_like(sums))
