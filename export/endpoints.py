@@ -14,6 +14,7 @@ from keras_dml.export.served_index import (
     unit_rows,
 )
 
+# AutoGraph would convert all layers that are called, which takes seconds.
 _function = functools.partial(tf.function, autograph=False)
 
 

@@ -150,13 +150,14 @@ def exporter(
         own, *exported = result
         values = [f"{row['artifact']} {row['map@r']:.3f}" for row in exported]
         logger.info(
-            "Exported to %s. MAP@R on %s of %s test images: %s, the run itself "
-            "%.3f.",
+            "Exported to %s, for programs without keras-dml, which get the "
+            "same embeddings but for rounding. MAP@R, 1 at best, on %s of %s "
+            "test images: the run itself %.3f, %s.",
             folder.export,
             f"{own['images']:,}",
             f"{len(data.test):,}",
-            listed(values),
             own["map@r"],
+            listed(values),
         )
         return result
 

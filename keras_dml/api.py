@@ -24,7 +24,12 @@ from keras_dml.export import (
 from keras_dml.fit_options import FitOptions, PathLike
 from keras_dml.naming import nearest
 from keras_dml.report import write_report
-from keras_dml.run.conclusion import conclusion, result_rows, undecided
+from keras_dml.run.conclusion import (
+    conclusion,
+    gained,
+    is_kept,
+    result_rows,
+)
 from keras_dml.run.evaluate import evaluate_run
 from keras_dml.run.final import FOLDER as FINAL
 from keras_dml.run.final import fit_final
@@ -121,14 +126,19 @@ class Run(Brief, TrainedRun):
     @property
     def rising(self) -> bool:
         """Whether validation was best at the end, so that longer may help."""
-        if self.metrics.get("interpolation", {}).get("kept"):
+        if self.kept:
             return False
         return self.history.rises(f"val_{self.config.evaluation.monitor}")
 
     @property
-    def undecided(self) -> bool:
-        """Whether the interval of the gain in MAP@R holds zero."""
-        return undecided(self.metrics)
+    def kept(self) -> bool:
+        """Whether the pretrained network was kept, and training discarded."""
+        return is_kept(self.metrics)
+
+    @property
+    def gained(self) -> bool:
+        """Whether the gain in MAP@R is more than chance."""
+        return gained(self.metrics)
 
     @property
     def final(self) -> "Run | None":

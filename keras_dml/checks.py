@@ -5,6 +5,7 @@ argument in one line. The errors read "`name` must be <what>. Received:
 name=<value>. <advice>".
 """
 
+import difflib
 import math
 import numbers
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from keras_dml.errors import UsageError
-from keras_dml.naming import nearest
+from keras_dml.naming import LONGEST
 
 _LARGEST = 2**63 - 1
 
@@ -170,12 +171,13 @@ def one_of(name: str, value, known: Iterable):
         known: The allowed strings, and `None` where it is allowed.
 
     Raises:
-        UsageError: If it is not. The error names the nearest one.
+        UsageError: If it is not. The error names one that is close.
     """
     known = tuple(known)
     if value not in known:
         names = [one for one in known if one is not None]
-        advice = f"Did you mean {nearest(str(value), names)}?"
+        close = difflib.get_close_matches(str(value)[:LONGEST], names, n=1)
+        advice = f"Did you mean {close[0]!r}?" if close else ""
         wanted = f"one of {', '.join(map(repr, known))}"
         require(False, name, wanted, value, advice)
     return value

@@ -88,7 +88,9 @@ class ClaimedFolder:
         return strange and not self.exists
 
     def _holds_files(self) -> bool:
-        expected = {self.lock_name, partial_name(self.record), *self.passing}
+        names = {self.record_name, *self.passing}
+        partial = {partial_name(Path(name)) for name in names}
+        expected = {self.lock_name, *self.passing, *partial}
         for folder, folders, files in os.walk(self.path):
             place = Path(folder)
             links = [one for one in folders if (place / one).is_symlink()]

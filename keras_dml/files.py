@@ -32,8 +32,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Example:
 
-    >>> with replacing(folder / "metrics.json") as temporary:
+    >>> with replacing(Path("metrics.json")) as temporary:
     ...     temporary.write_text("{}")
+    2
+    >>> Path("metrics.json").read_text()
+    '{}'
     """
     temporary = path.with_name(partial_name(path))
     try:

@@ -1,6 +1,7 @@
 """Puts numbers, lists, metrics and data sets into words."""
 
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,17 +13,16 @@ _TITLES = {
     "r_precision": "R-precision",
 }
 _MEANINGS = {
-    "recall@": "the share of queries that find an image of their class among "
-    "the {k} nearest",
+    "recall@": "the share of queries with an image of their class among the "
+    "{k} nearest",
     "precision@": "the share of images of the query's class among the {k} "
     "nearest",
     "map@": "the mean precision at each image of the query's class among the "
     "{k} nearest",
     "r_precision": "the share of images of the query's class among the R "
-    "nearest, R being the number of images that it could find",
+    "nearest, R being how many others of its class there are",
     "map@r": "the share of images of the query's class among the R nearest, R "
-    "being the number of images that it could find, where those that come "
-    "early count more: 1 only if all R nearest are of its class",
+    "being how many others of its class there are; early ones count more",
     "map": "the mean precision at each image of the query's class in the "
     "whole gallery",
     "mrr": "one over the rank of the first image of the query's class",
@@ -31,6 +31,8 @@ _MEANINGS = {
     "ami": "the same agreement beyond that of random clusters: adjusted "
     "mutual information",
 }
+# Of a terminal, and of the titles in front of facts.
+_WIDTH, _TITLE = 80, 10
 _NO_NAMES = {"data", "images", "img", "labels", "photos", "train"}
 _AT_K = {"recall": "R", "precision": "P", "map": "MAP"}
 
@@ -146,3 +148,25 @@ def slug(*parts: object) -> str:
     """
     text = "-".join(str(part) for part in parts)
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
+
+
+def titled(lines: Iterable[tuple[str, str]]) -> str:
+    """Returns lines of a title and a text, wrapped at 80 columns.
+
+    Example:
+
+    >>> print(titled([("Train", "60 images"), ("Device", "CPU only")]))
+    Train     60 images
+    Device    CPU only
+    """
+    return "\n".join(
+        textwrap.fill(
+            text,
+            _WIDTH,
+            initial_indent=f"{title:<{_TITLE - 1}} ",
+            subsequent_indent=" " * _TITLE,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for title, text in lines
+    )

@@ -20,19 +20,21 @@ keras.config.disable_traceback_filtering()
 
 import keras_dml  # noqa: E402, F401  (registers every class)
 from keras_dml import distribute  # noqa: E402
+from tests import zygote  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def pytest_collection_modifyitems(items):
-    """Slow files come first, then those of many tests.
+    """Files with many slow tests come first, then those of many tests.
 
     So no process works on alone at the end.
     """
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    weights = collections.Counter(item.path for item in items)
-    weights |= dict.fromkeys(slow, len(items))
-    items.sort(key=lambda item: -weights[item.path])
+    tests = collections.Counter(item.path for item in items)
+    slow = collections.Counter(
+        item.path for item in items if item.get_closest_marker("slow")
+    )
+    items.sort(key=lambda item: (-slow[item.path], -tests[item.path]))
 
 
 def pytest_collection_finish(session):
@@ -46,12 +48,36 @@ def pytest_collection_finish(session):
     gc.set_threshold(50_000, 20, 10)
 
 
+class _ShowFailures:
+    """Prints what failed at once; a run that is cut off prints no summary."""
+
+    def __init__(self, config):
+        self.terminal = config.pluginmanager.get_plugin("terminalreporter")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report):
+        if report.failed and self.terminal is not None:
+            self.terminal.write_line(f"\nFAILED {report.nodeid}")
+            self.terminal.write_line(report.longreprtext[-2000:])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    config.pluginmanager.register(_ShowFailures(config))
+
+
 @pytest.fixture(params=["float32", "mixed_float16", "mixed_bfloat16"])
 def policy(request):
     """Runs a test under each dtype policy."""
     keras.config.set_dtype_policy(request.param)
     yield request.param
     keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_trainings():
+    """Trainings of comparisons are forks, and need no imports."""
+    zygote.fork_trainings()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 `Server` starts `python -m tests.forking`. That imports everything once, which
 is most of the time of a short command, and then forks for each request that it
-reads, and again for each training of a comparison: a line of JSON with
+reads, a line of JSON with
 
     arguments   words after `keras-dml`
     folder      where writes are counted
@@ -22,9 +22,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-import traceback
-import types
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -32,12 +29,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import matplotlib.figure  # noqa: F401
 import numpy as np
 import sklearn.cluster  # noqa: F401
-from tensorflow.python.eager import context
 
 import keras_dml.api  # noqa: F401
 from keras_dml import cli
 from keras_dml.distribute import workers  # noqa: F401
-from keras_dml.run import processes
+from tests import zygote
 from tests.disks import fill
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -119,75 +115,6 @@ class Outcome:
         return self.code, self.out[-1000:], self.err[-2000:]
 
 
-class ForkedTraining:
-    """What `subprocess.Popen` does for `start_training`, without imports."""
-
-    def __init__(self, arguments, stdin, stdout, stderr, env):
-        *_, module, settings, folder = arguments
-        assert module == processes.__name__, arguments
-        # Else a comparison holds the memory of the GPUs that its trainings
-        # need; and the threads of what runs are not forked.
-        assert not context.context()._initialized, "TensorFlow has started."
-        reader, writer = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.dup2(reader, 0)
-            os.close(writer)
-            os.dup2(stdout.fileno(), 1)
-            os.dup2(stderr.fileno(), 2)
-            os.environ.update(env)
-            _train(str(settings), str(folder))
-        os.close(reader)
-        self.stdin = os.fdopen(writer, "wb")
-        self.returncode = None
-
-    def poll(self):
-        if self.returncode is None:
-            process, status = os.waitpid(self.pid, os.WNOHANG)
-            if process:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
-
-    def wait(self, seconds=LONGEST):
-        end = time.monotonic() + seconds
-        while self.poll() is None:
-            if time.monotonic() > end:
-                raise subprocess.TimeoutExpired("training", seconds)
-            time.sleep(0.02)
-        return self.returncode
-
-    def terminate(self):
-        os.kill(self.pid, signal.SIGTERM)
-
-    def kill(self):
-        os.kill(self.pid, signal.SIGKILL)
-
-
-_FORKING = types.SimpleNamespace(
-    Popen=ForkedTraining,
-    PIPE=subprocess.PIPE,
-    TimeoutExpired=subprocess.TimeoutExpired,
-)
-
-
-def _train(settings, folder):
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
-    code = 1
-    try:
-        processes.main(settings, folder)
-        code = 0
-    except SystemExit as end:
-        code = end.code or 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-
-
 def strike_at(request, trace):
     """Counts the changes below a folder; the fault comes before one of them."""
     folder = os.path.abspath(request["folder"])
@@ -234,7 +161,7 @@ def become(request):
     # The state of this generator was forked too, and would draw the same for
     # every command.
     np.random.seed()
-    processes.subprocess = _FORKING
+    zygote.fork_trainings()
     sys.argv = ["keras-dml", *request["arguments"]]
 
 
@@ -248,6 +175,7 @@ def wait_for(process):
 
 
 def main():
+    zygote.start()
     for line in sys.stdin:
         request = json.loads(line)
         process = os.fork()

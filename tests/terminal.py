@@ -6,11 +6,9 @@ import pty
 import re
 import signal
 import struct
-import subprocess
-import sys
 import termios
 
-from tests.conftest import ROOT
+from tests.zygote import ROOT, Forked
 
 COLUMNS, LINES = 80, 60
 COLORS = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-8]|4[0-8]|9\d)(?:;[\d;]*)?m")
@@ -37,16 +35,13 @@ class Terminal:
         fcntl.ioctl(other, termios.TIOCSWINSZ, size)
         self.text = ""
         self.code = None
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "keras_dml", *map(str, arguments)],
-            stdin=other,
-            stdout=other,
-            stderr=other,
-            cwd=cwd,
-            env={**plain_environment(), "TERM": "xterm", **environment},
-            start_new_session=True,
-        )
-        os.close(other)
+        with os.fdopen(other, "wb", buffering=0) as file:
+            self._process = Forked(
+                *("keras_dml", *arguments),
+                **dict.fromkeys(("stdin", "stdout", "stderr"), file),
+                cwd=cwd,
+                env={**plain_environment(), "TERM": "xterm", **environment},
+            )
 
     def read(self, until=None):
         """Reads until a pattern was written, or to the end of the command."""

@@ -1,9 +1,11 @@
-"""Draws the terminals of a short `fit` and of a `search`: fit.svg, search.svg.
+"""Draws what a person sees of a short `fit` and of a `search`.
 
     python -m docs.figures.terminals PHOTOS WEIGHTS
 
-PHOTOS has one folder a class; 30 photos of 24 classes are taken. WEIGHTS are
-those of MobileNetV2. It takes a few minutes, in the root of a checkout.
+fit.svg and search.svg are their terminals, report.webp is the top of the run's
+page in a browser (see tests/browser.py). PHOTOS has one folder a class; 30
+photos of 24 classes are taken. WEIGHTS are those of MobileNetV2. It takes a few
+minutes, in the root of a checkout.
 """
 
 import shutil
@@ -11,12 +13,16 @@ import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image
 from rich.console import Console
 
+from tests.browser import photograph
 from tests.terminal import Terminal, visible
 
 EACH, EVERY, CLASSES = 30, 3, 24
 WIDTH = 80
+# The window of the page, and the width of its scroll bar.
+PAGE, BAR = (1120, 1240), 16
 # In lines, as a person would write them.
 FIT = (
     ("fit", "groceries", "--backbone", "mobilenet_v2", "--epochs", "4"),
@@ -65,6 +71,13 @@ def draw_all(photos: Path, weights: Path) -> None:
         shutil.copyfile(weights, folder / "mobilenet.weights.h5")
         for name, lines in (("fit", FIT), ("search", SEARCH)):
             draw(session(lines, folder), name)
+        (folder / "browser").mkdir()
+        page = folder / "runs" / "groceries" / "report.html"
+        with Image.open(photograph(page, folder / "browser", PAGE)) as picture:
+            shown = picture.crop((0, 0, PAGE[0] - BAR, PAGE[1]))
+            shown.convert("RGB").save(
+                Path(__file__).with_name("report.webp"), quality=80
+            )
 
 
 if __name__ == "__main__":

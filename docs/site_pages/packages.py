@@ -8,6 +8,7 @@ from site_pages.symbols import (
     LOSSES,
     MORE,
     PACKAGES,
+    ROOT,
     Symbol,
     constant_of,
     docstring,
@@ -17,6 +18,9 @@ from site_pages.symbols import (
 )
 
 FOLDER = "reference"
+PICTURES = "docs/figures/losses"
+COSTS = "docs/lab/performance.md"
+LOSS_TABLE = "| loss | XLA | without | floor |"
 
 
 def package_page(package: str) -> str:
@@ -156,5 +160,40 @@ def _loss(key: str, title: str, names: list[Symbol]) -> str:
                 "Import": as_code(f"from {LOSSES} import {known}"),
             }
         ),
+        _picture(key),
+        _cost(title),
         *(_entry(one) for one in names),
+    )
+
+
+def _picture(key: str) -> str:
+    """Returns what `docs/figures/losses.py` drew of a loss."""
+    if not (ROOT / PICTURES / f"{key}.png").is_file():
+        return ""
+    place = PICTURES.removeprefix("docs/")
+    return (
+        f"![Paths of twelve embeddings of two classes](../../{place}/{key}.png)"
+        "\n\nWhat it does to two classes: twelve embeddings, trained alone, "
+        "turn from the circle inside to the one outside; stars are proxies "
+        "([the program](../../figures.md#what-each-loss-does-to-two-classes))."
+    )
+
+
+def _cost(title: str) -> str:
+    """Returns the rows of a loss in the table of measured costs."""
+    text = (ROOT / COSTS).read_text(encoding="utf-8").partition(LOSS_TABLE)[2]
+    lines = text[: text.index("\n\n")].splitlines()
+    cells = [[cell.strip() for cell in one.split("|")[1:5]] for one in lines]
+    own = [
+        cell
+        for cell in cells
+        if cell[0].split(",")[0].replace("++", "PlusPlus") == title
+    ]
+    if not own:
+        return ""
+    return page(
+        "Cost of a step in milliseconds, forward and backward, and of the bare "
+        "matrix products in it ([how it was "
+        "measured](../../lab/performance.md#losses)):",
+        table(("", "with XLA", "without", "matrix products"), own),
     )

@@ -1,5 +1,6 @@
 """Joins the commands into one application and sets its exit codes."""
 
+import difflib
 import functools
 import io
 import logging
@@ -18,6 +19,7 @@ from keras_dml.cli.lists import backbones, datasets, plans, recipes
 from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.files import is_full_disk
+from keras_dml.fit_options import options_that_set
 from keras_dml.version import __version__
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -46,6 +48,36 @@ COMMANDS = (
 )
 
 
+# What people who come from elsewhere call an option.
+OTHER_NAMES = {
+    "--backbone": "model network arch architecture encoder",
+    "--batch-size": "bs batch",
+    "--data-dir": "data root data-root",
+    "--dim": "embedding-size embedding-dim embed-dim emb-dim dimensions d",
+    "--epochs": "e epoch steps iterations max-steps num-epochs",
+    "--image-size": "size img-size imgsz resolution input-size",
+    "--k": "top topk top-k n neighbors limit num-neighbors",
+    "--lr": "learning-rate",
+    "--minutes": "time budget max-time duration timeout",
+    "--output": "out out-dir output-dir save dir o",
+    "--recipe": "recipes method",
+    "--recipes": "recipe methods",
+    "--seeds": "seed runs repeats",
+    "--set": "optimizer weight-decay temperature scale margin augment param",
+    "--strategy": "gpu gpus distributed num-gpus",
+    "--weights": "pretrained checkpoint ckpt",
+    "--with-references": "with-gallery",
+}
+
+
+# The settings of a plan that options of `compare` set.
+_PLAN_OPTIONS = {"protocol": "protocol.kind"}
+_NUMBERS = {
+    "Input should be a valid integer": "it must be a whole number",
+    "Input should be a valid number": "it must be a number",
+}
+
+
 class _Command(TyperCommand):
     """A command that knows which option was meant."""
 
@@ -57,19 +89,36 @@ class _Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            # Typer compares the letters of options; their helps say more.
-            words = re.findall(r"[a-z]{3,}", getattr(error, "option_name", ""))
-            helps = {
-                one.opts[0]: getattr(one, "help", "") for one in self.params
-            }
-            meant = [
-                option
-                for option, text in helps.items()
-                if words and all(word in text.lower() for word in words)
-            ]
-            if meant:
-                error.possibilities = meant[:3]  # type: ignore[attr-defined]
+            given = getattr(error, "option_name", "").strip("-")
+            if given:
+                error.possibilities = self._meant(given)  # type: ignore
+            said = getattr(error, "message", "")
+            for start, words in _NUMBERS.items():
+                if said.startswith(start):
+                    error.message = words  # type: ignore[attr-defined]
             raise
+
+    def _meant(self, given: str) -> list[str]:
+        """Returns the options that a person may have meant by another."""
+        helps = {
+            one.opts[0]: (one.help or "").lower()
+            for one in self.params
+            if isinstance(one, TyperOption)
+        }
+        named = [
+            option
+            for option, others in OTHER_NAMES.items()
+            if option in helps and given in others.split()
+        ]
+        letters = difflib.get_close_matches(f"--{given}", helps, cutoff=0.7)
+        # Its help says what an option is for.
+        words = re.findall(r"[a-z]{4,}", given)
+        said = [
+            option
+            for option, text in helps.items()
+            if words and all(re.search(rf"\b{one}", text) for one in words)
+        ]
+        return (named or letters or said)[:3]
 
 
 class _Group(TyperGroup):
@@ -189,9 +238,21 @@ class _OptionNames(logging.Filter):
             for name in (one.name, one.opts[0].strip("-").replace("-", "_"))
             if name not in others
         }
+        # A mistake in a setting is one in the option that was given for it.
+        self._settings = [
+            (_setting_pattern(path), option)
+            for name, paths in {**options_that_set(), **_PLAN_OPTIONS}.items()
+            for option in (f"--{name.replace('_', '-')}",)
+            if any(word.split("=")[0] == option for word in sys.argv)
+            for path in paths.split()
+        ]
 
     def translate(self, text: str) -> str:
         """Returns the text with options in place of arguments."""
+        for setting, option in self._settings:
+            text = setting.sub(f"`{option}`", text)
+        # One value after a sentence that names it already.
+        text = re.sub(r"Received: \w+=(?!.*\b\w+=)", "Received: ", text)
         return re.sub(r"`(\w+)(?:=([^`]*))?`", self._option, text)
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -209,6 +270,14 @@ class _OptionNames(logging.Filter):
         if value in (None, "True"):
             return f"`{option.opts[0]}`"
         return f"`{option.opts[0]} {value.strip(chr(39))}`"
+
+
+def _setting_pattern(path: str) -> re.Pattern[str]:
+    """Returns what names a setting in an error: stages have numbers there."""
+    known = (
+        re.escape(path).replace("main", r"\d+").replace("train", r"phases\.\d+")
+    )
+    return re.compile(f"Configuration key `{known}`|`{known}`")
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import importlib
 import json
-import shlex
 import sys
 import webbrowser
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import typer
 
 from keras_dml.cli.options import Json, options_of
 from keras_dml.cli.printing import (
+    command_line,
     print_answers,
     print_artifacts,
     print_comparison,
@@ -52,7 +52,7 @@ def fit(*, as_json: Json = False, **options: Any) -> None:
         run = api.fit(**options)
     except KeyboardInterrupt:
         with logging_to():
-            logger.info("To go on:\n  %s", _command("--resume"))
+            logger.info("To go on:\n%s", _command("--resume"))
         raise
     if not distribute.is_chief():
         return
@@ -66,7 +66,7 @@ def fit(*, as_json: Json = False, **options: Any) -> None:
 def _command(*more: str) -> str:
     """Returns the command that is running, with more options."""
     given = [*sys.argv[1:], *(one for one in more if one not in sys.argv)]
-    return shlex.join(["keras-dml", *given])
+    return command_line("keras-dml", *given)
 
 
 @options_of("keras_dml.run.evaluate:evaluate_run")
@@ -240,7 +240,7 @@ def compare(*, as_json: Json = False, **options: Any) -> None:
     without=("options", "calibration", "resize", "squash", "metadata"),
     names={
         "formats": "--format",
-        "references": "--with-references --with-gallery",
+        "references": "--with-references",
     },
 )
 def export(**options: Any) -> None:

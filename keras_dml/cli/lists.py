@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keras_dml.cli.printing import (
+    command_line,
     print_facts,
     print_groups,
     print_rows,
@@ -14,6 +15,7 @@ from keras_dml.cli.printing import (
 from keras_dml.cli.setting_lines import print_settings
 
 if TYPE_CHECKING:
+    from keras_dml.backbone_facts import BackboneFacts
     from keras_dml.config.plan_sections import PlanConfig
     from keras_dml.data.facts import DatasetFacts
 
@@ -44,17 +46,9 @@ def recipes(name: Name = None) -> None:
 def _show_recipe(name: str) -> None:
     from keras_dml.config import load_recipe
     from keras_dml.config.recipes import PARTS
-    from keras_dml.wording import listed, metric_title
 
     recipe = load_recipe(name)
-    results = [
-        f"{metric_title(metric)} {value:.3f}"
-        for metric, value in recipe.measured.items()
-    ]
-    measured = (
-        f"{listed(results)} on unseen characters of Omniglot, after 200 steps "
-        "from scratch (docs/lab/results.md compares all recipes)"
-    )
+    compared = " (docs/lab/results.md compares all recipes)"
     print_facts(
         {
             recipe.name: recipe.about,
@@ -63,7 +57,7 @@ def _show_recipe(name: str) -> None:
             "Paper": recipe.paper,
             "Reported": recipe.expected,
             "Network of the paper": recipe.backbone,
-            "Measured here": measured if results else "",
+            "Measured here": recipe.result and recipe.result + compared,
             "Builds on": ", ".join(recipe.bases),
             "Sections": ", ".join(["default", *recipe.sources]),
             "Presets": ", ".join(recipe.presets),
@@ -145,10 +139,14 @@ def _inline(values: dict[str, Any]) -> str:
     return ", ".join(f"{key}={json.dumps(values[key])}" for key in values)
 
 
-def datasets() -> None:
-    """List the data sets that are known by name."""
+def datasets(name: Name = None) -> None:
+    """List the data sets that are known by name, or show one."""
+    from keras_dml.checks import one_of
     from keras_dml.data.facts import dataset_facts, known_datasets
 
+    if name is not None:
+        _show_dataset(dataset_facts(one_of("name", name, known_datasets())))
+        return
     groups: Groups = {
         "At once: installed with keras-dml": [],
         "Small images, trained from scratch": [],
@@ -165,10 +163,37 @@ def datasets() -> None:
         group.append((one.name, f"{one.title}: {counts} ({one.paper})."))
     print_groups(groups)
     say(
-        "Which files one needs, and from where: `keras-dml prepare NAME "
-        "--data-dir DIR`.\nAny folder with one sub-folder per class is a data "
-        "set, too."
+        "What is trained and tested, and how to get it: `keras-dml datasets "
+        "NAME`.\nAny folder with one sub-folder per class is a data set, too."
     )
+
+
+def _show_dataset(facts: "DatasetFacts") -> None:
+    counted = {
+        name: ", ".join(
+            f"{facts.counts[key]:,} {what}"
+            for what in ("images", "classes")
+            if (key := f"{part}{what}") in facts.counts
+        )
+        for name, part in (("All", ""), ("Train", "train_"), ("Test", "test_"))
+    }
+    colors = "color" if facts.channels == 3 else "gray"
+    folder = " --data-dir DIR" if facts.files else ""
+    print_facts(
+        {
+            facts.name: f"{facts.title}.",
+            "Paper": facts.paper,
+            "Home": facts.homepage,
+            **counted,
+            "Image size": f"{facts.image_size} pixels, {colors}",
+            "Network": facts.backbone,
+            "Reported": ", ".join(f"R@{k}" for k in facts.recall_k),
+            "Files": ", ".join(file.name for file in facts.files),
+        }
+    )
+    if folder:
+        say(f"Where to get them: `keras-dml prepare {facts.name}{folder}`.")
+    say(f"Train on it: `keras-dml fit {facts.name}{folder}`.")
 
 
 def _is_benchmark(facts: "DatasetFacts") -> bool:
@@ -176,10 +201,15 @@ def _is_benchmark(facts: "DatasetFacts") -> bool:
     return bool(facts.files) and facts.channels == 3
 
 
-def backbones() -> None:
-    """List the backbones."""
+def backbones(name: Name = None) -> None:
+    """List the backbones by what they are good for, or show one."""
     from keras_dml.backbone_facts import known_backbones
+    from keras_dml.checks import one_of
 
+    if name is not None:
+        known = known_backbones()
+        _show_backbone(known[one_of("name", name, known)])
+        return
     groups: Groups = {
         "Small, for phones and processors: Keras downloads the weights": [],
         "Large, for accelerators: Keras downloads the weights": [],
@@ -193,13 +223,7 @@ def backbones() -> None:
             group = converted
         elif one.pretrained == "none":
             group = scratch
-        group.append(
-            (
-                one.name,
-                f"{one.gigamacs:g} billion multiplications for an image of "
-                f"{one.image_size} pixels ({one.paper}).",
-            )
-        )
+        group.append((one.name, one.about))
     groups["Of keras-hub: `pip install 'keras-dml[hub]'`"] = [
         (
             "hub:PRESET",
@@ -208,3 +232,33 @@ def backbones() -> None:
         )
     ]
     print_groups(groups)
+    say("Size, cost, weights and paper: `keras-dml backbones NAME`.")
+
+
+def _show_backbone(facts: "BackboneFacts") -> None:
+    weights = f"{facts.pretrained}, which Keras downloads"
+    if facts.checkpoint:
+        weights = f"{facts.checkpoint}, to be converted"
+    elif facts.pretrained == "none":
+        weights = "none, it is trained from scratch"
+    print_facts(
+        {
+            facts.name: facts.about,
+            "Paper": facts.paper,
+            "Image size": f"{facts.image_size} pixels by design, "
+            f"{facts.min_image_size} at least",
+            "Cost": f"{facts.gigamacs:g} billion multiplications for an image "
+            f"of {facts.image_size} pixels",
+            "Weights": weights,
+        }
+    )
+    if facts.checkpoint:
+        say("Convert them:")
+        say(
+            command_line(
+                *("keras-dml", "convert-weights", "FILE"),
+                *("--network", facts.name),
+                *("--output", f"{facts.name}.weights.h5"),
+            )
+        )
+    say(f"Train it: `keras-dml fit FOLDER --backbone {facts.name}`.")

@@ -1,8 +1,10 @@
 """Prints the results of the commands on standard output."""
 
+import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, JustifyMethod
@@ -35,25 +37,44 @@ _MEASURES = {
 }
 # Stands below the table of a run, for people who have not met these metrics.
 _METRICS_IN_WORDS = (
-    "All are 1 at best. MAP@R: of the R nearest images, R being how many "
+    "In the table, a query is an image that is looked up among the others; all "
+    "metrics are 1 at best. MAP@R: of the R nearest images, R being how many "
     "others of its class a query has, the share that is of its class; early "
     "ones count more. R-precision: the same without the order. R@K: the share "
     "of queries with an image of their class among the K nearest. MRR: the "
-    "mean of 1/rank of the first image of the class. The interval holds the "
-    "gain in 95 % of cases, were the test classes drawn again."
+    "mean of 1/rank of the first image of the class. The test classes are a "
+    "sample: over all classes like them, the gain lies in the interval with "
+    "95 % confidence."
 )
-_ARMS_IN_WORDS = "An arm is one of the settings that are compared."
+_ARMS_IN_WORDS = (
+    "An arm is one of the settings that are compared; a query is a test image "
+    "that is looked up among the others."
+)
+_DEVIATION_IN_WORDS = (
+    "After ± stands the standard deviation over the runs of an arm."
+)
 _GAPS_IN_WORDS = (
-    "A gap compares the same queries of the same seeds. In 95 % of cases its "
-    "interval would hold it, were the {drawn} drawn again. Better or worse: it "
-    "lies above or below zero. Open: it holds zero; more {drawn} would tell."
+    "The gap is an arm's value minus that of the highest arm, on the same "
+    "queries and seeds. The {drawn} are a sample: over all like them, the gap "
+    "lies in {interval} with 95 % confidence. Worse: {below} below zero. "
+    "Open: otherwise; more {more} would tell."
 )
 # The parts of headings of intervals, and what would be drawn again.
 _DRAWN = {"seeds": "seeds", "folds": "folds", "classes": "test classes"}
+_SEEDS_IN_WORDS = (
+    "A seed is one repetition, with other random numbers. The same command "
+    "with `--seeds {seeds}` trains only the missing ones, and tells whether "
+    "the order holds under them."
+)
 _EXPORTS_IN_WORDS = (
     "The embedder is the trained network in Keras. Likeness is the cosine of "
-    "both embeddings of an image: 1 is equal, but for rounding. R@1 and MAP@R "
-    "change where that swaps neighbors that are about as near."
+    "both embeddings of an image: 1 means the same. R@1 is {recall}. MAP@R is "
+    "{map}. They change a little where rounding swaps two neighbors that are "
+    "about as near. Times are of this computer."
+)
+_INDEX_IN_WORDS = (
+    "By the index: among the images that the artifact's own search returns. "
+    "Share found: how many of the true nearest are among those."
 )
 _RAW_PIXELS_IN_WORDS = (
     "Raw pixels: the photos themselves, compared pixel by pixel."
@@ -76,11 +97,12 @@ def tell(sentence: str) -> None:
 def print_run(run: "Run") -> None:
     """Prints what a run gained, what to conclude, and what to do next."""
     print_rows(run.tested(), run.rows())
-    tell(_METRICS_IN_WORDS)
-    if any("raw pixels" in row for row in run.rows()):
-        tell(_RAW_PIXELS_IN_WORDS)
     for sentence in run.conclusion():
         tell(sentence)
+    say("")
+    if _from_scratch(run):
+        tell(_RAW_PIXELS_IN_WORDS)
+    tell(_METRICS_IN_WORDS)
     if run.metrics["partial"]:
         say("The data set is incomplete: these numbers are partial.")
     say(f"\nRun folder: {run.folder.path}")
@@ -95,7 +117,7 @@ def print_run(run: "Run") -> None:
         say(f"  {aim}\n{command}")
 
 
-def _command(*words: object) -> str:
+def command_line(*words: object) -> str:
     """Joins the words of a command; a long one goes on in a further line.
 
     An option stays beside its value.
@@ -112,6 +134,16 @@ def _command(*words: object) -> str:
     return "\n".join(lines)
 
 
+def _from_scratch(run: "Run") -> bool:
+    return any("raw pixels" in row for row in run.rows())
+
+
+def _from_here(place: str) -> str:
+    """Returns a path from the working directory, if it is below that."""
+    path, here = Path(place), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else place
+
+
 def _next_steps(run: "Run") -> Iterator[tuple[str, str]]:
     """Yields what a person may do with a run, each with its command."""
     path = run.folder.path
@@ -120,10 +152,10 @@ def _next_steps(run: "Run") -> Iterator[tuple[str, str]]:
     if page.is_file():
         yield "look at its page in a browser", f"    {page}"
     yield (
-        "search with a photo",
-        _command("keras-dml", "search", path, "PHOTO.jpg"),
+        "find the test images that are most like a photo",
+        command_line("keras-dml", "search", path, "PHOTO.jpg"),
     )
-    if run.rising or run.undecided:
+    if run.rising or not run.gained or run.kept:
         minutes = run.config.minutes
         longer = (
             ("--minutes", f"{2 * minutes:g}")
@@ -131,22 +163,36 @@ def _next_steps(run: "Run") -> Iterator[tuple[str, str]]:
             else ("--epochs", 2 * len(run.history))
         )
         yield (
-            "train longer, as validation still rose at the end"
+            "train again, twice as long, as validation still rose at the end"
             if run.rising
-            else "train longer, for a gain that is more than chance",
-            _command(*again, *longer, "--output", f"{path}-longer"),
+            else "train again, twice as long, as no gain is sure so far",
+            command_line(*again, *longer, "--output", f"{path}-longer"),
         )
-    if run.final is None and not run.metrics["seen"]:
+    if not run.gained and _from_scratch(run):
+        data = run.config.data
+        folder = data.data_dir and _from_here(data.data_dir)
+        given = ("--data-dir", folder) if folder else ()
         yield (
-            f"train once more, on all classes, to ship {path}/final; {path} "
-            "stays as it is",
-            _command(*again, "--output", path, "--resume", "--final", "all"),
+            "start from a pretrained network; `keras-dml backbones` lists them",
+            command_line(
+                *("keras-dml", "fit", _from_here(data.source), *given),
+                *("--backbone", "mobilenet_v2"),
+                *("--output", f"{path}-pretrained"),
+            ),
+        )
+    learned = run.gained and not run.kept
+    if learned and run.final is None and not run.metrics["seen"]:
+        yield (
+            f"train once more on all classes, into {path}/final, and ship that",
+            command_line(
+                *again, "--output", path, "--resume", "--final", "all"
+            ),
         )
     shipped = path if run.final is None else run.final.folder.path
     phone = ("--format", "litert", "--quantize", "int8")
     yield (
         "make it small for a phone, with numbers of 8 bits",
-        _command("keras-dml", "export", shipped, *phone),
+        command_line("keras-dml", "export", shipped, *phone),
     )
 
 
@@ -161,6 +207,7 @@ def print_evaluation(measured: "Measured") -> None:
                 for name, share in measured.approximation.ann_recall.items()
             ],
         )
+        tell("The true nearest are found by exact search.")
     rows = measured.class_rows()
     if rows:
         print_rows(f"{len(rows):,} classes", rows)
@@ -168,6 +215,11 @@ def print_evaluation(measured: "Measured") -> None:
 
 def print_answers(result: "SearchResult") -> None:
     """Prints the neighbors of each image, and how reliable matches are."""
+    if result.source is None:
+        tell(
+            "Searching the run's test images only; `--gallery FOLDER` searches "
+            "all photos of a folder."
+        )
     for answer in result.answers:
         if not answer.neighbors:
             say(f"{answer.path}: the gallery holds no other image.")
@@ -187,9 +239,10 @@ def print_answers(result: "SearchResult") -> None:
         )
     if result.threshold is not None:
         tell(result.threshold.meaning)
-        tell("`--max-false-match-rate` sets another threshold.")
-    if result.source is None:
-        tell("`--gallery` searches the photos of another folder.")
+        tell(
+            "`--max-false-match-rate` sets how many of the pairs of different "
+            "classes may match; a smaller share needs more validation images."
+        )
 
 
 def print_comparison(result: "Comparison") -> None:
@@ -205,18 +258,38 @@ def print_comparison(result: "Comparison") -> None:
     tables = result.rankings()
     for title, rows in tables:
         print_rows(title, rows)
-    for metric in result.metrics if tables else ():
-        tell(f"{metric_title(metric)} is {metric_meaning(metric)}.")
-    if tables:
-        tell(_ARMS_IN_WORDS)
-    headings = " ".join(key for _, rows in tables for key in rows[0])
-    if "verdict" in headings.split():
-        drawn = [one for key, one in _DRAWN.items() if key in headings]
-        tell(_GAPS_IN_WORDS.format(drawn=" or ".join(drawn)))
     for sentence in result.conclusions():
         tell(sentence)
+    say("")
+    if tables:
+        tell(_ARMS_IN_WORDS)
+    for metric in result.metrics if tables else ():
+        tell(f"{metric_title(metric)} is {metric_meaning(metric)}.")
+    cells = (
+        str(cell) for _, rows in tables for row in rows for cell in row.values()
+    )
+    if any("±" in cell for cell in cells):
+        tell(_DEVIATION_IN_WORDS)
+    headings = " ".join(key for _, rows in tables for key in rows[0])
+    drawn = [one for key, one in _DRAWN.items() if key in headings]
+    if drawn:
+        words = " or ".join(drawn)
+        # A comparison cannot get more folds, but other seeds of them.
+        more = words.replace("folds", "seeds")
+        several = len(drawn) > 1
+        tell(
+            _GAPS_IN_WORDS.format(
+                drawn=words,
+                interval="each interval" if several else "the interval",
+                below="both intervals lie" if several else "the interval lies",
+                more=more,
+            )
+        )
+    if seeds := ",".join(map(str, result.further_seeds())):
+        tell(_SEEDS_IN_WORDS.format(seeds=seeds))
     say(f"Page, for a browser: {result.page}")
     say(f"The same as text: {result.report}")
+    say(f"Trained networks, to search with or to export: {result.folder}/runs")
 
 
 def print_artifacts(result: "ExportResult") -> None:
@@ -233,9 +306,15 @@ def print_artifacts(result: "ExportResult") -> None:
             for key in measures
         ],
     )
-    tell(_EXPORTS_IN_WORDS)
     tell(
-        "Exported, with a manifest.json beside each that says what goes in and "
+        _EXPORTS_IN_WORDS.format(
+            recall=metric_meaning("recall@1"), map=metric_meaning("map@r")
+        )
+    )
+    if "index_recall@1" in measures:
+        tell(_INDEX_IN_WORDS)
+    tell(
+        "Exported. The manifest.json in the same folder says what goes in and "
         "what comes out:"
     )
     for path in result.models:
@@ -261,6 +340,11 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.4f}" if isinstance(value, float) else escape(str(value))
+
+
+def _is_number(value: Any) -> bool:
+    """Returns whether a cell begins with a number, as intervals do."""
+    return bool(re.match(r"[+-]?\d[\d,]*(\.\d+)?(?= |$)", str(value)))
 
 
 def print_groups(groups: Mapping[str, Sequence[tuple[str, str]]]) -> None:
@@ -301,8 +385,7 @@ def print_rows(title: str, rows: list[dict[str, Any]]) -> None:
     tell(title)
     table = Table()
     for column, value in rows[0].items():
-        number = isinstance(value, float) or str(value).startswith(("+", "-"))
-        side: JustifyMethod = "right" if number else "left"
+        side: JustifyMethod = "right" if _is_number(value) else "left"
         # Fold long text, do not cut it: users copy it from narrow windows.
         table.add_column(column, overflow="fold", justify=side)
     for row in rows:

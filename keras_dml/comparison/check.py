@@ -83,6 +83,8 @@ def _checked(
             splits.clear()
         splits[section] = split_data(manifest, job.config)
     data = splits[section]
+    job = _with_validation(job, protocol, data)
+    source = job.config.data
     # Looked up in files, so only once for the same data and network.
     key = (source.source, job.config.model.backbone)
     if key not in sizes:
@@ -122,6 +124,19 @@ def _read(
         return error
 
 
+def _with_validation(job: Job, protocol: ProtocolConfig, data: RunData) -> Job:
+    """Lets images validate where too few classes train to leave some out."""
+    settings = job.config.data
+    if (
+        protocol.kind != "fixed_validation"
+        or data.train.num_classes >= settings.validation_from
+        or settings.validation_images is not None
+    ):
+        return job
+    share = {"validation_images": protocol.fraction}
+    return dataclasses.replace(job, config=job.config.changed(data=share))
+
+
 def _check_validation(
     config: RunConfig, data: RunData, last: StageData
 ) -> None:
@@ -130,7 +145,7 @@ def _check_validation(
             f"{config.data.source}: the validation split is empty, so nothing "
             "could choose the epoch: there are only "
             f"{data.train.num_classes} training classes and "
-            f"{config.data.validation_from} are needed. Use "
-            "`protocol: {kind: cross_validation, folds: 2}`, or "
-            "`set: {evaluation.select: last}`."
+            f"{config.data.validation_from} are needed. Set "
+            "`data.validation_from` lower, `data.validation_images` to the "
+            "share of images that validates, or `evaluation.select=last`."
         )

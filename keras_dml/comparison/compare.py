@@ -10,11 +10,13 @@ from keras_dml.comparison.check import check_jobs
 from keras_dml.comparison.comparison import Comparison
 from keras_dml.comparison.concatenated import concatenated
 from keras_dml.comparison.estimate import (
+    Estimate,
     announce,
     estimate_runs,
     measure_paces,
 )
 from keras_dml.comparison.jobs import Job, Tuned, make_jobs
+from keras_dml.comparison.overview import comparison_overview
 from keras_dml.comparison.pace import Paces, RunPace
 from keras_dml.comparison.page.comparison import write_comparison
 from keras_dml.comparison.plan_folder import PlanFolder
@@ -99,6 +101,7 @@ def compare(
     with place, logging_to():
         if not dry_run:
             place.open(made)
+        logger.info("%s", comparison_overview(jobs, made.protocol))
         trainings = announce(jobs, tunings, place)
         expected = None
         if trainings and (estimate or measure):
@@ -115,7 +118,7 @@ def compare(
         if found:
             best = {key: own.best.parameters for key, own in found.items()}
             jobs = check_jobs(make_jobs(made, best), made.protocol)
-        failed = _run(jobs, place, processes)
+        failed = _run(jobs, place, processes, expected)
         if report:
             _write_pages(jobs, place)
         records, page = _finish(made, jobs, place, failed, found)
@@ -136,15 +139,20 @@ def _checked(
 
 
 def _run(
-    jobs: Sequence[Job], place: PlanFolder, processes: int
+    jobs: Sequence[Job],
+    place: PlanFolder,
+    processes: int,
+    expected: Estimate | None,
 ) -> dict[str, str]:
     """Trains the jobs and rewrites `results.csv` after each of them."""
     started = time.perf_counter()
     total = len({job.run for job in jobs})
     trained = done = 0
     paces = Paces(place.path)
-    with progress_bar() as progress:
-        task = progress.add_task("runs", total=total, note="")
+    # The bar knows nothing of runs that were there, nor of how long one takes.
+    note = _to_go(expected.seconds / processes) if expected else ""
+    with progress_bar(time_left=False) as progress:
+        task = progress.add_task("runs", total=total, note=note)
 
         def on_done(job: Job, seconds: float, failed: Mapping[str, str]):
             nonlocal trained, done
@@ -155,18 +163,24 @@ def _run(
             trained += 1
             _learn(paces, job, seconds, place)
             left = (time.perf_counter() - started) / trained * (total - done)
+            note = _to_go(left) if left else ""
+            progress.update(task, note=note)
             logger.info(
                 "%d of %d done: %s, %s%s",
                 done,
                 total,
                 job.run,
                 duration(seconds),
-                f"; about {duration(left)} to go" if left else "",
+                f"; {note}" if note else "",
             )
             records = [job.record for job in jobs]
             write_results(collect(records, place.path, failed), place.results)
 
         return place.train(jobs, processes, on_done)
+
+
+def _to_go(seconds: float) -> str:
+    return f"about {duration(seconds)} to go"
 
 
 def _learn(paces: Paces, job: Job, seconds: float, place: PlanFolder) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from keras_dml.comparison.standings import (
     Standing,
     conclusion,
     gap_rows,
+    needs_seeds,
     ranking_rows,
     standings,
 )
@@ -108,7 +110,7 @@ class Comparison(Brief):
             if behind:
                 name = metric_title(self.metric)
                 tables.append(
-                    (f"{name}: what differs from {arms[0].arm}", behind)
+                    (f"{name}: the gap from {arms[0].arm}, the highest", behind)
                 )
         return tables
 
@@ -122,6 +124,22 @@ class Comparison(Brief):
             for experiment, arms in found.items()
             if (said := conclusion(arms, name))
         ]
+
+    def further_seeds(self) -> list[int]:
+        """Returns the seeds with which the comparison would tell more.
+
+        Returns:
+            Its own and new ones, three or twice as many; empty if there is
+            one arm only, or several seeds rank the arms alike.
+        """
+        compared = [arms for arms in self._standings.values() if len(arms) > 1]
+        own = {record.seed for record in trained_runs(self.records)}
+        settled = len(own) > 1 and not any(map(needs_seeds, compared))
+        if settled or not compared:
+            return []
+        new = (seed for seed in itertools.count() if seed not in own)
+        more = itertools.islice(new, max(3 - len(own), len(own)))
+        return sorted([*own, *more])
 
     @functools.cached_property
     def _standings(self) -> dict[Experiment, list[Standing]]:

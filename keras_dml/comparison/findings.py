@@ -142,11 +142,6 @@ def check_finding(
 
     Raises:
         ValueError: If the runs are of several experiments.
-
-    Example:
-
-    >>> check_finding(finding, records).verdict
-    'confirmed'
     """
     records = list(records)
     experiments = {experiment_of(record) for record in records}

@@ -41,6 +41,7 @@ def grown(stored: PlanConfig, given: PlanConfig) -> PlanConfig:
 
     Example:
 
+    >>> from keras_dml.comparison.plans import make_plan
     >>> first = make_plan("digits", {"recipes": ["ln"]})[0]
     >>> second = make_plan("digits", {"recipes": ["bn"], "seeds": 2})[0]
     >>> whole = grown(first, second)

@@ -95,6 +95,7 @@ def make_jobs(
 
     Example:
 
+    >>> from keras_dml.config.plans import load_plan
     >>> len(make_jobs(load_plan("demo")))
     8
     """
@@ -245,7 +246,7 @@ def _check_arms(plan: PlanConfig, rows: set[str]) -> None:
     named += [
         (f"paper value of {table.where!r}", arm)
         for table in plan.paper_values
-        for arm in table.values
+        for arm in (*table.values, *table.pretrained)
     ]
     unknown = [
         f"The {place} names the arm {arm!r}, which the plan does not have. "

@@ -77,7 +77,7 @@ class Known(NamedTuple):
 def modeled(work: Work) -> RunPace:
     """Returns the pace that the network, its images and the device suggest."""
     name, size, batch = work.kind
-    unknown = BackboneFacts(name, "", "", "")
+    unknown = BackboneFacts(name, "", "", "", "")
     facts = known_backbones().get(name, unknown)
     share = (size / facts.image_size) ** 2
     gpus = len(tf.config.list_physical_devices("GPU"))
@@ -116,7 +116,7 @@ class Paces:
                 step = expected.step * pace.step / like.step
                 basis = f"scaled from other runs of {work.backbone}"
                 return Known(RunPace(pace.start, step), SCALED, basis)
-        basis = "a guess from the network, the images and the device"
+        basis = "a guess from the model, the images and the device"
         return Known(expected, MODELED, basis)
 
     def measured(self, work: Work) -> bool:

@@ -1,5 +1,6 @@
 """Makes the plan that the arguments of `compare` ask for."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
@@ -148,6 +149,8 @@ def _base(
                 "`recipes='norm_softmax,triplet'`. Received: none. "
                 "`keras-dml recipes` lists them."
             )
+        if os.sep in sources[0] and not folder.exists():
+            raise UsageError(f"There is no folder or plan file {sources[0]}.")
         return load_plan(sources[0]), Path(sources[0]).stem
     values = {
         "title": usual_title(recipes, sources),
@@ -207,11 +210,12 @@ def _only(plan: PlanConfig, names: list[str]) -> PlanConfig:
         if {*finding["better"], *finding["than"]} <= {*names}
     ]
     for table in values["paper_values"]:
-        table["values"] = {
-            arm: printed
-            for arm, printed in table["values"].items()
-            if arm in names
-        }
+        for kind in ("values", "pretrained"):
+            table[kind] = {
+                arm: printed
+                for arm, printed in table[kind].items()
+                if arm in names
+            }
     return parse_plan(values)
 
 

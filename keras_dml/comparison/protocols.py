@@ -58,6 +58,7 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
 
     Example:
 
+    >>> from keras_dml.config import resolve
     >>> oracle = get_protocol(ProtocolConfig(kind="oracle"))
     >>> oracle.applied(resolve("hbn", "digits")).data.validation
     'test'
@@ -80,7 +81,8 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
             fraction = section.fraction
             return Protocol(
                 f"fixed validation: {fraction * 100:g} % of the training "
-                "classes choose the epoch",
+                "classes, or of the images of each where few train, choose the "
+                "epoch",
                 {"validation": "classes", "validation_fraction": fraction},
                 holds_out=True,
             )

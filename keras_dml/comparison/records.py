@@ -119,12 +119,7 @@ def experiment_of(record: RunRecord) -> Experiment:
 def grouped(
     records: Iterable[RunRecord], key: Callable[[RunRecord], Key]
 ) -> dict[Key, list[RunRecord]]:
-    """Groups runs by `key`, in the order in which the keys first appear.
-
-    Example:
-
-    >>> by_arm = grouped(records, lambda record: record.arm)
-    """
+    """Groups runs by `key`, in the order in which the keys first appear."""
     groups: dict[Key, list[RunRecord]] = {}
     for record in records:
         groups.setdefault(key(record), []).append(record)
@@ -132,11 +127,7 @@ def grouped(
 
 
 def counts_in_words(records: Iterable[RunRecord]) -> str:
-    """Says how many runs there are of each state.
-
-    >>> counts_in_words(records)
-    '3 runs: 2 done, 1 failed'
-    """
+    """Says how many runs there are of each state."""
     states = {record.run: record.status for record in records}
     counts = Counter(states.values())
     parts = [

@@ -70,12 +70,6 @@ def standings(
 
     Returns:
         Dict from each experiment with a finished run to its arms, best first.
-
-    Example:
-
-    >>> for experiment, arms in standings(records, METRICS, "map@r").items():
-    ...     print([(arm.arm, arm.verdict) for arm in arms])
-    [('ln', 'best'), ('triplet', 'worse')]
     """
     records = list(records)
     experiments = grouped(records, experiment_of)
@@ -154,11 +148,6 @@ def conclusion(arms: Sequence[Standing], name: str) -> str:
 
     Returns:
         String; empty where there is nothing to compare.
-
-    Example:
-
-    >>> conclusion(arms, "MAP@R")
-    'ln is best by MAP@R: triplet is worse.'
     """
     if len(arms) < 2:
         return ""
@@ -172,9 +161,19 @@ def conclusion(arms: Sequence[Standing], name: str) -> str:
         if worse:
             said += f", {_names(worse)} worse"
         said += f"; whether it is better than {listed(left)} is open."
-    if max(own.count for own in best.summaries.values()) == 1:
+    if _trained_once(best):
         said += " Each was trained once: other seeds may rank them otherwise."
     return said
+
+
+def needs_seeds(arms: Sequence[Standing]) -> bool:
+    """Returns whether other seeds might change which arm is best."""
+    repeated = [one.gap.seeds for one in arms if one.gap and one.gap.seeds]
+    return _trained_once(arms[0]) or any(gap.high >= 0 for gap in repeated)
+
+
+def _trained_once(arm: Standing) -> bool:
+    return max(own.count for own in arm.summaries.values()) == 1
 
 
 def _names(arms: Sequence[str]) -> str:

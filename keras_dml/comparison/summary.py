@@ -173,12 +173,6 @@ def summarize_arms(
     Args:
         records: Runs of any state.
         metric: Name of a metric, such as `"map@r"`.
-
-    Example:
-
-    >>> summaries = summarize_arms(records, "map@r")
-    >>> summaries["omniglot", "small_cnn", "none", 64]["softmax"].mean
-    0.601
     """
     summaries: dict[Experiment, dict[str, Summary]] = {}
     for experiment, runs in grouped(records, experiment_of).items():

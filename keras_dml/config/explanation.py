@@ -46,6 +46,7 @@ class Explanation(Brief):
 
         Example:
 
+        >>> from keras_dml.config import explain
         >>> explain("triplet", "digits").settings[2]
         Setting(key='seed', value=0, origin='built in')
         """
@@ -75,6 +76,7 @@ def differences(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
 
     Example:
 
+    >>> from keras_dml.config import resolve
     >>> differences(resolve("bn", "sop"), resolve("ln", "sop"))[
     ...     "model.normalization"
     ... ]

@@ -16,7 +16,8 @@ class ProtocolConfig(Section):
 
     `recipe` leaves both to each recipe. `oracle` chooses on the test classes,
     as most papers do, and marks the results as oracle. `fixed_validation`
-    holds out `fraction` of the training classes. `cross_validation` trains
+    holds out `fraction` of the training classes, or of the images of each
+    where fewer than `data.validation_from` train. `cross_validation` trains
     once for each of `folds`; `concatenated` also measures the concatenated
     embeddings of all folds. `two_stage` finds the schedule on half of the
     training classes and trains on all of them.
@@ -99,8 +100,9 @@ class PaperTable(Section):
     """Numbers that a paper prints, shown next to the measured ones.
 
     `values` maps each arm to its metrics and their values on the data
-    `source`. Without `backbone` or `dim`, the numbers are shown next to all
-    networks or sizes.
+    `source`, `pretrained` each arm to those of its features before training.
+    Without `backbone` or `dim`, the numbers are shown next to all networks or
+    sizes.
     """
 
     where: str
@@ -108,6 +110,7 @@ class PaperTable(Section):
     backbone: str | None = None
     dim: Dim | None = None
     values: dict[str, dict[str, Number]]
+    pretrained: dict[str, dict[str, Number]] = {}
 
 
 # Trainings that nobody has the time for.

@@ -14,6 +14,22 @@ from keras_dml.naming import nearest, shortened, shown
 FORMS = re.compile(r"range|list|(constrained-)?(int|float)|bool|literal\[.*\]")
 # As many mistakes as a person reads.
 MOST_SENTENCES = 20
+# What a value must be, by the kind of mistake that pydantic found.
+_WANTED = {
+    **dict.fromkeys(
+        ("int_parsing", "int_type", "int_from_float"), "a whole number"
+    ),
+    **dict.fromkeys(("float_parsing", "float_type"), "a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+    "finite_number": "a finite number",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "string_type": "text",
+}
 SectionType = TypeVar("SectionType", bound=BaseModel)
 
 
@@ -54,12 +70,26 @@ def _sentence(item: Any, root: type[BaseModel]) -> str:
             f"Unknown configuration key `{key}`. Nearest: "
             f"{nearest(str(location[-1]), known)}."
         )
+    received = shown(item["input"])
+    if key and item["type"] in _WANTED:
+        bounds = item.get("ctx", {}).items()
+        wanted = _WANTED[item["type"]].format(
+            **{name: _short(bound) for name, bound in bounds}
+        )
+        return (
+            f"Configuration key `{key}` must be {wanted}. Received: {received}"
+        )
     message = shortened(item["msg"].removeprefix("Value error, "), 500)
     message = message.rstrip(".")
     if not key:
         return f"{message[:1].upper()}{message[1:]}."
-    received = shown(item["input"])
     return f"Configuration key `{key}`: {message}. Received: {received}"
+
+
+def _short(bound: Any) -> Any:
+    """Returns `0` for `0.0`."""
+    whole = isinstance(bound, float) and bound.is_integer()
+    return int(bound) if whole else bound
 
 
 def _fields_at(

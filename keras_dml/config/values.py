@@ -100,6 +100,8 @@ class Section(BaseModel):
 
         Example:
 
+        >>> from keras_dml.config import resolve
+        >>> config = resolve("triplet", "digits")
         >>> config.changed(seed=1, model={"dim": 64}).model.dim
         64
         """

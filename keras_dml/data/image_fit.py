@@ -74,7 +74,8 @@ class ImageFit:
         Returns:
             float32 tensor `(size, size, channels)` with values in 0..255.
         """
-        return self.fit(decoding.decode(contents, max_pixels=max_pixels))
+        pixels = decoding.traced_decode(contents, max_pixels=max_pixels)
+        return self.fit(pixels)
 
     def fit(self, pixels, place=None) -> tf.Tensor:
         """Fits one image, or a batch of images of one shape.

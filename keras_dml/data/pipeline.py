@@ -1,4 +1,8 @@
-"""Batches of images for training and for evaluation, as tf.data datasets."""
+"""Batches of images for training and for evaluation, as tf.data datasets.
+
+Their functions have no Python loops over tensors, and AutoGraph, which would
+convert everything that they call, takes seconds: they are not converted.
+"""
 
 import dataclasses
 from collections.abc import Callable, Sequence

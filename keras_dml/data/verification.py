@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import UnidentifiedImageError
 
-from keras_dml.data.decoding import decode
+from keras_dml.data.decoding import decode, traced_decode
 from keras_dml.data.image_file import MAX_PIXELS, reason_unopened
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import RunError, UsageError
@@ -94,7 +94,7 @@ def verify(
 
 @tf.function(input_signature=[tf.TensorSpec((), tf.string)], autograph=False)
 def _shape_of(path):
-    return tf.shape(decode(tf.io.read_file(path)))
+    return tf.shape(traced_decode(tf.io.read_file(path)))
 
 
 def drop_bad(
@@ -192,6 +192,7 @@ def why_refused(contents: bytes, max_pixels: int = MAX_PIXELS) -> str:
     if not contents:
         return "the file is empty"
     try:
+        # Not the traced one, which puts its nodes in front of the reason.
         decode(tf.constant(contents), max_pixels=max_pixels)
     except Exception as error:
         message = str(error)

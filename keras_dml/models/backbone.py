@@ -37,6 +37,13 @@ class Backbone:
         pooled_builder: Like `builder`, but returns a model with the features
             that the network itself pools from its tokens; `None` for a
             network without such a pooling.
+
+    Example:
+
+    >>> from keras_dml.models import get_backbone
+    >>> facts = get_backbone("mobilenet_v2")
+    >>> facts.preprocessing, facts.image_size, facts.pretrained
+    ('tf', 224, 'imagenet')
     """
 
     builder: Callable[..., keras.Model] = field(repr=False)

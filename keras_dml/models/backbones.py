@@ -69,6 +69,11 @@ def get_backbone(name: str) -> Backbone:
     Raises:
         UsageError: If the name is unknown.
         RunError: If a preset of keras-hub could not be downloaded.
+
+    Example:
+
+    >>> get_backbone("small_cnn").builder((28, 28, 1)).output_shape
+    (None, 7, 7, 128)
     """
     if name.startswith(PREFIX):
         return hub_backbone(name)

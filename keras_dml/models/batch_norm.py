@@ -34,6 +34,16 @@ def set_batch_norm_mode(
     Raises:
         UsageError: If `mode` is `"frozen_statistics"` and `model` is a
             `NestedNetwork` with batch normalization.
+
+    Example:
+
+    >>> from keras_dml.models import build_embedder
+    >>> embedder = build_embedder("small_cnn", (28, 28, 1), dim=8)
+    >>> len(embedder.trainable_weights)
+    23
+    >>> frozen = set_batch_norm_mode(embedder, "frozen")
+    >>> len(frozen.trainable_weights)
+    9
     """
     if mode == "frozen_statistics" and isinstance(model, NestedNetwork):
         if any(_normalizes_batches(layer) for layer in _layers(model)):
@@ -69,6 +79,15 @@ def synchronize_batch_norm(
         model: A model whose training function has not been traced.
         synchronized: Whether to use the batch of all replicas. Defaults to
             `True`.
+
+    Example:
+
+    >>> from keras_dml.models import build_embedder
+    >>> embedder = build_embedder("small_cnn", (28, 28, 1), dim=8)
+    >>> synchronize_batch_norm(embedder)
+    >>> embedder.get_layer("backbone").layers[2].synchronized
+    True
+    >>> synchronize_batch_norm(embedder, False)
     """
     for layer in _layers(model):
         if _normalizes_batches(layer):

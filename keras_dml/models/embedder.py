@@ -168,6 +168,12 @@ def pooled_features(embedder: keras.Model) -> keras.Model:
 
     Returns:
         A model that shares the layers of `embedder`; the same at every call.
+
+    Example:
+
+    >>> embedder = build_embedder("small_cnn", (28, 28, 1), dim=8)
+    >>> pooled_features(embedder).output_shape
+    (None, 128)
     """
     if embedder not in _POOLED:
         _POOLED[embedder] = keras.Model(

@@ -26,6 +26,11 @@ class HeadOptions:
         logits_bias: Whether `ScaledLogits` learns a bias. Defaults to `False`.
         boundary: Initial value of `ClassBoundaries`. Defaults to `1.2`.
         memory: Memory of past embeddings. Defaults to `None`.
+
+    Example:
+
+    >>> HeadOptions(proxies={"initializer": "normal"}, scale=8.0).sample is None
+    True
     """
 
     proxies: Mapping[str, Any] = field(default_factory=dict)

@@ -39,6 +39,13 @@ class Head(abc.ABC):
         has_variables: Whether the head has trainable variables.
         has_class_columns: Whether the loss gets one column for each class,
             so that a sample of the classes can replace all of them.
+
+    Example:
+
+    >>> from keras_dml.losses import ProxyAnchor
+    >>> from keras_dml.models import get_head
+    >>> get_head(ProxyAnchor.takes).has_class_columns
+    True
     """
 
     name = ""

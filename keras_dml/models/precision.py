@@ -33,6 +33,13 @@ def float32_clone(model: keras.Model) -> keras.Model:
     Returns:
         A model with the same layers and weights, or `model` itself if all its
         layers compute in float32.
+
+    Example:
+
+    >>> from keras_dml.models import build_embedder
+    >>> embedder = build_embedder("small_cnn", (28, 28, 1), dim=8)
+    >>> float32_clone(embedder) is embedder
+    True
     """
     layers = model._flatten_layers(include_self=False)
     if all(layer.compute_dtype == "float32" for layer in layers):

@@ -5,6 +5,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import keras
 import numpy as np
 
@@ -100,7 +101,22 @@ def _existing(weights):
         raise UsageError(
             f"`weights` names a file that does not exist: {weights}"
         )
+    if not path.name.endswith(SUFFIXES[0]) and _is_of_keras_3(path):
+        raise UsageError(
+            "`weights` in the format of Keras 3 must have a name that ends in "
+            f"`.weights.h5`, by which Keras knows them. Received: {weights}. "
+            "Rename the file."
+        )
     return path
+
+
+def _is_of_keras_3(path):
+    """Returns whether a file is what `save_weights` of Keras 3 writes."""
+    try:
+        with h5py.File(path) as file:
+            return {"layers", "_layer_checkpoint_dependencies"} & file.keys()
+    except OSError:
+        return False
 
 
 def _load(model, path, name):

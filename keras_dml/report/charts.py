@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -24,16 +24,49 @@ from keras_dml.run.history import read_history
 BINS = 80
 MAX_ROWS = 2000
 ROWS_AT_A_TIME = 256
+
+
+class _Kind(NamedTuple):
+    """A chart of the history: its columns begin with the prefixes."""
+
+    name: str
+    prefixes: tuple[str, ...]
+    meaning: str
+    logarithmic: bool = False
+
+
 _CHARTS = (
-    ("Loss", ("loss", "val_loss"), False),
-    (
+    _Kind(
+        "Loss",
+        ("loss", "val_loss"),
+        "What training lowers. Its size says little; that it falls, and goes "
+        "on falling at the end, says that longer training may help.",
+    ),
+    _Kind(
         "Validation",
         ("val_recall", "val_r_precision", "val_map", "val_mrr"),
-        False,
+        "The metrics above on validation images, 1 at best. They decide "
+        "what is kept.",
     ),
-    ("Learning rates", ("learning_rate",), True),
-    ("Temperature", ("temperature",), True),
-    ("Effective dimension", ("val_effective_dim",), False),
+    _Kind(
+        "Learning rates",
+        ("learning_rate",),
+        "How far a step moves each group of weights, by the schedule.",
+        logarithmic=True,
+    ),
+    _Kind(
+        "Temperature",
+        ("temperature",),
+        "What similarities are divided by before the softmax: the lower, the "
+        "more the hardest images weigh.",
+        logarithmic=True,
+    ),
+    _Kind(
+        "Effective dimension",
+        ("val_effective_dim",),
+        "How many directions the embeddings of validation images spread "
+        "over. A fall to a few means that they collapse.",
+    ),
 )
 
 
@@ -48,19 +81,29 @@ def training_curves(
         selected: Whether `monitor` chose the epoch of the kept weights.
 
     Returns:
-        Tuple of the number of epochs and one dict of name, chart and
+        Tuple of the number of epochs and one dict of name, meaning, chart and
         description for each kind of column that the file has.
     """
     history = read_history(path)
     kept = history.best_epoch(monitor) if selected else None
     drawn = []
-    for name, prefixes, logarithmic in _CHARTS:
-        columns = history.starting_with(*prefixes)
+    for kind in _CHARTS:
+        columns = history.starting_with(*kind.prefixes)
         if columns:
             uri = curves(
-                columns, history.starts, logarithmic=logarithmic, kept=kept
+                columns,
+                history.starts,
+                logarithmic=kind.logarithmic,
+                kept=kept,
             )
-            drawn.append({"name": name, "uri": uri, "alt": _in_words(columns)})
+            drawn.append(
+                {
+                    "name": kind.name,
+                    "meaning": kind.meaning,
+                    "uri": uri,
+                    "alt": _in_words(columns),
+                }
+            )
     return len(history), drawn
 
 

@@ -15,7 +15,7 @@ from keras_dml.report import sections
 from keras_dml.report.projector import write_projector
 from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.run.trained_run import TrainedRun
-from keras_dml.wording import metric_meaning
+from keras_dml.wording import metric_meaning, metric_title
 
 TEMPLATES = Path(__file__).parent / "templates"
 # What to read first, within a minute, and then what explains it.
@@ -129,6 +129,7 @@ def render(**values: Any) -> str:
         "gain": "{:+.3f}".format,
         "count": "{:,}".format,
         "meaning": metric_meaning,
+        "title_of": metric_title,
     }
     return environment.get_template("page.html").render(
         style=_file("style.css"), script=_file("sort.js"), **values

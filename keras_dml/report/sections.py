@@ -80,9 +80,9 @@ def result(material: Material) -> dict[str, Any]:
             "gain": after[name] - first[name],
             "interval": intervals.get(name),
         }
-        for name in after
+        for name in sorted(after, key=lambda name: name != HEADLINE)
     ]
-    (headline,) = (row for row in rows if row["name"] == HEADLINE)
+    headline = rows[0]
     return {
         "columns": list(table),
         "results": rows,

@@ -39,7 +39,7 @@ class Thumbnails:
         """Reads the whole image, uint8 `(height, width, 3)`."""
         if self.images.images is None:
             path = os.fsencode(self.images.paths[row])
-            return decoding.decode(tf.io.read_file(path)).numpy()
+            return decoding.traced_decode(tf.io.read_file(path)).numpy()
         image = tf.constant(self.images.images[row])
         return decoding.to_channels(image, 3).numpy()
 

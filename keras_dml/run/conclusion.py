@@ -6,6 +6,8 @@ from typing import Any
 from keras_dml.wording import metric_title
 
 HEADLINE = "map@r"
+# The least that three digits show.
+SHOWN = 5e-4
 
 
 def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
@@ -16,8 +18,9 @@ def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
 
     Returns:
         Dict in the order of a table. The first column is what training has to
-        beat. That of pretrained features of images of the run's size is left
-        out if it equals the first, as in results of version 0.1.
+        beat, the last, "trained" or "kept", the embedder that was saved. What
+        pretrained features of images of the run's size reach is left out if
+        it equals the first, as in results of version 0.1.
     """
     first = metrics.get("off_the_shelf", metrics["pretrained"])
     table = {metrics["pretrained_features"]: first}
@@ -25,8 +28,13 @@ def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
         table[f"at {metrics['image_size']} pixels"] = metrics["pretrained"]
     return table | {
         "at the start": metrics["before"],
-        "trained": metrics["after"],
+        "kept" if is_kept(metrics) else "trained": metrics["after"],
     }
+
+
+def is_kept(metrics: Mapping[str, Any]) -> bool:
+    """Returns whether the pretrained network was kept."""
+    return metrics.get("interpolation", {}).get("kept", False)
 
 
 def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -40,15 +48,13 @@ def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
         the gain's 95 % interval. The interval is `"-"` for a metric of all
         queries together, and in results of version 0.1.
     """
-    title, before = next(iter(columns(metrics).items()))
-    after = metrics["after"]
-    kept = metrics.get("interpolation", {}).get("kept", False)
+    (title, before), *_, (last, after) = columns(metrics).items()
     gains = metrics.get("gains", {}).get("off_the_shelf", {})
     return [
         {
             "metric": metric_title(name),
             title: before[name],
-            "kept" if kept else "trained": after[name],
+            last: after[name],
             "gain": f"{after[name] - before[name]:+.4f}",
             "95 % interval": _bounds(gains[name]) if name in gains else "-",
         }
@@ -56,10 +62,18 @@ def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def undecided(metrics: Mapping[str, Any]) -> bool:
-    """Whether the interval of the gain in the headline metric holds zero."""
+def gained(metrics: Mapping[str, Any]) -> bool:
+    """Whether the gain in the headline metric is more than chance.
+
+    Args:
+        metrics: The content of `metrics.json`.
+
+    Returns:
+        Whether the interval of the gain lies above zero, or there is none, as
+        in results of version 0.1.
+    """
     gain = metrics.get("gains", {}).get("off_the_shelf", {}).get(HEADLINE)
-    return gain is not None and gain["low"] <= 0 <= gain["high"]
+    return gain is None or gain["low"] > 0
 
 
 def conclusion(metrics: Mapping[str, Any]) -> list[str]:
@@ -92,17 +106,20 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
             "or train longer, on more classes or with another recipe."
         )
     else:
+        other = "a pretrained" if baseline == "raw pixels" else "another"
         verdict = (
-            f"Not distinguishable from the {baseline}: {change}, which holds "
-            "zero. Train longer, on more classes, or start from another "
-            "network."
+            f"Not distinguishable from the {baseline}: {change}, which "
+            "includes zero: there may be no gain. Train longer, on more "
+            f"classes, or start from {other} network."
         )
     sentences = [verdict]
-    if metrics["interpolation"].get("kept"):
+    if is_kept(metrics):
         sentences.insert(
             0,
-            "The pretrained network was kept: on the validation classes "
-            "training gained nothing beyond chance.",
+            "The pretrained network was kept, as training gained nothing "
+            "beyond chance on the validation images. Column kept is that "
+            "network, its features shortened to the embedding: no difference "
+            "is of training.",
         )
     sentences += _parts(metrics)
     chooser, _, monitor = metrics["selected_by"].partition(" ")
@@ -140,14 +157,16 @@ def _parts(metrics: Mapping[str, Any]) -> list[str]:
         parts.append(
             f"images of {size} instead of {natural} pixels {larger:+.3f}"
         )
-    if metrics["interpolation"].get("kept"):
-        return [f"Of this, {part}." for part in parts]
-    if metrics["shrinkage"] is not None:
-        parts.append(f"the whitening of the features {before - start:+.3f}")
-        start = before
-    if not parts:
-        return []
-    return [f"Of this, {', '.join(parts)}, and training {after - start:+.3f}."]
+    if is_kept(metrics):
+        if parts and abs(after - start) >= SHOWN:
+            parts.append(f"shortening the features {after - start:+.3f}")
+    else:
+        if metrics["shrinkage"] is not None:
+            parts.append(f"whitening the features {before - start:+.3f}")
+            start = before
+        if parts:
+            parts.append(f"training {after - start:+.3f}")
+    return [f"The gain by part: {', '.join(parts)}."] if parts else []
 
 
 def _interval(gain: Mapping[str, float]) -> str:

@@ -58,7 +58,9 @@ def interpolate(
         _assign(embedder, start, trained, share)
         return {"share": share, "kept": False, "values": {}}
     results: dict[float, RetrievalResult] = {}
-    logger.info("Comparing the weights of the start with the trained ones ...")
+    logger.info(
+        "Comparing the network before training with the trained one ..."
+    )
     _assign(embedder, start, trained, 0.0)
     features = embed(pooled_features(embedder), data.validation, config)
     pretrained = evaluate(features, data.validation, config)
@@ -82,12 +84,12 @@ def interpolate(
     if kept:
         _keep_features(embedder, data, config)
         logger.info(
-            "The pretrained network was kept: on %d validation images "
-            "training gained %+.4f %s, which is not beyond chance "
-            "[%+.4f, %+.4f].",
+            "The pretrained network was kept, and training discarded: on %d "
+            "validation images it changed %s by %+.4f, which is no gain beyond "
+            "chance (95 %% interval %+.4f to %+.4f).",
             len(data.validation),
-            gain.difference,
             metric_title(monitor),
+            gain.difference,
             gain.low,
             gain.high,
         )

@@ -164,8 +164,8 @@ def describe_length(
     batch = config.sampling.batch_size
     lasts = f", about {duration(steps * pace.step)}" if pace else ""
     return (
-        f"{counted(epochs, 'epoch')}, {steps:,} steps in all, {batch} images a "
-        f"step{lasts}; every image is seen "
+        f"{counted(epochs, 'epoch')}, {steps:,} steps of {batch} images"
+        f"{lasts}; every image is seen "
         f"{steps * batch / len(data.fit):.1f} times"
     )
 

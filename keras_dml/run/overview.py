@@ -1,8 +1,6 @@
 """Says before a training what it is about to do, and with what."""
 
 import os
-import textwrap
-from collections.abc import Iterable
 from pathlib import Path
 
 import tensorflow as tf
@@ -11,11 +9,11 @@ from keras_dml.config import RunConfig, StageConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
-from keras_dml.wording import listed, source_title
+from keras_dml.wording import listed, source_title, titled
 
-WIDTH = 80
-TITLE = 10
 NVIDIA = Path("/proc/driver/nvidia/gpus")
+# Windows lends this library of its driver to the Linux inside it.
+WSL = Path("/usr/lib/wsl/lib/libcuda.so.1")
 
 
 def overview(
@@ -46,28 +44,6 @@ def overview(
     return titled(lines)
 
 
-def titled(lines: Iterable[tuple[str, str]]) -> str:
-    """Returns lines of a title and a text, wrapped at 80 columns.
-
-    Example:
-
-    >>> print(titled([("Train", "60 images"), ("Device", "CPU only")]))
-    Train     60 images
-    Device    CPU only
-    """
-    return "\n".join(
-        textwrap.fill(
-            text,
-            WIDTH,
-            initial_indent=f"{title:<{TITLE - 1}} ",
-            subsequent_indent=" " * TITLE,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for title, text in lines
-    )
-
-
 def device(replicas: int = 1) -> str:
     """Returns the name of the device that trains.
 
@@ -88,7 +64,8 @@ def device(replicas: int = 1) -> str:
 
 def _unused_gpu() -> str:
     """Says how to use a GPU that TensorFlow does not see."""
-    if not NVIDIA.is_dir() or not any(NVIDIA.iterdir()):
+    driven = NVIDIA.is_dir() and any(NVIDIA.iterdir())
+    if not driven and not WSL.exists():
         return ""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
     if hidden is not None:
@@ -120,15 +97,15 @@ def _amount(images: Manifest) -> str:
 def _tests(config: RunConfig, data: RunData) -> str:
     if config.data.all_classes:
         return "nothing, for every class trains: the earlier results stand"
-    kind = "all" if data.seen else "none"
-    return f"{_amount(data.test)}, {kind} seen in training"
+    seen = "all seen in training" if data.seen else "not trained on"
+    return f"{_amount(data.test)}, {seen}: they measure the result"
 
 
 def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
     """Returns what validates, or why nothing does."""
     if parts.validation is not None:
         kind = {
-            "classes": ", which are not trained on",
+            "classes": ", not trained on: they choose the weights to keep",
             "images": ", which are also trained on",
             "test": ", the test images: results are optimistic",
         }
@@ -160,6 +137,6 @@ def _network(config: RunConfig) -> str:
         "preset": "its weights from keras-hub",
     }.get(weights, f"weights of {Path(weights).name}")
     return (
-        f"{config.model.backbone}, {origin}; embeddings of {config.model.dim} "
-        "numbers"
+        f"{config.model.backbone}, {origin}; it turns a photo into "
+        f"{config.model.dim} numbers, its embedding; near ones are alike"
     )

@@ -7,9 +7,8 @@ from rich.progress import TaskID
 
 from keras_dml.console import logger, progress_bar
 from keras_dml.run.length import TIMED_STEPS, UNTIMED_STEPS
-from keras_dml.run.overview import titled
 from keras_dml.run.recorder import RunState
-from keras_dml.wording import clock, duration, metric_title
+from keras_dml.wording import clock, duration, metric_title, titled
 
 BAR_WIDTH = 16
 
@@ -131,7 +130,7 @@ class TrainingProgress(keras.callbacks.Callback):
             seconds += step * (epochs * self.steps - self.first_step)
             text = (
                 f"about {duration(seconds)} of training, by the pace of the "
-                "first steps"
+                "first steps; measuring and exporting follow"
             )
             logger.info(titled([("Time", text)]))
 

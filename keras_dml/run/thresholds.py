@@ -53,18 +53,17 @@ class RunThreshold:
     def meaning(self) -> str:
         """What the threshold decides, and how often that is wrong."""
         pairs = (
-            f"{self.threshold.target_fmr:.1%} of the pairs of images of two "
-            "classes are as near. Each image is compared with many, so an"
+            f"At most {self.threshold.target_fmr:.1%} of the pairs of images "
+            "of different classes are as near: false matches. "
             if self.threshold.decision == "pairs"
-            else "An"
+            else ""
         )
         return (
             f"A match has a distance of at most {self.distance:.4f}; smaller "
-            f"is more alike. {pairs} image whose class is not among those "
-            "that are searched still gets a match in about "
-            f"{self.wrong_answers:.1%} of cases. Measured on "
-            f"{self.num_images:,} validation images of {self.num_classes:,} "
-            "classes."
+            f"is more alike. {pairs}A photo of a class that the gallery "
+            f"lacks still gets a match in {self.wrong_answers:.1%} of cases in "
+            f"a gallery of {self.num_images:,} images, the validation images "
+            f"of {self.num_classes:,} classes, and more often in a larger one."
         )
 
     def facts(self) -> dict[str, Any]:
@@ -159,9 +158,10 @@ def _calibrate(
 ) -> RunThreshold:
     if validation is None:
         raise UsageError(
-            f"{run.folder.path} has no validation classes to calibrate a "
-            "threshold on. `fit` holds some out where `data.validation_from` "
-            "classes train and the last stage trains on `classes: fit`."
+            f"Which distances are a match is not known: the run "
+            f"{run.folder.path} held no validation classes out to tell. `fit` "
+            "does if at least `data.validation_from` classes train, but for "
+            "the network that it trains on all classes."
         )
     rows = validation.embeddings.embeddings
     labels = validation.embeddings.labels

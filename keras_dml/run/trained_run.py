@@ -189,11 +189,16 @@ class TrainedRun:
 
     def _fits(self, embeddings: EmbeddingSet, images: Manifest) -> bool:
         """Returns whether cached rows are of these images and this network."""
-        return (
-            embeddings.embeddings.shape[1] == self.config.model.dim
-            and embeddings.labels.ndim == 1
-            and bool(np.isin(embeddings.ids, images.ids).all())
-        )
+        if (
+            embeddings.embeddings.shape[1] != self.config.model.dim
+            or embeddings.labels is None
+            or embeddings.labels.ndim != 1
+            or not np.isin(embeddings.ids, images.ids).all()
+        ):
+            return False
+        labels = images.labels[_rows(images, embeddings)]
+        names = np.array(images.class_names)[labels]
+        return np.array_equal(embeddings.names, names)
 
     def _without_images(
         self, cache: EmbeddingCache, error: UsageError

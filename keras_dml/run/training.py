@@ -37,12 +37,12 @@ from keras_dml.run.measure import (
     write_per_query,
 )
 from keras_dml.run.models import Models, build_models
-from keras_dml.run.overview import titled
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.preemption import Preemption
 from keras_dml.run.recorder import RunState
 from keras_dml.run.start import measure_baselines, start_from_features
 from keras_dml.run.trained_run import TrainedRun
+from keras_dml.wording import titled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,7 +266,7 @@ class Training:
         logger.info(
             "Embedding what a search looks through ..."
             if self.config.data.all_classes
-            else "Measuring the test images after training ..."
+            else "Measuring the test images again ..."
         )
         embeddings = embed(embedder, self.data.test, self.config)
         after = evaluate(embeddings, self.data.test, self.config)

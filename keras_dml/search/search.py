@@ -261,10 +261,14 @@ def _threshold(
         logger.warning("%s Every image gets its nearest.", reason)
     elif reason:
         logger.warning(
-            "Matches are less strict than usual: of the pairs of images of two "
-            "classes %g %% match instead of %g %%, for which there are too few "
-            "validation images. A run on more classes is stricter.",
+            "What is called a match may be false more often than usual: at "
+            "most %g %% of the %s match, where %g %% is usual. The validation "
+            "images are too few to be stricter; a run on more classes has "
+            "more.",
             100 * found.threshold.target_fmr,
+            "pairs of images of different classes"
+            if decision == "pairs"
+            else "searches for a class that the gallery lacks",
             100 * FALSE_MATCH_RATES[0],
         )
     return found

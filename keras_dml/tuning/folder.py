@@ -14,6 +14,7 @@ from keras_dml.config.yaml_files import dump_yaml, read_yaml
 from keras_dml.files import is_locked, lock, write_text
 
 _WORKERS = "workers"  # the folder of the locks
+_ALL = "all.lock"  # of which a process waits for the others
 _PAUSE = 0.02
 
 
@@ -89,8 +90,13 @@ class Worker:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.name = uuid.uuid4().hex[:12]
-        folder.mkdir(parents=True, exist_ok=True)
-        self._lock = lock(self._path(self.name))
+        # Alone, as the file of a process that begins is not locked yet.
+        with self.alone():
+            for path in folder.glob("*.lock"):
+                if path.name != _ALL and not is_locked(path):
+                    # One that ends removes its own.
+                    path.unlink(missing_ok=True)
+            self._lock = lock(self._path(self.name))
 
     def lives(self, name: str) -> bool:
         """Returns whether the process of that name still runs."""
@@ -114,7 +120,7 @@ class Worker:
 def exclusive(folder: Path) -> Iterator[None]:
     """Waits for exclusive access to the files of a tuning."""
     folder.mkdir(parents=True, exist_ok=True)
-    while (file := lock(folder / "all.lock")) is None:
+    while (file := lock(folder / _ALL)) is None:
         time.sleep(_PAUSE)
     with file:
         yield

@@ -122,7 +122,7 @@ def run_name(changes: Mapping[str, Any]) -> str:
     """Returns the name of a run folder; equal settings have the same name.
 
     >>> run_name({"model.scale": 4.0, "model.dim": 64})
-    '1ae5f1b5a1f8'
+    '190e77eefc43'
     """
     text = json.dumps(changes, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

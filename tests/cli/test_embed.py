@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -15,6 +13,7 @@ from PIL import Image
 
 from keras_dml.embeddings import load_embeddings
 from tests.cli.refusals import refused
+from tests.zygote import Forked
 
 HALF = ("--shard-size", "100", "--batch-size", "32")
 
@@ -101,16 +100,10 @@ def test_after_a_kill_no_row_is_missing_or_twice(
         *("embed", str(finished_run), str(source), "--output", str(folder)),
         *("--shard-size", "4", "--batch-size", "4"),
     ]
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from keras_dml import cli; cli.main()",
-            *arguments,
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with open(os.devnull, "w") as nothing:
+        process = Forked(
+            *("keras_dml", *arguments), stdout=nothing, stderr=nothing
+        )
     try:
         end = time.monotonic() + 120
         while not (folder / "shard-00020.npz").exists():

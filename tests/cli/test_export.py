@@ -2,12 +2,11 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
 from keras_dml.export import open_artifact, read_manifest
+from tests import zygote
 from tests.cli.refusals import refused
 from tests.terminal import Terminal, visible
 
@@ -28,6 +27,7 @@ def test_an_index_of_another_folder(command, run, images):
         "0.01",
     )
     assert outcome.code == 0, outcome.err
+    assert "By the index: among the images" in outcome.out
     folder = run / "export" / "saved_model"
     index = json.loads((folder / "manifest.json").read_text())["index"]
     # All 44 classes of the folder, not only the test classes.
@@ -39,9 +39,8 @@ def test_an_index_of_another_folder(command, run, images):
 @pytest.mark.slow
 def test_an_export_says_what_it_does_and_what_a_match_is(run):
     """In a process, for LiteRT writes where Python does not look."""
-    command = [sys.executable, "-m", "keras_dml", "export", str(run)]
-    options = ["--format=litert", "--quantize=none", "--quantize=int8"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True)
+    options = ("--format=litert", "--quantize=none", "--quantize=int8")
+    done = zygote.run("keras_dml", "export", run, *options)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines() == [
         "Starting TensorFlow ...",

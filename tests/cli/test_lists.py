@@ -40,14 +40,42 @@ def test_a_list_has_everything_once_in_groups_of_80_columns(
 @pytest.mark.parametrize(
     ("command_name", "name"),
     [
-        *(("recipes", name) for name in recipe_names()),
-        *(("plans", name) for name in plan_names()),
+        (command_name, name)
+        for command_name, names in LISTED.items()
+        for name in names()
     ],
 )
 def test_one_of_a_list_is_shown_in_80_columns(command, command_name, name):
     outcome = command(command_name, name)
     assert outcome.code == 0, outcome.err
     assert max(map(len, outcome.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("command_name", "name", "close"),
+    [("datasets", "omniglott", "omniglot"), ("backbones", "resnet5", "resnet")],
+)
+def test_a_name_that_is_not_listed_is_refused(
+    command, command_name, name, close
+):
+    outcome = command(command_name, name)
+    assert outcome.code == 2
+    assert "Did you mean" in outcome.err and close in outcome.err
+
+
+def test_a_backbone_says_how_to_get_its_weights(command):
+    shown = command("backbones", "bn_inception").out
+    assert "keras-dml convert-weights FILE" in shown
+    assert "which Keras downloads" in command("backbones", "mobilenet_v2").out
+    assert "from scratch" in command("backbones", "small_cnn").out
+
+
+def test_a_data_set_says_what_is_trained_and_where_it_is_got(command):
+    shown = command("datasets", "cars196").out
+    assert "Train: 8,054 images, 98 classes" in shown
+    assert "Test: 8,131 images, 98 classes" in shown
+    assert "keras-dml prepare cars196 --data-dir DIR" in shown
+    assert "prepare" not in command("datasets", "digits").out
 
 
 def test_a_long_setting_of_a_plan_can_be_copied(command):

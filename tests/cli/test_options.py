@@ -7,7 +7,7 @@ import typing
 import pytest
 import typer
 
-from keras_dml.cli.app import app
+from keras_dml.cli.app import OTHER_NAMES, app
 from keras_dml.cli.options import options_of
 from keras_dml.cli.signatures import read_parameters
 from tests.cli.refusals import refused
@@ -73,7 +73,7 @@ def test_names_and_flags_of_options():
         "resume": ("--resume",),
         "report": ("--report", "--no-report"),
         "settings": ("--set",),
-        "references": ("--with-references", "--with-gallery"),
+        "references": ("--with-references",),
         "file_format": ("--format",),
         "plan": ("plan",),
     }
@@ -123,3 +123,19 @@ def test_the_library_refuses_what_is_out_of_range(
     monkeypatch.chdir(tmp_path)
     refused(command(*arguments), part)
     assert not list(tmp_path.iterdir())
+
+
+def test_other_names_are_of_options_and_of_one_in_each_command():
+    options = {
+        name: {word for one in command.params for word in one.opts}
+        for name, command in COMMANDS.items()
+    }
+    assert OTHER_NAMES.keys() <= set().union(*options.values())
+    for known in options.values():
+        others = [
+            word
+            for option, words in OTHER_NAMES.items()
+            if option in known
+            for word in words.split()
+        ]
+        assert len(others) == len(set(others))

@@ -74,7 +74,8 @@ def finished(path, **values):
         "config": SimpleNamespace(minutes=None),
         "history": range(20),
         "rising": False,
-        "undecided": False,
+        "gained": True,
+        "kept": False,
         "final": None,
         "tested": lambda: "groceries",
         "rows": lambda: [{"metric": "MAP@R", "trained": 0.5}],
@@ -133,15 +134,50 @@ def test_a_training_that_still_rose_may_go_on_longer(
     settings = SimpleNamespace(minutes=minutes)
     printing.print_run(finished(tmp_path, config=settings, rising=rising))
     text = capsys.readouterr().out
-    assert ("train longer, as validation still rose" in text) == rising
+    assert ("twice as long, as validation still rose" in text) == rising
     assert longer in text
 
 
 def test_a_gain_that_may_be_chance_asks_for_a_longer_training(capsys, tmp_path):
-    printing.print_run(finished(tmp_path, undecided=True))
+    printing.print_run(finished(tmp_path, gained=False))
     text = capsys.readouterr().out
-    assert "train longer, for a gain that is more than chance" in text
+    assert "train again, twice as long, as no gain is sure so far" in text
     assert "--epochs 40" in text and "still rose" not in text
+    assert "--final" not in text
+
+
+def test_who_gained_nothing_from_scratch_is_told_how_to_start_elsewhere(
+    capsys, tmp_path
+):
+    settings = SimpleNamespace(
+        minutes=None, data=SimpleNamespace(source="photos", data_dir="/sets")
+    )
+    rows = [{"metric": "MAP@R", "raw pixels": 0.4, "trained": 0.4}]
+    run = finished(tmp_path, config=settings, gained=False, rows=lambda: rows)
+    printing.print_run(run)
+    words = capsys.readouterr().out.replace(" \\\n", " ").split()
+    start = "keras-dml fit photos --data-dir /sets --backbone mobilenet_v2"
+    assert start in " ".join(words)
+
+
+def test_a_kept_network_is_not_trained_on_all_classes(capsys, tmp_path):
+    printing.print_run(finished(tmp_path, kept=True))
+    assert "--final" not in capsys.readouterr().out
+    printing.print_run(finished(tmp_path))
+    assert "--final" in capsys.readouterr().out
+
+
+NUMBERS = ("12", "1,234", "0.600 ± 0.010", "+0.1 to +0.2")
+NAMES = ("001.Albatross", "3.jpg", "2024-01-01", "...")
+
+
+@pytest.mark.parametrize("text", NUMBERS + NAMES)
+def test_numbers_stand_on_the_right_and_names_on_the_left(capsys, text):
+    printing.print_rows("Title", [{"c" * 20: text}])
+    lines = capsys.readouterr().out.splitlines()
+    (row,) = (line for line in lines if text in line)
+    assert row.endswith(f"{text} │") == (text in NUMBERS)
+    assert row.startswith(f"│ {text}") == (text in NAMES)
 
 
 def test_raw_pixels_are_explained_where_they_are_compared_with(

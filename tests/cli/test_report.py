@@ -19,11 +19,13 @@ from PIL import Image
 
 from keras_dml.embeddings import load_embeddings
 from keras_dml.evaluation import retrieval_metrics
+from keras_dml.wording import metric_title
 from tests import browser
 from tests.cli.refusals import refused
 from tests.commands import run_command
 
 MAX_BYTES = 6_000_000
+NUMBER = r"[+\[(]*[\d.,%]+[\])]*"
 
 
 @pytest.fixture(scope="module")
@@ -112,12 +114,15 @@ def test_the_headline_is_the_gain_over_pretrained_features(page, reported):
     metrics = json.loads((reported / "metrics.json").read_text())
     after = metrics["after"]["map@r"]
     headline = texts(page.find(".//p[@class='headline']"))
-    assert headline.startswith(f"map@r {after:.3f} on 264 queries")
+    assert headline.startswith(f"MAP@R {after:.3f} on 264 queries")
     assert "22 classes never trained on" in headline
     table = rows(section(page, "result").find(".//table"))
     columns = ["metric", "raw pixels", "at the start", "trained", "gain"]
     assert table[0] == [*columns, "95 % interval"]
-    for name, *values in table[1:]:
+    names = {metric_title(name): name for name in metrics["after"]}
+    assert table[1][0] == "MAP@R"
+    for title, *values in table[1:]:
+        name = names[title]
         for part, value in zip(
             ("off_the_shelf", "before", "after"), values, strict=False
         ):
@@ -287,6 +292,7 @@ def test_a_browser_shows_the_page(reported, tmp_path, width, line, dark):
     seen = types.SimpleNamespace(**browser.look_at(page, tmp_path, width, dark))
     assert seen.errors == []
     assert seen.broken == []
+    assert [word for word in seen.cut if re.fullmatch(NUMBER, word)] == []
     assert seen.images > 100
     assert seen.width <= seen.window
     if seen.window == width:

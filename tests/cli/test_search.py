@@ -164,8 +164,8 @@ def test_too_few_validation_images_for_the_default_rate_are_no_error(
     query = images / "class_30" / "03.png"
     outcome = command("search", run, query, "--json")
     assert outcome.code == 0
-    assert "instead of 0.1 %" in outcome.err
-    assert "of two classes 1 % match instead of 0.1 %" in outcome.err
+    assert "where 0.1 % is usual" in outcome.err
+    assert "at most 1 % of the pairs" in outcome.err
     found = json.loads(outcome.out)
     assert isinstance(found["threshold"], float)
     asked = command("search", run, query, "--max-false-match-rate=0.001")
@@ -181,6 +181,9 @@ def test_a_cache_of_other_weights_is_made_again(command, run, images):
     np.savez(path, **{**made, "hash": np.array("other weights")})
     assert ask(command, run, query) == first
     assert str(np.load(path)["hash"]) == str(made["hash"])
+    # Nor one whose labels are not those of the images.
+    np.savez(path, **{**made, "labels": made["labels"][::-1]})
+    assert ask(command, run, query) == first
     # A cache that holds is used: its embeddings decide.
     turned = {**made, "embeddings": -made["embeddings"]}
     np.savez(path, **turned)

@@ -7,17 +7,16 @@ files anew.
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests import zygote
 from tests.terminal import COLORS, Terminal, masked, plain_environment, visible
 from tests.thorough import ALL
+from tests.zygote import ROOT
 
 SESSIONS = Path(__file__).parent / "sessions"
 FIT = [
@@ -25,6 +24,14 @@ FIT = [
     *("--epochs", "2", "--dim", "16", "--set", "sampling.steps_per_epoch=12"),
     *("--set", "sampling.batch_size=64", "--image-size", "48"),
     *("--set", "evaluation.every=2", "--set", "data.validation_from=6"),
+    *("--set", "data.validation_fraction=0.25"),
+]
+WEIGHTS = "mobilenet_v2.weights.h5"
+FIT_PRETRAINED = [
+    *("fit", "groceries", "--backbone", "mobilenet_v2", "--weights", WEIGHTS),
+    *("--output", "run", "--epochs", "2", "--image-size", "64"),
+    *("--set", "sampling.steps_per_epoch=4", "--set", "sampling.batch_size=32"),
+    *("--set", "data.validation_from=6"),
     *("--set", "data.validation_fraction=0.25"),
 ]
 BROKEN = "groceries/class_69/11.jpg"
@@ -90,13 +97,11 @@ def photos(folder, data):
 
 def piped(arguments, folder):
     """Returns both outputs together."""
-    return subprocess.run(
-        [sys.executable, "-m", "keras_dml", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+    return zygote.run(
+        *("keras_dml", *arguments),
+        together=True,
         cwd=folder,
         env=plain_environment(),
-        encoding="utf-8",
     ).stdout
 
 
@@ -105,25 +110,32 @@ def sessions(folder, data, wide=True):
 
     `wide` is whether the fit is also shown at 110 columns, without colors.
     """
+    plain = {"cwd": folder, "columns": 110, "NO_COLOR": "1"}
     photos(folder, data)
+    (weights,) = (data / "mobilenetv2_imagenet").glob("*.weights.h5")
+    (folder / WEIGHTS).symlink_to(weights)
     yield "fit_piped", piped([*FIT, *QUICK], folder)
     shutil.rmtree(folder / "run")
+    pretrained = Terminal(*FIT_PRETRAINED, *QUICK, cwd=folder)
+    yield "fit_pretrained_80", pretrained.read()
+    shutil.rmtree(folder / "run")
     if wide:
-        plain = Terminal(*FIT, *QUICK, cwd=folder, columns=110, NO_COLOR="1")
-        yield "fit_110", plain.read()
+        yield "fit_110", Terminal(*FIT, *QUICK, **plain).read()
         shutil.rmtree(folder / "run")
     yield "fit_80", Terminal(*FIT, cwd=folder).read()
     (folder / BROKEN).unlink()
     yield "search_80", Terminal(*SEARCH, cwd=folder).read()
     yield "export_80", Terminal(*EXPORT, cwd=folder).read()
     shutil.rmtree(folder / "phone")
+    yield "search_110", Terminal(*SEARCH, **plain).read()
+    yield "export_110", Terminal(*EXPORT, **plain).read()
+    shutil.rmtree(folder / "phone")
     yield "search_piped", piped(SEARCH, folder)
     yield "export_piped", piped(EXPORT, folder)
     (folder / "plan.yaml").write_text(PLAN)
     yield "compare_80", Terminal(*RUN_PLAN, cwd=folder).read()
     # All runs are there: nothing is trained.
-    again = Terminal(*RUN_PLAN, cwd=folder, columns=110, NO_COLOR="1")
-    yield "compare_110", again.read()
+    yield "compare_110", Terminal(*RUN_PLAN, **plain).read()
     # Where its lines end depends on how long the trainings may take.
     yield "compare_piped", piped(COMPARE, folder)
 
@@ -180,13 +192,14 @@ def test_a_terminal_shows_a_bar_in_color_unless_colors_are_unwanted(recorded):
         assert all("left" in bar or "12/12" in bar for bar in bars), name
         assert "━" in bars[0], name
     assert COLORS.search(recorded["fit_80"])
-    assert not COLORS.search(recorded["compare_110"])
+    for name in ("search_110", "export_110", "compare_110"):
+        assert not COLORS.search(recorded[name]), name
 
 
 @pytest.mark.slow
 def test_a_search_says_once_why_it_embeds_again(recorded):
     """A photo is gone that was there when the run was trained."""
-    assert recorded["search_80"].count("have changed since it embedded") == 1
+    assert recorded["search_80"].count("have changed since its images") == 1
 
 
 @pytest.mark.slow

@@ -80,6 +80,12 @@ def test_an_empty_validation_split(images):
     )
 
 
+def test_images_validate_where_too_few_classes_train():
+    jobs = checked("digits", protocol={"kind": "fixed_validation"})
+    assert {job.config.data.validation_images for job in jobs} == {0.1}
+    assert all(job.work.validated > 0 for job in jobs)
+
+
 def test_all_mistakes_at_once(images, tmp_path):
     with pytest.raises(UsageError) as caught:
         checked(

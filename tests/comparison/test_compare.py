@@ -5,8 +5,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from tests.comparison.made_up import record, unfinished
 from tests.forking import Server
 from tests.images import image_folder
 from tests.thorough import ALL
+from tests.zygote import Forked
 
 SMALL = ("--epochs", "2", "--steps-per-epoch", "6", "--no-report")
 RECIPES = ("--recipes", "ln,triplet", "--protocol", "recipe")
@@ -46,6 +45,7 @@ def compare(server, tmp_path):
     def run(*words, code=0):
         outcome = server(tmp_path, ("compare", *words))
         assert outcome.code == code, outcome.end
+        assert "Traceback" not in outcome.err
         return outcome
 
     return run
@@ -68,10 +68,8 @@ def test_killed_and_started_again(tmp_path, paint, compare):
     """A kill -9 in the middle: nothing is repeated, nothing is lost."""
     folder = tmp_path / "plan"
     arguments = (paint, *RECIPES, *MADE_UP, *SMALL, "--output", folder)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "keras_dml", "compare", *map(str, arguments)],
-        stderr=subprocess.DEVNULL,
-    )
+    with open(os.devnull, "w") as nothing:
+        process = Forked("keras_dml", "compare", *arguments, stderr=nothing)
     second = folder / "runs" / "paint-small_cnn-256d-triplet-seed0"
     while not RunFolder(second).last_checkpoint.is_file():
         assert process.poll() is None
@@ -101,6 +99,7 @@ def test_killed_and_started_again(tmp_path, paint, compare):
     assert "`--protocol` was recipe, received fixed_validation" in other.err
 
 
+@pytest.mark.slow
 def test_a_plan_with_mistakes_starts_nothing(tmp_path, compare):
     plan = tmp_path / "plan.yaml"
     plan.write_text(
@@ -141,6 +140,7 @@ def test_a_failed_run_stops_no_other(tmp_path, paint, compare):
     assert "## Failed runs" in report
 
 
+@pytest.mark.slow
 def test_dry_run_writes_nothing(tmp_path, compare):
     folder = tmp_path / "plan"
     done = compare(
@@ -153,6 +153,7 @@ def test_dry_run_writes_nothing(tmp_path, compare):
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_some_arms_of_a_plan(tmp_path, compare):
     arguments = ("demo", "--no-estimate", "--dry-run", "--json")
     folder = ("--output", tmp_path / "plan")
@@ -184,17 +185,23 @@ def test_a_comparison_grows(tmp_path, paint, compare):
 
     # The ranking, the differences, and where the page is.
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", second.out)
-    tables, explained, words = second.out.partition("R@1 is ")
-    assert explained and max(map(len, tables.splitlines())) <= 80
-    *_, words, conclusion, page, text = words.splitlines()
+    tables, explained, words = second.out.partition("\n\nAn arm is ")
+    *tables, conclusion = tables.splitlines()
+    assert explained and max(map(len, tables)) <= 80
     assert conclusion.startswith(("ln ", "triplet ")), conclusion
     assert " by MAP@R" in conclusion and "trained once" not in conclusion
-    assert words.startswith("A gap compares the same queries of the same seeds")
-    assert "were the seeds or test classes drawn again" in words
+    *lines, page, text, networks = words.splitlines()
+    *_, words = (one for one in lines if "--seeds" not in one)
+    assert words.startswith(
+        "The gap is an arm's value minus that of the highest"
+    )
+    assert "The seeds or test classes are a sample" in words
     assert "R@1" in second.out and " ± " in second.out
+    assert "After ± stands" in second.out
     assert "over seeds" in second.out and "over classes" in second.out
     assert page == f"Page, for a browser: {folder / 'page.html'}"
     assert text == f"The same as text: {folder / 'report.md'}"
+    assert networks.endswith(str(folder / "runs"))
     html = (folder / "page.html").read_text(encoding="utf-8")
     links = re.findall(r'href="(runs/[^"]+)"', html)
     assert len(links) == 4
@@ -248,3 +255,31 @@ def test_a_comparison_prints_its_ranking():
         ["ln", "0.5500"],
     ]
     assert "<td>bn</td>" in Comparison(Path("p"), records)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("seeds", "further"),
+    [((0,), [0, 1, 2]), ((4, 5, 6), [0, 1, 2, 4, 5, 6])],
+)
+def test_seeds_that_would_tell_more(seeds, further):
+    equal = [record(arm, seed) for arm in ("ln", "bn") for seed in seeds]
+    assert Comparison(Path("plan"), equal).further_seeds() == further
+
+
+def test_what_is_settled_or_alone_needs_no_more_seeds():
+    settled = [
+        record(arm, seed, value + seed / 100)
+        for arm, value in (("ln", 0.5), ("bn", 0.1))
+        for seed in range(3)
+    ]
+    assert Comparison(Path("plan"), settled).further_seeds() == []
+    assert Comparison(Path("plan"), settled[:3]).further_seeds() == []
+
+
+def test_folds_of_one_seed_do_not_settle_what_other_seeds_would():
+    folds = [
+        record(arm, 0, value + fold / 100, fold=fold)
+        for arm, value in (("ln", 0.5), ("bn", 0.1))
+        for fold in range(4)
+    ]
+    assert Comparison(Path("plan"), folds).further_seeds() == [0, 1, 2]

@@ -42,6 +42,14 @@ def test_a_folder_that_only_knows_its_pace_is_free(tmp_path):
         folder.open(plan())
 
 
+def test_what_a_kill_leaves_of_a_pace_is_removed(tmp_path):
+    left = tmp_path / ".estimate.partial.json"
+    left.write_text("[")
+    with PlanFolder(tmp_path) as folder:
+        folder.open(plan())
+    assert not left.exists()
+
+
 def test_a_foreign_folder_is_refused(tmp_path):
     (tmp_path / "letter.txt").write_text("Dear Sir")
     with pytest.raises(UsageError, match="not the folder of a plan"):

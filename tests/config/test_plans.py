@@ -257,6 +257,17 @@ def test_some_numbers_as_printed(name, arm, metric, where, value):
     assert found[0] == value
 
 
+def test_what_table_11_prints_without_training_as_printed():
+    (table,) = plan_of("proxynca_pp_table11").paper_values
+    assert table.pretrained == {
+        "Margin avg": {"recall@1": 0.45},
+        "Margin max": {"recall@1": 0.531},
+    }
+    pooling = configs_of("proxynca_pp_table11")
+    assert pooling["Margin avg"].model.pooling == "average"
+    assert pooling["Margin max"].model.pooling == "max"
+
+
 def test_every_line_of_a_papers_table_has_its_numbers():
     for name in RUNS:
         plan = plan_of(name)
@@ -621,11 +632,13 @@ def test_mistakes_in_arms_are_found_before_the_first_run():
     values["findings"][0]["than"] = ["-scales"]
     values["arms"][1]["recipe"] = "proxynca_pp:no_scales"
     values["arms"][2]["set"] = {"model.pool": "average"}
+    values["paper_values"][0]["pretrained"] = {"no arm": {"recall@1": 0.5}}
     with pytest.raises(UsageError) as caught:
         make_jobs(parse_plan(values))
     for mistake in (
         "'-temperature'",
         "'-scales'",
+        "'no arm'",
         "no preset 'no_scales'",
         "`model.pool`",
     ):

@@ -198,8 +198,8 @@ def test_head_and_proxies_inherit_from_backbone():
         ("model.dimension=3", "`model.dimension`. Nearest: 'dim'"),
         ("optimizer.backbone.learning_rate=1", "backbone.learning_rate`"),
         ("stages.0.phases.0.epoch=3", "Nearest: 'epochs'"),
-        ("model.dim=many", "`model.dim`: Input should be a valid integer"),
-        ("model.dim=0", "greater than or equal to 1. Received: 0"),
+        ("model.dim=many", "`model.dim` must be a whole number"),
+        ("model.dim=0", "must be at least 1. Received: 0"),
         ("model.dim", "must be `key=value`"),
         ("stages.4.name=x", "a position from 0 to 0"),
         ("stages.mian.classes=all", "Nearest: 'main'"),
@@ -566,7 +566,7 @@ def test_epochs_replace_the_minutes_and_minutes_the_epochs():
 
 @pytest.mark.parametrize("minutes", [0, -1])
 def test_no_minutes_are_refused(minutes):
-    with pytest.raises(UsageError, match="`minutes`.*greater than 0"):
+    with pytest.raises(UsageError, match="`minutes` must be more than 0"):
         pretrained(minutes=minutes)
 
 

@@ -80,7 +80,7 @@ def test_reads_what_it_wrote():
         ({"lr": [1, 2, 1.0]}, "1.0 is in the list twice"),
         ({"lr": {"low": 1, "hihg": 2}}, "key `space.lr.hihg`. Nearest: 'high'"),
         ({"lr": {"low": 1}}, "`space.lr.high`: Field required"),
-        ({"lr": {"low": "a", "high": 2}}, "`space.lr.low`: Input should be"),
+        ({"lr": {"low": "a", "high": 2}}, "`space.lr.low` must be"),
         ({"lr": {"low": 2, "high": 2}}, "`low` must be below `high`"),
         ({"lr": {"low": 0, "high": 2, "log": True}}, "positive `low`"),
         ({"lr": {"low": 1, "high": 9, "step": 0}}, "`step` must be positive"),

@@ -4,16 +4,14 @@ import contextlib
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.zygote import ROOT, Forked
 
 # Two cores may be shared with much else.
-PATIENCE = 240
+PATIENCE = 600
 
 
 def free_addresses(count):
@@ -57,10 +55,10 @@ class Workers:
             }
             with open(self.files[index], "w") as file:
                 self.processes.append(
-                    subprocess.Popen(
-                        [sys.executable, "-m", *command],
+                    Forked(
+                        *command,
                         stdout=file,
-                        stderr=subprocess.STDOUT,
+                        stderr=file,
                         cwd=ROOT,
                         env={
                             **os.environ,

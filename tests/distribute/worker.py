@@ -1,7 +1,7 @@
 """One worker of a small training: `python -m tests.distribute.worker fit ...`.
 
-The command line itself runs, with real settings but without the export, which
-takes longer than the training.
+The command line itself runs, with real settings but without the export and the
+page, which take longer than the training.
 """
 
 import os
@@ -46,7 +46,8 @@ def arguments(
     """The command's arguments but the folder."""
     listed = [f"--set={setting}" for setting in overrides(rate)]
     options = ["--recipe", recipe, "--backbone", "small_cnn", "--resume"]
-    return ["fit", source, "--no-export", *options, *listed]
+    without = ["--no-export", "--no-report"]
+    return ["fit", source, *without, *options, *listed]
 
 
 def signal_itself(name: str, epoch: int, step: int) -> None:

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from keras_dml.losses import LOSSES
 from tests.conftest import ROOT
+from tests.data.stand_ins import write_cub200, write_image
 
 FIGURES = ROOT / "docs" / "figures"
 
@@ -219,3 +221,73 @@ def test_average_pooling_suits_characters(tmp_path, test_data):
     assert set(results) == set(figure.QUICK)
     (most, average) = results["k"].values()
     assert average[0] > most[0] + 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_normalization_divides_gradients_by_the_length_of_a_proxy(
+    tmp_path, test_data
+):
+    data = ("--data-dir", str(test_data))
+    figure, results = run("proxy_gradients", tmp_path, *data)
+    assert set(results) == set(figure.QUICK)
+    # Before the first update only the length differs.
+    one, authors = (
+        {part: sizes[0] for part, sizes in found.items()}
+        for found in results.values()
+    )
+    length = figure.LENGTHS[figure.AUTHORS]
+    assert one["proxies"] / authors["proxies"] == pytest.approx(
+        length, rel=1e-3
+    )
+    for part in ("network", "embedding layer"):
+        assert one[part] == pytest.approx(authors[part], rel=1e-3)
+    assert figure.ratios(results[figure.AUTHORS])[0] > 2
+
+
+def test_each_loss_parts_two_classes(tmp_path):
+    figure = importlib.import_module("losses")
+    results = figure.main(["--output", str(tmp_path), "--quick"])
+    assert set(results) == set(figure.QUICK)
+    start = figure.embeddings()[None]
+    for key, (within, between) in results.items():
+        with Image.open(tmp_path / "losses" / f"{key}.png") as picture:
+            assert len(picture.convert("RGB").getcolors(1 << 20)) > 20
+        before = figure.cosines(start)
+        assert within - between > before[0] - before[1] + 0.01
+    drawn = {path.stem for path in (FIGURES / "losses").glob("*.png")}
+    assert drawn == LOSSES.keys() - {*figure.LEFT_OUT}
+
+
+def test_recall_by_the_size_of_the_object(tmp_path):
+    figure = importlib.import_module("object_size")
+    root, names = tmp_path / "cub200", ["a/0.jpg", "a/1.jpg", "b/0.jpg"]
+    write_cub200(root, names, [101, 101, 102])
+    for name in names:
+        write_image(root / "images" / name, size=(20, 10))
+    # The second box ends outside of its image.
+    boxes = ["1 0 0 10 10", "2 0 0 10 90", "3 5 5 5 5"]
+    (root / "bounding_boxes.txt").write_text("\n".join(boxes))
+    folder = tmp_path / "figure7"
+    arms = {"GMP": [[0, 1, 1], [1, 1, 1]], "GAP": [[0, 1, 0]]}
+    lines = ["run,source,arm,status,metric", "left,cub200,GAP,failed,map@r"]
+    for arm, runs in arms.items():
+        for number, recall in enumerate(runs):
+            run_ = folder / "runs" / f"{arm}-{number}"
+            run_.mkdir(parents=True)
+            np.savez(run_ / "per_query.npz", ids=names, **{"recall@1": recall})
+            for metric in ("recall@1", "map@r"):
+                lines.append(f"{run_.name},cub200,{arm},done,{metric}")
+    (folder / "results.csv").write_text("\n".join(lines))
+    words = [folder, "--data-dir", root, "--bins", "4", "--output", tmp_path]
+    results = figure.main(list(map(str, words)))
+    nan = np.nan
+    expected = {
+        "GMP": [[1, nan, 0, 1], [1, nan, 1, 1]],
+        "GAP": [[0, nan, 0, 1]],
+    }
+    assert results.keys() == expected.keys()
+    for arm, values in expected.items():
+        np.testing.assert_array_equal(results[arm], values)
+    with Image.open(tmp_path / "object_size.png") as picture:
+        assert min(picture.size) >= 300

@@ -106,6 +106,20 @@ def test_every_public_name_has_a_place(generated, package):
         assert sum(text.count(place) for place in shown) == 1, one.path
 
 
+def test_the_page_of_a_loss_has_its_picture_and_cost(generated):
+    pictures = (ROOT / "docs" / "figures" / "losses").glob("*.png")
+    for key in (path.stem for path in pictures):
+        text = generated[f"reference/losses/{key}.md"]
+        assert f"](../../figures/losses/{key}.png)" in text
+    measured = [
+        key for key, text in generated.items() if "Cost of a st" in text
+    ]
+    assert len(measured) == 10
+    contrastive = generated["reference/losses/contrastive.md"]
+    assert re.search(r"\| Contrastive, Euclidean \| [\d.]+ \|", contrastive)
+    assert "figures/losses" not in generated["reference/losses/n_pair.md"]
+
+
 def test_every_name_that_a_guide_imports_has_a_place():
     known = {one.home for one in symbols.all_symbols().values()}
     known |= {*symbols.all_symbols()}

@@ -25,8 +25,6 @@ import os
 import re
 import resource
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +34,7 @@ from typing import Any
 import pytest
 
 from tests.commands import Outcome, run_command
+from tests.zygote import Forked
 
 # Of computing. A busy machine may take several times as long.
 SECONDS = 30
@@ -46,7 +45,6 @@ MEMORY = 6 * GIB
 # The test process holds TensorFlow already.
 GROWTH = 2 * GIB
 LONGEST = 1500
-PYTHON = (sys.executable, "-m", "keras_dml")
 
 
 class TooSlow(BaseException):
@@ -88,7 +86,7 @@ class Case:
         """Runs the command, and fails unless it ends as the case says."""
         words = [_filled(word, places) for word in self.arguments]
         if self.apart:
-            outcome = run_apart(*PYTHON, *words)
+            outcome = run_apart(*words)
         else:
             with limited():
                 outcome = run_command(capsys, monkeypatch, *words)
@@ -158,28 +156,28 @@ def limited(seconds: float = SECONDS, growth: int = GROWTH) -> Iterator[None]:
 
 
 def run_apart(
-    *words: str, seconds: float = SECONDS, memory: int = MEMORY, **options: Any
+    *words: str,
+    module: str = "keras_dml",
+    seconds: float = SECONDS,
+    memory: int = MEMORY,
 ) -> Outcome:
-    """Runs a command in its own process group, and kills it beyond limits.
+    """Runs a command in a session of its own, and kills it beyond limits.
 
     Args:
-        *words: The program and its arguments.
+        *words: Its arguments.
+        module: The module that runs. Defaults to `"keras_dml"`.
         seconds: How long it may compute; it may wait `PATIENCE` times that.
             Defaults to `SECONDS`.
         memory: Bytes that it may hold. An address-space limit would also
             count what TensorFlow only reserves. Defaults to `MEMORY`.
-        **options: Further arguments of `subprocess.Popen`.
     """
     # Files, because a pipe that nobody reads would block the process.
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-            **options,
-        )
+    with (
+        open(os.devnull) as nothing,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        process = Forked(module, *words, stdin=nothing, stdout=out, stderr=err)
         end, excess = time.monotonic() + PATIENCE * seconds, ""
         while process.poll() is None and not excess:
             computed, held = _used(process.pid)

@@ -1,6 +1,5 @@
 """The runner of hostile cases finds what it is there to find."""
 
-import sys
 import time
 
 import pytest
@@ -16,11 +15,21 @@ from tests.hostile.runner import (
 )
 
 
-def test_a_hang_is_stopped():
+@pytest.fixture
+def run_script(tmp_path, monkeypatch):
+    """Function that runs lines of Python apart."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text, **limits):
+        (tmp_path / "script.py").write_text(text)
+        return run_apart(module="script", **limits)
+
+    return run
+
+
+def test_a_hang_is_stopped(run_script):
     with pytest.raises(AssertionError, match="no end within"):
-        run_apart(
-            sys.executable, "-c", "import time; time.sleep(60)", seconds=0.1
-        )
+        run_script("import time; time.sleep(60)", seconds=0.1)
     with pytest.raises(TooSlow), limited(0.1):
         time.sleep(60)
     with pytest.raises(TooSlow), limited(0.5):
@@ -28,15 +37,14 @@ def test_a_hang_is_stopped():
             pass
 
 
-def test_eaten_memory_is_seen():
-    script = "import time; eaten = b'x' * 2**28; time.sleep(20)"
+def test_eaten_memory_is_seen(run_script):
+    script = "import time; eaten = b'x' * 2**31; time.sleep(20)"
     with pytest.raises(AssertionError, match="GiB held"):
-        run_apart(sys.executable, "-c", script, memory=2**27)
+        run_script(script, memory=2**30)
 
 
-def test_what_a_command_leaves_is_read():
-    script = "import sys; print('out'); sys.exit('Error: said')"
-    outcome = run_apart(sys.executable, "-c", script)
+def test_what_a_command_leaves_is_read(run_script):
+    outcome = run_script("import sys; print('out'); sys.exit('Error: said')")
     assert outcome == Outcome(1, "out\n", "Error: said\n")
 
 

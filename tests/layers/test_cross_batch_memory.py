@@ -16,13 +16,22 @@ BATCHES = [
 COMPARABLE = (
     losses.Circle(),
     losses.Contrastive(),
+    losses.FastAP(),
+    losses.Histogram(),
+    losses.IntraPairVariance(),
     losses.LiftedStructure(),
     losses.MultiSimilarity(),
     losses.NCA(),
     losses.NTXent(),
+    losses.PNP(),
+    losses.RankedList(),
+    losses.RecallSurrogate(),
+    losses.SignalToNoise(),
     losses.SmoothAP(),
     losses.SupCon(),
     losses.Triplet(margin=0.5),
+    losses.Triplet(margin=0.5, mining="all", name="all_triplets"),
+    losses.TupletMargin(),
 )
 
 
@@ -163,6 +172,11 @@ def test_a_reloaded_model_goes_on_with_its_memory(tmp_path):
             "`loss`.*'lifted'",
         ),
         ({"loss": losses.Softmax(), "size": 8}, "`loss`.*'softmax'"),
+        ({"loss": losses.Angular(), "size": 8}, "`loss`.*'angular'"),
+        (
+            {"loss": losses.Triplet(mining="all", swap=True), "size": 8},
+            "`loss`.*'triplet'",
+        ),
         ({"loss": losses.Triplet(), "size": 0}, "`size`.*size=0"),
         (
             {"loss": losses.Triplet(), "size": 8, "warm_up_steps": -1},

@@ -161,6 +161,9 @@ def test_unknown_backbone_is_refused():
 LIGHT = ("mobilenet", "mobilenet_v3_small", "inception_v1")
 SOME = ("mobilenet_v2", "resnet50", "densenet121", "efficientnet_v2_b0")
 SOME += ("convnext_tiny", "bn_inception", "googlenet")
+# One of each kind of layers.
+FEW = ("mobilenet_v3_small", "convnext_tiny", "bn_inception", "googlenet")
+FEW += ("inception_v1", "resnet50_v1_5", "efficientnet_v2_b0")
 ANY_SIZE = [name for name, facts in BACKBONES.items() if facts.any_size]
 
 
@@ -220,7 +223,7 @@ def test_a_backbone_of_one_size_is_refused_for_any():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", BACKBONES if ALL else ("small_cnn", *FEW))
 def test_every_backbone_saves_and_loads(name, tmp_path):
     """Gray images for every second one, where they are repeated to RGB."""
     backbone = BACKBONES[name]

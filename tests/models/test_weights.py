@@ -81,6 +81,15 @@ def test_missing_file_is_refused():
         build_with_weights("small_cnn", SHAPE, "no/such.weights.h5")
 
 
+def test_a_renamed_file_of_keras_3_is_called_so(source, tmp_path):
+    """Keras would say that no layer fits."""
+    path = tmp_path / "backbone.weights.h5"
+    source.save_weights(path)
+    renamed = path.rename(tmp_path / "backbone.h5")
+    with pytest.raises(UsageError, match=r"must have a name .* `.weights.h5`"):
+        build_with_weights("small_cnn", SHAPE, str(renamed))
+
+
 def test_other_suffix_is_refused(tmp_path):
     with pytest.raises(UsageError, match="`imagenet`, `none`, or the path"):
         build_with_weights("small_cnn", SHAPE, "imagnet")

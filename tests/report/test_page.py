@@ -138,10 +138,10 @@ def test_metrics_are_explained_where_they_stand_and_below():
     meaning = metric_meaning("recall@4")
     assert "4 nearest" in meaning
     (cell,) = page.findall(".//th[@scope='row']/abbr[@title]")
-    assert (cell.text, cell.get("title")) == ("recall@4", meaning)
+    assert (cell.text, cell.get("title")) == ("R@4", meaning)
     (term,) = page.findall(".//dl/dt")
     (definition,) = page.findall(".//dl/dd")
-    assert (term.text, definition.text) == ("recall@4", meaning)
+    assert (term.text, definition.text) == ("R@4", meaning)
     (button,) = page.findall(".//button[@title]")
     assert button.get("title") == metric_meaning("mrr")
 

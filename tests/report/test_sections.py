@@ -54,6 +54,8 @@ def test_the_gain_is_over_the_network_off_the_shelf():
         "at the start",
         "trained",
     ]
+    kept = INTERPOLATION | {"share": 0.0, "kept": True}
+    assert result_of(metrics_of(interpolation=kept))["columns"][-1] == "kept"
     headline, clusters = found["results"]
     assert headline == found["headline"]
     assert headline["cells"] == [0.2, 0.25, 0.4, 0.5]

@@ -13,7 +13,7 @@ from tests.thorough import ALL
 # Five steps, of which batch normalization has not yet made rounding grow.
 STEPS = ("sampling.steps_per_epoch=1", "stages.main.train.epochs=5")
 # A pass over 901 images has 7 batches of 128 or 28 of 32, and a rest.
-# Fifteen epochs, as the default has it, take a quarter of an hour.
+# Fifteen epochs, as the default has it, take many minutes.
 SHORTER = (
     "stages.main.train.epochs=3",
     "data.image_size=8",

@@ -8,8 +8,8 @@ import pytest
 from keras_dml.run.conclusion import (
     columns,
     conclusion,
+    gained,
     result_rows,
-    undecided,
 )
 
 VERSION_0_1 = Path(__file__).parent / "version_0_1" / "metrics.json"
@@ -48,28 +48,44 @@ def test_a_kept_network_gained_nothing_from_whitening_or_training():
     metrics |= {"interpolation": {"kept": True}, "shrinkage": 0.6}
     kept, _, parts = conclusion(metrics)
     assert kept.startswith("The pretrained network was kept")
-    assert parts == "Of this, images of 192 instead of 96 pixels +0.100."
+    assert (
+        parts == "The gain by part: images of 192 instead of 96 pixels +0.100."
+    )
+
+
+def test_what_the_head_of_a_kept_network_costs_is_said():
+    metrics = metrics_of(0.2, 0.3, 0.28, 0.28, -0.05, 0.01)
+    metrics |= {"interpolation": {"kept": True}, "shrinkage": 0.6}
+    assert conclusion(metrics)[2].endswith("shortening the features -0.020.")
+
+
+def test_a_kept_network_of_one_part_has_no_list_of_parts():
+    metrics = metrics_of(0.3, 0.3, 0.28, 0.28, -0.05, 0.01)
+    metrics |= {"interpolation": {"kept": True}, "shrinkage": 0.6}
+    kept, verdict = conclusion(metrics)
+    assert "no difference is of training" in kept
+    assert verdict.startswith("Not distinguishable")
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict", "open_"),
+    ("low", "high", "verdict", "sure"),
     [
-        (0.1, 0.3, "Better", False),
+        (0.1, 0.3, "Better", True),
         (-0.3, -0.1, "Worse", False),
-        (-0.1, 0.3, "Not distinguishable", True),
-        (0.0, 0.3, "Not distinguishable", True),
+        (-0.1, 0.3, "Not distinguishable", False),
+        (0.0, 0.3, "Not distinguishable", False),
     ],
 )
-def test_a_gain_whose_interval_holds_zero_is_undecided(
-    low, high, verdict, open_
+def test_a_gain_is_sure_if_its_interval_lies_above_zero(
+    low, high, verdict, sure
 ):
     found = metrics_of(0.2, 0.2, 0.2, 0.3, low, high)
     assert conclusion(found)[0].startswith(verdict)
-    assert undecided(found) is open_
+    assert gained(found) is sure
 
 
-def test_results_without_intervals_are_not_undecided():
-    assert not undecided(json.loads(VERSION_0_1.read_text()))
+def test_results_without_intervals_count_as_gained():
+    assert gained(json.loads(VERSION_0_1.read_text()))
 
 
 def test_raw_pixels_have_no_part_for_the_size():
@@ -115,8 +131,8 @@ def test_better():
     assert conclusion(metrics()) == [
         "Better than the pretrained backbone: MAP@R 0.300 -> 0.500 (+67%), "
         "gain +0.200 with a 95 % interval of +0.100 to +0.300.",
-        "Of this, images of 224 instead of 96 pixels +0.050, the whitening of "
-        "the features +0.050, and training +0.100.",
+        "The gain by part: images of 224 instead of 96 pixels +0.050, "
+        "whitening the features +0.050, training +0.100.",
         "The nearest image is of the right class for 75.0% of the queries, "
         "by the pretrained backbone for 55.0%.",
     ]
@@ -141,7 +157,7 @@ def test_an_interval_with_zero_is_no_verdict(low, high):
 def test_kept_comes_first():
     kept = metrics(-0.1, 0.1, interpolation={"kept": True})
     first, verdict, *_ = conclusion(kept)
-    assert first.startswith("The pretrained network was kept: ")
+    assert first.startswith("The pretrained network was kept, ")
     assert verdict.startswith("Not distinguishable")
 
 
@@ -149,7 +165,7 @@ def test_the_parts_add_up_without_a_whitening():
     """What a random head loses is part of the training."""
     found = metrics(shrinkage=None, values=(0.3, 0.35, 0.1, 0.5))
     assert conclusion(found)[1] == (
-        "Of this, images of 224 instead of 96 pixels +0.050, and training "
+        "The gain by part: images of 224 instead of 96 pixels +0.050, training "
         "+0.150."
     )
 

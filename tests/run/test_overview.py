@@ -40,11 +40,14 @@ def test_images_network_and_folder():
     assert found == {
         "Images": "200 of 20 classes in omniglot",
         "Train": "90 images of 9 classes",
-        "Validate": "30 images of 3 classes, which are not trained on",
-        "Test": "80 images of 8 classes, none seen in training",
+        "Validate": "30 images of 3 classes, not trained on: they choose the "
+        "weights to keep",
+        "Test": "80 images of 8 classes, not trained on: they measure the "
+        "result",
         "Recipe": "norm_softmax; `keras-dml recipes` lists them",
         "Size": "photos are resized to 4 x 4 pixels",
-        "Network": "small_cnn, weights of file; embeddings of 16 numbers",
+        "Network": "small_cnn, weights of file; it turns a photo into 16 "
+        "numbers, its embedding; near ones are alike",
         "Folder": "runs/made-up",
     }
     assert device.startswith(("CPU only, ", "GPU 0: "))
@@ -62,7 +65,8 @@ def test_images_network_and_folder():
 def test_where_the_weights_come_from(weights, origin):
     said = lines("model.backbone=mobilenet_v2", f"model.weights={weights}")
     assert said["Network"] == (
-        f"mobilenet_v2, {origin}; embeddings of 16 numbers"
+        f"mobilenet_v2, {origin}; it turns a photo into 16 numbers, its "
+        "embedding; near ones are alike"
     )
 
 
@@ -111,17 +115,22 @@ def test_gpus_have_their_names(monkeypatch):
     assert overview.device(2) == "GPU 0: NVIDIA H200 and GPU 1: NVIDIA H200"
 
 
+@pytest.mark.parametrize("windows", [False, True])
 @pytest.mark.parametrize(
     ("hidden", "advice"),
     [(None, "tensorflow[and-cuda]"), ("", "CUDA_VISIBLE_DEVICES='' hides")],
 )
 def test_a_gpu_that_is_not_used_is_explained(
-    monkeypatch, tmp_path, hidden, advice
+    monkeypatch, tmp_path, hidden, advice, windows
 ):
-    monkeypatch.setattr(overview, "NVIDIA", tmp_path)
+    """Linux has a folder for each GPU; Windows lends a library."""
+    monkeypatch.setattr(overview, "NVIDIA", tmp_path / "gpus")
+    monkeypatch.setattr(overview, "WSL", tmp_path / "libcuda.so.1")
+    (tmp_path / "gpus").mkdir()
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if hidden is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     assert overview._unused_gpu() == ""
-    (tmp_path / "0000:01:00.0").mkdir()
+    gpu = "libcuda.so.1" if windows else "gpus/0000:01:00.0"
+    (tmp_path / gpu).mkdir()
     assert advice in overview._unused_gpu()

@@ -89,7 +89,8 @@ def results_caption(
     sentences.append(f"Bold: the best mean{each}.")
     if any(run.pretrained for run in runs):
         sentences.append(
-            "The first row is what nearest neighbors find without training."
+            "Rows in parentheses are what nearest neighbors find without "
+            "training."
         )
     if paper:
         sentences.append(places_in_words(paper))

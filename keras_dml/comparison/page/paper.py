@@ -17,12 +17,15 @@ class PaperColumn(NamedTuple):
         place: Where the values are printed, and for which data.
         values: Dict from pairs of an arm and an embedding size (`None` for
             any size) to the printed value.
+        pretrained: Dict from an arm to the printed value of its features
+            before training.
     """
 
     title: str
     metric: str
     place: str
     values: dict[tuple[str, int | None], str]
+    pretrained: dict[str, str]
 
     def of(self, arm: str, dim: int | None) -> str | None:
         """Returns the printed value of an arm of that size, or `None`."""
@@ -49,6 +52,7 @@ def paper_columns(
     tables = [t for t in tables if t.backbone in (None, backbone)]
     own = [table for table in tables if table.source == source]
     cells: dict[tuple[str, str], dict[tuple[str, int | None], str]] = {}
+    features: dict[tuple[str, str], dict[str, str]] = {}
     for table in own or tables:
         place = f"{table.where.rstrip('.')} ({table.source})"
         for arm, names in arms.items():
@@ -57,12 +61,16 @@ def paper_columns(
                     if metric in metrics:
                         column = cells.setdefault((metric, place), {})
                         column[arm, table.dim] = f"{value:g}"
+            for line in names & table.pretrained.keys():
+                for metric, value in table.pretrained[line].items():
+                    features.setdefault((metric, place), {})[arm] = f"{value:g}"
     places = list(dict.fromkeys(place for _, place in cells))
     columns = []
     for (metric, place), column in cells.items():
         number = f" {places.index(place) + 1}" if len(places) > 1 else ""
         title = f"{metric_title(metric)}, paper{number}"
-        columns.append(PaperColumn(title, metric, place, column))
+        before = features.get((metric, place), {})
+        columns.append(PaperColumn(title, metric, place, column, before))
     return columns
 
 

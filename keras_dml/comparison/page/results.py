@@ -20,7 +20,10 @@ from keras_dml.comparison.records import (
 )
 from keras_dml.comparison.summary import metric_of, summarize_arms
 from keras_dml.config.plan_sections import PaperTable
-from keras_dml.wording import metric_title, slug, source_title
+from keras_dml.wording import listed, metric_title, slug, source_title
+
+# Less than three digits show.
+ALIKE = 5e-4
 
 
 class _Part(NamedTuple):
@@ -29,12 +32,13 @@ class _Part(NamedTuple):
     Args:
         column: The header.
         cell: Function from an experiment and the runs of an arm to the cell.
-        pretrained: The cell in the row of the features before training.
+        features: Function from runs with the same features before training to
+            the cell in the row of these.
     """
 
     column: Column
     cell: Callable[[Experiment, list[RunRecord]], Cell]
-    pretrained: Cell
+    features: Callable[[list[RunRecord]], Cell]
 
 
 def results_tables(
@@ -87,15 +91,18 @@ def _results_table(
     parts = [_arm_part(runs)]
     if len({run.dim for run in runs}) > 1:
         dim = Column("dim")
-        parts.append(_Part(dim, lambda of, _: Cell(str(of.dim)), dim.empty))
+        parts.append(
+            _Part(dim, lambda of, _: Cell(str(of.dim)), lambda _: dim.empty)
+        )
     for metric in metrics:
         parts.append(_metric_part(metric, runs))
         parts += [_paper_part(each) for each in paper if each.metric == metric]
     states = Column("runs", STATUSES)
-    parts.append(_Part(states, _runs_cell, states.empty))
-    rows = []
-    if any(run.pretrained for run in runs):
-        rows.append(tuple(part.pretrained for part in parts))
+    parts.append(_Part(states, _runs_cell, lambda _: states.empty))
+    rows = [
+        tuple(part.features(alike) for part in parts)
+        for alike in _by_features(runs)
+    ]
     experiments = grouped(runs, experiment_of)
     for experiment in sorted(experiments, key=lambda each: each.dim or 0):
         for own in by_arm(experiments[experiment]).values():
@@ -112,9 +119,43 @@ def _arm_part(runs: list[RunRecord]) -> _Part:
         oracle = mixed and any(run.oracle for run in own)
         return Cell(own[0].arm + (" (oracle)" if oracle else ""))
 
-    raw = runs[0].weights in ("none", "")
-    first = Cell("(raw pixels)" if raw else "(pretrained features)")
-    return _Part(Column("arm", numeric=False), cell, first)
+    several = len(_by_features(runs)) > 1
+
+    def features(alike: list[RunRecord]) -> Cell:
+        raw = alike[0].weights in ("none", "")
+        name = "raw pixels" if raw else "pretrained features"
+        of = f" of {listed(by_arm(alike))}" if several else ""
+        return Cell(f"({name}{of})")
+
+    return _Part(Column("arm", numeric=False), cell, features)
+
+
+def _by_features(runs: Iterable[RunRecord]) -> list[list[RunRecord]]:
+    """Groups runs whose features before training retrieve equally well.
+
+    Arms differ in these if they pool differently, or enlarge the images.
+    """
+    groups: list[dict[str, list[RunRecord]]] = []
+    known = [run for run in runs if run.pretrained]
+    for arm, own in by_arm(known).items():
+        for group in groups:
+            if all(_equal(own, others) for others in group.values()):
+                group[arm] = own
+                break
+        else:
+            groups.append({arm: own})
+    return [[run for own in group.values() for run in own] for group in groups]
+
+
+def _equal(first: list[RunRecord], second: list[RunRecord]) -> bool:
+    """Returns whether features agree where both have the seed and fold."""
+    other = {(run.seed, run.fold): run.pretrained for run in second}
+    return all(
+        abs(value - other[key].get(metric, value)) < ALIKE
+        for run in first
+        if (key := (run.seed, run.fold)) in other
+        for metric, value in run.pretrained.items()
+    )
 
 
 def _metric_part(metric: str, runs: list[RunRecord]) -> _Part:
@@ -134,11 +175,13 @@ def _metric_part(metric: str, runs: list[RunRecord]) -> _Part:
         bold = one.mean == best and len(found) > 1
         return dataclasses.replace(made, bold=bold)
 
-    before = [
-        run.pretrained[metric] for run in runs if metric in run.pretrained
-    ]
-    mean = math.fsum(before) / len(before) if before else None
-    return _Part(column, cell, Cell.of("{:.3f}", mean, None, None, None))
+    def features(alike: list[RunRecord]) -> Cell:
+        found = [run.pretrained.get(metric) for run in alike]
+        values = [value for value in found if value is not None]
+        mean = math.fsum(values) / len(values) if values else None
+        return Cell.of("{:.3f}", mean, None, None, None)
+
+    return _Part(column, cell, features)
 
 
 def _paper_part(printed: PaperColumn) -> _Part:
@@ -148,7 +191,13 @@ def _paper_part(printed: PaperColumn) -> _Part:
         value = printed.of(own[0].arm, experiment.dim)
         return column.empty if value is None else Cell(value)
 
-    return _Part(column, cell, column.empty)
+    def features(alike: list[RunRecord]) -> Cell:
+        before = printed.pretrained
+        values = {before[arm] for arm in by_arm(alike) if arm in before}
+        text = " or ".join(sorted(values))
+        return Cell(text) if text else column.empty
+
+    return _Part(column, cell, features)
 
 
 def _runs_cell(experiment: Experiment, own: list[RunRecord]) -> Cell:

@@ -113,17 +113,7 @@ class Table:
 
 
 def to_markdown(table: Table) -> str:
-    """Formats the table as Markdown, with its caption above it.
-
-    Example:
-
-    >>> print(to_markdown(table))
-    Grocery, 3 seeds.
-    <BLANKLINE>
-    | arm     |       R@1 |
-    |:--------|----------:|
-    | softmax | **0.601** |
-    """
+    """Formats the table as Markdown, with its caption above it."""
     lines = [[_markdown(column.title) for column in table.columns]]
     lines += [[*map(_markdown_cell, row)] for row in table.rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -98,6 +98,7 @@ def ann_recall_at_k(
 
     Example:
 
+    >>> from keras_dml.evaluation import ExactIndex
     >>> index = ExactIndex().build([[1.0, 0.0], [0.0, 1.0]])
     >>> ann_recall_at_k(index, [[2.0, 1.0]], k=1)
     1.0
@@ -154,6 +155,7 @@ def evaluate_index(
 
     Example:
 
+    >>> from keras_dml.evaluation import ExactIndex
     >>> index = ExactIndex().build([[1.0, 0.0], [0.0, 1.0]], ["right", "up"])
     >>> found = evaluate_index(index, [[2.0, 1.0]], [7], [7, 8], k=1)
     >>> found.metrics["recall@1"], found.ann_recall["ann_recall@1"]

@@ -168,6 +168,35 @@ def test_features_before_training_are_the_first_row(weights, name):
     assert not any(each.bold for each in table.rows[0])
 
 
+def test_features_that_differ_have_a_row_each_beside_what_is_printed():
+    def arm(name, value):
+        first = {"recall@1": value}
+        return three_seeds(name, 0.5, pretrained=first, weights="imagenet")
+
+    records = arm("avg", 0.25) + arm("max", 0.4) + arm("other max", 0.4)
+    records += [unfinished("failed", 0, "failed", weights="imagenet")]
+    tables = [printed("avg", pretrained={"other max": {"recall@1": 0.53}})]
+    (table,) = results_tables(records, METRICS, paper_values=tables)
+    rows = [[cell.text for cell in row[:3]] for row in table.rows[:3]]
+    assert rows == [
+        ["(pretrained features of avg)", "0.250", "-"],
+        ["(pretrained features of max and other max)", "0.400", "0.53"],
+        ["avg", "0.500 ± 0.010", "72.25"],
+    ]
+
+
+def test_folds_alone_do_not_part_features():
+    """Each fold has features of its own; both arms have the same."""
+    records = [
+        record(arm, fold=fold, pretrained={"recall@1": 0.2 + fold / 10})
+        for arm, folds in (("a", (0, 1)), ("b", (1, 2)))
+        for fold in folds
+    ]
+    (table,) = results_tables(records, METRICS)
+    assert table.rows[0][0].text == "(raw pixels)"
+    assert cell(table, "(raw pixels)", "R@1").text == "0.300"
+
+
 def test_printed_numbers_have_columns_of_their_own():
     records = three_seeds("softmax", 0.6) + three_seeds("bn", 0.5)
     tables = [

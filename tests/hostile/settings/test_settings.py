@@ -13,8 +13,8 @@ DIGITS = "9" * 100_000
 # What the configuration alone refuses, and a part of the message.
 SETTINGS = {
     "seed=4294967296": "`--seed`.*less than 4294967296",
-    "seed=-1": "`--seed`.*greater than or equal to 0",
-    "seed=.inf": "`--seed`.*valid integer",
+    "seed=-1": "`--seed` must be at least 0",
+    "seed=.inf": "`--seed` must be a whole number",
     f"seed={DIGITS}": "a number has 100,000 characters",
     "model.dim=2000000": "`model.dim`.*65536",
     "model.dim=010": "`model.dim`.*'010'",
@@ -47,7 +47,7 @@ SETTINGS = {
     'model.weights="\\UFFFFFFFF"': "an escape that is no character",
     "model=3": "`model`.*Received: 3",
     "optimizer.head=3": "`optimizer.head`",
-    "stages=x": "`stages`.*valid list",
+    "stages=x": "`stages` must be a list",
     "stages.².name=x": "`stages.²` names none",
     "loss.²=3": "`loss.²` names none",
     "loss=[{name: [1]}]": "`loss.0.name`",
@@ -121,7 +121,7 @@ OPTIONS = {
 }
 PLANS = {
     "seeds: [4294967296]": "`seeds.0`",
-    "seeds: {1: 2}": "`--seeds`.*valid list",
+    "seeds: {1: 2}": "`--seeds` must be a list",
     "arms: [3]": "`arms.0`",
     "grid: {model.dim: 3}": "`grid.model.dim`",
     "grid: {1: [2]}": "`grid.1",

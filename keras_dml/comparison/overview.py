@@ -1,0 +1,51 @@
+"""Says before a comparison what it is about to train."""
+
+from collections.abc import Iterable, Sequence
+
+from keras_dml.comparison.jobs import Job
+from keras_dml.comparison.protocols import get_protocol
+from keras_dml.config.plan_sections import ProtocolConfig
+from keras_dml.wording import counted, listed, source_title, titled
+
+# More names than this are counted.
+MOST = 6
+
+
+def comparison_overview(jobs: Sequence[Job], protocol: ProtocolConfig) -> str:
+    """Returns a few lines on the data, the networks and the trainings.
+
+    Args:
+        jobs: The checked runs of the plan.
+        protocol: What chooses the weights.
+    """
+    configs = [job.config for job in jobs]
+    works = [job.work for job in jobs if job.work is not None]
+    steps = _span(work.steps for work in works)
+    batches = _span(config.sampling.batch_size for config in configs)
+    sizes = _span(work.size for work in works)
+    networks = _names(config.model.backbone for config in configs)
+    data = _names(source_title(config.data.source) for config in configs)
+    return titled(
+        [
+            ("Data", data),
+            ("Arms", _names(job.record.arm for job in jobs)),
+            (
+                "Network",
+                f"{networks}, on images of {sizes} x {sizes} pixels",
+            ),
+            ("Training", f"{steps} steps of {batches} images in each run"),
+            ("Weights", get_protocol(protocol).in_words),
+        ]
+    )
+
+
+def _names(names: Iterable[str]) -> str:
+    different = list(dict.fromkeys(names))
+    if len(different) > MOST:
+        return f"{counted(len(different), 'kind')}, such as {different[0]}"
+    return listed(different)
+
+
+def _span(numbers: Iterable[float]) -> str:
+    low, *_, high = sorted([*numbers] * 2)
+    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
