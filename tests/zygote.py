@@ -170,6 +170,8 @@ def _zygote():
         pass_fds=[other.fileno()],
         stdin=subprocess.DEVNULL,
         cwd=ROOT,
+        # As commands set it before they import TensorFlow.
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     other.close()
 
