@@ -20,6 +20,8 @@ class TrainingOptions(TypedDict, total=False):
         epochs: Number of epochs, instead of minutes. Defaults to those of
             the recipe.
         batch_size: Number of images of a training batch.
+        embed_batch: Number of images that the network embeds at once, for
+            large batches in little memory. Defaults to all of the batch.
         image_size: Side of the images in pixels. Defaults to that of the
             photos and the network.
         dim: Number of values of an embedding.
@@ -36,6 +38,7 @@ class TrainingOptions(TypedDict, total=False):
     minutes: Annotated[float | None, "minutes"]
     epochs: Annotated[int | None, "stages.main.train.epochs"]
     batch_size: Annotated[int | None, "sampling.batch_size"]
+    embed_batch: Annotated[int | None, "sampling.embed_batch"]
     image_size: Annotated[int | None, "data.image_size"]
     dim: Annotated[int | None, "model.dim"]
     lr: Annotated[float | None, "optimizer.backbone.lr optimizer.head.lr"]

@@ -229,6 +229,13 @@ def model_cases() -> dict:
         )
         return compiled(informed([head(), label]), loss)
 
+    keras.utils.set_random_seed(0)
+    network = keras.Sequential(
+        [keras.Input((6,)), keras.layers.Dense(4, name="inner")]
+    )
+    # Of eight rows: a chunk and a rest.
+    chunked = layers.InChunks(network, 5, name="backbone")(x)
+
     # All of them: which classes are drawn is the backend's own.
     sampled = layers.SampledProxies(CLASSES, CLASSES, seed=1, name="proxies")
     row_lazy = PerVariable(
@@ -252,6 +259,9 @@ def model_cases() -> dict:
             sampled([head(), label]),
             losses.OnSampledClasses(losses.ArcFace(scale=8.0)),
             row_lazy,
+        ),
+        "in_chunks": compiled(
+            layers.EmbeddingHead(5, name="head")(chunked), losses.SupCon()
         ),
         "triplet": compiled(head(), losses.Triplet(margin=0.5)),
         "margin": compiled(boundaries([head(), label]), losses.Margin(nu=0.1)),

@@ -102,11 +102,13 @@ class SamplingConfig(Section):
     """How a batch is drawn: `images` images of each class, or at random.
 
     If `classes` is `None`, it is the number of classes that fit into a batch,
-    at most all classes.
+    at most all classes. `embed_batch` is how many images the network embeds at
+    once, in the memory of so many; `None` means the whole batch.
     """
 
     kind: Literal["balanced", "random"] = "balanced"
     batch_size: Count = 128
+    embed_batch: Count | None = None
     classes: Count | None = None
     images: Count = 4
     drop_remainder: bool = False

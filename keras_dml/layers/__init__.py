@@ -14,6 +14,7 @@ from keras_dml.layers.image_preprocessing import (
     ImagePreprocessing,
     preprocess_images,
 )
+from keras_dml.layers.in_chunks import InChunks
 from keras_dml.layers.nested_network import NestedNetwork
 from keras_dml.layers.proxies import Proxies
 from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
@@ -29,6 +30,7 @@ __all__ = [
     "GlobalAveragePlusMaxPooling2D",
     "GlobalKMaxPooling2D",
     "ImagePreprocessing",
+    "InChunks",
     "NestedNetwork",
     "Proxies",
     "SampleAwareProxies",

@@ -10,6 +10,7 @@ from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.layers import (
     EmbeddingHead,
     ImagePreprocessing,
+    InChunks,
 )
 from keras_dml.models.backbone import Backbone, custom_backbone
 from keras_dml.models.backbones import get_backbone
@@ -125,6 +126,7 @@ def with_image_size(
     image_size: int,
     until: str = "head",
     fold: bool = False,
+    chunk_size: int | None = None,
 ) -> keras.Model:
     """Returns the network from an image of another size to a layer's output.
 
@@ -134,6 +136,8 @@ def with_image_size(
         until: Name of the last layer. Defaults to `"head"`.
         fold: Whether to fold batch normalization that does not change into
             convolutions, which makes training faster. Defaults to `False`.
+        chunk_size: Number of images that the backbone takes at once in
+            training, see `InChunks`. Defaults to `None`, all of a batch.
 
     Returns:
         A model that shares the layers of `embedder`.
@@ -152,6 +156,8 @@ def with_image_size(
     for layer in embedder.layers[1:]:
         if fold and layer.name == "backbone":
             layer = fold_batch_norm(layer, x.shape[1:])
+        if chunk_size is not None and layer.name == "backbone":
+            layer = InChunks(layer, chunk_size, name="backbone")
         x = layer(x)
         if layer.name == until:
             break

@@ -15,6 +15,7 @@ def build_trainer(
     options: HeadOptions | None = None,
     policy: str = "float32",
     image_size: int | None = None,
+    embed_batch: int | None = None,
 ) -> keras.Model:
     """Builds the model that `fit` trains around an embedder.
 
@@ -35,6 +36,8 @@ def build_trainer(
         image_size: Side of the training images, if it differs from that of
             the embedder, which then needs `any_size=True`. Defaults to
             `None`.
+        embed_batch: Number of images that the backbone takes at once, see
+            `keras_dml.layers.InChunks`. Defaults to `None`, all of a batch.
 
     Input shape:
         Dict of "image", as the embedder takes it, and "label", int32
@@ -60,7 +63,7 @@ def build_trainer(
     options = options or HeadOptions()
     head.check(options, policy)
     size = image_size or embedder.input_shape[1]
-    network = with_image_size(embedder, size, fold=True)
+    network = with_image_size(embedder, size, fold=True, chunk_size=embed_batch)
     image, embedding = network.inputs[0], network.output
     label = keras.Input((), dtype="int32", name="label")
     # Keras before 3.15 refuses an input that nothing takes.

@@ -11,7 +11,7 @@ from keras_dml.config import (
     RunConfig,
 )
 from keras_dml.errors import UsageError
-from keras_dml.layers import CrossBatchMemory
+from keras_dml.layers import CrossBatchMemory, InChunks
 from keras_dml.models import freezing
 from keras_dml.models.heads import LAYERS, Head, get_head
 from keras_dml.optimizers import (
@@ -167,7 +167,9 @@ def compile_for(
             steps_per_epoch=steps_per_epoch,
             head=loss_head(config.loss),
             learning_rate_factor=phase.lr_factor,
-            backbone=backbone,
+            backbone=(
+                backbone.layer if isinstance(backbone, InChunks) else backbone
+            ),
         ),
         loss=build_loss(config.loss),
     )

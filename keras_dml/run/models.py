@@ -69,6 +69,7 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         head_options(model, config.loss),
         model.policy,
         config.data.train_shape[0],
+        config.sampling.embed_batch,
     )
     if distribute.num_replicas() > 1:
         synchronize_batch_norm(trainer)

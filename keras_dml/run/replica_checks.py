@@ -56,11 +56,20 @@ def check_settings(config: RunConfig, replicas: int) -> None:
 
     Raises:
         UsageError: If the policy is `mixed_float16`, gradients are
-            accumulated (https://github.com/keras-team/keras/issues/20582), or
-            a loss of another package compares rows.
+            accumulated (https://github.com/keras-team/keras/issues/20582), a
+            loss of another package compares rows, or batch normalization
+            would be synchronized inside of a loop.
     """
     if replicas == 1:
         return
+    if config.sampling.embed_batch and config.model.batch_norm == "train":
+        raise UsageError(
+            "`sampling.embed_batch` on several devices needs batch "
+            "normalization that does not train. Received: "
+            f"sampling.embed_batch={config.sampling.embed_batch}, "
+            f"model.batch_norm='train', {replicas} devices. Set "
+            "`model.batch_norm` to 'frozen', or use one device."
+        )
     if config.model.policy == "mixed_float16":
         raise _float16(f"`model.policy: mixed_float16`, {replicas} replicas")
     for term in config.loss:

@@ -8,6 +8,7 @@ from keras_dml.config import (
     LossConfig,
     MemoryConfig,
     OptimizerConfig,
+    resolve,
     validate,
 )
 from keras_dml.errors import UsageError
@@ -19,8 +20,10 @@ from keras_dml.run.compiling import (
     build_loss,
     build_memory,
     build_optimizer,
+    compile_for,
     loss_head,
 )
+from keras_dml.run.models import build_models
 
 
 def with_memory(name, **changes):
@@ -144,6 +147,27 @@ def test_layer_decay_makes_a_group_of_every_block():
     assert float(optimizer.rules["head/.*"].learning_rate) == (
         pytest.approx(0.05)
     )
+
+
+def test_layer_decay_sees_the_blocks_of_a_network_in_chunks():
+    config = resolve(
+        "norm_softmax",
+        "digits",
+        flags={"model": {"backbone": "small_cnn", "dim": 8}},
+        overrides=[
+            "data.image_size=8",
+            "sampling.embed_batch=32",
+            "optimizer.backbone.layer_decay=0.5",
+        ],
+    )
+    rules = []
+    for changed in (config, config.changed(sampling={"embed_batch": None})):
+        trainer = build_models(changed, 10).trainer
+        (stage,) = changed.stages
+        compile_for(trainer, stage.phases[0], changed, 1, 1)
+        rules.append(set(trainer.optimizer.rules))
+    assert rules[0] == rules[1]
+    assert len(rules[0]) > 3
 
 
 def test_layer_decay_scales_schedules():

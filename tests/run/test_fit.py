@@ -135,6 +135,23 @@ def test_same_seed_gives_the_same_metrics(finished, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_network_in_chunks_learns_the_same(tmp_path):
+    losses = []
+    for part in ("null", "50"):
+        config = settings(
+            "model.batch_norm=frozen", f"sampling.embed_batch={part}"
+        )
+        train.fit(config, tmp_path / part)
+        with open(tmp_path / part / "history.csv", newline="") as file:
+            losses.append([float(row["loss"]) for row in csv.DictReader(file)])
+    assert losses[0][-1] < losses[0][0]
+    # Rounding grows from step to step.
+    whole, chunks = losses
+    assert chunks[0] == pytest.approx(whole[0], rel=1e-3)
+    np.testing.assert_allclose(chunks, whole, rtol=0.05)
+
+
+@pytest.mark.slow
 def test_another_seed_gives_another_model(finished, tmp_path):
     _, first = finished
     second = train.fit(settings("seed=1"), tmp_path / "run")

@@ -95,12 +95,21 @@ def settings(loss="softmax", **changes):
             ),
             "'keras.losses.Circle'.*2 devices",
         ),
+        (
+            settings(sampling={"embed_batch": 16}),
+            "`sampling.embed_batch`.*embed_batch=16, .*2 devices",
+        ),
     ],
 )
 def test_settings_are_refused_before_anything_is_built(config, message):
     check_settings(config, 1)
     with pytest.raises(UsageError, match=message):
         check_settings(config, 2)
+
+
+def test_chunks_are_for_many_devices_where_batch_norm_is_frozen():
+    model = {"batch_norm": "frozen"}
+    check_settings(settings(sampling={"embed_batch": 16}, model=model), 2)
 
 
 def test_a_loss_on_pairs_of_keras_dml_is_for_many_devices():

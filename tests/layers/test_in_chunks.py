@@ -1,0 +1,154 @@
+"""Chunks change the memory of a step, not its result."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_dml import layers, losses
+
+ROWS, SIDE, CHUNK = 22, 8, 5
+IMAGES = np.random.default_rng(0).normal(size=(ROWS, SIDE, SIDE, 3))
+IMAGES = IMAGES.astype("float32")
+LABELS = np.arange(ROWS) // 2
+
+
+def network(*between):
+    keras.utils.set_random_seed(0)
+    return keras.Sequential(
+        [
+            keras.Input((SIDE, SIDE, 3)),
+            keras.layers.Conv2D(4, 3, activation="relu"),
+            *between,
+            keras.layers.Flatten(),
+            keras.layers.Dense(5),
+        ]
+    )
+
+
+def trained(loss, rows, chunk_size=None, **compiled):
+    """Returns the loss of three steps, and the weights after them."""
+    layer = network()
+    image = keras.Input((SIDE, SIDE, 3))
+    chunked = chunk_size and layers.InChunks(layer, chunk_size)
+    model = keras.Model(image, (chunked or layer)(image))
+    model.compile(keras.optimizers.SGD(0.05), loss, **compiled)
+    steps = [
+        float(model.train_on_batch(IMAGES[:rows], LABELS[:rows]))
+        for _ in range(3)
+    ]
+    return steps, model.get_weights()
+
+
+def gradients(embed, weights):
+    with tf.GradientTape() as tape:
+        loss = losses.MultiSimilarity()(LABELS, embed())
+    found = tape.gradient(loss, [one.value for one in weights])
+    return [one.numpy() for one in found]
+
+
+def test_a_saved_model_holds_the_layer(tmp_path):
+    image = keras.Input((SIDE, SIDE, 3))
+    chunked = layers.InChunks(network(), CHUNK, name="backbone")
+    model = keras.Model(image, chunked(image))
+    assert model.output_shape == (None, 5)
+    model.save(tmp_path / "model.keras")
+    revived = keras.saving.load_model(tmp_path / "model.keras")
+    assert revived.get_layer("backbone").chunk_size == CHUNK
+    np.testing.assert_array_equal(revived(IMAGES), model(IMAGES))
+
+
+@pytest.mark.parametrize("rows", [20, 22, 4], ids=["whole", "rest", "few"])
+@pytest.mark.parametrize(
+    "loss", [losses.MultiSimilarity, losses.Triplet, losses.SupCon]
+)
+def test_training_is_that_of_the_whole_batch(loss, rows):
+    expected, weights = trained(loss(), rows)
+    steps, found = trained(loss(), rows, CHUNK)
+    np.testing.assert_allclose(steps, expected, rtol=1e-5)
+    for one, other in zip(found, weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize("how", [{"jit_compile": True}, {"run_eagerly": True}])
+def test_xla_and_eager_steps_are_the_same(how):
+    expected, _ = trained(losses.Contrastive(), ROWS)
+    steps, _ = trained(losses.Contrastive(), ROWS, CHUNK, **how)
+    np.testing.assert_allclose(steps, expected, rtol=1e-4)
+
+
+def test_a_graph_need_not_know_the_number_of_rows():
+    layer = network()
+    chunked = layers.InChunks(layer, CHUNK)
+    unknown = tf.TensorSpec((None, SIDE, SIDE, 3))
+
+    @tf.function(input_signature=[unknown])
+    def embed(images):
+        return chunked(images, training=True)
+
+    np.testing.assert_allclose(embed(IMAGES[:20]), layer(IMAGES[:20]), 1e-5)
+
+
+def test_statistics_are_of_the_chunks_and_seeds_differ_between_them():
+    """Against chunks of which nothing is computed twice."""
+    layer = network(
+        keras.layers.BatchNormalization(), keras.layers.Dropout(0.5, seed=1)
+    )
+    chunked = layers.InChunks(layer, CHUNK)
+    mean = layer.layers[1].moving_mean
+    seed = layer.layers[2].seed_generator.state
+    start = [ops.copy(one.value) for one in (mean, seed)]
+    weights = layer.trainable_variables
+    found = gradients(lambda: chunked(IMAGES, training=True), weights)
+    after = [ops.convert_to_numpy(one.value) for one in (mean, seed)]
+
+    means = []
+
+    def embed():
+        seed.assign(start[1])
+        parts = []
+        for first in range(0, ROWS, CHUNK):
+            mean.assign(start[0])
+            rows = IMAGES[first : first + CHUNK]
+            parts.append(layer(rows, training=True))
+            means.append(ops.convert_to_numpy(mean.value))
+        return ops.concatenate(parts)
+
+    expected = gradients(embed, weights)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    np.testing.assert_allclose(after[0], np.mean(means, axis=0), rtol=1e-5)
+    np.testing.assert_array_equal(after[1], ops.convert_to_numpy(seed.value))
+
+
+def test_outside_of_training_all_rows_go_at_once():
+    layer = network(keras.layers.Dropout(0.5))
+    np.testing.assert_array_equal(
+        layers.InChunks(layer, CHUNK)(IMAGES), layer(IMAGES)
+    )
+
+
+def test_replicas_train_as_one_device(strategy):
+    images, labels = IMAGES[:20], LABELS[:20]
+    with strategy.scope():
+        layer = network()
+        image = keras.Input((SIDE, SIDE, 3))
+        model = keras.Model(image, layers.InChunks(layer, CHUNK)(image))
+        model.compile(keras.optimizers.SGD(0.05), losses.MultiSimilarity())
+        history = model.fit(
+            tf.data.Dataset.from_tensors((images, labels)).repeat(3),
+            steps_per_epoch=1,
+            epochs=3,
+            shuffle=False,
+            verbose=0,
+        )
+    expected, weights = trained(losses.MultiSimilarity(), 20)
+    np.testing.assert_allclose(history.history["loss"], expected, rtol=1e-4)
+    for one, other in zip(model.get_weights(), weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_no_chunks_of_nothing():
+    with pytest.raises(ValueError, match="chunk_size=0"):
+        layers.InChunks(network(), 0)
