@@ -14,7 +14,7 @@ class InChunks(keras.layers.Layer):
     This layer keeps only the inputs and the outputs. It goes over the rows in
     chunks, and for the gradient once more, which computes again what it did
     not keep. The loss sees the outputs of all rows, so the gradients are those
-    of the whole batch. A step takes about a third longer.
+    of the whole batch. A step takes up to half as long again.
 
     Batch normalization that uses the statistics of the batch uses those of
     the chunk; its moving statistics change once a step, by the mean of the
