@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_dml import evaluation, layers, losses, regularizers
+from keras_dml import evaluation, layers, losses, metrics, regularizers
 from keras_dml.ops.similarities import unit_rows
 from keras_dml.optimizers import (
     LearningRate,
@@ -124,6 +124,23 @@ def regularizer_cases() -> dict:
     }
 
 
+def measured() -> dict:
+    """The metrics of rows that come in three batches."""
+    rows = np.random.default_rng(5).standard_normal((20, 6)).astype("float32")
+    labels = np.resize(LABELS, 20)
+    found = {}
+    for metric in (
+        metrics.RecallAtK(2, capacity=30),
+        metrics.PrecisionAt1(30),
+        metrics.RPrecision(9, 30),
+        metrics.MAPAtR(9, 30),
+    ):
+        for part in (slice(0, 8), slice(8, 16), slice(16, 20)):
+            metric.update_state(labels[part], rows[part])
+        found[f"metric {metric.name}"] = metric.result()
+    return found
+
+
 def sum_of_squares(layer, labels, x):
     """A scalar that depends on every output of a layer."""
     return ops.sum(ops.square(layer([x, *labels] if labels else x)))
@@ -183,6 +200,7 @@ def computed() -> dict[str, list]:
     for name, (value, gradient) in values_and_gradients(cases).items():
         found[f"value of {name}"] = value
         found[f"gradient of {name}"] = gradient
+    found |= measured()
     return {name: as_list(value) for name, value in found.items()}
 
 

@@ -32,6 +32,7 @@ MODULES = (
     "regularizers",
     "layers",
     "losses",
+    "metrics",
     "optimizers",
     "callbacks",
     "distribute",

@@ -16,6 +16,7 @@ ORDER = (
     "optimizers",
     "layers",
     "losses",
+    "metrics",
     "embeddings",
     "evaluation",
     "data",

@@ -80,13 +80,25 @@ print(
 #   given, and writes them to the logs, so that every Keras callback can watch
 #   them.
 #
-# A loss on pairs takes the embeddings themselves:
+# A loss on pairs takes the embeddings themselves, and so do the metrics of
+# `keras_dml.metrics`. They compare every row with all others of the epoch, not
+# with those of its batch only:
 
 # %%
 pairs = keras.Model(inputs, embedding)
-pairs.compile("adam", loss=keras_dml.losses.MultiSimilarity())
+pairs.compile(
+    "adam",
+    loss=keras_dml.losses.MultiSimilarity(),
+    metrics=[keras_dml.metrics.RecallAtK(1), keras_dml.metrics.MAPAtR()],
+)
 batch = drawn[0][0]
-pairs.fit(images[batch], labels[batch], verbose=0)
+history = pairs.fit(
+    images[batch],
+    labels[batch],
+    validation_data=(images, labels),
+    verbose=0,
+)
+print(history.history["val_map_at_r"])
 
 # %% [markdown]
 # Export what you trained like any run of the command line:

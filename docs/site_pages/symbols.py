@@ -21,6 +21,7 @@ PACKAGES = (
     "keras_dml.models",
     "keras_dml.optimizers",
     "keras_dml.callbacks",
+    "keras_dml.metrics",
     "keras_dml.regularizers",
     "keras_dml.initializers",
     "keras_dml.data",

@@ -1,0 +1,217 @@
+"""Metrics for `compile` equal the exact evaluation of all rows of an epoch."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_dml import losses, metrics
+from keras_dml.evaluation import evaluate_retrieval
+from tests.conformance import roundtrip
+
+RNG = np.random.default_rng(7)
+ROWS = RNG.standard_normal((83, 6)).astype("float32")
+# Classes of one row to nineteen.
+LABELS = np.sort(RNG.choice(9, 83, p=np.arange(1, 10) / 45)).astype("int32")
+LABELS[0], LABELS[1] = 100, 101
+RNG.shuffle(LABELS)
+ALL = {
+    "recall_at_1": lambda **kwargs: metrics.RecallAtK(1, **kwargs),
+    "recall_at_4": lambda **kwargs: metrics.RecallAtK(4, **kwargs),
+    "precision_at_1": metrics.PrecisionAt1,
+    "r_precision": lambda **kwargs: metrics.RPrecision(30, **kwargs),
+    "map_at_r": lambda **kwargs: metrics.MAPAtR(30, **kwargs),
+}
+
+
+def exact(rows, labels, **kwargs):
+    found = evaluate_retrieval(
+        rows, labels, k=(1, 4), extra_metrics=["precision@1"], **kwargs
+    ).metrics
+    return {name.replace("@", "_at_"): value for name, value in found.items()}
+
+
+def in_batches(metric, rows, labels, size, weights=None):
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        metric.update_state(
+            labels[part],
+            rows[part],
+            None if weights is None else weights[part],
+        )
+    return float(metric.result())
+
+
+@pytest.mark.parametrize("size", [1, 16, 83])
+@pytest.mark.parametrize("name", ALL)
+def test_batches_of_any_size_give_the_exact_value(name, size):
+    metric = ALL[name](capacity=100)
+    assert metric.name == name
+    wanted = exact(ROWS, LABELS)[name]
+    assert 0 < wanted < 1
+    assert in_batches(metric, ROWS, LABELS, size) == pytest.approx(
+        wanted, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_reset_forgets_all_rows(name):
+    metric = ALL[name](capacity=100)
+    in_batches(metric, 0 * ROWS + 1, 0 * LABELS, 16)
+    metric.reset_state()
+    assert float(metric.result()) == 0.0
+    assert in_batches(metric, ROWS, LABELS, 20) == pytest.approx(
+        exact(ROWS, LABELS)[name], abs=1e-6
+    )
+
+
+def test_rows_are_compared_as_they_are_without_normalization():
+    metric = metrics.MAPAtR(30, capacity=100, normalize=False)
+    wanted = exact(ROWS, LABELS, normalize=False)["map_at_r"]
+    assert wanted != pytest.approx(exact(ROWS, LABELS)["map_at_r"], abs=1e-3)
+    assert in_batches(metric, ROWS, LABELS, 16) == pytest.approx(
+        wanted, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("size", [7, 40])
+def test_rows_beyond_the_capacity_are_left_out(size):
+    metric = metrics.MAPAtR(30, capacity=50)
+    assert in_batches(metric, ROWS, LABELS, size) == pytest.approx(
+        exact(ROWS[:50], LABELS[:50])["map_at_r"], abs=1e-6
+    )
+
+
+def test_large_classes_are_measured_to_the_depth():
+    # Five copies each of two points a class; the classes alternate.
+    angles = np.repeat([0.0, 1.0, 0.5, 1.5], 5) + 0.01 * RNG.random(20)
+    similar = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    labels = np.repeat(np.arange(2), 10).astype("int32")
+    metric = metrics.RPrecision(depth=4, capacity=30)
+    assert in_batches(metric, similar, labels, 6) == 1.0
+    assert in_batches(metrics.RPrecision(9, 30), similar, labels, 6) < 1.0
+
+
+def test_weights_are_those_of_queries():
+    weights = (np.arange(83) < 40).astype("float32")
+    metric = metrics.RecallAtK(1, capacity=100)
+    result = evaluate_retrieval(
+        ROWS[:40], LABELS[:40], ROWS, LABELS,
+        query_ids=np.arange(40), reference_ids=np.arange(83),
+    )  # fmt: skip
+    assert in_batches(metric, ROWS, LABELS, 16, weights) == pytest.approx(
+        result.metrics["recall@1"], abs=1e-6
+    )
+
+
+def test_equal_rows_come_in_order_and_nan_is_the_farthest():
+    rows = np.array([[1, 0], [1, 0], [1, 0], [np.nan, 0]], "float32")
+    labels = np.array([0, 1, 0, 1], "int32")
+    # Row 0 finds 1, row 1 finds 0, row 2 finds 0; row 3 has no similarity.
+    metric = metrics.PrecisionAt1(capacity=5)
+    assert in_batches(metric, rows, labels, 1) == 0.25
+
+
+def test_without_a_positive_the_value_is_zero():
+    metric = metrics.MAPAtR(capacity=200)
+    assert float(metric.result()) == 0.0
+    assert in_batches(metric, ROWS, np.arange(83), 16) == 0.0
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_configs_make_the_same_metric(name):
+    metric = ALL[name](capacity=100, normalize=False, name="mine")
+    revived = roundtrip(metric)
+    assert revived.name == "mine"
+    assert in_batches(revived, ROWS, LABELS, 16) == in_batches(
+        metric, ROWS, LABELS, 16
+    )
+
+
+def embedder():
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(3)])
+    model.layers[0].set_weights([ROWS[:6, :3], np.zeros(3)])
+    return model
+
+
+def compiled(model, **kwargs):
+    model.compile(
+        keras.optimizers.SGD(1e-3),
+        losses.Contrastive(),
+        metrics=[make(capacity=100) for make in ALL.values()],
+        **kwargs,
+    )
+    return model
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_evaluate_and_validation_are_exact(jit):
+    model = compiled(embedder(), jit_compile=jit)
+    found = model.evaluate(
+        ROWS, LABELS, batch_size=16, return_dict=True, verbose=0
+    )
+    wanted = exact(model.predict(ROWS, verbose=0), LABELS)
+    for name in ALL:
+        assert found[name] == pytest.approx(wanted[name], abs=1e-6)
+    history = model.fit(
+        ROWS,
+        LABELS,
+        batch_size=16,
+        epochs=2,
+        validation_data=(ROWS, LABELS),
+        verbose=0,
+    ).history
+    wanted = exact(model.predict(ROWS, verbose=0), LABELS)
+    for name in ALL:
+        assert history[f"val_{name}"][-1] == pytest.approx(
+            wanted[name], abs=1e-6
+        )
+
+
+def test_a_saved_model_keeps_its_metrics(tmp_path):
+    model = compiled(embedder())
+    found = model.evaluate(ROWS, LABELS, verbose=0)
+    model.save(tmp_path / "model.keras")
+    revived = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(
+        revived.evaluate(ROWS, LABELS, verbose=0), found, atol=1e-6
+    )
+
+
+@pytest.mark.slow
+def test_replicas_together_are_exact(strategy):
+    with strategy.scope():
+        model = compiled(embedder())
+    found = model.evaluate(
+        ROWS[:80], LABELS[:80], batch_size=16, return_dict=True, verbose=0
+    )
+    wanted = exact(model.predict(ROWS[:80], verbose=0), LABELS[:80])
+    for name in ALL:
+        assert found[name] == pytest.approx(wanted[name], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: metrics.RecallAtK(0), "`k` must be a positive integer"),
+        (lambda: metrics.RecallAtK(9, capacity=9), "smaller than `capacity`"),
+        (lambda: metrics.MAPAtR(capacity=0), "`capacity` must be"),
+        (lambda: metrics.MAPAtR(normalize="no"), "`normalize` must be"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("labels", "rows", "message"),
+    [
+        (LABELS, ROWS[:, None], "embeddings of shape"),
+        (LABELS[:5], ROWS, "integer class labels"),
+        (ops.one_hot(LABELS % 7, 7), ROWS, "integer class labels"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(labels, rows, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.PrecisionAt1().update_state(labels, rows)
