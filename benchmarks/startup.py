@@ -1,4 +1,4 @@
-"""How long `keras-dml --help` takes as a whole process (at most 1 s)."""
+"""How long `keras-dml --help` takes as a whole process (at most 0.5 s)."""
 
 import argparse
 import json

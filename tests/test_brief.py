@@ -24,6 +24,7 @@ from keras_dml.export.exporting import ExportResult
 from keras_dml.export.options import ExportOptions
 from keras_dml.run.data import RunData
 from keras_dml.run.forecast import forecast
+from keras_dml.run.history import History
 from keras_dml.tuning.trials import Trial, TuningResult
 
 LABELS = np.repeat(np.arange(40), 10)
@@ -65,6 +66,9 @@ def many():
         paths=[f"fruit/{row}.jpg" for row in range(400)],
     )
     explained = explain("proxy_anchor", "digits")
+    history = History(
+        ["main/train"] * 900, {f"value_{n}": ROWS[:, 0] for n in range(30)}
+    )
     trials = [Trial(n, {"model.dim": n}, "complete", 0.5) for n in range(50)]
     return [
         manifest,
@@ -74,11 +78,12 @@ def many():
         load_recipe("proxy_anchor"),
         forecast(explained),
         ExportOptions(calibration=list(np.zeros((9, 8, 8, 3), "uint8"))),
+        history,
         ExportResult([{"artifact": "litert", "map@r": 0.5}], "phone"),
     ]
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(9))
 def test_what_holds_much_prints_little(number):
     thing = many()[number]
     text = repr(thing)

@@ -45,6 +45,18 @@ def test_the_import_loads_nothing_heavy():
     assert float(python(code)) < 0.3
 
 
+def test_help_appears_at_once():
+    """Half a second of the processor, in the quickest of three processes."""
+    code = (
+        "import resource, subprocess, sys\n"
+        "help_of = [sys.executable, '-m', 'keras_dml', '--help']\n"
+        "subprocess.run(help_of, check=True, capture_output=True)\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(used.ru_utime + used.ru_stime)"
+    )
+    assert min(float(python(code)) for _ in range(3)) < 0.5
+
+
 def test_no_function_takes_more_than_ten_parameters():
     for file in [*ROOT.glob("keras_dml/**/*.py"), *ROOT.glob("export/*.py")]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

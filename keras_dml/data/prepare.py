@@ -6,14 +6,15 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
+from keras_dml.brief import Brief
 from keras_dml.data import readers
 from keras_dml.data.facts import DatasetFacts, SourceFile, dataset_facts
 from keras_dml.data.readers.published import count, first_of
 from keras_dml.errors import RunError, UsageError
 
 
-@dataclasses.dataclass(frozen=True)
-class Check:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Check(Brief):
     """The result of `prepare`.
 
     Args:

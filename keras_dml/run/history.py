@@ -6,14 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_dml.brief import Brief
 from keras_dml.errors import UsageError
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 _WORDS = ("stage", "phase", "epoch")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class History:
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class History(Brief):
     """The epochs of all phases in the order of training, one row per epoch.
 
     Args:
@@ -28,6 +29,18 @@ class History:
 
     def __len__(self) -> int:
         return len(self.phases)
+
+    def _brief_title(self):
+        epochs = "1 epoch" if len(self) == 1 else f"{len(self)} epochs"
+        return f"History: {epochs}"
+
+    def _brief_rows(self):
+        numbers = {name: self.values(name) for name in self.columns}
+        return [
+            {"": name, "first": found[min(found)], "last": found[max(found)]}
+            for name, found in numbers.items()
+            if found
+        ]
 
     @property
     def starts(self) -> list[tuple[int, str]]:
