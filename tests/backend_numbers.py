@@ -121,6 +121,10 @@ def regularizer_cases() -> dict:
     return {
         "center_distance": (regularizers.CenterDistance(0.5), proxies),
         "proxy_repulsion": (regularizers.ProxyRepulsion(8.0), proxies[:, 0]),
+        "center_invariance": (regularizers.CenterInvariance(), proxies[:, 0]),
+        "regular_face": (regularizers.RegularFace(), proxies[:, 0]),
+        "zero_mean": (regularizers.ZeroMean(), proxies[:, 0]),
+        "lp_norm": (regularizers.LpNorm(p=3.0, power=2.0), proxies[:, 0]),
     }
 
 

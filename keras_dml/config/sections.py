@@ -49,7 +49,15 @@ class ProxiesConfig(Section):
         "he_fan_out", "normal_eighth", "scaled_fan_in", "normal"
     ] = "he_fan_out"
     class_means: bool = False
-    regularizer: Literal["none", "center_distance", "proxy_repulsion"] = "none"
+    regularizer: Literal[
+        "none",
+        "center_distance",
+        "center_invariance",
+        "lp_norm",
+        "proxy_repulsion",
+        "regular_face",
+        "zero_mean",
+    ] = "none"
     regularizer_arguments: dict[str, Any] = {}
     sample_aware: Annotated[
         dict[str, Any], Scheduled("epochs", ("memory_epoch", "filter_epoch"))

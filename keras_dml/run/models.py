@@ -13,13 +13,8 @@ from keras_dml.models import (
     build_trainer,
     synchronize_batch_norm,
 )
-from keras_dml.regularizers import CenterDistance, ProxyRepulsion
+from keras_dml.regularizers import PROXY_REGULARIZERS
 from keras_dml.run.compiling import build_memory, loss_head
-
-_REGULARIZERS = {
-    "center_distance": CenterDistance,
-    "proxy_repulsion": ProxyRepulsion,
-}
 
 
 @dataclass(frozen=True)
@@ -90,7 +85,7 @@ def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
     try:
         regularizer = None
         if section.regularizer != "none":
-            regularizer = _REGULARIZERS[section.regularizer](
+            regularizer = PROXY_REGULARIZERS[section.regularizer](
                 **section.regularizer_arguments
             )
     except (TypeError, ValueError) as error:
