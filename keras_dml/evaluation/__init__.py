@@ -75,3 +75,4 @@ from keras_dml.evaluation.statistics.health import (
     proxy_occupancy,
 )
 from keras_dml.evaluation.statistics.per_class import ClassTable, class_table
+from keras_dml.evaluation.views import ViewIndex, merge_views
