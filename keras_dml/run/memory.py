@@ -84,6 +84,13 @@ def _needs(config: RunConfig, manifest: Manifest) -> Iterator[Need]:
         "`model.dim` or `model.proxies.centers`",
         classes * centers * dim * FLOAT,
     )
+    remembered = config.model.proxies.sample_aware.get("memory_size")
+    if type(remembered) is int:
+        yield Need(
+            f"A memory of {remembered:,} embeddings",
+            "`memory_size` of `model.proxies.sample_aware`",
+            remembered * dim * FLOAT,
+        )
     for term in config.loss:
         if term.memory is not None:
             yield Need(

@@ -93,6 +93,50 @@ RUNS = {
         ["loss=[{name: triplet, arguments: {margin: .inf}}]"],
         "`margin` must be a finite number",
     ),
+    "argument beyond floats": (
+        ["loss=[{name: triplet, arguments: {margin: 1%s}}]" % ("0" * 99)],
+        "`margin` must be a number from -1e\\+30 to 1e\\+30",
+    ),
+    "bins of a loop": (
+        ["loss=[{name: fast_ap, arguments: {bins: 1000000000}}]"],
+        "`bins` must be an integer of at most 100",
+    ),
+    "bins of an array": (
+        ["loss=[{name: histogram, arguments: {bins: 1000000000}}]"],
+        "`bins` must be an integer of at most 100000",
+    ),
+    "margin of a loop": (
+        ["loss=[{name: sphereface, arguments: {margin: 1000000}}]"],
+        "`margin` must be an integer of at most 100",
+    ),
+    "ranks beyond integers": (
+        [f"loss=[{{name: recall_surrogate, arguments: {{k: [{10**30}]}}}}]"],
+        "must be 1 to 100 integers",
+    ),
+    "name that is no text": (
+        ["loss=[{name: triplet, arguments: {name: 3}}]"],
+        "`--loss`: Argument `name` must be a string",
+    ),
+    "name of a loss of dots": (["loss.0.name=.a"], "cannot be imported"),
+    "loss of other labels": (
+        ["loss=[{name: keras.losses.CTC, takes: logits}]"],
+        "`--loss`: Targets `y_true`",
+    ),
+    "loss without a formula": (
+        ["loss=[{name: keras.losses.Loss, takes: logits}]"],
+        "`--loss`: it is not implemented",
+    ),
+    "proxies of other lengths": (
+        ["model.proxies.unit=false"],
+        "`model.proxies`: `unit_proxies=False` needs",
+    ),
+    "memory of proxies": (
+        [
+            "loss.0.name=proxy_isa",
+            "model.proxies.sample_aware={memory_size: 1000000000000}",
+        ],
+        "A memory of 1,000,000,000,000 embeddings takes [0-9,]+ GB",
+    ),
     "optimizer": (["optimizer.head.arguments={x: 3}"], "`optimizer.head`"),
     "optimizer's number": (
         ["optimizer.head.arguments={beta_1: x}"],
@@ -168,6 +212,9 @@ def of_settings():
     for name, (settings, message) in RUNS.items():
         words = [f"--set={setting}" for setting in settings]
         yield Case(f"fit: {name}", (*FIT, *words), message)
+    name, ((setting,), message) = "bins of a loop", RUNS["bins of a loop"]
+    words = ("config", "digits", f"--set={setting}")
+    yield Case(f"config: {name}", words, message)
     for option, (value, message) in OPTIONS.items():
         words = (*FIT, "--strategy=mirrored", f"{option}={value}")
         yield Case(f"{option}={value}", words, message)
