@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from keras_dml.errors import UsageError
-from keras_dml.naming import LONGEST
+from keras_dml.naming import LONGEST, shown
 
 _LARGEST = 2**63 - 1
+# Training computes in float32, which holds no numbers beyond these.
+_SMALLEST_FLOAT, _LARGEST_FLOAT = 1e-30, 1e30
 
 
 def require(holds, name: str, wanted: str, value, advice: str = "") -> None:
@@ -36,7 +38,7 @@ def require(holds, name: str, wanted: str, value, advice: str = "") -> None:
     >>> require(3 % 2 == 1, "size", "an odd number", 3)
     """
     if not holds:
-        received = f"`{name}` must be {wanted}. Received: {name}={value!r}"
+        received = f"`{name}` must be {wanted}. Received: {name}={shown(value)}"
         raise UsageError(f"{received}. {advice}" if advice else received)
 
 
@@ -49,9 +51,11 @@ def finite_number(name: str, value, advice: str = "") -> float:
         advice: A sentence on what to do instead. Defaults to none.
 
     Raises:
-        UsageError: If `value` is a boolean, no number, infinite or NaN.
+        UsageError: If `value` is a boolean, no number, infinite, NaN, or
+            beyond 1e30, where float32 ends.
     """
     require(_finite(value), name, "a finite number", value, advice)
+    _within_float32(name, value)
     return float(value)
 
 
@@ -59,10 +63,11 @@ def positive_number(name: str, value, advice: str = "") -> float:
     """Returns `value` as a float, if it is finite and above zero.
 
     Raises:
-        UsageError: If it is not.
+        UsageError: If it is not, or if float32 cannot hold it.
     """
     holds = _finite(value) and value > 0
     require(holds, name, "a positive number", value, advice)
+    _within_float32(name, value, _SMALLEST_FLOAT)
     return float(value)
 
 
@@ -70,10 +75,11 @@ def not_negative(name: str, value, advice: str = "") -> float:
     """Returns `value` as a float, if it is finite and at least zero.
 
     Raises:
-        UsageError: If it is not.
+        UsageError: If it is not, or if float32 cannot hold it.
     """
     holds = _finite(value) and value >= 0
     require(holds, name, "a number of at least zero", value, advice)
+    _within_float32(name, value)
     return float(value)
 
 
@@ -110,29 +116,45 @@ def in_interval(
     return float(value)
 
 
-def integer_at_least(name: str, value, least: int, advice: str = "") -> int:
-    """Returns `value`, if it is an integer of at least `least`.
+def integer_at_least(
+    name: str, value, least: int, advice: str = "", most: int = _LARGEST
+) -> int:
+    """Returns `value`, if it is an integer from `least` to `most`.
+
+    Args:
+        name: The argument, for the error.
+        value: What the caller gave.
+        least: The smallest integer.
+        advice: A sentence on what to do instead. Defaults to none.
+        most: The largest integer. Defaults to the largest that a tensor holds.
 
     Raises:
-        UsageError: If it is not, or if no tensor can hold it.
+        UsageError: If it is not.
+
+    Example:
+
+    >>> integer_at_least("bins", 10, 1, most=1000)
+    10
     """
-    holds = _is(numbers.Integral, value) and least <= value <= _LARGEST
+    holds = _is(numbers.Integral, value) and least <= value <= most
     wanted = f"an integer of at least {least}"
     if least == 1:
         wanted = "a positive integer"
-    if _is(numbers.Integral, value) and value > _LARGEST:
-        wanted = f"an integer of at most {_LARGEST}"
+    if _is(numbers.Integral, value) and value > most:
+        wanted = f"an integer of at most {most}"
     require(holds, name, wanted, value, advice)
     return int(value)
 
 
-def positive_integer(name: str, value, advice: str = "") -> int:
-    """Returns `value`, if it is an integer of at least one.
+def positive_integer(
+    name: str, value, advice: str = "", most: int = _LARGEST
+) -> int:
+    """Returns `value`, if it is an integer from one to `most`.
 
     Raises:
         UsageError: If it is not.
     """
-    return integer_at_least(name, value, 1, advice)
+    return integer_at_least(name, value, 1, advice, most)
 
 
 def boolean(name: str, value, advice: str = "") -> bool:
@@ -215,7 +237,18 @@ def of_shape(name: str, array, *axes: str | int, advice: str = ""):
 
 
 def _finite(value) -> bool:
+    if _is(numbers.Integral, value):
+        return True
     return _is(numbers.Real, value) and math.isfinite(value)
+
+
+def _within_float32(name, value, least=-_LARGEST_FLOAT):
+    require(
+        least <= value <= _LARGEST_FLOAT,
+        name,
+        f"a number from {least:g} to {_LARGEST_FLOAT:g}",
+        value,
+    )
 
 
 def _is(kind: type, value) -> bool:

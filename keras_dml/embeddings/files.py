@@ -66,7 +66,7 @@ def save_embeddings(
         parquet = import_parquet()
         table = to_table(embeddings)
         with replacing(path) as temporary:
-            parquet.write_table(table, temporary)
+            parquet.write_table(table, temporary, write_page_checksum=True)
         return
     arrays = {
         "embeddings": embeddings.embeddings,
@@ -172,7 +172,9 @@ def _read_parquet(path: str | os.PathLike[str]) -> EmbeddingSet:
         dim = parquet.read_schema(path).field("embedding").type.list_size
         check_fits(parquet.read_metadata(path).num_rows * dim * 4)
         # A dictionary keeps a text of many rows once.
-        table = parquet.read_table(path, read_dictionary=[*_WORDS])
+        table = parquet.read_table(
+            path, read_dictionary=[*_WORDS], page_checksum_verification=True
+        )
         embeddings = table["embedding"].combine_chunks()
         values = embeddings.flatten().to_numpy().reshape(-1, dim)
         words = {

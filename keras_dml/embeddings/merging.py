@@ -79,6 +79,8 @@ def _merge_parquet(folder, path):
     metadata = dict(first.schema.metadata or {})
     metadata[_KEY.encode()] = json.dumps(folder.manifest()).encode()
     schema = first.schema.with_metadata(metadata)
-    with import_parquet().ParquetWriter(path, schema) as writer:
+    with import_parquet().ParquetWriter(
+        path, schema, write_page_checksum=True
+    ) as writer:
         for table in itertools.chain([first], tables):
             writer.write_table(table.replace_schema_metadata(metadata))

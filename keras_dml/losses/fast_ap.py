@@ -10,6 +10,8 @@ from keras_dml.ops.reductions import batch_mean, count, masked_sum
 
 # The largest squared distance of two unit vectors.
 LARGEST = 4.0
+# Each is some operations of a step; with 1000, compiling takes minutes.
+MOST_BINS = 100
 
 
 def fast_ap_loss(squared_distance, positive, negative, bins=10):
@@ -65,12 +67,12 @@ class FastAP(PairLoss):
     whole loss.
 
     Args:
-        bins: Positive integer, `B`. Defaults to `10`.
+        bins: Integer from 1 to 100, `B`. Defaults to `10`.
         **kwargs: `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `bins` is not positive, or `normalize` is `False`.
+        ValueError: If `bins` is out of range, or `normalize` is `False`.
 
     Example:
 
@@ -86,7 +88,7 @@ class FastAP(PairLoss):
 
     def __init__(self, bins=10, **kwargs):
         super().__init__(**kwargs)
-        self.bins = positive_integer("bins", bins)
+        self.bins = positive_integer("bins", bins, most=MOST_BINS)
 
     def pair_loss(self, pairs: Pairs):
         distance = pair_distances(pairs, "squared_euclidean")

@@ -8,6 +8,9 @@ from keras_dml.losses.base import PairLoss
 from keras_dml.ops.pairs import Pairs, pair_similarities
 from keras_dml.ops.reductions import over_replicas
 
+# Float32 tells the places of cosines in finer ones hardly apart.
+MOST_BINS = 100_000
+
 
 def histogram_loss(similarity, positive, negative, bins=100):
     """Estimates how often a negative pair is more similar than a positive.
@@ -73,12 +76,12 @@ class Histogram(PairLoss):
     same value, and sample weights scale the whole loss.
 
     Args:
-        bins: Positive integer, `B`. Defaults to `100`.
+        bins: Integer from 1 to 100,000, `B`. Defaults to `100`.
         **kwargs: `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `bins` is not positive, or `normalize` is `False`.
+        ValueError: If `bins` is out of range, or `normalize` is `False`.
 
     Example:
 
@@ -95,7 +98,7 @@ class Histogram(PairLoss):
 
     def __init__(self, bins=100, **kwargs):
         super().__init__(**kwargs)
-        self.bins = positive_integer("bins", bins)
+        self.bins = positive_integer("bins", bins, most=MOST_BINS)
 
     def pair_loss(self, pairs: Pairs):
         return histogram_loss(

@@ -10,6 +10,8 @@ from keras_dml.ops.pairs import Pairs, over_positives, pair_similarities
 from keras_dml.ops.reductions import batch_mean, count
 
 K = (1, 2, 4, 8, 16)
+# A step compares every rank with every K; no batch has as many ranks.
+MOST, LARGEST = 100, 1_000_000
 
 
 def recall_surrogate_loss(
@@ -92,15 +94,16 @@ class RecallSurrogate(PairLoss):
     So every row has the same value, and sample weights scale the whole loss.
 
     Args:
-        k: Positive integers. Defaults to `(1, 2, 4, 8, 16)`.
+        k: At most 100 integers from 1 to 1,000,000. Defaults to
+            `(1, 2, 4, 8, 16)`.
         rank_temperature: Positive float, `T`. Defaults to `0.01`.
         k_temperature: Positive float, `U`. Defaults to `1.0`.
         **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `k` is empty or holds other than positive integers, or
-            a temperature is not positive.
+        ValueError: If `k` is empty, too long or holds anything else, or a
+            temperature is not positive.
 
     Example:
 
@@ -116,10 +119,11 @@ class RecallSurrogate(PairLoss):
 
     def __init__(self, k=K, rank_temperature=0.01, k_temperature=1.0, **kwargs):
         super().__init__(**kwargs)
-        values = k if isinstance(k, list | tuple) else [k]
-        counts = [type(one) is int and one > 0 for one in values]
-        require(counts and all(counts), "k", "positive integers", k)
-        self.k = list(values)
+        values = list(k) if isinstance(k, list | tuple) else [k]
+        counts = all(type(one) is int and 0 < one <= LARGEST for one in values)
+        wanted = f"1 to {MOST} integers from 1 to {LARGEST}"
+        require(0 < len(values) <= MOST and counts, "k", wanted, k)
+        self.k = values
         self.rank_temperature = positive_number(
             "rank_temperature", rank_temperature
         )

@@ -10,7 +10,7 @@ import keras
 from keras_dml import former
 from keras_dml.arguments import arguments_of
 from keras_dml.checks import require
-from keras_dml.errors import UsageError
+from keras_dml.errors import UsageError, reason_of
 from keras_dml.losses.base import Loss
 from keras_dml.naming import nearest, shown
 
@@ -75,7 +75,7 @@ def get(identifier, **arguments) -> keras.losses.Loss:
             raise UsageError(
                 f"The loss {identifier!r} has no argument {argument!r}. Did "
                 f"you mean {nearest(argument, known)}? It takes: "
-                f"{', '.join(known)}. Received: {argument}={value!r}"
+                f"{', '.join(known)}. Received: {argument}={shown(value)}"
             )
     return cls(**arguments)
 
@@ -160,16 +160,18 @@ def _class_of(name) -> type[keras.losses.Loss]:
     module, dot, attribute = name.rpartition(".")
     if not dot:
         raise UsageError(
-            f"Unknown loss {name!r}. Did you mean {nearest(name, LOSSES)}? "
-            f"There are: {', '.join(LOSSES)}. Received: name={name!r}"
+            f"Unknown loss {shown(name)}. Did you mean "
+            f"{nearest(name, LOSSES)}? There are: {', '.join(LOSSES)}. "
+            f"Received: name={shown(name)}"
         )
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    # Names with dots in odd places are of the last two types.
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise UsageError(
-            f"The loss {name!r} cannot be imported: {error}. Give the path of "
-            "a class, such as `keras.losses.Circle`; a file in the current "
-            "folder is found with PYTHONPATH=."
+            f"The loss {shown(name)} cannot be imported: {reason_of(error)}. "
+            "Give the path of a class, such as `keras.losses.Circle`; a file "
+            "in the current folder is found with PYTHONPATH=."
         ) from error
     if not (inspect.isclass(found) and issubclass(found, keras.losses.Loss)):
         raise UsageError(

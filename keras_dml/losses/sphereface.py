@@ -9,6 +9,9 @@ from keras_dml.checks import positive_integer, positive_number
 from keras_dml.losses.base import LogitsLoss
 from keras_dml.losses.softmax import margin_cross_entropy
 
+# The slope grows with the square, beyond what float32 resolves.
+MOST = 100
+
 
 def sphereface_loss(labels, similarities, margin=4, scale=64.0):
     """Computes the cross-entropy with `scale * psi(theta)` for the own class.
@@ -90,12 +93,12 @@ class SphereFace(LogitsLoss):
     `Proxies(metric="cosine")` without `ScaledLogits`.
 
     Args:
-        margin: Positive integer, `m`. Defaults to `4`.
+        margin: Integer from 1 to 100, `m`. Defaults to `4`.
         scale: Positive float, `s`. Defaults to `64.0`.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If `margin` is no positive integer or `scale` is not
+        ValueError: If `margin` is no integer from 1 to 100, or `scale` is not
             positive.
 
     Example:
@@ -115,7 +118,7 @@ class SphereFace(LogitsLoss):
 
     def __init__(self, margin=4, scale=64.0, **kwargs):
         super().__init__(**kwargs)
-        self.margin = positive_integer("margin", margin)
+        self.margin = positive_integer("margin", margin, most=MOST)
         self.scale = positive_number("scale", scale)
 
     def logits_loss(self, labels, logits):

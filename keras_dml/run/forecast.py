@@ -7,10 +7,10 @@ from keras_dml.config import Explanation
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.batches import make_sampler
-from keras_dml.run.data import split_data, stage_data
+from keras_dml.run.data import split_data
 from keras_dml.run.length import with_length
-from keras_dml.run.memory import check_memory
 from keras_dml.run.settling import settle
+from keras_dml.run.stage_checks import check_stages
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,8 +66,7 @@ def forecast(explanation: Explanation) -> Forecast:
             it.
 
     Raises:
-        UsageError: If the data cannot be read, or arrays do not fit into
-            memory.
+        UsageError: If the data cannot be read, or `fit` would refuse to train.
 
     Example:
 
@@ -88,9 +87,7 @@ def forecast(explanation: Explanation) -> Forecast:
     )
     config = settle(explanation.config, data)
     stages = []
-    for index in range(len(config.stages)):
-        part = stage_data(data, config.stages[index], config)
-        check_memory(config, part.fit)
+    for index, part in enumerate(check_stages(config, data)):
         if config.minutes is None:
             config = with_length(config, index, part)
         stage = config.stages[index]

@@ -1,14 +1,18 @@
 """Refuses settings whose arrays this machine's memory cannot hold."""
 
+import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import keras
 
 from keras_dml.config import RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
+from keras_dml.layers import InChunks
 from keras_dml.run.batches import batch_rows
 
 # The limit of a container, where there is one.
@@ -28,8 +32,8 @@ class Need(NamedTuple):
 def check_memory(config: RunConfig, manifest: Manifest) -> None:
     """Raises if a single array of a training is larger than the memory.
 
-    A training that passes may still need more than there is: activations
-    depend on the network.
+    A training that passes may still need more than there is.
+    `check_activations` knows the network.
 
     Args:
         config: The settled configuration.
@@ -38,8 +42,41 @@ def check_memory(config: RunConfig, manifest: Manifest) -> None:
     Raises:
         UsageError: Names the array, its settings and its size.
     """
+    _check(_needs(config, manifest))
+
+
+def check_activations(
+    config: RunConfig, manifest: Manifest, trainer: keras.Model
+) -> None:
+    """Raises if what a layer makes of a batch is larger than the memory.
+
+    Args:
+        config: The settled configuration.
+        manifest: The training images.
+        trainer: The model that trains.
+
+    Raises:
+        UsageError: Names the layer, the settings and the size.
+    """
+    rows, backbone = batch_rows(manifest, config), trainer.get_layer("backbone")
+    settings = "`sampling.batch_size`, `sampling.embed_batch`"
+    if isinstance(backbone, InChunks):
+        rows, backbone = min(rows, backbone.chunk_size), backbone.layer
+    network = getattr(backbone, "part", backbone)
+    _check(
+        Need(
+            f"What the layer {layer.name!r} makes of {rows:,} images",
+            f"{settings} or `data.image_size`",
+            rows * math.prod(shape[1:]) * FLOAT,
+        )
+        for layer in getattr(network, "layers", ())
+        for shape in _shapes(layer)
+    )
+
+
+def _check(needs: Iterable[Need]) -> None:
     memory = machine_memory()
-    for need in _needs(config, manifest):
+    for need in needs:
         if need.size > memory:
             raise UsageError(
                 f"{need.what} takes {need.size / GIGABYTE:,.0f} GB, and this "
@@ -56,6 +93,18 @@ def machine_memory() -> int:
         return sys.maxsize
     limit = CONTAINER.read_text().strip() if CONTAINER.is_file() else "max"
     return found if limit == "max" else min(found, int(limit))
+
+
+def _shapes(layer: keras.layers.Layer) -> Iterator[tuple[int, ...]]:
+    """Yields the shapes of the outputs of a layer, where they are known."""
+    try:
+        outputs = keras.tree.flatten(layer.output)
+    except AttributeError:
+        # It is no part of a functional model.
+        return
+    for output in outputs:
+        if None not in output.shape[1:]:
+            yield output.shape
 
 
 def _needs(config: RunConfig, manifest: Manifest) -> Iterator[Need]:
@@ -84,6 +133,13 @@ def _needs(config: RunConfig, manifest: Manifest) -> Iterator[Need]:
         "`model.dim` or `model.proxies.centers`",
         classes * centers * dim * FLOAT,
     )
+    remembered = config.model.proxies.sample_aware.get("memory_size")
+    if type(remembered) is int:
+        yield Need(
+            f"A memory of {remembered:,} embeddings",
+            "`memory_size` of `model.proxies.sample_aware`",
+            remembered * dim * FLOAT,
+        )
     for term in config.loss:
         if term.memory is not None:
             yield Need(

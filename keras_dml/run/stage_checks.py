@@ -1,18 +1,18 @@
 """Checks, before anything is written, that every stage can be trained."""
 
+import contextlib
+from collections.abc import Iterator
+
+import keras
 import tensorflow as tf
 
 from keras_dml.config import RunConfig
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
-from keras_dml.run.compiling import (
-    build_loss,
-    build_memory,
-    build_optimizer,
-    loss_head,
-)
+from keras_dml.run.compiling import build_loss, build_optimizer, loss_head
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.memory import check_memory
+from keras_dml.run.models import head_options
 from keras_dml.run.replica_checks import check_batches
 
 
@@ -28,25 +28,21 @@ def check_stages(
         config: The settled configuration.
         data: The images of the run.
         replicas: Number of replicas that train. Defaults to `1`.
-        built: Losses and optimizers that were built before, in words; they
-            are not built again, and the function adds those of this run.
-            Defaults to `None`, none.
+        built: Settings of losses, heads and optimizers that were built
+            before; they are not built again, and the function adds those of
+            this run. Defaults to `None`, none.
 
     Returns:
         The training and validation images of each stage.
 
     Raises:
-        UsageError: If the loss or an optimizer does not take its arguments,
+        UsageError: If loss, head or optimizer do not take their arguments,
             arrays do not fit into memory, batches cannot be drawn or shared,
             a phase follows a validation metric without validation classes or
             lowers rates that follow a schedule, or a stage replays one that
             is not earlier.
     """
     built = set() if built is None else built
-    settings = f"{config.loss!r} {config.optimizer!r}"
-    if settings not in built:
-        _build(config)
-        built.add(settings)
     head = loss_head(config.loss)
     groups = ["backbone", "head"]
     groups += ["proxies"] if head.has_variables else []
@@ -61,6 +57,11 @@ def check_stages(
     for stage in config.stages:
         parts = stage_data(data, stage, config)
         check_memory(config, parts.fit)
+        classes = parts.fit.num_classes
+        settings = f"{config.loss} {config.optimizer} {config.model} {classes}"
+        if settings not in built:
+            check_arguments(config, classes)
+            built.add(settings)
         make_sampler(parts.fit, config)(0)
         check_batches(parts.fit, config, replicas)
         watches = [
@@ -92,16 +93,50 @@ def check_stages(
     return found
 
 
-def _build(config: RunConfig) -> None:
-    """Builds the loss and the optimizers, which raise for their arguments.
+def check_arguments(config: RunConfig, num_classes: int) -> None:
+    """Raises if the loss, its head or an optimizer refuses its arguments.
 
-    It does so in a graph, where nothing runs: a comparison checks its runs in
-    a process that must leave the memory of the GPUs to their trainings.
+    It builds them in a graph, where nothing runs and no array is made: a
+    comparison checks its runs in a process that must leave the memory of the
+    GPUs to their trainings.
+
+    Args:
+        config: The configuration.
+        num_classes: Number of classes in training.
+
+    Raises:
+        UsageError: Names the setting.
     """
+    head, model = loss_head(config.loss), config.model
     with tf.Graph().as_default():
-        build_loss(config.loss)
+        loss = build_loss(config.loss)
         # The blocks of a decay are known once there is a network.
         whole = config.optimizer.changed(backbone={"layer_decay": 1.0})
-        head = loss_head(config.loss)
         build_optimizer(whole, epochs=1, steps_per_epoch=1, head=head)
-        build_memory(config.loss)
+        options = head_options(model, config.loss)
+        head.check(options, model.policy)
+        embedding = keras.Input((model.dim,))
+        label = keras.Input((), dtype="int32")
+        with _refusing("model.proxies"):
+            output = head.connect(embedding, label, num_classes, options)
+            # The regularizers compute.
+            keras.Model([embedding, label], output).losses  # noqa: B018
+        with _refusing("loss"):
+            loss(
+                *(
+                    tf.compat.v1.placeholder(x.dtype, x.shape)
+                    for x in (label, output)
+                )
+            )
+
+
+@contextlib.contextmanager
+def _refusing(setting: str) -> Iterator[None]:
+    """Names the setting in what Keras, or a loss of others, raises."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except (NotImplementedError, TypeError, ValueError) as error:
+        reason = str(error) or "it is not implemented"
+        raise UsageError(f"`{setting}`: {reason}") from error

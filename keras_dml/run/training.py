@@ -36,6 +36,7 @@ from keras_dml.run.measure import (
     run_metrics,
     write_per_query,
 )
+from keras_dml.run.memory import check_activations
 from keras_dml.run.models import Models, build_models
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.preemption import Preemption
@@ -116,7 +117,9 @@ class Training:
         if distribute.broadcast(folder.last_checkpoint.exists()):
             saved = load_checkpoint(folder.last_checkpoint).state
             self.state = self._checked(saved)
-        self.models = self._build(self._stage_data())
+        stage = self._stage_data()
+        self.models = self._build(stage)
+        check_activations(config, stage.fit, self.models.trainer)
 
     def _checked(self, saved: dict[str, Any]) -> RunState:
         """Returns the state in a checkpoint, if it is one of this run."""

@@ -59,7 +59,7 @@ COMMANDS = {
         "fit <images> --output <place> --backbone small_cnn --epochs 2 --dim 16"
         " --set sampling.steps_per_epoch=1 --set evaluation.every=1",
         again="--resume",
-        faults={"kill": 1, "full": 1},
+        faults={"kill": 1, "interrupt": 1, "full": 1},
     ),
     # `passes` settles the length before the pace of the machine does.
     "fit_final": Command(
@@ -72,7 +72,7 @@ COMMANDS = {
     "embed": Command(
         "embed <run> <images> --output <place> --shard-size 50",
         again="--resume",
-        faults={"kill": 1, "full": 1},
+        faults={"kill": 1, "terminate": 1, "stop": 1, "full": 1},
         random=1,
     ),
     "embed_file": Command(

@@ -14,6 +14,11 @@ def mutated(content: bytes, seed: int) -> bytes:
     return content
 
 
+def flipped(content: bytes, seed: int) -> bytes:
+    """Returns the content with one to eight bits flipped."""
+    return _flip(content, np.random.default_rng(seed))
+
+
 def _span(content, rng):
     start, stop = np.sort(rng.integers(0, len(content) + 1, 2)).tolist()
     return start, min(stop, start + 64)

@@ -23,7 +23,6 @@ import contextlib
 import dataclasses
 import os
 import re
-import resource
 import signal
 import tempfile
 import time
@@ -36,9 +35,8 @@ import pytest
 from tests.commands import Outcome, run_command
 from tests.zygote import Forked
 
-# Of computing. A busy machine may take several times as long.
+# Of computing. A command may wait as long again, and more on a busy machine.
 SECONDS = 30
-PATIENCE = 6
 GIB = 2**30
 # What importing TensorFlow takes is part of it.
 MEMORY = 6 * GIB
@@ -128,19 +126,18 @@ def limited(seconds: float = SECONDS, growth: int = GROWTH) -> Iterator[None]:
     """Raises `TooSlow` in the block after a time, and checks its memory.
 
     Args:
-        seconds: How long it may compute; it may wait `PATIENCE` times that.
-            Defaults to `SECONDS`.
+        seconds: How long it may compute, see `longest`. Defaults to `SECONDS`.
         growth: Bytes by which the process may grow. Defaults to `GROWTH`.
     """
     timers = {
         signal.ITIMER_PROF: (signal.SIGPROF, seconds),
-        signal.ITIMER_REAL: (signal.SIGALRM, PATIENCE * seconds),
+        signal.ITIMER_REAL: (signal.SIGALRM, longest(seconds)),
     }
 
     def stop(number, frame):
         raise TooSlow(f"no end within {seconds} seconds")
 
-    before = _peak()
+    before = _held_since_now()
     former = {one: signal.signal(one, stop) for one, _ in timers.values()}
     for timer, (_, time_left) in timers.items():
         signal.setitimer(timer, time_left)
@@ -151,7 +148,7 @@ def limited(seconds: float = SECONDS, growth: int = GROWTH) -> Iterator[None]:
             signal.setitimer(timer, 0)
         for one, handler in former.items():
             signal.signal(one, handler)
-    grown = _peak() - before
+    grown = _status("VmHWM") - before
     assert grown <= growth, f"{grown / GIB:.1f} GiB more"
 
 
@@ -166,9 +163,9 @@ def run_apart(
     Args:
         *words: Its arguments.
         module: The module that runs. Defaults to `"keras_dml"`.
-        seconds: How long it may compute; it may wait `PATIENCE` times that.
-            Defaults to `SECONDS`.
-        memory: Bytes that it may hold. An address-space limit would also
+        seconds: How long it may compute, see `longest`. Defaults to `SECONDS`.
+        memory: Bytes that its session may hold, which are those of the command
+            and of what it starts. An address-space limit would also
             count what TensorFlow only reserves. Defaults to `MEMORY`.
     """
     # Files, because a pipe that nobody reads would block the process.
@@ -178,7 +175,7 @@ def run_apart(
         tempfile.TemporaryFile() as err,
     ):
         process = Forked(module, *words, stdin=nothing, stdout=out, stderr=err)
-        end, excess = time.monotonic() + PATIENCE * seconds, ""
+        end, excess = time.monotonic() + longest(seconds), ""
         while process.poll() is None and not excess:
             computed, held = _used(process.pid)
             if held > memory:
@@ -205,17 +202,39 @@ def _text(file: Any) -> str:
     return file.read().decode("utf-8", "replace")
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def longest(seconds: float) -> float:
+    """Returns how long what computes for some seconds may take in all.
+
+    It is twice as long, and as many times more as processes wait for each
+    processor of this machine.
+    """
+    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return 2 * seconds * max(1.0, waiting)
 
 
-def _used(pid: int) -> tuple[float, int]:
-    """Returns the seconds that a process computed, and the bytes it holds."""
-    try:
-        # After the name of the program, which may hold blanks.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
-        user, system, pages = (int(fields.split()[n]) for n in (11, 12, 21))
-    except (OSError, IndexError):  # It has just ended.
-        return 0.0, 0
-    ticks = (user + system) / os.sysconf("SC_CLK_TCK")
-    return ticks, pages * os.sysconf("SC_PAGESIZE")
+def _held_since_now() -> int:
+    """Returns the bytes that this process holds, and forgets their peak."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def _status(name: str) -> int:
+    text = Path("/proc/self/status").read_text()
+    return int(text.partition(f"{name}:")[2].split()[0]) * 1024
+
+
+def _used(session: int) -> tuple[float, int]:
+    """Returns the seconds that a session computed, and the bytes it holds.
+
+    A session is a command and the processes that it started.
+    """
+    ticks = pages = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        # Gone, if it has just ended. Its name may hold blanks.
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                ticks += int(fields[11]) + int(fields[12])
+                pages += int(fields[21])
+    seconds = ticks / os.sysconf("SC_CLK_TCK")
+    return seconds, pages * os.sysconf("SC_PAGESIZE")

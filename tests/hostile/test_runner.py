@@ -6,10 +6,12 @@ import pytest
 
 from tests.commands import Outcome
 from tests.hostile.runner import (
+    GIB,
     Case,
     TooSlow,
     check_outcome,
     limited,
+    longest,
     run_apart,
     table,
 )
@@ -37,10 +39,36 @@ def test_a_hang_is_stopped(run_script):
             pass
 
 
-def test_eaten_memory_is_seen(run_script):
-    script = "import time; eaten = b'x' * 2**31; time.sleep(20)"
+EATING = "import time; eaten = b'x' * 2**31; time.sleep(20)"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        EATING,
+        "import subprocess, sys\n"
+        f"subprocess.run([sys.executable, '-c', {EATING!r}])",
+    ],
+)
+def test_eaten_memory_is_seen(script, run_script):
     with pytest.raises(AssertionError, match="GiB held"):
         run_script(script, memory=2**30)
+
+
+def test_memory_eaten_once_before_hides_nothing():
+    for _ in range(2):
+        with (
+            pytest.raises(AssertionError, match="GiB more"),
+            limited(growth=GIB),
+        ):
+            bytearray(2**31)[:: 2**12] = b"x" * 2**19
+
+
+def test_a_busy_machine_has_more_time(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    for load, seconds in ((0.1, 60), (2.0, 60), (5.0, 150)):
+        monkeypatch.setattr("os.getloadavg", lambda load=load: (load, 0, 0))
+        assert longest(30) == seconds
 
 
 def test_what_a_command_leaves_is_read(run_script):

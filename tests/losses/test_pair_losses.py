@@ -136,8 +136,8 @@ def test_float_labels_are_refused_in_fit():
         (losses.RankedList, {"balance": 1.1}, "`balance`.*balance=1.1"),
         (losses.RankedList, {"negative_scale": -1}, "`negative_scale`.*-1"),
         *(
-            (losses.RecallSurrogate, {"k": k}, "`k`.*positive integers")
-            for k in ([], 0, [1, 0], [1.0], [True], "1")
+            (losses.RecallSurrogate, {"k": k}, "`k`.*1 to 100 integers")
+            for k in ([], 0, [1, 0], [1.0], [True], "1", 10**7, [1] * 101)
         ),
         (losses.SignalToNoise, {"zero_mean": -1}, "`zero_mean`.*-1"),
         (losses.TupletMargin, {"margin": 5.73}, "`margin`.*radians"),

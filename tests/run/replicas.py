@@ -1,4 +1,4 @@
-"""Three trainings on N replicas: `python -m tests.run.replicas N FOLDER`.
+"""Trainings on N replicas: `python -m tests.run.replicas N FOLDER NAME...`.
 
 They share a process, since starting one takes longer than the short ones.
 """
@@ -35,19 +35,21 @@ RESTS = (
 )
 
 
-def main(count: int, folder: Path) -> None:
-    """Trains each of them into its own folder."""
+def main(count: int, folder: Path, *names: str) -> None:
+    """Trains each of these into its own folder."""
     photos = folder / "photos"
     # 43 classes train, 4 validate; no batch holds a multiple of 5 images.
     image_folder(photos, classes=94, images=5, size=24, suffix=".png")
     devices = {"strategy": "mirrored", "devices": f"cpu:{count}"}
     if count == 1:
         devices = {"strategy": "none"}
-    for name, source, settings in (
-        ("steps", "digits", STEPS),
-        ("whole", "digits", WHOLE),
-        ("rests", str(photos), RESTS),
-    ):
+    trainings = {
+        "steps": ("digits", STEPS),
+        "whole": ("digits", WHOLE),
+        "rests": (str(photos), RESTS),
+    }
+    for name in names:
+        source, settings = trainings[name]
         keras_dml.fit(
             source,
             backbone="small_cnn",
@@ -60,4 +62,4 @@ def main(count: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

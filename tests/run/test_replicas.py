@@ -13,7 +13,12 @@ from tests.conftest import ROOT
 from tests.thorough import ALL
 
 pytestmark = pytest.mark.slow
-COUNTS = (1, 2, 4) if ALL else (1, 2)
+COUNTS = (1, 2, 4)
+LONGER = COUNTS if ALL else (1, 2)
+# Above what whole runs differ by, the shorter ones in brackets: in the loss of
+# an epoch .012 (.028), in the mean logarithm of the losses' ratios .017 (.022),
+# in MAP@R .0016 (.0044).
+LOSS, TREND, MAP_AT_R = (0.02, 0.06, 0.0025) if ALL else (0.05, 0.06, 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +27,10 @@ def trained(tmp_path_factory):
     folders = {}
     for count in COUNTS:
         folders[count] = tmp_path_factory.mktemp(f"replicas_{count}")
+        names = ("steps", "whole", "rests") if count in LONGER else ("steps",)
         command = [sys.executable, "-m", "tests.run.replicas", str(count)]
         done = subprocess.run(
-            [*command, str(folders[count])],
+            [*command, str(folders[count]), *names],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -57,26 +63,26 @@ def test_five_steps(trained, count):
     )
 
 
-@pytest.mark.parametrize("count", COUNTS[1:])
+@pytest.mark.parametrize("count", LONGER[1:])
 def test_a_whole_default_run(trained, count):
     """Each step is equal until batch normalization has made rounding grow;
     then the runs differ as those of one device with other seeds do.
     """
     one, other = trained[1] / "whole", trained[count] / "whole"
     assert len(history(other)) == len(history(one)) == (15 if ALL else 3)
-    # The shorter run has smaller batches, with which rounding grows sooner.
-    assert column(other, "loss")[0] == pytest.approx(
-        column(one, "loss")[0], rel=0.03 if ALL else 0.06
-    )
+    losses, expected = (np.array(column(run, "loss")) for run in (other, one))
+    np.testing.assert_allclose(losses, expected, rtol=0, atol=LOSS)
+    # Neither is the better one.
+    assert abs(np.log(losses / expected).mean()) < TREND
     assert metrics(other)["before"] == pytest.approx(
         metrics(one)["before"], abs=1e-6
     )
     assert metrics(other)["after"]["map@r"] == pytest.approx(
-        metrics(one)["after"]["map@r"], abs=0.004 if ALL else 0.01
+        metrics(one)["after"]["map@r"], abs=MAP_AT_R
     )
 
 
-@pytest.mark.parametrize("count", COUNTS[1:])
+@pytest.mark.parametrize("count", LONGER[1:])
 def test_rests_are_no_small_batches(trained, count):
     """Balanced batches, a memory, `refresh_bn` and validation."""
     one, other = trained[1] / "rests", trained[count] / "rests"

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_dml.errors import RunError, UsageError
+from keras_dml.npz import open_npz
 
 # Keys under which training scripts store the weights.
 NESTED = ("state_dict", "model_state_dict", "model")
@@ -38,8 +39,11 @@ def read_checkpoint(path: Path, framework: str) -> dict[str, np.ndarray]:
         with _loading(path):
             return reader.load_file(path)
     if path.suffix == ".npz":
-        with _loading(path), np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
+        with _loading(path), open(path, "rb") as stream:
+            arrays = dict(open_npz(stream))
+            if not all(isinstance(one, np.ndarray) for one in arrays.values()):
+                raise ValueError("it holds something that is no array")
+            return arrays
     return _read_torch(path)
 
 

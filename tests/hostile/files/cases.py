@@ -91,6 +91,14 @@ def declaring(shape, dtype="<f4"):
     return stream.getvalue()
 
 
+def with_a_text():
+    """Bytes of an archive of one member that is no array."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("fc.bias.npy", "no array")
+    return stream.getvalue()
+
+
 def embedder_of(build):
     """Returns a function that replaces `embedder.keras` by another model."""
 
@@ -513,6 +521,22 @@ def _of_embeddings():
         )
 
 
+def _of_weights():
+    for name, content in {
+        "29 TiB declared": declaring((29 * TIB // 32, 8)),
+        "a text among arrays": with_a_text(),
+    }.items():
+        yield Case(
+            f"weights.npz, {name}",
+            (
+                *("convert-weights", "<run>/weights.npz"),
+                *("--network", "googlenet", "--output", "<run>/g.weights.h5"),
+            ),
+            "weights.npz does not load as a checkpoint",
+            harm=writes("weights.npz", content),
+        )
+
+
 def _of_thresholds():
     contents = {
         "empty": "",
@@ -560,6 +584,7 @@ CASES = [
     *_of_embedder(),
     *_of_checkpoints(),
     *_of_embeddings(),
+    *_of_weights(),
     *_of_thresholds(),
     *_of_outputs(),
 ]

@@ -9,10 +9,13 @@ from PIL import Image
 
 from keras_dml.data import decoding, readers, verification
 from keras_dml.errors import RunError
-from tests.hostile.images.cases import CASES
+from keras_dml.run.checkpoint import load_checkpoint
+from keras_dml.run.folder import RunFolder
+from tests.commands import run_command
+from tests.hostile.images.cases import CASES, FIT
 from tests.hostile.mutations import mutated
-from tests.hostile.runner import limited, table
-from tests.images import turned_file
+from tests.hostile.runner import check_outcome, limited, table
+from tests.images import image_folder, turned_file
 
 KINDS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
 FILES = 60
@@ -26,7 +29,6 @@ def copied(tmp_path, images):
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", table(CASES))
 def test_a_hostile_folder(case, finished_run, copied, capsys, monkeypatch):
     case.harm(copied)
@@ -70,6 +72,47 @@ def test_an_image_that_vanishes_is_named(finished_run, copied):
     (copied / "class_01" / "00.png").write_bytes(b"\xff\xd8\xff")
     with pytest.raises(RunError, match="2 images changed or vanished"):
         run.embed_images(manifest)
+
+
+@pytest.mark.slow
+def test_a_training_goes_on_after_an_image_vanished(
+    tmp_path, capsys, monkeypatch
+):
+    """One image of each class is away from the second epoch on."""
+    images, away = tmp_path / "images", tmp_path / "away"
+    image_folder(images, classes=12, images=6, size=16, suffix=".png")
+    command = [str(images) if word == "<images>" else word for word in FIT[:2]]
+    command += [*FIT[4:], "--epochs=3", "--output"]
+    whole = run_command(capsys, monkeypatch, *command, tmp_path / "whole")
+    assert whole.code == 0, whole.err
+    write = RunFolder.write_history
+
+    def losing(folder, history):
+        write(folder, history)
+        if not away.exists():
+            for path in sorted(images.glob("*/0.png")):
+                gone = away / path.relative_to(images)
+                gone.parent.mkdir(parents=True)
+                path.rename(gone)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunFolder, "write_history", losing)
+        stopped = run_command(
+            capsys, monkeypatch, *command, tmp_path / "stopped"
+        )
+    said = r"12 images changed or vanished.*/0\.png \(no such.*--resume"
+    check_outcome(stopped, 1, said)
+    shutil.copytree(away, images, dirs_exist_ok=True)
+    again = (*command, tmp_path / "stopped", "--resume")
+    outcome = run_command(capsys, monkeypatch, *again)
+    assert outcome.code == 0, outcome.err
+    expected, found = (
+        load_checkpoint(tmp_path / name / "checkpoints" / "last.npz").values
+        for name in ("whole", "stopped")
+    )
+    for group in expected:
+        for a, b in zip(found[group], expected[group], strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 def test_ghostscript_is_never_started(tmp_path, monkeypatch):

@@ -1,10 +1,19 @@
-"""Every key of a configuration takes a value, or refuses it in a sentence."""
+"""Every key of a configuration takes a value, or refuses it in a sentence.
+
+So does every argument that a configuration hands on.
+"""
 
 import re
 
 import pytest
 
+from keras_dml import losses
+from keras_dml.arguments import arguments_of
 from keras_dml.config import resolve
+from keras_dml.errors import UsageError
+from keras_dml.layers import SampleAwareProxies
+from keras_dml.run.compiling import _OPTIMIZERS
+from keras_dml.run.stage_checks import check_arguments
 from tests.hostile.runner import LONGEST, limited, run_command
 from tests.thorough import ALL
 
@@ -42,23 +51,53 @@ def keys(part, path=()):
             yield from keys(value, (*path, str(number)))
 
 
+def arguments():
+    """Yields the settings that give each argument a value, but for it."""
+    for name, cls in losses.LOSSES.items():
+        for argument in arguments_of(cls):
+            setting = f"loss=[{{name: {name}, arguments: {{{argument}: "
+            yield f"{name} {argument}", "norm_softmax", (setting, "}}]")
+    others = {
+        "model.proxies.sample_aware": ("proxy_isa", SampleAwareProxies),
+        **{
+            f"optimizer.backbone={{name: {name}, arguments": ("triplet", cls)
+            for name, cls in _OPTIMIZERS.items()
+        },
+    }
+    for key, (recipe, cls) in others.items():
+        end = "}" * (1 + key.count("{"))
+        for argument in arguments_of(cls):
+            mark = ": " if "{" in key else "="
+            setting = f"{key}{mark}{{{argument}: "
+            yield f"{key} {argument}", recipe, (setting, end)
+
+
+def some(cases):
+    """Returns the cases as parameters; one in ten is quick."""
+    return [
+        pytest.param(
+            number,
+            *case,
+            id=str(case[0]),
+            marks=[pytest.mark.slow] * (number % 10 > 0),
+        )
+        for number, case in enumerate(cases)
+    ]
+
+
+def values_of(number):
+    """Returns a third of the values, and other ones than the next has."""
+    return VALUES if ALL else VALUES[number % 3 :: 3]
+
+
 KEYS = sorted({*keys(resolve("proxy_isa", "omniglot").model_dump())})
 
 
-@pytest.mark.parametrize(
-    ("number", "key"),
-    [
-        pytest.param(
-            number, key, id=key, marks=[pytest.mark.slow] * (number % 10 > 0)
-        )
-        for number, key in enumerate(KEYS)
-    ],
-)
+@pytest.mark.parametrize(("number", "key"), some((key,) for key in KEYS))
 def test_odd_values(number, key, capsys, monkeypatch):
     # An item of a list of plain values is refused under the key of the list.
     named = re.sub(r"(\.\d+)+$", "", key)
-    # Each value meets a third of the keys, and other ones than the next does.
-    for value in VALUES if ALL else VALUES[number % 3 :: 3]:
+    for value in values_of(number):
         words = ("config", "--recipe=proxy_isa", f"--set={key}={value}")
         with limited():
             outcome = run_command(capsys, monkeypatch, *words)
@@ -69,3 +108,18 @@ def test_odd_values(number, key, capsys, monkeypatch):
             said = outcome.err.rpartition("Error: ")[2]
             assert 0 < len(said) <= LONGEST, shown
             assert re.search(rf"`(--)?{re.escape(named)}\b", said), shown
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "recipe", "setting"), some(arguments())
+)
+def test_odd_arguments(number, name, recipe, setting):
+    for value in (*values_of(number), "1000000000"):
+        with limited():
+            try:
+                override = value.join(setting)
+                check_arguments(
+                    resolve(recipe, "digits", overrides=[override]), 10
+                )
+            except UsageError as error:
+                assert 0 < len(str(error)) <= LONGEST, value[:30]
