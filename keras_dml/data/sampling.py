@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_dml.checks import positive_integer
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.labels import as_label_sets
 
 
 def balanced_batches(
@@ -27,8 +28,13 @@ def balanced_batches(
     `images` are left. A class with fewer than `images` images gives all of
     them, and repeats some to reach `images`.
 
+    An image with several labels belongs to each of their classes. If two
+    classes of a batch draw it, the second takes another image that the batch
+    lacks, if it has one.
+
     Args:
-        labels: Integer array `(n,)`, the label of every image.
+        labels: Integer array `(n,)`, the label of every image; or boolean
+            matrix `(n, classes)` of their labels.
         classes: Integer, the number of classes in a batch.
         images: Integer, the number of images of each class in a batch.
         seed: Non-negative integer.
@@ -58,12 +64,22 @@ def balanced_batches(
         steps = max((len(labels) - 1) // (classes * images), 1)
     positive_integer("steps", steps)
     generator = np.random.default_rng((seed, epoch))
-    members = np.argsort(labels, kind="stable")
+    sets = as_label_sets(labels, len(labels), "labels")
+    order = np.argsort(sets.values, kind="stable")
+    members = sets.owners[order]
     _, starts, counts = np.unique(
-        labels[members], return_index=True, return_counts=True
+        sets.values[order], return_index=True, return_counts=True
     )
     chosen = _draw_classes(generator, len(counts), classes, steps)
     rows = _draw_images(generator, chosen, members, starts, counts, images)
+    if labels.ndim == 2:
+        of_class = np.split(members, starts[1:])
+        for batch, own in zip(
+            rows.reshape(steps, classes, images),
+            chosen.reshape(steps, classes),
+            strict=True,
+        ):
+            _draw_again(generator, batch, [of_class[label] for label in own])
     return rows.reshape(steps, classes * images)
 
 
@@ -136,7 +152,7 @@ def check(labels, classes: int, images: int) -> list[str]:
     """Warns if these labels do not suit balanced batches.
 
     Args:
-        labels: Integer array `(n,)`.
+        labels: Integer array `(n,)`, or boolean matrix `(n, classes)`.
         classes: Integer, the number of classes in a batch.
         images: Integer, the number of images of each class in a batch.
 
@@ -148,7 +164,8 @@ def check(labels, classes: int, images: int) -> list[str]:
     """
     positive_integer("classes", classes)
     positive_integer("images", images)
-    names, counts = np.unique(np.asarray(labels), return_counts=True)
+    sets = as_label_sets(labels, len(labels), "labels")
+    names, counts = np.unique(sets.values, return_counts=True)
     if len(names) < classes:
         raise UsageError(
             f"A batch needs {classes} classes, but there are "
@@ -242,6 +259,22 @@ def _draw_images(generator, chosen, members, starts, counts, images):
     offset = (turn % turns_per_pass[chosen]) * images
     begin = block_starts[first_block[part]] + offset
     return rows[begin[:, None] + np.arange(images)]
+
+
+def _draw_again(generator, batch, members):
+    """Replaces images that an earlier class of the batch has drawn.
+
+    Args:
+        batch: int64 array `(classes, images)` of rows; changed in place.
+        members: The rows of each of these classes.
+    """
+    drawn: set[int] = set()
+    for rows, own in zip(batch, members, strict=True):
+        again = np.flatnonzero(np.isin(rows, [*drawn]))
+        spare = np.setdiff1d(own, [*drawn, *rows])
+        new = generator.permutation(spare)[: len(again)]
+        rows[again[: len(new)]] = new
+        drawn.update(rows.tolist())
 
 
 def _occurrence(values):

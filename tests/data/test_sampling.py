@@ -202,3 +202,39 @@ def test_imports_without_tensorflow():
         [sys.executable, "-c", code], capture_output=True, text=True
     )
     assert result.stdout.strip() == "(3,)", result.stderr
+
+
+def pair_of_labels(generator, images=120, classes=10):
+    """A boolean matrix of one or two labels an image."""
+    matrix = np.zeros((images, classes), bool)
+    for row in matrix:
+        count = generator.integers(1, 3)
+        row[generator.choice(classes, count, replace=False)] = True
+    return matrix
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_balanced_batches_of_label_sets(seed):
+    """Every group shares a class, and no image is in a batch twice."""
+    matrix = pair_of_labels(np.random.default_rng(seed))
+    batches = balanced_batches(matrix, 5, 3, seed, 2, steps=12)
+    for batch in batches:
+        groups = matrix[batch].reshape(5, 3, -1).all(axis=1)
+        assert groups.any(axis=1).all(), "a group without a class in common"
+        assert len(set(batch.tolist())) == 15
+    again = balanced_batches(matrix, 5, 3, seed, 2, steps=12)
+    np.testing.assert_array_equal(batches, again)
+
+
+def test_a_class_all_of_whose_images_were_drawn_repeats_them():
+    matrix = np.array([[1, 1], [1, 1]], bool)
+    (batch,) = balanced_batches(matrix, 2, 2, 0, 0, steps=1)
+    assert sorted(batch.tolist()) == [0, 0, 1, 1]
+
+
+def test_a_matrix_of_single_labels_is_drawn_as_the_labels_are():
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(9), 5))
+    matrix = np.eye(9, dtype=bool)[labels]
+    drawn = [balanced_batches(one, 4, 2, 1, 3) for one in (labels, matrix)]
+    np.testing.assert_array_equal(*drawn)
+    assert sampling.check(matrix, 4, 6) == sampling.check(labels, 4, 6)
