@@ -1,4 +1,4 @@
-"""Reads a CSV file with the columns path, label and, optionally, split."""
+"""Reads a CSV file with the columns path, label and maybe split and group."""
 
 import csv
 import dataclasses
@@ -25,20 +25,22 @@ class Listed:
     Attributes:
         labels: Its labels; none if it has no label.
         split: The cell of that column; `None` if the file has no such column.
+        group: The cell of that column; empty if there is none.
         line: The number of its last line.
     """
 
     labels: tuple[str, ...]
     split: str | None
+    group: str
     line: int
 
 
 def read_csv(path, allow_partial: bool = False) -> Manifest:
-    """Reads `path,label[,split]`; paths are relative to the file.
+    """Reads `path,label[,split][,group]`; paths are relative to the file.
 
     `split` is train or test. Without it the first half of the classes
-    trains. Labels are sorted, as numbers if all of them are numbers. An image
-    may have several labels, see `listed_images`.
+    trains. `group` is a coarser class. Labels are sorted, as numbers if all
+    of them are numbers. An image may have several, see `listed_images`.
 
     Args:
         path: Path of the file.
@@ -72,6 +74,7 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
         split=splits.class_disjoint(labels)
         if None in labels_of
         else [one.split for one in images.values()],
+        group=_groups(path, [one.group for one in images.values()]),
         seen=bool(labels_of["train"] & labels_of["test"]),
     )
     advice = f"Correct the paths, which are relative to {path.parent}"
@@ -99,24 +102,26 @@ def listed_images(path: Path, *needed: str) -> dict[str, Listed]:
     found: dict[str, Listed] = {}
     for number, row in iterate_table(path, *needed):
         name, split = row["path"], None
+        group = (row.get("group") or "").strip()
         if "split" in row:
             split = (row["split"] or "").lower()
         labels = _labels(row.get("label"), f"on line {number} of {path}")
-        earlier = found.get(name, Listed((), split, number))
+        earlier = found.get(name, Listed((), split, group, number))
         if name in found and not set(labels) - set(earlier.labels):
             raise UsageError(
                 f"Every path of {path} must be listed once, or once with each "
                 f"of its labels. Received: {name!r} again on line {number}, "
                 "without another label."
             )
-        if split != earlier.split:
-            raise UsageError(
-                f"Every image of {path} must have one split. Received: "
-                f"{name!r} with {earlier.split!r} and, on line {number}, with "
-                f"{split!r}."
-            )
+        for before, now in ((earlier.split, split), (earlier.group, group)):
+            if before != now:
+                raise UsageError(
+                    f"Every image of {path} must have one split and one "
+                    f"group. Received: {name!r} with {before!r} and, on line "
+                    f"{number}, with {now!r}."
+                )
         every = dict.fromkeys((*earlier.labels, *labels))
-        found[name] = Listed(tuple(every), split, number)
+        found[name] = Listed(tuple(every), split, group, number)
     return found
 
 
@@ -147,7 +152,7 @@ def iterate_table(
 
     Raises:
         UsageError: If the file cannot be read or has no line, a column or a
-            value is missing, or the column path or split is there twice.
+            value is missing, or path, split or group is there twice.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -191,9 +196,9 @@ def _check_columns(path, columns, needed):
             f"The first line of {path} must name the columns "
             f"{' and '.join(needed)}. Received: columns={columns}"
         )
-    if {*twice} & {"path", "split"}:
+    if {*twice} & {"path", "split", "group"}:
         raise UsageError(
-            f"The first line of {path} must name path and split once. "
+            f"The first line of {path} must name path, split and group once. "
             f"Received: columns={columns}"
         )
 
@@ -209,6 +214,21 @@ def _labels(text: str | None, where: str) -> list[str]:
             f"{SEPARATOR!r} separates several labels of an image."
         )
     return labels
+
+
+def _groups(path: Path, groups: list[str]) -> np.ndarray | None:
+    """Returns the numbers of groups, or `None` without any."""
+    if not any(groups):
+        return None
+    if not all(groups):
+        raise UsageError(
+            f"Every line of {path} must have a group, or none. Received: "
+            f"{groups.count('')} of {len(groups)} images without."
+        )
+    number = {
+        name: place for place, name in enumerate(sorted_labels({*groups}))
+    }
+    return np.array([number[group] for group in groups])
 
 
 def _numbered(labels: list[tuple[str, ...]], names: list[str]) -> np.ndarray:

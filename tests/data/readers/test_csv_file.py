@@ -108,6 +108,24 @@ def test_several_labels_with_a_split_that_shares_classes(tmp_path):
     assert manifest.part("test").names.tolist() == ["b|c"]
 
 
+def test_groups(tmp_path):
+    path = write(
+        tmp_path,
+        "path,label,group\nphotos/0.jpg,cat,pet\nphotos/1.jpg,cow,farm\n"
+        "photos/2.jpg,dog,pet\n",
+    )
+    assert read(path).group.tolist() == [1, 0, 1]
+    path = write(
+        tmp_path, "path,label,group\nphotos/0.jpg,a,\nphotos/1.jpg,b,\n"
+    )
+    assert read(path).group is None
+    path = write(
+        tmp_path, "path,label,group\nphotos/0.jpg,a,\nphotos/1.jpg,b,c\n"
+    )
+    with pytest.raises(UsageError, match="a group, or none. Received: 1 of 2"):
+        read(path)
+
+
 def test_missing_images(tmp_path):
     path = write(
         tmp_path, "path,label\nphotos/0.jpg,a\nphotos/7.jpg,b\nphotos/1.jpg,c\n"
@@ -137,10 +155,10 @@ def test_missing_images(tmp_path):
         ),
         (
             "path,label,split\nphotos/0.jpg,a,train\nphotos/0.jpg,b,test\n",
-            "one split. Received: 'photos/0.jpg' with 'train' and, on line 3",
+            "and one group. Received: 'photos/0.jpg' with 'train' and, on lin",
         ),
         ("path,label\nphotos/0.jpg,a||b\n", r"on line 2 .* 'a\|\|b'"),
-        ("path,label,path\na,b,c\n", "must name path and split once"),
+        ("path,label,path\na,b,c\n", "must name path, split and group once"),
         ("path,label\nphotos/0.jpg,a\n", "at least two classes"),
     ],
 )
