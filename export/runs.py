@@ -19,6 +19,7 @@ from keras_dml.data.verification import naming_broken
 from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.embeddings.shard_folder import ShardFolder
 from keras_dml.errors import RunError, UsageError
+from keras_dml.evaluation.labels import has_label
 from keras_dml.export.exporting import ExportResult, export_embedder
 from keras_dml.export.formats import choose_formats
 from keras_dml.export.options import ExportOptions, References
@@ -309,7 +310,7 @@ def _references(test: Manifest, config: RunConfig) -> References:
         raise UsageError("The test set has no references.")
     return References(
         _images(rows, config),
-        labels=[rows.class_names[label] for label in rows.labels],
+        labels=rows.names.tolist(),
         ids=rows.ids.tolist(),
     )
 
@@ -321,7 +322,7 @@ def _compared(
 
     Images of whole classes keep their positives.
     """
-    counts = np.cumsum(np.bincount(test.labels))
+    counts = np.cumsum(np.bincount(test.label_sets.values))
     last = min(np.searchsorted(counts, count), len(counts) - 1)
-    chosen = test.select(test.labels <= last)
+    chosen = test.select(has_label(test.labels, np.arange(last + 1)))
     return np.concatenate(list(_images(chosen, config))), chosen.labels

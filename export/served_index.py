@@ -196,6 +196,4 @@ def _sorted(rows, scores):
 
 def label_texts(gallery: EmbeddingSet) -> list[str] | None:
     """Returns the label of each row as text, or `None` without labels."""
-    if gallery.labels is None or gallery.labels.ndim == 1:
-        return None if gallery.labels is None else gallery.names.tolist()
-    return [" ".join(map(str, np.flatnonzero(row))) for row in gallery.labels]
+    return None if gallery.labels is None else gallery.names.tolist()

@@ -22,7 +22,8 @@ class RetrievalEvaluation(keras.callbacks.Callback):
             inputs.
         data: Batches of `(inputs, labels)`: a `tf.data.Dataset`, a
             `keras.utils.PyDataset` or any iterable that can be read again; or
-            a tuple of two arrays. Labels are integers `(batch,)`.
+            a tuple of two arrays. Labels are integers `(batch,)`, or a 0-1
+            matrix `(batch, classes)` of several.
         references: The gallery, in the same form. Defaults to `None`: each row
             of `data` is a query among the other rows.
         k: Tuple of integers, the K of Recall@K. Defaults to `(1,)`.
@@ -42,7 +43,8 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         metrics: Dict, the latest results by name without prefix.
         embeddings: Array `(rows, dim)`, the latest embeddings of `data`, or
             `None` before the first evaluation; `EmbeddingHealth` reads them.
-        labels: Array `(rows,)`, the labels of these embeddings.
+        labels: Array `(rows,)` or `(rows, classes)`, the labels of these
+            embeddings.
 
     Raises:
         ValueError: If an argument is out of range or the data can be read
@@ -137,7 +139,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
                     f"Received: a batch of type {type(batch).__name__}"
                 )
             inputs, classes = batch
-            labels.append(np.asarray(ops.convert_to_numpy(classes)).reshape(-1))
+            labels.append(_rows(np.asarray(ops.convert_to_numpy(classes))))
             if isinstance(self.embedder, keras.Model):
                 rows = self.embedder.predict_on_batch(inputs)
             else:
@@ -151,6 +153,12 @@ class RetrievalEvaluation(keras.callbacks.Callback):
             )
         found = np.concatenate(embeddings), np.concatenate(labels)
         return found if self.gather is None else tuple(map(self.gather, found))
+
+
+def _rows(labels):
+    """Returns labels without axes of size 1, or a matrix of several."""
+    several = labels.ndim == 2 and labels.shape[1] > 1
+    return labels if several else labels.reshape(-1)
 
 
 def _batches(data, batch_size):

@@ -19,7 +19,8 @@ class QueryValues(NamedTuple):
 
     Args:
         ids: 1D array `(num_queries,)`, sorted.
-        labels: 1D array `(num_queries,)`.
+        labels: 1D array `(num_queries,)`, or matrix `(num_queries, classes)`
+            of several labels.
         values: Float array `(num_queries,)`, NaN for lone queries.
     """
 
@@ -69,7 +70,7 @@ def _read(record: RunRecord, metric: str) -> QueryValues:
     if metric not in file:
         raise UsageError(f"`{path.name}` of `{record.run}` has no {metric}")
     ids, labels, values = file["ids"], file["labels"], file[metric]
-    if not ids.shape == labels.shape == values.shape or ids.ndim != 1:
+    if not ids.shape == labels.shape[:1] == values.shape or ids.ndim != 1:
         raise UsageError(
             f"`{path.name}` of `{record.run}` has arrays of different lengths"
         )

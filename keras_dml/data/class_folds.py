@@ -4,6 +4,7 @@ import numpy as np
 
 from keras_dml.checks import integer_at_least, one_of, require
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.labels import as_label_sets
 
 SPLITS = ("random", "contiguous")
 
@@ -21,7 +22,8 @@ def fold_classes(
     classes never validate.
 
     Args:
-        labels: Integer array `(n,)`, the training images' labels.
+        labels: Integer array `(n,)`, the training images' labels, or boolean
+            matrix `(n, classes)`.
         folds: Integer, at least 2.
         fold: Integer, from 0 to `folds - 1`.
         split: `"random"` or `"contiguous"`. Defaults to `"random"`.
@@ -44,7 +46,8 @@ def fold_classes(
         Musgrave et al., "A Metric Learning Reality Check", 2020, section 3.2
         (contiguous folds).
     """
-    classes = np.unique(np.asarray(labels))
+    sets = as_label_sets(labels, len(labels), "labels")
+    classes = np.unique(sets.values)
     count = len(classes)
     one_of("split", split, SPLITS)
     integer_at_least("folds", folds, 2)

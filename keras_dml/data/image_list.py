@@ -13,7 +13,7 @@ from keras_dml.brief import Brief
 from keras_dml.console import logger
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.readers.csv_file import check_listed_once, iterate_table
+from keras_dml.data.readers.csv_file import listed_images
 from keras_dml.data.readers.folder import (
     SUFFIXES,
     folders_of,
@@ -21,6 +21,7 @@ from keras_dml.data.readers.folder import (
     is_folder,
     listed,
 )
+from keras_dml.embeddings.embedding_set import SEPARATOR
 from keras_dml.errors import UsageError
 from keras_dml.files import readable
 
@@ -37,7 +38,8 @@ class ImageList(Brief):
         files: Paths below `root`, one per id. Defaults to `None`, if the
             pixels are in `pixels`.
         root: The folder of the files.
-        labels: Names of the classes, one per id. Defaults to `None`.
+        labels: Names of the classes, one per id; several of an image are
+            joined by `|`. Defaults to `None`.
         pixels: `Manifest` of images in memory. Defaults to `None`.
     """
 
@@ -104,11 +106,10 @@ def list_images(
     if not named and os.path.isfile(source):
         return _list_csv(Path(source))
     manifest = readers.read(source, data_dir, allow_partial)
-    names = manifest.class_names
     return ImageList(
         ids=manifest.ids.tolist(),
         files=None if manifest.paths is None else manifest.paths.tolist(),
-        labels=[names[label] for label in manifest.labels.tolist()],
+        labels=manifest.names.tolist(),
         pixels=manifest if manifest.paths is None else None,
     )
 
@@ -146,17 +147,15 @@ def _list_folder(root: str) -> ImageList:
 
 
 def _list_csv(path: Path) -> ImageList:
-    files, labels = [], []
-    for _, row in iterate_table(path, "path"):
-        files.append(row["path"])
-        labels.append(row.get("label") or "")
+    images = listed_images(path, "path")
+    files = list(images)
+    labels = [SEPARATOR.join(one.labels) for one in images.values()]
     missing = labels.count("")
     if 0 < missing < len(labels):
         raise UsageError(
             f"Every line of {path} must have a label, or none. Received: "
             f"{missing} of {len(labels)} without."
         )
-    check_listed_once(path, files)
     return ImageList(
         files, files, str(path.parent), None if missing else labels
     )

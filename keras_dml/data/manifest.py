@@ -10,7 +10,9 @@ import numpy as np
 
 from keras_dml.brief import Brief
 from keras_dml.checks import of_shape
+from keras_dml.embeddings.embedding_set import label_names
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.labels import LabelSets, as_label_sets
 
 # The fields accept lists and always store a numpy array.
 Array = Any
@@ -28,7 +30,8 @@ class Manifest(Brief):
 
     Args:
         name: String, the data set's name.
-        labels: int64 array `(n,)`, an index into `class_names`.
+        labels: int64 array `(n,)`, an index into `class_names`; or, if an
+            image has several labels, a boolean matrix `(n, classes)`.
         class_names: Tuple of strings, one per class.
         ids: String array `(n,)`, unique, and the same on every machine.
         paths: String array `(n,)`, the files. Defaults to `None`.
@@ -78,14 +81,15 @@ class Manifest(Brief):
 
     def __post_init__(self):
         labels = np.asarray(self.labels)
-        if labels.size and not np.issubdtype(labels.dtype, np.integer):
+        several = labels.ndim == 2
+        if labels.size and labels.dtype.kind not in ("b" if several else "iu"):
             raise ValueError(
-                "`labels` must be integers. "
+                "`labels` must be integers, or a boolean matrix. "
                 f"Received: labels with dtype={labels.dtype}"
             )
         count = len(labels)
         values = {
-            "labels": labels.astype(np.int64),
+            "labels": labels.astype(bool if several else np.int64),
             "class_names": tuple(str(name) for name in self.class_names),
             "split": _words("split", self.split, count, ("train", "test")),
             "role": _words("role", self.role, count, ("query", "gallery")),
@@ -123,7 +127,9 @@ class Manifest(Brief):
             )
         if self.box is not None:
             of_shape("box", self.box, count, 4)
-        if count and not (
+        if self.has_label_sets:
+            of_shape("labels", self.labels, count, len(self.class_names))
+        elif count and not (
             self.labels.min() >= 0 and self.labels.max() < len(self.class_names)
         ):
             raise ValueError(
@@ -156,7 +162,22 @@ class Manifest(Brief):
     @property
     def num_classes(self) -> int:
         """Number of classes that have at least one row."""
-        return len(np.unique(self.labels))
+        return len(np.unique(self.label_sets.values))
+
+    @property
+    def has_label_sets(self) -> bool:
+        """Whether an image may have several labels."""
+        return self.labels.ndim == 2
+
+    @property
+    def label_sets(self) -> LabelSets:
+        """Every label of every row, as `as_label_sets` returns them."""
+        return as_label_sets(self.labels, len(self), "labels")
+
+    @property
+    def names(self) -> np.ndarray:
+        """The name of the class of each row; several are joined by `|`."""
+        return label_names(self.labels, np.asarray(self.class_names, str))
 
     def select(self, rows) -> "Manifest":
         """Returns the given rows; labels and class names stay as they are.
@@ -178,6 +199,9 @@ class Manifest(Brief):
     def part(self, split: str) -> "Manifest":
         """Returns the rows of a split, relabeled.
 
+        Of images with several labels, the test split keeps those labels that
+        no training image has, unless test classes are `seen`.
+
         Args:
             split: `"train"` or `"test"`.
 
@@ -186,24 +210,50 @@ class Manifest(Brief):
         """
         rows = np.flatnonzero(self.split == split)
         if not len(rows):
+            advice = "Give at least one class to each split."
+            if self.has_label_sets:
+                advice = (
+                    "An image with a label of a test class does not train: "
+                    "give fewer classes to the test, or say for each image "
+                    "whether it trains."
+                )
             raise UsageError(
                 f"No image of `{self.name}` belongs to the {split} split. "
-                f"Received: splits {sorted(set(self.split.tolist()))}. Give "
-                "at least one class to each split."
+                f"Received: splits {sorted(set(self.split.tolist()))}. {advice}"
             )
-        return self.select(rows).relabeled()
+        part = self.select(rows)
+        if split == "test" and self.has_label_sets and not self.seen:
+            part = part.without_classes_of(self.select(self.split == "train"))
+        return part.relabeled()
+
+    def without_classes_of(self, other: "Manifest") -> "Manifest":
+        """Takes from label sets those labels that another part has.
+
+        Single labels stay as they are.
+
+        Args:
+            other: `Manifest` of other rows, with the same classes.
+        """
+        if not self.has_label_sets:
+            return self
+        labels = self.labels & ~other.labels.any(axis=0)
+        return dataclasses.replace(self, labels=labels)
 
     def relabeled(self) -> "Manifest":
         """Renumbers the classes that have rows 0..C-1, in label order."""
-        classes, labels = np.unique(self.labels, return_inverse=True)
-        names = tuple(self.class_names[label] for label in classes)
+        if self.has_label_sets:
+            classes = np.unique(self.label_sets.values)
+            labels = self.labels[:, classes]
+        else:
+            classes, labels = np.unique(self.labels, return_inverse=True)
+        names = tuple(self.class_names[label] for label in classes.tolist())
         return dataclasses.replace(self, labels=labels, class_names=names)
 
     def checksum(self) -> str:
         """Returns the SHA-256 of ids and labels, which identifies the list."""
         digest = hashlib.sha256()
         for identity, label in zip(
-            self.ids.tolist(), self.labels.tolist(), strict=True
+            self.ids.tolist(), label_names(self.labels).tolist(), strict=True
         ):
             digest.update(f"{identity}\0{label}\n".encode())
         return digest.hexdigest()

@@ -61,11 +61,14 @@ def train_batches(
     Returns:
         Dataset of `({"image": float32 (batch, image_size, image_size,
         channels) in 0..255, "label": int32 (batch,)}, int32 (batch,))`, with
-        a static batch size.
+        a static batch size. If images have several labels, the second part is
+        the matrix of the pairs that share one, int32 `(batch, batch)`, for a
+        loss on pairs; and "label" is the row of each image in the manifest.
 
     Raises:
         UsageError: If the sampler gives another number of batches, batches of
-            different sizes, or a size that the replicas do not divide; or if
+            different sizes, or a size that the replicas do not divide; if
+            images have several labels and several workers train; or if
             `channels` or the resizing is invalid.
 
     Example:
@@ -85,13 +88,20 @@ def train_batches(
     replicas = replicas or Replicas()
     sizes = [len(rows) for rows in sampler(first_epoch)]
     _check_batches(sizes, steps_per_epoch, replicas.total)
+    several = manifest.has_label_sets
+    if several and replicas.count < replicas.total:
+        raise UsageError(
+            "Images with several labels must be trained by one worker: the "
+            "pairs of a batch are of the images of all. Received: "
+            f"{replicas.total} replicas, {replicas.count} of this worker."
+        )
     batch_size = sizes[0] // replicas.total
     batches = index_batches(
         sampler, (len(sizes), sizes[0]), seed, first_epoch, first_step, replicas
     )
     make = _batches_of_arrays if manifest.paths is None else _batches_of_files
     batches = make(manifest, batches, batch_size, augmentation, fit)
-    labels = _on_cpu(manifest.labels.astype(np.int32))
+    labels = _on_cpu(manifest.labels.astype(np.uint8 if several else np.int32))
 
     @tf.autograph.experimental.do_not_convert
     def finish(rows, draw, images):
@@ -100,8 +110,12 @@ def train_batches(
             images = augment.random_affine(images, draw, augmentation)
         if augmentation.has_color:
             images = augment.random_color(images, draw, augmentation)
-        batch_labels = tf.gather(labels, rows)
-        return {"image": images, "label": batch_labels}, batch_labels
+        own = tf.gather(labels, rows)
+        if not several:
+            return {"image": images, "label": own}, own
+        own = tf.cast(own, tf.float32)
+        pairs = tf.cast(tf.matmul(own, own, transpose_b=True) > 0, tf.int32)
+        return {"image": images, "label": tf.cast(rows, tf.int32)}, pairs
 
     batches = batches.map(finish, num_parallel_calls=tf.data.AUTOTUNE)
     return batches.prefetch(tf.data.AUTOTUNE)
@@ -146,7 +160,8 @@ def evaluation_batches(
             `False`.
 
     Returns:
-        Dataset of the structure that `train_batches` yields.
+        Dataset of `({"image", "label"}, label)`, as `train_batches` yields
+        them; the labels of images with several are int32 `(batch, classes)`.
 
     Raises:
         UsageError: If `channels` is neither 1 nor 3, or `resize` is smaller

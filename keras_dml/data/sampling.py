@@ -8,7 +8,9 @@ without any saved random state.
 import numpy as np
 
 from keras_dml.checks import positive_integer
+from keras_dml.data.class_orders import draw_classes, groups_of_classes
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.labels import as_label_sets
 
 
 def balanced_batches(
@@ -18,6 +20,7 @@ def balanced_batches(
     seed: int,
     epoch: int,
     steps: int | None = None,
+    groups=None,
 ) -> np.ndarray:
     """Draws batches of `classes` classes with `images` images of each.
 
@@ -27,21 +30,32 @@ def balanced_batches(
     `images` are left. A class with fewer than `images` images gives all of
     them, and repeats some to reach `images`.
 
+    With `groups`, the classes of a group follow each other in the order, so
+    that a batch holds classes that are alike and hard to tell apart.
+
+    An image with several labels belongs to each of their classes. If two
+    classes of a batch draw it, the second takes another image that the batch
+    lacks, if it has one.
+
     Args:
-        labels: Integer array `(n,)`, the label of every image.
+        labels: Integer array `(n,)`, the label of every image; or boolean
+            matrix `(n, classes)` of their labels.
         classes: Integer, the number of classes in a batch.
         images: Integer, the number of images of each class in a batch.
         seed: Non-negative integer.
         epoch: Non-negative integer.
         steps: Integer, the number of batches to draw. Defaults to
             `(n - 1) // (classes * images)`, at least 1.
+        groups: Integer array `(n,)`, the group of classes of every image.
+            Defaults to `None`: any class may follow any other.
 
     Returns:
         int64 array `(steps, classes * images)` of rows of `labels`, grouped
         by class.
 
     Raises:
-        UsageError: If `labels` has fewer than `classes` classes.
+        UsageError: If `labels` has fewer than `classes` classes, or a class
+            is in several groups.
 
     Example:
 
@@ -58,12 +72,24 @@ def balanced_batches(
         steps = max((len(labels) - 1) // (classes * images), 1)
     positive_integer("steps", steps)
     generator = np.random.default_rng((seed, epoch))
-    members = np.argsort(labels, kind="stable")
+    sets = as_label_sets(labels, len(labels), "labels")
+    order = np.argsort(sets.values, kind="stable")
+    members = sets.owners[order]
     _, starts, counts = np.unique(
-        labels[members], return_index=True, return_counts=True
+        sets.values[order], return_index=True, return_counts=True
     )
-    chosen = _draw_classes(generator, len(counts), classes, steps)
+    if groups is not None:
+        groups = groups_of_classes(sets, np.asarray(groups))
+    chosen = draw_classes(generator, len(counts), classes, steps, groups)
     rows = _draw_images(generator, chosen, members, starts, counts, images)
+    if labels.ndim == 2:
+        of_class = np.split(members, starts[1:])
+        for batch, own in zip(
+            rows.reshape(steps, classes, images),
+            chosen.reshape(steps, classes),
+            strict=True,
+        ):
+            _draw_again(generator, batch, [of_class[label] for label in own])
     return rows.reshape(steps, classes * images)
 
 
@@ -136,7 +162,7 @@ def check(labels, classes: int, images: int) -> list[str]:
     """Warns if these labels do not suit balanced batches.
 
     Args:
-        labels: Integer array `(n,)`.
+        labels: Integer array `(n,)`, or boolean matrix `(n, classes)`.
         classes: Integer, the number of classes in a batch.
         images: Integer, the number of images of each class in a batch.
 
@@ -148,7 +174,8 @@ def check(labels, classes: int, images: int) -> list[str]:
     """
     positive_integer("classes", classes)
     positive_integer("images", images)
-    names, counts = np.unique(np.asarray(labels), return_counts=True)
+    sets = as_label_sets(labels, len(labels), "labels")
+    names, counts = np.unique(sets.values, return_counts=True)
     if len(names) < classes:
         raise UsageError(
             f"A batch needs {classes} classes, but there are "
@@ -198,19 +225,6 @@ def _one_pass(number, count, length, size, seed):
     return order
 
 
-def _draw_classes(generator, num_classes, classes, steps):
-    """Draws shuffled passes over the classes, without their remainders.
-
-    Returns:
-        int64 array `(steps * classes,)`.
-    """
-    per_pass = num_classes // classes
-    passes = -(-steps // per_pass)
-    orders = np.tile(np.arange(num_classes), (passes, 1))
-    orders = generator.permuted(orders, axis=1)[:, : per_pass * classes]
-    return orders.reshape(-1)[: steps * classes]
-
-
 def _draw_images(generator, chosen, members, starts, counts, images):
     """Draws the rows of every chosen class.
 
@@ -242,6 +256,22 @@ def _draw_images(generator, chosen, members, starts, counts, images):
     offset = (turn % turns_per_pass[chosen]) * images
     begin = block_starts[first_block[part]] + offset
     return rows[begin[:, None] + np.arange(images)]
+
+
+def _draw_again(generator, batch, members):
+    """Replaces images that an earlier class of the batch has drawn.
+
+    Args:
+        batch: int64 array `(classes, images)` of rows; changed in place.
+        members: The rows of each of these classes.
+    """
+    drawn: set[int] = set()
+    for rows, own in zip(batch, members, strict=True):
+        again = np.flatnonzero(np.isin(rows, [*drawn]))
+        spare = np.setdiff1d(own, [*drawn, *rows])
+        new = generator.permutation(spare)[: len(again)]
+        rows[again[: len(new)]] = new
+        drawn.update(rows.tolist())
 
 
 def _occurrence(values):

@@ -1,4 +1,9 @@
-"""Splits images into training, validation and test, as pure functions."""
+"""Splits images into training, validation and test, as pure functions.
+
+Labels are an integer array `(n,)`, or a boolean matrix `(n, classes)` if an
+image has several. Whole classes are split: an image with any class that is
+held out is held out too, so that training never sees such a class.
+"""
 
 import math
 from collections.abc import Sequence
@@ -7,6 +12,7 @@ import numpy as np
 
 from keras_dml.checks import in_interval
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.labels import as_label_sets, has_label
 
 
 def class_disjoint(
@@ -22,8 +28,11 @@ def class_disjoint(
     `fraction`. With one list, all other classes go to the other split; with
     two lists, classes in neither list are left out (`""`).
 
+    Of several labels of an image, one in neither list leaves it out;
+    otherwise one test class is enough for the test.
+
     Args:
-        labels: Integer array `(n,)`.
+        labels: Integer array `(n,)`, or boolean matrix `(n, classes)`.
         fraction: Float in (0, 1), the part of the classes that trains, taken
             from the start of the label order. Defaults to one half.
         train_classes: List of class names, or of labels. Defaults to `None`.
@@ -44,7 +53,7 @@ def class_disjoint(
     ['train', 'train', 'train', 'test']
     """
     labels = np.asarray(labels)
-    present = np.unique(labels)
+    present = _present(labels)
     _require_classes(present, class_names)
     if train_classes is None and test_classes is None:
         train = present[: _count_of(fraction, len(present))]
@@ -56,8 +65,9 @@ def class_disjoint(
         test = np.setdiff1d(present, train) if test is None else test
     _require_disjoint(train, test, class_names)
     split = np.full(len(labels), "", dtype="<U7")
-    split[np.isin(labels, train)] = "train"
-    split[np.isin(labels, test)] = "test"
+    split[has_label(labels, train)] = "train"
+    split[has_label(labels, test)] = "test"
+    split[has_label(labels, np.setdiff1d(present, [*train, *test]))] = ""
     return split
 
 
@@ -70,7 +80,8 @@ def hold_out_classes(
     `least` classes.
 
     Args:
-        labels: Integer array `(n,)`, the training images' labels.
+        labels: Integer array `(n,)`, the training images' labels, or boolean
+            matrix `(n, classes)`.
         fraction: Float in (0, 1). Defaults to `0.1`.
         seed: Non-negative integer. Defaults to `0`.
         least: Integer, the smallest number of classes of which some can be
@@ -84,7 +95,7 @@ def hold_out_classes(
     >>> len(hold_out_classes(range(30)))
     3
     """
-    classes = np.unique(np.asarray(labels))
+    classes = _present(labels)
     in_interval("fraction", fraction, 0, 1)
     if len(classes) < max(least, 3):
         return classes[:0]
@@ -100,7 +111,7 @@ def first_half(labels) -> np.ndarray:
     validate.
 
     Args:
-        labels: Integer array `(n,)`.
+        labels: Integer array `(n,)`, or boolean matrix `(n, classes)`.
 
     Returns:
         Boolean array `(n,)`.
@@ -113,10 +124,9 @@ def first_half(labels) -> np.ndarray:
     >>> first_half([0, 1, 2, 2]).tolist()
     [True, False, False, False]
     """
-    labels = np.asarray(labels)
-    classes = np.unique(labels)
+    classes = _present(labels)
     _require_classes(classes, None)
-    return np.isin(labels, classes[: len(classes) // 2])
+    return ~has_label(labels, classes[len(classes) // 2 :])
 
 
 def some_classes(labels, split, max_classes: int) -> np.ndarray:
@@ -126,7 +136,7 @@ def some_classes(labels, split, max_classes: int) -> np.ndarray:
     spread evenly over the order of the labels.
 
     Args:
-        labels: Integer array `(n,)`.
+        labels: Integer array `(n,)`, or boolean matrix `(n, classes)`.
         split: String array `(n,)` of `"train"`, `"test"` or `""`.
         max_classes: Integer, the number of classes to keep in total.
 
@@ -140,15 +150,15 @@ def some_classes(labels, split, max_classes: int) -> np.ndarray:
     """
     labels, split = np.asarray(labels), np.asarray(split)
     classes = {
-        name: np.unique(labels[split == name]) for name in ("train", "test")
+        name: _present(labels[split == name]) for name in ("train", "test")
     }
-    total = len(np.unique(labels[split != ""]))
+    total = len(_present(labels[split != ""]))
     kept = np.zeros(len(labels), bool)
     for name, present in classes.items():
         share = round(max_classes * len(present) / max(total, 1))
         count = min(max(share, 2), len(present))
         chosen = np.linspace(0, len(present) - 1, count).round().astype(int)
-        kept |= (split == name) & np.isin(labels, present[chosen])
+        kept |= (split == name) & has_label(labels, present[chosen])
     return kept
 
 
@@ -159,7 +169,7 @@ def within_classes(labels, fraction: float = 0.5, seed: int = 0) -> np.ndarray:
     new classes and is meant for sets with too few classes to split by class.
 
     Args:
-        labels: Integer array `(n,)`.
+        labels: Integer array `(n,)`, or boolean matrix `(n, classes)`.
         fraction: Float in (0, 1), the part of a class that trains, rounded
             up. Defaults to `0.5`.
         seed: Non-negative integer. Defaults to `0`.
@@ -172,14 +182,24 @@ def within_classes(labels, fraction: float = 0.5, seed: int = 0) -> np.ndarray:
     >>> sorted(within_classes([0, 0, 1, 1]).tolist())
     ['test', 'test', 'train', 'train']
     """
-    labels = np.asarray(labels)
     in_interval("fraction", fraction, 0, 1)
-    split = np.full(len(labels), "test", dtype="<U7")
+    split = np.full(len(labels), "", dtype="<U7")
     generator = np.random.default_rng(seed)
-    for label in np.unique(labels):
-        rows = generator.permutation(np.flatnonzero(labels == label))
-        split[rows[: _ceiling(fraction * len(rows))]] = "train"
+    sets = as_label_sets(labels, len(labels), "labels")
+    for label in np.unique(sets.values):
+        rows = generator.permutation(sets.owners[sets.values == label])
+        # An earlier label of an image has decided.
+        left = rows[split[rows] == ""]
+        trained = np.count_nonzero(split[rows] == "train")
+        missing = max(_ceiling(fraction * len(rows)) - trained, 0)
+        split[left[:missing]] = "train"
+        split[left[missing:]] = "test"
     return split
+
+
+def _present(labels) -> np.ndarray:
+    """Returns the classes that have an image, in order."""
+    return np.unique(as_label_sets(labels, len(labels), "labels").values)
 
 
 def _ceiling(value):

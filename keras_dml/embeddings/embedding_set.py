@@ -15,6 +15,8 @@ from keras_dml.embeddings.checks import (
 from keras_dml.errors import UsageError
 
 ROLES = ("", "query", "gallery")
+# Between the names of several labels of an image.
+SEPARATOR = "|"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -23,15 +25,15 @@ class EmbeddingSet(Brief):
 
     Args:
         embeddings: Array `(rows, dim)` of real numbers; stored as float32.
-        labels: 1D array `(rows,)` of integers or strings, or a 0-1 matrix
-            `(rows, classes)` if an image has several labels. Defaults to
-            `None`: unknown; such images can be searched but not evaluated.
+        labels: 1D array `(rows,)` of integers or strings, or a boolean or 0-1
+            matrix `(rows, classes)` if an image has several labels. Defaults
+            to `None`: unknown; such images can be searched but not evaluated.
         ids: 1D array `(rows,)` of unique integers or strings. Defaults to
             `None`: positions.
         role: 1D array `(rows,)` of `""`, `"query"` or `"gallery"`. Defaults
             to `None`: every image is both a query and a reference.
-        class_names: Sequence of strings; integer labels are positions in it.
-            Defaults to `None`.
+        class_names: Sequence of strings; integer labels are positions in it,
+            and so are the columns of a matrix. Defaults to `None`.
         weights_hash: String, the hash of the weights that made the
             embeddings. Defaults to `None`: unknown.
 
@@ -80,6 +82,9 @@ class EmbeddingSet(Brief):
     def _check_class_names(self) -> None:
         if self.class_names is None:
             return
+        if self.labels is not None and self.labels.ndim == 2:
+            of_shape("labels", self.labels, len(self), len(self.class_names))
+            return
         if self.labels is None or self.labels.dtype.kind not in "iu":
             received = getattr(self.labels, "dtype", None)
             raise UsageError(
@@ -114,12 +119,20 @@ class EmbeddingSet(Brief):
 
     @property
     def names(self) -> np.ndarray:
-        """The name of the class of each row; empty if it is unknown."""
+        """The name of the class of each row; empty if it is unknown.
+
+        The names of several labels are joined by `|`.
+        """
         if self.labels is None:
             return np.full(len(self), "")
-        if self.class_names is None:
-            return self.labels.astype(str)
-        return self.class_names[self.labels]
+        return label_names(self.labels, self.class_names)
+
+    @property
+    def groups(self) -> np.ndarray:
+        """A number of each row, equal for rows of equal labels."""
+        if self.labels is None or self.labels.ndim == 2:
+            return np.unique(self.names, return_inverse=True)[1]
+        return self.labels
 
     def _brief_title(self) -> str:
         title = (
@@ -148,6 +161,31 @@ class EmbeddingSet(Brief):
         if _one_sided(chosen["role"]):
             chosen["role"] = None
         return dataclasses.replace(self, **chosen)
+
+
+def label_names(labels: np.ndarray, class_names: Any = None) -> np.ndarray:
+    """Returns the labels of each row as text, joined by `|` if several.
+
+    Args:
+        labels: 1D array `(rows,)`, or matrix `(rows, classes)`.
+        class_names: Array of strings, the name of each label or column.
+            Defaults to `None`: the labels, or the numbers of the columns.
+
+    Example:
+
+    >>> matrix = np.array([[1, 0, 1], [0, 1, 0]])
+    >>> label_names(matrix, np.array(["cat", "dog", "sofa"])).tolist()
+    ['cat|sofa', 'dog']
+    """
+    if labels.ndim == 1:
+        return (
+            labels.astype(str) if class_names is None else class_names[labels]
+        )
+    if class_names is None:
+        class_names = np.arange(labels.shape[1]).astype(str)
+    return np.array(
+        [SEPARATOR.join(class_names[row]) for row in labels > 0], str
+    )
 
 
 def _roles(role: Any, num_rows: int) -> np.ndarray:

@@ -63,6 +63,27 @@ def as_label_sets(labels: Any, num_rows: int, name: str) -> LabelSets:
     return read(labels, name)
 
 
+def has_label(labels: Any, classes: Any) -> np.ndarray:
+    """Marks the rows that have one of the given labels.
+
+    Args:
+        labels: Labels of any form that `as_label_sets` reads.
+        classes: Labels; column numbers for a matrix.
+
+    Returns:
+        Boolean array `(rows,)`.
+
+    Example:
+
+    >>> has_label([{1}, {2, 3}, {1, 3}], [3]).tolist()
+    [False, True, True]
+    """
+    sets = as_label_sets(labels, len(labels), "labels")
+    marked = np.zeros(len(labels), bool)
+    marked[sets.owners[np.isin(sets.values, classes)]] = True
+    return marked
+
+
 def _are_sets(labels: Any) -> bool:
     if isinstance(labels, np.ndarray) and labels.dtype == object:
         labels = labels.tolist()

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.evaluation.index.spaces import Space
+from keras_dml.evaluation.labels import Relevance
 from keras_dml.plotting import (
     COLORS,
     DASHES,
@@ -274,6 +275,8 @@ def similarity_shares(
     low, high = (-1.0, 1.0) if normalize else (-2 * longest, 0.0)
     edges = np.linspace(low, high, BINS + 1)
     counts = np.zeros((2, BINS))
+    labels = embeddings.labels
+    relevance = Relevance.of(labels[drawn], len(drawn), labels, len(labels))
     for start in range(0, len(drawn), ROWS_AT_A_TIME):
         block = drawn[start : start + ROWS_AT_A_TIME]
         values = rows[block] @ rows.T
@@ -281,7 +284,7 @@ def similarity_shares(
             squared = squares[block][:, None] + squares - 2 * values
             values = -np.sqrt(np.maximum(squared, 0))
         values = np.clip(values, low, high)
-        same = embeddings.labels[block][:, None] == embeddings.labels
+        same = relevance.block(start, start + len(block))
         different = ~same
         same[np.arange(len(block)), block] = False
         for kind, chosen in enumerate((same, different)):

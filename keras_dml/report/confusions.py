@@ -1,6 +1,7 @@
 """Finds which classes are taken for which, and lists the classes."""
 
 import dataclasses
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.evaluation import ClassTable
+from keras_dml.evaluation.labels import Relevance, as_label_sets
 from keras_dml.evaluation.measured import CLASS_METRICS
 from keras_dml.report.retrieval import nearest
 
@@ -44,13 +46,21 @@ def confusions(embeddings: EmbeddingSet, normalize: bool) -> list[Confusion]:
     """
     rows, labels = embeddings.queries, embeddings.labels
     found, scores = nearest(embeddings, rows, 1, normalize)
+    relevance = Relevance.of(labels[rows], len(rows), labels, len(labels))
+    right = relevance.among(found)[:, 0]
     found, scores = found[:, 0], scores[:, 0]
-    sizes = Counter(labels[rows].tolist())
+    sets = as_label_sets(labels, len(labels), "labels")
+    own = np.split(
+        sets.values, np.searchsorted(sets.owners, range(1, len(labels)))
+    )
+    sizes = Counter(np.concatenate([own[row] for row in rows]).tolist())
     queries = defaultdict(list)
-    wrong = (labels[found] != labels[rows]) & np.isfinite(scores)
-    for query in np.flatnonzero(wrong).tolist():
-        pair = int(labels[rows[query]]), int(labels[found[query]])
-        queries[pair].append(query)
+    for query in np.flatnonzero(~right & np.isfinite(scores)).tolist():
+        # Each label of an image is taken for each of the other's.
+        for pair in itertools.product(
+            own[rows[query]].tolist(), own[found[query]].tolist()
+        ):
+            queries[pair].append(query)
     listed = []
     for (label, other), of_pair in queries.items():
         surest = of_pair[int(np.argmax(scores[of_pair]))]
@@ -92,7 +102,9 @@ def class_rows(
         embeddings: `EmbeddingSet` of queries and references.
         confused: The confusions, most frequent first.
     """
-    names = dict(zip(embeddings.labels.tolist(), embeddings.names, strict=True))
+    names = embeddings.class_names
+    if names is None:
+        names = {label: str(label) for label in table.labels.tolist()}
     taken_for: dict[int, str] = {}
     for one in confused:
         taken_for.setdefault(one.label, f"{names[one.other]} ({one.count})")

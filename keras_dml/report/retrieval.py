@@ -8,6 +8,7 @@ import numpy as np
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.evaluation import RetrievalResult
 from keras_dml.evaluation.index.registry import build_index
+from keras_dml.evaluation.labels import Relevance
 from keras_dml.report.thumbnails import Thumbnails
 
 NEIGHBORS = 8
@@ -62,7 +63,7 @@ def typical_queries(
     Returns:
         Int64 array of positions among `embeddings.queries`.
     """
-    labels = embeddings.labels[embeddings.queries]
+    labels = embeddings.groups[embeddings.queries]
     order = np.random.default_rng(seed).permutation(len(labels))
     earlier = Counter[int]()
     rounds = []
@@ -83,7 +84,7 @@ def worst_queries(
     Returns:
         Int64 array of positions among `embeddings.queries`.
     """
-    labels = embeddings.labels[embeddings.queries]
+    labels = embeddings.groups[embeddings.queries]
     values, first = result.per_query["map@r"], result.per_query["mrr"]
     chosen: list[int] = []
     earlier = Counter[int]()
@@ -116,22 +117,20 @@ def query_rows(
         return []
     rows = embeddings.queries[queries]
     found, scores = nearest(embeddings, rows, NEIGHBORS, normalize)
+    labels = embeddings.labels
+    relevance = Relevance.of(labels[rows], len(rows), labels, len(labels))
     answers = []
-    for query, row, others, values in zip(
+    for query, row, others, values, right in zip(
         queries.tolist(),
         rows.tolist(),
         found.tolist(),
         scores.tolist(),
+        relevance.among(found).tolist(),
         strict=True,
     ):
         neighbors = [
-            shown(other, embeddings, thumbnails, score, bool(same))
-            for other, score, same in zip(
-                others,
-                values,
-                embeddings.labels[others] == embeddings.labels[row],
-                strict=True,
-            )
+            shown(other, embeddings, thumbnails, score, same)
+            for other, score, same in zip(others, values, right, strict=True)
             if np.isfinite(score)
         ]
         reciprocal = result.per_query["mrr"][query]

@@ -33,6 +33,10 @@ FLAGS = {
         "The test classes were seen in training; only their images are new. "
         "Numbers on unseen classes are lower."
     ),
+    "several_labels": (
+        "An image is right if it shares a label with the query. Labels that "
+        "training images have do not count, unless classes were seen."
+    ),
     "partial": (
         "Images of the published data set were missing. The numbers cannot "
         "be compared with published ones."
@@ -204,8 +208,8 @@ def embedding_map(material: Material) -> dict[str, Any]:
     embeddings, seed = material.embeddings, material.seed
     if len(embeddings) < maps.MIN_IMAGES:
         return {"map": None}
-    rows = maps.choose_rows(embeddings.labels, seed)
-    labels = embeddings.labels[rows]
+    rows = maps.choose_rows(embeddings.groups, seed)
+    labels = embeddings.groups[rows]
     places = maps.positions(
         embeddings.embeddings[rows], material.normalize, seed
     )

@@ -10,6 +10,10 @@ from keras_dml.data import readers, splits, verification
 from keras_dml.data.class_folds import fold_classes
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.labels import has_label
+
+# The classes that validate may take this share of images with several labels.
+MOST_HELD_OUT = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,18 +83,19 @@ def stage_data(
     elif config.data.validation == "test":
         return StageData(train, data.test, "test")
     else:
-        fits = ~np.isin(train.labels, _held_out(train.labels, config))
+        fits = ~has_label(train.labels, _held_out(train.labels, config))
+        if train.has_label_sets and fits.mean() < 1 - MOST_HELD_OUT:
+            fits = np.ones(len(train), bool)
         share = config.data.validation_images
         if fits.all() and share is not None:
             fits = _without_some_images(train, share, config.seed)
             held_out = "images"
     if fits.all():
         return StageData(train, None)
-    return StageData(
-        train.select(fits).relabeled(),
-        train.select(~fits).relabeled(),
-        held_out,
-    )
+    fit, validation = train.select(fits), train.select(~fits)
+    if held_out == "classes":
+        validation = validation.without_classes_of(fit)
+    return StageData(fit.relabeled(), validation.relabeled(), held_out)
 
 
 def _held_out(labels: np.ndarray, config: RunConfig) -> np.ndarray:
@@ -118,7 +123,9 @@ def _without_some_images(
 ) -> np.ndarray:
     """Marks the images that train if a share of each class validates."""
     fits = splits.within_classes(train.labels, 1 - share, seed) == "train"
-    counts = np.bincount(train.labels[~fits], minlength=train.num_classes)
+    counts = np.bincount(
+        train.select(~fits).label_sets.values, minlength=train.num_classes
+    )
     # Retrieval needs two images of a class.
     return fits if counts.min() > 1 else np.ones(len(train), bool)
 
@@ -161,12 +168,13 @@ def split_data(
         )
     train = manifest.part("train")
     if settings.all_classes:
+        manifest = dataclasses.replace(manifest, seen=True)
         everything = np.full(len(manifest), "train")
         train = dataclasses.replace(manifest, split=everything).part("train")
     return RunData(
         train=train,
         test=manifest.part("test"),
-        seen=manifest.seen or settings.all_classes,
+        seen=manifest.seen,
         partial=manifest.partial,
         skipped=skipped,
     )

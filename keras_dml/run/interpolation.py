@@ -16,7 +16,7 @@ from keras_dml.evaluation import RetrievalResult, paired_bootstrap
 from keras_dml.models import pooled_features
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import embed, evaluate, measure
-from keras_dml.run.start import apply_head, some_images
+from keras_dml.run.start import apply_head, by_label, some_images
 from keras_dml.wording import metric_title
 
 PRINCIPAL_COMPONENTS = 1.0
@@ -123,5 +123,5 @@ def _keep_features(
     images = some_images(data.fit)
     features = embed(pooled_features(embedder), images, config)
     embedder.get_layer("head").assign_whitening(
-        features, images.labels, PRINCIPAL_COMPONENTS
+        *by_label(features, images), PRINCIPAL_COMPONENTS
     )

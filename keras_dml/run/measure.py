@@ -166,6 +166,7 @@ def run_metrics(
         "num_lone_queries": after.num_lone,
         "index": "exact",
         "oracle": config.data.validation == "test" and state.best is not None,
+        "several_labels": data.test.has_label_sets,
         "partial": data.partial,
         "seen": data.seen,
         "selected_by": _selected_by(config, state),

@@ -85,6 +85,8 @@ def _read(config: RunConfig, data: RunData) -> str:
     text = f"{images:,} of {classes:,} classes in {source}"
     if data.skipped:
         text += f"; {data.skipped:,} left out as unreadable"
+    if data.test.has_label_sets:
+        text += "; several labels an image"
     if data.partial:
         text += "; the data set is incomplete"
     return text

@@ -40,7 +40,7 @@ def phase_callbacks(
     head = loss_head(config.loss)
     listed: list[Any] = [callbacks.TerminateOnNonFiniteLoss()]
     listed += head.callbacks(
-        lambda epoch: (data.fit.labels[rows] for rows in batches(epoch)),
+        lambda epoch: (_labels(data.fit, rows) for rows in batches(epoch)),
         logger.warning,
     )
     if phase.heat is not None:
@@ -78,6 +78,12 @@ def phase_callbacks(
             )
         )
     return listed
+
+
+def _labels(images: Manifest, rows: np.ndarray) -> np.ndarray:
+    """Returns the labels of a batch, or which pairs share one of several."""
+    own = images.labels[rows]
+    return own @ own.T if images.has_label_sets else own
 
 
 def _parts(validation: Manifest, config: RunConfig) -> dict[str, Any]:

@@ -4,9 +4,12 @@ import contextlib
 from collections.abc import Iterator
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from keras_dml.config import RunConfig
+from keras_dml import distribute, former, losses
+from keras_dml.config import RunConfig, recipe_names
+from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
 from keras_dml.run.compiling import build_loss, build_optimizer, loss_head
@@ -37,12 +40,15 @@ def check_stages(
 
     Raises:
         UsageError: If loss, head or optimizer do not take their arguments,
-            arrays do not fit into memory, batches cannot be drawn or shared,
+            arrays do not fit into memory, images have several labels where a
+            setting needs one, batches cannot be drawn or shared,
             a phase follows a validation metric without validation classes or
             lowers rates that follow a schedule, or a stage replays one that
             is not earlier.
     """
     built = set() if built is None else built
+    if data.train.has_label_sets:
+        _check_label_sets(config, data.train)
     head = loss_head(config.loss)
     groups = ["backbone", "head"]
     groups += ["proxies"] if head.has_variables else []
@@ -91,6 +97,36 @@ def check_stages(
         earlier.append(stage.name)
         found.append(parts)
     return found
+
+
+def _check_label_sets(config: RunConfig, train: Manifest) -> None:
+    """Raises if a setting needs one label for each image."""
+    works = [
+        name
+        for name, one in losses.LOSSES.items()
+        if issubclass(one, losses.PairLoss) and one.takes == "embeddings"
+    ]
+    recipes = [name for name in recipe_names() if name in works]
+    needs = {
+        f"The loss `{term.name}`": "Choose the recipe of a loss that compares "
+        "images with each other, for which it is enough that they share a "
+        f"label: {', '.join(recipes)}."
+        for term in config.loss
+        if former.LOSSES.get(term.name, term.name) not in works
+    }
+    if any(term.memory is not None for term in config.loss):
+        needs["`loss.0.memory`"] = "Leave it out."
+    if config.evaluation.clustering:
+        needs["`evaluation.clustering`"] = "Set it to false."
+    if distribute.num_workers() > 1:
+        needs["A training on several workers"] = "Use one."
+    for what, advice in needs.items():
+        row = int(np.argmax(train.labels.sum(axis=1)))
+        raise UsageError(
+            f"{what} needs one label for each image. Received: images of "
+            f"several labels, such as {train.ids[row]} with "
+            f"{train.names[row]}. {advice}"
+        )
 
 
 def check_arguments(config: RunConfig, num_classes: int) -> None:

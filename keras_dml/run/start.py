@@ -53,9 +53,20 @@ def some_images(images: Manifest, most: int = MOST_IMAGES) -> Manifest:
     """Returns evenly spread images, so that every class keeps its share."""
     if len(images) <= most:
         return images
-    order = np.argsort(images.labels, kind="stable")
+    sets = images.label_sets
+    order = sets.owners[np.argsort(sets.values, kind="stable")]
+    _, first = np.unique(order, return_index=True)
+    order = order[np.sort(first)]
     kept = order[np.linspace(0, len(images) - 1, most).astype(int)]
     return images.select(np.sort(kept))
+
+
+def by_label(
+    features: np.ndarray, images: Manifest
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the features of images once for each of its labels, and these."""
+    sets = images.label_sets
+    return features[sets.owners], sets.values
 
 
 def apply_head(embedder: keras.Model, features: np.ndarray) -> np.ndarray:
@@ -120,10 +131,10 @@ def _choose(
         validation = data.validation
         unseen = embed(pooled_features(embedder), validation, config)
         for shrinkage in candidates:
-            head.assign_whitening(features, images.labels, shrinkage)
+            head.assign_whitening(*by_label(features, images), shrinkage)
             result = evaluate(apply_head(embedder, unseen), validation, config)
             values[shrinkage] = result.metrics[config.evaluation.monitor]
     best = max(values, key=values.__getitem__) if values else candidates[0]
-    head.assign_whitening(features, images.labels, best)
+    head.assign_whitening(*by_label(features, images), best)
     logger.debug("The head starts as a whitening of shrinkage %g.", best)
     return best

@@ -18,6 +18,7 @@ from keras_dml.console import logger
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
 from keras_dml.evaluation.index.spaces import distances
+from keras_dml.evaluation.labels import as_label_sets
 from keras_dml.evaluation.open_set.thresholds import DECISIONS
 from keras_dml.files import load_json, write_json
 from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
@@ -178,7 +179,7 @@ def _calibrate(
         threshold,
         float(np.mean(threshold.accepts(impostors))),
         len(rows),
-        len(np.unique(labels)),
+        len(np.unique(as_label_sets(labels, len(rows), "labels").values)),
     )
 
 

@@ -21,6 +21,7 @@ from keras_dml.run.batches import sampling_warnings
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.groups import measure_groups
 from keras_dml.run.length import (
     TrainingPace,
     describe_length,
@@ -83,7 +84,7 @@ def warn_about_section(config: RunConfig) -> None:
 BEFORE_TRAINING = ("off_the_shelf", "pretrained", "before")
 # What only a run that left classes out can say.
 RESULTS = (
-    *(*BEFORE_TRAINING, "after", "gains", "seen"),
+    *(*BEFORE_TRAINING, "after", "gains", "groups", "seen"),
     *("split", "test_classes", "num_queries", "num_references"),
     *("num_lone_queries", "selected_by", "validation", "validated_on"),
 )
@@ -278,8 +279,12 @@ class Training:
         metrics = run_metrics(self.config, self.data, self.state, after)
         metrics["validated_on"] = self._stage_data().held_out
         metrics["gains"] = gains(after, self.data.test, self.folder)
+        metrics["groups"] = measure_groups(
+            embeddings, self.data.test, self.config
+        )
         if self.request.measured is not None:
-            results = {key: self.request.measured[key] for key in RESULTS}
+            measured = {"groups": {}, **self.request.measured}
+            results = {key: measured[key] for key in RESULTS}
             metrics |= {**results, "final": True}
         write_per_query(self.folder.per_query, self.data.test, after)
         run = TrainedRun.just_trained(self.folder.path, self.config, metrics)

@@ -324,7 +324,9 @@ def _answers(
     own: np.ndarray,
 ) -> list[Answer]:
     ids = gallery.embeddings.ids
-    names = gallery.embeddings.names
+    # Embeddings have the labels that count in a test, images all of them.
+    labeled = gallery.embeddings if gallery.images is None else gallery.images
+    names = labeled.names
     order = np.argsort(ids, kind="stable")
     rows = order[np.searchsorted(ids[order], found)]
 

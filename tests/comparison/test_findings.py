@@ -166,6 +166,16 @@ def test_spoilt_values_of_queries_are_told(spoil, note, tmp_path):
     assert found.verdict == "confirmed"
 
 
+def test_queries_may_have_several_labels(tmp_path):
+    records = pair_runs(tmp_path)
+    plain = check_finding(MAX, records).queries
+    for path in tmp_path.glob("*/per_query.npz"):
+        arrays = dict(np.load(path))
+        arrays["labels"] = np.eye(99, dtype=bool)[arrays["labels"]]
+        np.savez(path, **arrays)
+    assert check_finding(MAX, records).queries == plain is not None
+
+
 def test_arms_measured_on_other_queries_are_told(tmp_path):
     records = pair_runs(tmp_path)
     for seed in range(3):

@@ -136,7 +136,7 @@ def test_the_digest_tells_whether_an_image_changed(tmp_path):
         ("file\na.jpg\n", "the columns path"),
         ("", "the columns path"),
         ("path,label\na.jpg,\nb.jpg,x\n", "1 of 2 without"),
-        ("path\na.jpg\na.jpg\n", "'a.jpg' 2 times"),
+        ("path\na.jpg\na.jpg\n", "'a.jpg' again on line 3"),
         ("path,label\n,x\n", "Line 2 .* must have a path"),
         ("path\n\xff\n", "in UTF-8"),
     ],

@@ -70,6 +70,28 @@ def test_part():
         make().part("test")
 
 
+def test_label_sets():
+    labels = np.array([[1, 0, 1], [0, 0, 1], [1, 0, 0], [0, 0, 0]], bool)
+    manifest = make(labels=labels, class_names=["a", "b", "c"])
+    assert manifest.num_classes == 2
+    assert manifest.names.tolist() == ["a|c", "c", "a", ""]
+    relabeled = manifest.select([0, 1]).relabeled()
+    assert relabeled.class_names == ("a", "c")
+    assert relabeled.labels.tolist() == [[1, 1], [0, 1]]
+    left = manifest.without_classes_of(manifest.select([1]))
+    assert left.names.tolist() == ["a", "", "a", ""]
+    assert manifest.checksum() != left.checksum()
+
+
+def test_label_sets_without_a_training_image():
+    labels = np.array([[1, 1]] * 4)
+    manifest = make(
+        labels=labels > 0, class_names=["a", "b"], split=["test"] * 4
+    )
+    with pytest.raises(UsageError, match="a label of a test class does not tr"):
+        manifest.part("train")
+
+
 def test_checksum_depends_on_ids_and_labels_only():
     checksum = make().checksum()
     assert checksum == make(paths=["x", "y", "z", "w"]).checksum()
@@ -82,6 +104,11 @@ def test_checksum_depends_on_ids_and_labels_only():
     ("changes", "message"),
     [
         ({"labels": [0.5, 1.0, 1.0, 1.0]}, "`labels` must be integers"),
+        ({"labels": np.eye(4, 6)}, "or a boolean matrix"),
+        (
+            {"labels": np.eye(4, 5) > 0},
+            r"`labels` must have the shape \(4, 6\)",
+        ),
         ({"labels": [0, 1, 2, 6]}, r"`labels` must be in 0\.\.5"),
         ({"labels": [0, 1, 2, -1]}, r"Received: labels in -1\.\.2"),
         ({"ids": ["0", "1"]}, "`ids` must have one row per label"),

@@ -7,6 +7,7 @@ import pytest
 
 from keras_dml.data import sampling
 from keras_dml.data.sampling import balanced_batches, random_batches
+from keras_dml.data.weighted_sampling import inverse_frequency_batches
 from keras_dml.errors import UsageError
 
 
@@ -202,3 +203,92 @@ def test_imports_without_tensorflow():
         [sys.executable, "-c", code], capture_output=True, text=True
     )
     assert result.stdout.strip() == "(3,)", result.stderr
+
+
+def pair_of_labels(generator, images=120, classes=10):
+    """A boolean matrix of one or two labels an image."""
+    matrix = np.zeros((images, classes), bool)
+    for row in matrix:
+        count = generator.integers(1, 3)
+        row[generator.choice(classes, count, replace=False)] = True
+    return matrix
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_balanced_batches_of_label_sets(seed):
+    """Every group shares a class, and no image is in a batch twice."""
+    matrix = pair_of_labels(np.random.default_rng(seed))
+    batches = balanced_batches(matrix, 5, 3, seed, 2, steps=12)
+    for batch in batches:
+        groups = matrix[batch].reshape(5, 3, -1).all(axis=1)
+        assert groups.any(axis=1).all(), "a group without a class in common"
+        assert len(set(batch.tolist())) == 15
+    again = balanced_batches(matrix, 5, 3, seed, 2, steps=12)
+    np.testing.assert_array_equal(batches, again)
+
+
+def test_a_class_all_of_whose_images_were_drawn_repeats_them():
+    matrix = np.array([[1, 1], [1, 1]], bool)
+    (batch,) = balanced_batches(matrix, 2, 2, 0, 0, steps=1)
+    assert sorted(batch.tolist()) == [0, 0, 1, 1]
+
+
+def test_a_matrix_of_single_labels_is_drawn_as_the_labels_are():
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(9), 5))
+    matrix = np.eye(9, dtype=bool)[labels]
+    drawn = [balanced_batches(one, 4, 2, 1, 3) for one in (labels, matrix)]
+    np.testing.assert_array_equal(*drawn)
+    assert sampling.check(matrix, 4, 6) == sampling.check(labels, 4, 6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_classes_of_a_group_follow_each_other(seed):
+    """In each pass: a batch is cut out of whole groups, in random order."""
+    labels = np.repeat(np.arange(24), 4)
+    group = labels % 6
+    batches = balanced_batches(labels, 6, 2, seed, 1, steps=12, groups=group)
+    orders = labels[batches][:, ::2].reshape(3, 24)
+    for order in orders:
+        assert len(set(order)) == 24
+        changes = np.count_nonzero(np.diff(order % 6)) + 1
+        assert changes == 6, "a group that does not stand together"
+    assert not (orders[0] == orders[1]).all()
+    again = balanced_batches(labels, 6, 2, seed, 1, steps=12, groups=group)
+    np.testing.assert_array_equal(batches, again)
+
+
+def test_a_class_in_two_groups_is_refused():
+    with pytest.raises(UsageError, match=r"groups \[4, 5\] for label 7"):
+        balanced_batches([3, 7, 7, 3], 2, 1, 0, 0, groups=[4, 4, 5, 4])
+
+
+def test_rare_classes_are_drawn_as_often_as_others():
+    labels = np.repeat([0, 1, 2], [400, 80, 20])
+    batches = inverse_frequency_batches(labels, 4, 0, 0, steps=3000)
+    shares = np.bincount(labels[batches].ravel()) / batches.size
+    # A little less for few images, which a batch holds once.
+    np.testing.assert_allclose(shares, 1 / 3, atol=0.03)
+    assert all(len(set(batch)) == 4 for batch in batches.tolist())
+    times = np.bincount(batches.ravel())[:400]
+    assert times.std() < 2 * np.sqrt(times.mean())
+
+
+def test_inverse_frequencies_of_label_sets():
+    matrix = np.array([[1, 0]] * 6 + [[1, 1]] * 2, bool)
+    batches = inverse_frequency_batches(matrix, 1, 0, 0, steps=4000)
+    # 1 / 8 for the first six and (1 / 8 + 1 / 2) / 2 for the others.
+    share = (batches >= 6).mean()
+    assert share == pytest.approx(0.625 / (0.75 + 0.625), abs=0.03)
+
+
+def test_inverse_frequencies_depend_on_seed_and_epoch_only():
+    labels = np.repeat([0, 1], [30, 5])
+    first = inverse_frequency_batches(labels, 8, 3, 4)
+    assert first.shape == (4, 8)
+    np.testing.assert_array_equal(
+        first, inverse_frequency_batches(labels, 8, 3, 4)
+    )
+    for seed, epoch in ((3, 5), (4, 4)):
+        other = inverse_frequency_batches(labels, 8, seed, epoch)
+        assert (first != other).any()
+    assert inverse_frequency_batches(labels, 50, 0, 0).shape == (1, 35)

@@ -127,3 +127,49 @@ def test_some_classes_keep_each_split_its_share(wanted):
 def test_some_classes_leave_out_what_is_in_no_split():
     kept = some_classes([0, 1, 2, 3, 4], ["train"] * 2 + [""] + ["test"] * 2, 9)
     assert kept.tolist() == [True, True, False, True, True]
+
+
+def label_sets(generator, classes=12, images=60, most=3):
+    """A boolean matrix of one to `most` labels an image."""
+    matrix = np.zeros((images, classes), bool)
+    for row in matrix:
+        count = generator.integers(1, most + 1)
+        row[generator.choice(classes, count, replace=False)] = True
+    return matrix
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_image_with_a_held_out_class_trains(seed):
+    labels = label_sets(np.random.default_rng(seed))
+    split = class_disjoint(labels, 0.7)
+    test = np.arange(9, 12)
+    np.testing.assert_array_equal(split == "test", labels[:, test].any(axis=1))
+    assert (split == "train").sum() + (split == "test").sum() == len(labels)
+    fits = first_half(labels)
+    np.testing.assert_array_equal(fits, ~labels[:, 6:].any(axis=1))
+
+
+def test_an_image_with_a_class_in_neither_list_is_left_out():
+    labels = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1]], bool)
+    split = class_disjoint(labels, train_classes=[0], test_classes=[1])
+    assert split.tolist() == ["train", "test", "", ""]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_matrix_of_single_labels_splits_as_the_labels_do(seed):
+    labels = np.random.default_rng(seed).integers(0, 25, 80)
+    matrix = np.eye(25, dtype=bool)[labels]
+    for split in (class_disjoint, first_half, hold_out_classes, within_classes):
+        np.testing.assert_array_equal(split(labels), split(matrix))
+    np.testing.assert_array_equal(
+        some_classes(labels, class_disjoint(labels), 6),
+        some_classes(matrix, class_disjoint(matrix), 6),
+    )
+
+
+def test_a_share_of_every_label_is_split_off():
+    labels = label_sets(np.random.default_rng(0), classes=8, images=400)
+    split = within_classes(labels, 0.75)
+    assert set(split) == {"train", "test"}
+    shares = labels[split == "train"].sum(axis=0) / labels.sum(axis=0)
+    np.testing.assert_allclose(shares, 0.75, atol=0.08)

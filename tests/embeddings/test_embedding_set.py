@@ -65,3 +65,14 @@ def test_class_names_are_texts_of_a_list():
         EmbeddingSet(rows, [0, 1], class_names="ab")
     names = EmbeddingSet(rows, [0, 1], class_names=["é".encode(), b"a"])
     assert names.class_names.tolist() == ["é", "a"]
+
+
+def test_the_names_of_several_labels_are_joined():
+    matrix = np.array([[1, 0, 1], [0, 1, 0], [1, 0, 1]])
+    named = EmbeddingSet(np.eye(3), matrix > 0, class_names=["a", "b", "c"])
+    assert named.names.tolist() == ["a|c", "b", "a|c"]
+    assert EmbeddingSet(np.eye(3), matrix).names.tolist() == ["0|2", "1", "0|2"]
+    first, second, third = named.groups
+    assert first == third != second
+    with pytest.raises(UsageError, match=r"`labels` must have the shape"):
+        EmbeddingSet(np.eye(3), matrix, class_names=["a", "b"])

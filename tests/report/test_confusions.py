@@ -60,3 +60,25 @@ def test_classes_name_what_they_are_taken_for(normalize):
         counts = np.bincount(wrong)
         expected = f"{NAMES[counts.argmax()]} ({counts.max()})"
         assert row.taken_for == expected
+
+
+def test_each_label_of_an_image_is_taken_for_each_of_the_other():
+    angles = np.array([0.0, 0.1, 1.0, 1.1])
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    labels = np.array([[1, 1, 0], [0, 0, 1], [1, 0, 1], [0, 0, 1]], bool)
+    names = ["a", "b", "c"]
+    embeddings = EmbeddingSet(rows, labels, class_names=names)
+    found = confusions(embeddings, normalize=True)
+    assert [(one.label, one.other, one.count, one.of) for one in found] == [
+        (0, 2, 1, 2),
+        (1, 2, 1, 1),
+        (2, 0, 1, 3),
+        (2, 1, 1, 3),
+    ]
+    result = evaluate(rows, labels, per_class=True).exact
+    taken = class_rows(result.per_class, embeddings, found)
+    assert {row.name: row.taken_for for row in taken} == {
+        "a": "c (1)",
+        "b": "c (1)",
+        "c": "a (1)",
+    }

@@ -1,26 +1,46 @@
-"""Reads a CSV file with the columns path, label and, optionally, split."""
+"""Reads a CSV file with the columns path, label and maybe split and group."""
 
-import collections
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from keras_dml.data import splits
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.published import keep_found
+from keras_dml.embeddings.embedding_set import SEPARATOR
 from keras_dml.errors import UsageError
 
 # Python converts no number of more than 4,300 digits.
 LONGEST_NUMBER = 100
 
 
+@dataclasses.dataclass(frozen=True)
+class Listed:
+    """What a CSV file says of an image.
+
+    Attributes:
+        labels: Its labels; none if it has no label.
+        split: The cell of that column; `None` if the file has no such column.
+        group: The cell of that column; empty if there is none.
+        line: The number of its last line.
+    """
+
+    labels: tuple[str, ...]
+    split: str | None
+    group: str
+    line: int
+
+
 def read_csv(path, allow_partial: bool = False) -> Manifest:
-    """Reads `path,label[,split]`; paths are relative to the file.
+    """Reads `path,label[,split][,group]`; paths are relative to the file.
 
     `split` is train or test. Without it the first half of the classes
-    trains. Labels are sorted, as numbers if all of them are numbers.
+    trains. `group` is a coarser class. Labels are sorted, as numbers if all
+    of them are numbers. An image may have several, see `listed_images`.
 
     Args:
         path: Path of the file.
@@ -34,37 +54,75 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
         UsageError: If the file, a column, a value or an image is missing.
     """
     path = Path(path)
-    rows = []
-    for number, row in iterate_table(path, "path", "label"):
-        rows.append(row)
-        if (row.get("split", "test") or "").lower() not in ("train", "test"):
+    images = listed_images(path, "path", "label")
+    labels_of: dict[str | None, set[str]] = {"train": set(), "test": set()}
+    for one in images.values():
+        if one.split not in (None, "train", "test"):
             raise UsageError(
-                f"The split on line {number} of {path} must be train or "
-                f"test. Received: {row['split']!r}"
+                f"The split on line {one.line} of {path} must be train or "
+                f"test. Received: {one.split!r}"
             )
-    names = [row["path"] for row in rows]
-    check_listed_once(path, names)
-    values = {row["label"] for row in rows}
-    class_names = sorted_labels(values)
-    label_of = {name: label for label, name in enumerate(class_names)}
-    labels = np.asarray([label_of[row["label"]] for row in rows])
-    if "split" in rows[0]:
-        split = np.asarray([row["split"].lower() for row in rows])
-        of_train = set(labels[split == "train"].tolist())
-        seen = bool(of_train & set(labels[split == "test"].tolist()))
-    else:
-        split, seen = splits.class_disjoint(labels), False
+        labels_of.setdefault(one.split, set()).update(one.labels)
+    class_names = sorted_labels(set.union(*labels_of.values()))
+    labels = _numbered([one.labels for one in images.values()], class_names)
     manifest = Manifest(
         name=path.stem,
         labels=labels,
         class_names=class_names,
-        ids=names,
-        paths=[str(path.parent / name) for name in names],
-        split=split,
-        seen=seen,
+        ids=list(images),
+        paths=[str(path.parent / name) for name in images],
+        split=splits.class_disjoint(labels)
+        if None in labels_of
+        else [one.split for one in images.values()],
+        group=_groups(path, [one.group for one in images.values()]),
+        seen=bool(labels_of["train"] & labels_of["test"]),
     )
     advice = f"Correct the paths, which are relative to {path.parent}"
     return keep_found(manifest, path, allow_partial, advice)
+
+
+def listed_images(path: Path, *needed: str) -> dict[str, Listed]:
+    """Reads the images of a CSV file, with their labels if it has any.
+
+    An image has several labels if its cell is `a|b`, if the file has several
+    columns `label`, or if several lines name its path.
+
+    Args:
+        path: Path of the file.
+        *needed: Columns that the file must have, with a value in each line.
+
+    Returns:
+        Dict of each path to its `Listed`, in the order of the file.
+
+    Raises:
+        UsageError: If the file cannot be read, a column or a value is
+            missing, a label is empty, or lines of one image contradict or
+            repeat each other.
+    """
+    found: dict[str, Listed] = {}
+    for number, row in iterate_table(path, *needed):
+        name, split = row["path"], None
+        group = (row.get("group") or "").strip()
+        if "split" in row:
+            split = (row["split"] or "").lower()
+        labels = _labels(row.get("label"), f"on line {number} of {path}")
+        earlier = found.get(name, Listed((), split, group, number))
+        if name in found and not set(labels) - set(earlier.labels):
+            raise UsageError(
+                f"Every path of {path} must be listed once, or once with each "
+                f"of its labels. Received: {name!r} again on line {number}, "
+                "without another label."
+            )
+        for before, now in ((earlier.split, split), (earlier.group, group)):
+            if before != now:
+                raise UsageError(
+                    f"Every image of {path} must have one split and one "
+                    f"group. Received: {name!r} with {before!r} and, on line "
+                    f"{number}, with {now!r}."
+                )
+        every = dict.fromkeys((*earlier.labels, *labels))
+        found[name] = Listed(tuple(every), split, group, number)
+    return found
 
 
 def sorted_labels(labels: Iterable[str]) -> list[str]:
@@ -83,29 +141,30 @@ def sorted_labels(labels: Iterable[str]) -> list[str]:
 
 def iterate_table(
     path: Path, *needed: str
-) -> Iterator[tuple[int, dict[str, str]]]:
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields the lines of a CSV file with their numbers, as dictionaries.
+
+    The cells of several columns `label` are joined by `|`.
 
     Args:
         path: Path of the file.
         *needed: Columns that the file must have, with a value in each line.
 
     Raises:
-        UsageError: If the file cannot be read or has no line, or a column or
-            a value is missing.
+        UsageError: If the file cannot be read or has no line, a column or a
+            value is missing, or path, split or group is there twice.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
-            columns = [name.strip() for name in reader.fieldnames or ()]
-            if not {*needed} <= {*columns}:
-                raise UsageError(
-                    f"The first line of {path} must name the columns "
-                    f"{' and '.join(needed)}. Received: columns={columns}"
-                )
-            reader.fieldnames = columns
-            row = None
-            for row in reader:
+            reader = csv.reader(file, skipinitialspace=True)
+            columns = [name.strip() for name in next(reader, [])]
+            _check_columns(path, columns, needed)
+            lines = filter(None, reader)
+            cells = None
+            for cells in lines:
+                row: dict[str, Any] = dict.fromkeys(columns)
+                for name, cell in zip(columns, cells, strict=False):
+                    row[name] = SEPARATOR.join(filter(None, (row[name], cell)))
                 if not all(row[name] for name in needed):
                     given = ", ".join(f"{n}={row[n]!r}" for n in needed)
                     raise UsageError(
@@ -113,13 +172,13 @@ def iterate_table(
                         f"{' and a '.join(needed)}. Received: {given}"
                     )
                 # NumPy ends a text there, so that two could become one.
-                if any("\0" in str(value) for value in row.values()):
+                if any("\0" in cell for cell in cells):
                     raise UsageError(
                         f"Line {reader.line_num} of {path} holds the "
                         "character NUL. Save the file as text in UTF-8."
                     )
                 yield reader.line_num, row
-            if row is None:
+            if cells is None:
                 raise UsageError(
                     f"{path} must list images. Received: no line after the "
                     "first."
@@ -130,15 +189,54 @@ def iterate_table(
         ) from error
 
 
-def check_listed_once(path: Path, names: Sequence[str]) -> None:
-    """Raises if a file lists an image more than once.
-
-    Raises:
-        UsageError: If a path repeats; the message names it.
-    """
-    if len(set(names)) < len(names):
-        name, times = collections.Counter(names).most_common(1)[0]
+def _check_columns(path, columns, needed):
+    twice = [name for name in columns if columns.count(name) > 1]
+    if not {*needed} <= {*columns}:
         raise UsageError(
-            f"Every path of {path} must be listed once. Received: {name!r} "
-            f"{times} times."
+            f"The first line of {path} must name the columns "
+            f"{' and '.join(needed)}. Received: columns={columns}"
         )
+    if {*twice} & {"path", "split", "group"}:
+        raise UsageError(
+            f"The first line of {path} must name path, split and group once. "
+            f"Received: columns={columns}"
+        )
+
+
+def _labels(text: str | None, where: str) -> list[str]:
+    """Returns the labels of a cell."""
+    if not text:
+        return []
+    labels = [label.strip() for label in text.split(SEPARATOR)]
+    if not all(labels):
+        raise UsageError(
+            f"The labels {where} must not be empty. Received: {text!r}. "
+            f"{SEPARATOR!r} separates several labels of an image."
+        )
+    return labels
+
+
+def _groups(path: Path, groups: list[str]) -> np.ndarray | None:
+    """Returns the numbers of groups, or `None` without any."""
+    if not any(groups):
+        return None
+    if not all(groups):
+        raise UsageError(
+            f"Every line of {path} must have a group, or none. Received: "
+            f"{groups.count('')} of {len(groups)} images without."
+        )
+    number = {
+        name: place for place, name in enumerate(sorted_labels({*groups}))
+    }
+    return np.array([number[group] for group in groups])
+
+
+def _numbered(labels: list[tuple[str, ...]], names: list[str]) -> np.ndarray:
+    """Returns the numbers of single labels, or a matrix if any has several."""
+    number = {name: label for label, name in enumerate(names)}
+    if all(len(own) == 1 for own in labels):
+        return np.array([number[own[0]] for own in labels])
+    matrix = np.zeros((len(labels), len(names)), bool)
+    for row, own in zip(matrix, labels, strict=True):
+        row[[number[label] for label in own]] = True
+    return matrix

@@ -11,14 +11,20 @@ from keras_dml.files import readable
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 LONGEST_NAME = 200
+# Folders of these names hold the images of a split, not those of a group.
+SPLITS = {"test", "testing", "train", "training", "val", "valid", "validation"}
 
 
 def read_folder(path, allow_partial: bool = False) -> Manifest:
-    """Reads `path/<class>/<image>`; classes and images in sorted order.
+    """Reads `path/[<group>/]<class>/<image>`; classes in sorted order.
 
     If the only sub-folder is called `images`, that sub-folder is read
     instead. Names that start with a dot, and files whose suffix is not one of
     `SUFFIXES`, are skipped. The first half of the classes trains.
+
+    Folders of class folders are groups, coarser classes, if none of them
+    holds an image, no class is in two of them, and none is called like a
+    split.
 
     Args:
         path: Path of the folder.
@@ -42,7 +48,10 @@ def read_folder(path, allow_partial: bool = False) -> Manifest:
         root = root / "images"
     folders = folders_of(root)
     files = {name: _images(root / name) for name in folders}
-    empty = [name for name in folders if not files[name]]
+    grouped = [] if any(files.values()) else _classes_of_groups(root, folders)
+    if grouped:
+        files = {name: _images(root / name) for name in grouped}
+    empty = [name for name in files if not files[name]]
     if empty and not allow_partial:
         nested = folders_of(root / empty[0])
         hint = (
@@ -54,9 +63,9 @@ def read_folder(path, allow_partial: bool = False) -> Manifest:
         raise UsageError(
             f"Every class folder of {root} must hold an image "
             f"({', '.join(SUFFIXES)}). Received: {len(empty)} of "
-            f"{len(folders)} without one, first {empty[0]!r}. {hint}"
+            f"{len(files)} without one, first {empty[0]!r}. {hint}"
         )
-    classes = [name for name in folders if files[name]]
+    classes = [name for name in files if files[name]]
     if len(classes) < 2:
         raise UsageError(
             f"{root} must have at least two sub-folders with images, one per "
@@ -64,15 +73,31 @@ def read_folder(path, allow_partial: bool = False) -> Manifest:
         )
     names = [f"{name}/{file}" for name in classes for file in files[name]]
     labels = [label for label, name in enumerate(classes) for _ in files[name]]
+    group = [folders.index(name.partition("/")[0]) for name in classes]
     return Manifest(
         name=Path(path).resolve().name,
         labels=labels,
-        class_names=[readable(name) for name in classes],
+        class_names=[readable(os.path.basename(name)) for name in classes],
         ids=ids_of(names),
         paths=[os.path.join(root, name) for name in names],
         split=splits.class_disjoint(labels),
+        group=[group[label] for label in labels] if grouped else None,
         partial=bool(empty),
     )
+
+
+def _classes_of_groups(root: Path, groups: Sequence[str]) -> list[str]:
+    """Returns the class folders two levels down, or none if they are not."""
+    inner = {name: folders_of(root / name) for name in groups}
+    classes = [f"{name}/{one}" for name in groups for one in inner[name]]
+    names = [os.path.basename(one) for one in classes]
+    if (
+        {name.lower() for name in groups} & SPLITS
+        or not all(inner.values())
+        or len({*names}) < len(names)
+    ):
+        return []
+    return sorted(classes, key=os.path.basename)
 
 
 def listed(folder: str | Path) -> list[os.DirEntry]:

@@ -3,7 +3,8 @@
 The bootstrap draws queries, or whole classes of queries, with replacement; the
 gallery stays the same. Queries of one class share their positives and so are
 not independent. Drawing classes gives wider intervals: use it for claims about
-classes that are not in the test set.
+classes that are not in the test set. A query with several labels counts in each
+of its classes, in equal parts.
 """
 
 import dataclasses
@@ -14,9 +15,9 @@ import numpy as np
 
 from keras_dml.brief import Brief
 from keras_dml.checks import in_interval, positive_integer
-from keras_dml.embeddings.checks import as_labels
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.blocks import row_blocks
+from keras_dml.evaluation.labels import as_label_sets
 
 # How many draws are counted at a time: 64 MiB of integers.
 DRAWS_AT_A_TIME = 2**23
@@ -79,8 +80,9 @@ def bootstrap_intervals(
     Args:
         per_query: Dict of metrics to float arrays `(num_queries,)`, NaN for
             lone queries, which are left out.
-        classes: 1D array `(num_queries,)`, the class of each query, to draw
-            whole classes; or `None` to draw queries. Defaults to `None`.
+        classes: The class of each query, or its labels in any form that
+            `as_label_sets` reads, to draw whole classes; or `None` to draw
+            queries. Defaults to `None`.
         level: Float in (0, 1). Defaults to `0.95`.
         num_resamples: Integer. Defaults to `1000`.
         seed: Integer. Defaults to `0`.
@@ -135,8 +137,9 @@ def paired_bootstrap(
         first: Float array `(num_queries,)`, values of a metric, NaN for lone
             queries.
         second: Float array `(num_queries,)`, of the same queries.
-        classes: 1D array `(num_queries,)`, the class of each query, to draw
-            whole classes; or `None` to draw queries. Defaults to `None`.
+        classes: The class of each query, or its labels in any form that
+            `as_label_sets` reads, to draw whole classes; or `None` to draw
+            queries. Defaults to `None`.
         level: Float in (0, 1). Defaults to `0.95`.
         num_resamples: Integer. Defaults to `1000`.
         seed: Integer. Defaults to `0`.
@@ -197,11 +200,15 @@ def _resampled_means(
     kept = ~np.isnan(values).any(axis=1)
     totals, counts = values[kept], np.ones(int(kept.sum()))
     if classes is not None:
-        labels = as_labels(classes, len(values), "classes")[kept]
-        _, codes = np.unique(labels, return_inverse=True)
-        counts = np.bincount(codes).astype(np.float64)
+        sets = as_label_sets(classes, len(values), "classes")
+        shares = 1 / np.bincount(sets.owners)[sets.owners]
+        there = kept[sets.owners]
+        owners, shares = sets.owners[there], shares[there]
+        _, codes = np.unique(sets.values[there], return_inverse=True)
+        counts = np.bincount(codes, shares).astype(np.float64)
         totals = np.stack(
-            [np.bincount(codes, column) for column in values[kept].T], axis=1
+            [np.bincount(codes, shares * own[owners]) for own in values.T],
+            axis=1,
         )
     if len(counts) < 2:
         raise UsageError(

@@ -9,6 +9,11 @@ from keras_dml.embeddings.checks import as_embeddings, as_labels
 from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.spaces import Space, duplicate_rows
+from keras_dml.evaluation.labels import (
+    Relevance,
+    as_label_sets,
+    is_multi_label,
+)
 
 # Variance below this share of the mean square is float32 rounding.
 NO_VARIANCE = 1e-12
@@ -87,16 +92,19 @@ def participation_ratio(spectrum: np.ndarray) -> float:
 def mean_similarities(embeddings: Any, labels: Any) -> tuple[float, float]:
     """Computes the mean cosines of all positive and of all negative pairs.
 
-    Sums over classes give both exactly, without comparing pairs.
+    Sums over classes give both exactly, without comparing pairs. Only rows
+    with several labels are compared pair by pair.
 
     Args:
         embeddings: Array `(rows, dim)`.
-        labels: 1D array `(rows,)` of integers or strings.
+        labels: Labels of any form that `as_label_sets` reads.
 
     Returns:
         Tuple (positive, negative); NaN where there is no such pair.
     """
     rows = _rows(embeddings, normalize=True)
+    if is_multi_label(labels):
+        return _mean_similarities_of_pairs(rows, labels)
     labels = as_labels(labels, len(rows), "labels")
     _, codes, counts = np.unique(
         labels, return_inverse=True, return_counts=True
@@ -110,6 +118,24 @@ def mean_similarities(embeddings: Any, labels: Any) -> tuple[float, float]:
     positive = _ratio(within - itself, num_within - len(rows))
     negative = _ratio(total @ total - within, len(rows) ** 2 - num_within)
     return positive, negative
+
+
+def _mean_similarities_of_pairs(
+    rows: np.ndarray, labels: Any
+) -> tuple[float, float]:
+    relevance = Relevance.of(labels, len(rows), labels, len(rows))
+    totals, counts = np.zeros(2), np.zeros(2)
+    for block in row_blocks(len(rows), ROWS_AT_A_TIME):
+        cosines = rows[block] @ rows.T
+        same = relevance.block(block.start, block.stop)
+        other = ~same
+        places = np.arange(block.start, block.stop)
+        same[np.arange(len(cosines)), places] = False
+        other[np.arange(len(cosines)), places] = False
+        for kind, chosen in enumerate((same, other)):
+            totals[kind] += cosines.sum(where=chosen, dtype=np.float64)
+            counts[kind] += np.count_nonzero(chosen)
+    return _ratio(totals[0], counts[0]), _ratio(totals[1], counts[1])
 
 
 def proxy_occupancy(
@@ -146,8 +172,8 @@ def embedding_health(
 
     Args:
         embeddings: Array `(rows, dim)`.
-        labels: 1D array `(rows,)`, or `None` to omit the similarities.
-            Defaults to `None`.
+        labels: Labels of any form that `as_label_sets` reads, or `None` to
+            omit the similarities. Defaults to `None`.
         proxies: Array `(num_proxies, dim)`, or `None` to omit their
             occupancy. Defaults to `None`.
         normalize: Boolean, whether embeddings are compared as unit rows.
@@ -186,7 +212,8 @@ def embedding_health(
         health["positive_similarity"] = positive
         health["negative_similarity"] = negative
         health["similarity_gap"] = positive - negative
-        separable = float(len(np.unique(np.asarray(labels))) - 1)
+        classes = as_label_sets(labels, len(rows), "labels").values
+        separable = float(len(np.unique(classes)) - 1)
         health["class_dim"] = min(health["class_dim"], separable)
     if proxies is not None:
         health["proxy_occupancy"] = proxy_occupancy(rows, proxies, normalize)

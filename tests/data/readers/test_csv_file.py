@@ -65,6 +65,67 @@ def test_absolute_paths(tmp_path):
     assert read(path).paths[0] == str(photo)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "path,label\nphotos/0.jpg,cat | dog\nphotos/1.jpg,ant\n",
+        "path,label,label\nphotos/0.jpg,dog,cat\nphotos/1.jpg,ant,\n",
+        "path,label,label\nphotos/0.jpg,dog,cat\nphotos/1.jpg,,ant\n",
+        "path,label\nphotos/0.jpg,dog\nphotos/1.jpg,ant\nphotos/0.jpg,cat\n",
+    ],
+    ids=["one cell", "two columns", "the first is empty", "two lines"],
+)
+def test_several_labels_of_an_image(tmp_path, text):
+    manifest = read(write(tmp_path, text))
+    assert manifest.class_names == ("ant", "cat", "dog")
+    assert manifest.labels.tolist() == [[0, 1, 1], [1, 0, 0]]
+    assert manifest.names.tolist() == ["cat|dog", "ant"]
+    assert manifest.num_classes == 3 and manifest.has_label_sets
+
+
+def test_an_image_with_a_test_class_does_not_train(tmp_path):
+    """And its other labels, which trained, do not count in the test."""
+    path = write(
+        tmp_path,
+        "path,label\nphotos/0.jpg,a|b\nphotos/1.jpg,b|c\nphotos/2.jpg,c|d\n",
+    )
+    manifest = read(path)
+    assert manifest.split.tolist() == ["train", "test", "test"]
+    assert manifest.part("train").class_names == ("a", "b")
+    test = manifest.part("test")
+    assert test.names.tolist() == ["c", "c|d"]
+    assert not manifest.seen
+
+
+def test_several_labels_with_a_split_that_shares_classes(tmp_path):
+    """All of them count: the result says that classes were seen."""
+    path = write(
+        tmp_path,
+        "path,label,split\nphotos/0.jpg,a|b,train\nphotos/1.jpg,b|c,test\n",
+    )
+    manifest = read(path)
+    assert manifest.seen
+    assert manifest.part("test").names.tolist() == ["b|c"]
+
+
+def test_groups(tmp_path):
+    path = write(
+        tmp_path,
+        "path,label,group\nphotos/0.jpg,cat,pet\nphotos/1.jpg,cow,farm\n"
+        "photos/2.jpg,dog,pet\n",
+    )
+    assert read(path).group.tolist() == [1, 0, 1]
+    path = write(
+        tmp_path, "path,label,group\nphotos/0.jpg,a,\nphotos/1.jpg,b,\n"
+    )
+    assert read(path).group is None
+    path = write(
+        tmp_path, "path,label,group\nphotos/0.jpg,a,\nphotos/1.jpg,b,c\n"
+    )
+    with pytest.raises(UsageError, match="a group, or none. Received: 1 of 2"):
+        read(path)
+
+
 def test_missing_images(tmp_path):
     path = write(
         tmp_path, "path,label\nphotos/0.jpg,a\nphotos/7.jpg,b\nphotos/1.jpg,c\n"
@@ -89,9 +150,15 @@ def test_missing_images(tmp_path):
             "split on line 2 .* 'val'",
         ),
         (
-            "path,label\nphotos/0.jpg,a\nphotos/0.jpg,b\n",
-            "'photos/0.jpg' 2 times",
+            "path,label\nphotos/0.jpg,a|b\nphotos/0.jpg,a\n",
+            "'photos/0.jpg' again on line 3, without another label",
         ),
+        (
+            "path,label,split\nphotos/0.jpg,a,train\nphotos/0.jpg,b,test\n",
+            "and one group. Received: 'photos/0.jpg' with 'train' and, on lin",
+        ),
+        ("path,label\nphotos/0.jpg,a||b\n", r"on line 2 .* 'a\|\|b'"),
+        ("path,label,path\na,b,c\n", "must name path, split and group once"),
         ("path,label\nphotos/0.jpg,a\n", "at least two classes"),
     ],
 )

@@ -70,3 +70,20 @@ def test_too_few_classes(tmp_path, classes):
     write_classes(tmp_path, classes)
     with pytest.raises(UsageError, match="at least two sub-folders"):
         read(tmp_path)
+
+
+def test_folders_of_class_folders_are_groups(tmp_path):
+    write_classes(tmp_path / "wood", {"oak": 2, "elm": 1})
+    write_classes(tmp_path / "ore", {"tin": 1, "lead": 2})
+    manifest = read(tmp_path)
+    assert manifest.class_names == ("elm", "lead", "oak", "tin")
+    assert manifest.ids[0] == "wood/elm/0.jpg"
+    assert manifest.group.tolist() == [1, 0, 0, 1, 1, 0]
+    assert os.path.isfile(manifest.paths[5])
+
+
+def test_folders_of_splits_are_no_groups(tmp_path):
+    write_classes(tmp_path / "Train", {"a": 1, "b": 1})
+    write_classes(tmp_path / "rest", {"c": 1, "d": 1})
+    with pytest.raises(UsageError, match="give the folder that directly holds"):
+        read(tmp_path)

@@ -75,6 +75,25 @@ def test_similarities_against_loops():
     assert negative == pytest.approx(np.mean(pairs[False]), abs=1e-6)
 
 
+def test_similarities_of_rows_with_several_labels_against_loops():
+    embeddings = make(40) + 1.0
+    generator = np.random.default_rng(0)
+    sets = [set(generator.choice(9, 2).tolist()) for _ in range(40)]
+    unit = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
+    pairs = {True: [], False: []}
+    for i, j in np.argwhere(~np.eye(40, dtype=bool)):
+        pairs[bool(sets[i] & sets[j])].append(unit[i] @ unit[j])
+    positive, negative = mean_similarities(embeddings, sets)
+    assert positive == pytest.approx(np.mean(pairs[True]), abs=1e-6)
+    assert negative == pytest.approx(np.mean(pairs[False]), abs=1e-6)
+    single = np.arange(40) % 6
+    assert mean_similarities(
+        embeddings, np.eye(6, dtype=bool)[single]
+    ) == pytest.approx(mean_similarities(embeddings, single), abs=1e-6)
+    matrix = np.eye(9, 6, dtype=bool)
+    assert embedding_health(make(9, 12), matrix)["class_dim"] == 5
+
+
 def test_similarities_without_pairs_are_nan():
     positive, negative = mean_similarities(make(3), [0, 0, 0])
     assert np.isnan(negative) and np.isfinite(positive)
