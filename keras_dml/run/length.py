@@ -12,6 +12,7 @@ from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
+from keras_dml.errors import UsageError
 from keras_dml.models import freezing
 from keras_dml.run.batches import (
     evaluation_batches,
@@ -95,11 +96,12 @@ def with_length(
 ) -> RunConfig:
     """Settles the epochs of the open phases of a stage.
 
-    The run sees every image at most `passes` times. With a pace it also ends
-    within `minutes`, measurements, export and report included, if one epoch of
-    each phase does; several open stages divide the minutes. Without a pace,
-    phases of settled length say how long the others are. If the number of
-    epochs between validations is open too, there are four to eight.
+    The run sees every image at most `passes` times, if that is a number. With
+    a pace it also ends within `minutes`, measurements, export and report
+    included, if one epoch of each phase does; several open stages divide the
+    minutes. Without a pace, phases of settled length say how long the others
+    are. If the number of epochs between validations is open too, there are four
+    to eight.
 
     Args:
         config: The configuration.
@@ -115,6 +117,9 @@ def with_length(
     Returns:
         The configuration with the lengths of the stage.
 
+    Raises:
+        UsageError: If neither `passes` nor `minutes` bound the run.
+
     Example:
 
     ```python
@@ -128,16 +133,23 @@ def with_length(
     if has_open_phase(config.stages[index]):
         steps = len(make_sampler(data.fit, config)(0))
         batch = config.sampling.batch_size
-        most = round(config.passes * len(data.fit) / batch / steps)
+        bounds = []
+        if config.passes is not None:
+            bounds.append(config.passes * len(data.fit) / batch / steps)
         if config.minutes is not None and pace is not None:
             after = TEST_PASSES * pace.image * test_images
             within = _epochs_within(
                 config, index, data, pace, again, seconds_used + after
             )
-            most = min(most, within)
+            bounds.append(within)
         elif settled:
-            most = settled + _epochs_of_open_phases(phases)
-        most = max(least, most)
+            bounds = [settled + _epochs_of_open_phases(phases)]
+        if not bounds:
+            raise UsageError(
+                "Nothing says how long to train: `epochs`, `minutes` and "
+                "`passes` are null. Set one of them."
+            )
+        most = max(least, round(min(bounds)))
     every = config.evaluation.every or _epochs_between_validations(most)
     stages = list(config.stages)
     divided = _divided(phases, most - settled, every)

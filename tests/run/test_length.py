@@ -7,6 +7,7 @@ import pytest
 
 from keras_dml import distribute
 from keras_dml.config import resolve
+from keras_dml.errors import UsageError
 from keras_dml.run import length
 from keras_dml.run.data import StageData
 from keras_dml.run.length import (
@@ -74,6 +75,19 @@ def test_minutes_bound_the_length(minutes):
     """45 seconds are fixed, and an epoch of 5 steps takes 5."""
     config = planned(minutes=minutes, pace=STEP)
     assert lengths(config) == [min(16, (60 * minutes - 45) // 5)]
+
+
+def test_minutes_alone_bound_the_length_of_few_images():
+    """40 passes over ETH-80 were 750 steps, in 10 minutes and in 30."""
+    for minutes in (3, 60):
+        (epochs,) = lengths(planned("passes=null", minutes=minutes, pace=STEP))
+        # The last epoch is validated, which may cost a few.
+        assert 0 <= (60 * minutes - 45) / 5 - epochs < max(3, 0.01 * epochs)
+
+
+def test_a_run_without_any_bound_is_refused():
+    with pytest.raises(UsageError, match="`minutes` and `passes` are null"):
+        planned("passes=null")
 
 
 def test_seconds_elsewhere_leave_fewer_epochs():
