@@ -98,7 +98,7 @@ class StageTrainer:
         self._replayed = state.records[stage.replay] if stage.replay else {}
 
     def run(self) -> None:
-        """Trains the remaining phases, then restores the best weights."""
+        """Trains the remaining phases, then sets `models` to what is kept."""
         if self.state.phase or self.state.epoch or self.state.step:
             last = load_checkpoint(self.folder.last_checkpoint)
             last.restore("model", self.models.trainer.variables)
@@ -112,12 +112,13 @@ class StageTrainer:
             best.restore("model", self.models.trainer.variables)
         if self.config.evaluation.interpolate:
             start = load_checkpoint(self.folder.start_checkpoint)
-            self.state.interpolation = interpolate(
+            embedder, self.state.interpolation = interpolate(
                 self.models.embedder,
                 start.values["embedder"],
                 self.data,
                 self.config,
             )
+            self.models = Models(embedder, self.models.trainer)
 
     def _run_phase(self, phase: PhaseConfig) -> None:
         trainer, state = self.models.trainer, self.state

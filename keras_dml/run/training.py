@@ -85,6 +85,7 @@ RESULTS = (
     *(*BEFORE_TRAINING, "after", "gains", "seen"),
     *("split", "test_classes", "num_queries", "num_references"),
     *("num_lone_queries", "selected_by", "validation", "validated_on"),
+    "thresholds",
 )
 
 
@@ -167,7 +168,7 @@ class Training:
             with self.strategy.scope():
                 pace = self._begin_stage(data)
         with self.strategy.scope():
-            StageTrainer(
+            trainer = StageTrainer(
                 self.config,
                 self.config.stages[self.state.stage],
                 data,
@@ -176,7 +177,9 @@ class Training:
                 self.state,
                 self.preemption,
                 image_seconds=None if pace else self._image_seconds,
-            ).run()
+            )
+            trainer.run()
+        self.models = trainer.models
 
     def _begin_stage(self, data: StageData) -> TrainingPace | None:
         """Settles what must be known, or done, before the first step.
@@ -273,11 +276,15 @@ class Training:
         if not distribute.is_chief():
             return None
         metrics = run_metrics(self.config, self.data, self.state, after)
+        metrics["dim"] = embedder.output_shape[-1]
         metrics["validated_on"] = self._stage_data().held_out
         metrics["gains"] = gains(after, self.data.test, self.folder)
         if self.request.measured is not None:
-            results = {key: self.request.measured[key] for key in RESULTS}
-            metrics |= {**results, "final": True}
+            measured = self.request.measured
+            metrics |= {
+                key: measured[key] for key in RESULTS if key in measured
+            }
+            metrics["final"] = True
         write_per_query(self.folder.per_query, self.data.test, after)
         run = TrainedRun.just_trained(self.folder.path, self.config, metrics)
         run.embedder = embedder
