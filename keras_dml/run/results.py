@@ -85,6 +85,7 @@ class Results(_Fields):
     interpolation: _Interpolation = _Interpolation()
     length: _Length | None = None
     shrinkage: float | None = None
+    seconds: dict[Text, NonNegativeFloat] = {}
     dim: NonNegativeInt | None = None
     image_size: NonNegativeInt | None = None
     natural_size: NonNegativeInt | None = None

@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-from keras_dml.config import RunConfig
+from keras_dml.config import RunConfig, load_recipe
+from keras_dml.console import logger
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
 from keras_dml.run.compiling import (
@@ -105,3 +106,21 @@ def _build(config: RunConfig) -> None:
         head = loss_head(config.loss)
         build_optimizer(whole, epochs=1, steps_per_epoch=1, head=head)
         build_memory(config.loss)
+
+
+def warn_about_section(config: RunConfig) -> None:
+    """Warns if the settings of a paper train another network than its own."""
+    if config.section == "default":
+        return
+    paper = load_recipe(config.recipe.partition(":")[0]).backbone
+    if paper and paper != config.model.backbone:
+        logger.warning(
+            "The settings of `%s` for `%s` were found with %s; you train "
+            "%s. They may not fit: compare with the recipe's defaults, "
+            "`recipe='%s:default'`.",
+            config.recipe,
+            config.section,
+            paper,
+            config.model.backbone,
+            config.recipe.partition(":")[0],
+        )

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_dml import distribute
-from keras_dml.config import RunConfig, load_recipe
+from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
 from keras_dml.files import replacing
@@ -22,11 +22,9 @@ from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.length import (
-    TrainingPace,
     describe_length,
     has_open_phase,
     is_open,
-    measure_pace,
     with_length,
 )
 from keras_dml.run.measure import (
@@ -37,10 +35,13 @@ from keras_dml.run.measure import (
     write_per_query,
 )
 from keras_dml.run.models import Models, build_models
+from keras_dml.run.pace import TrainingPace, measure_pace
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.preemption import Preemption
 from keras_dml.run.recorder import RunState
+from keras_dml.run.stage_checks import warn_about_section
 from keras_dml.run.start import measure_baselines, start_from_features
+from keras_dml.run.timing import Timing
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.wording import titled
 
@@ -51,32 +52,14 @@ class Request:
 
     Attributes:
         resume, export, measured, verbose: See `fit`.
-        started: `time.perf_counter()` at the start of the command.
+        timing: `Timing` since the start of the command.
     """
 
     resume: bool
     export: Callable[..., object] | None
     measured: Mapping[str, Any] | None
     verbose: bool
-    started: float
-
-
-def warn_about_section(config: RunConfig) -> None:
-    """Warns if the settings of a paper train another network than its own."""
-    if config.section == "default":
-        return
-    paper = load_recipe(config.recipe.partition(":")[0]).backbone
-    if paper and paper != config.model.backbone:
-        logger.warning(
-            "The settings of `%s` for `%s` were found with %s; you train "
-            "%s. They may not fit: compare with the recipe's defaults, "
-            "`recipe='%s:default'`.",
-            config.recipe,
-            config.section,
-            paper,
-            config.model.backbone,
-            config.recipe.partition(":")[0],
-        )
+    timing: Timing
 
 
 BEFORE_TRAINING = ("off_the_shelf", "pretrained", "before")
@@ -117,7 +100,9 @@ class Training:
         if distribute.broadcast(folder.last_checkpoint.exists()):
             saved = load_checkpoint(folder.last_checkpoint).state
             self.state = self._checked(saved)
-        self.models = self._build(self._stage_data())
+        self.timing = request.timing
+        with self.timing.part("build"):
+            self.models = self._build(self._stage_data())
 
     def _checked(self, saved: dict[str, Any]) -> RunState:
         """Returns the state in a checkpoint, if it is one of this run."""
@@ -177,6 +162,7 @@ class Training:
                 self.state,
                 self.preemption,
                 image_seconds=None if pace else self._image_seconds,
+                timing=self.timing,
             )
             trainer.run()
         self.models = trainer.models
@@ -187,11 +173,13 @@ class Training:
         Returns:
             The pace, if the length had to be planned from it.
         """
-        self.state.shrinkage = start_from_features(
-            self.models, data, self.config
-        )
+        with self.timing.part("features"):
+            self.state.shrinkage = start_from_features(
+                self.models, data, self.config
+            )
         if not self.state.baselines:
-            self._measure_baselines()
+            with self.timing.part("baselines"):
+                self._measure_baselines()
         pace = None
         if is_open(self.config, self.state.stage):
             self.config, pace = self._planned(data)
@@ -214,9 +202,10 @@ class Training:
         waits = has_open_phase(self.config.stages[index])
         if waits and self.config.minutes is not None:
             logger.info("Timing a few steps on this machine ...")
-            pace = measure_pace(self.models, data, self.config, index)
+            with self.timing.part("pace"):
+                pace = measure_pace(self.models, data, self.config, index)
         # Workers must plan the same length.
-        used = distribute.gather(time.perf_counter() - self.request.started)
+        used = distribute.gather(self.timing.elapsed)
         config = with_length(
             self.config,
             index,
@@ -271,8 +260,9 @@ class Training:
             if self.config.data.all_classes
             else "Measuring the test images again ..."
         )
-        embeddings = embed(embedder, self.data.test, self.config)
-        after = evaluate(embeddings, self.data.test, self.config)
+        with self.timing.part("test"):
+            embeddings = embed(embedder, self.data.test, self.config)
+            after = evaluate(embeddings, self.data.test, self.config)
         if not distribute.is_chief():
             return None
         metrics = run_metrics(self.config, self.data, self.state, after)
@@ -290,8 +280,11 @@ class Training:
         run.embedder = embedder
         run.keep_test(embeddings, self.data.test)
         if self.request.export is not None:
-            self.request.export(
-                embedder, self.data, self.config, metrics, self.folder
-            )
+            with self.timing.part("export"):
+                self.request.export(
+                    embedder, self.data, self.config, metrics, self.folder
+                )
+        metrics["seconds"] = self.timing.rounded()
+        logger.debug("Seconds by part: %s.", metrics["seconds"])
         self.folder.write_metrics(metrics)
         return metrics

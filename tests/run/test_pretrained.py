@@ -12,7 +12,7 @@ from keras_dml.run import fit as training
 from keras_dml.run import length
 from keras_dml.run import training as steps
 from keras_dml.run.history import read_history
-from keras_dml.run.length import TrainingPace
+from keras_dml.run.pace import TrainingPace
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
@@ -50,7 +50,7 @@ def settings(source, *overrides, **flags):
 @pytest.fixture(name="steady")
 def at_a_steady_pace(monkeypatch):
     """A step takes a second, and the command nothing else."""
-    monkeypatch.setattr(length, "FIXED_SECONDS", 0.0)
+    monkeypatch.setattr(length, "EXPORT_SECONDS", 0.0)
     monkeypatch.setattr(
         steps, "measure_pace", lambda *_: TrainingPace(step=1.0, image=0.0)
     )
@@ -75,6 +75,10 @@ def test_the_plan_is_written_and_trained_again_as_long(
     assert epochs_of(first) == 4
     assert metrics["shrinkage"] in stored.model.whitening
     assert metrics["interpolation"].keys() >= {"share", "kept", "values"}
+    assert metrics["seconds"].keys() >= {
+        *("start", "read", "build", "features", "baselines", "pace"),
+        *("tracing", "steps", "validation", "choice", "test"),
+    }
 
     # It must not be measured again.
     monkeypatch.delattr(steps, "measure_pace")
