@@ -27,7 +27,8 @@ class TrainingOptions(TypedDict, total=False):
         dim: Number of values of an embedding.
         lr: Learning rate of network and head; the proxies keep theirs.
         freeze: `"all"` to keep the pretrained network and train the head
-            alone, `"weights"` to let its batch normalization move, or
+            alone; `"weights"` for the same, but the statistics of batch
+            normalization move where `model.batch_norm` is `train`; or
             `"none"`.
         loss: Name of a loss that replaces that of the recipe, with its
             default arguments, and the batches and proxies of its own recipe.

@@ -14,8 +14,8 @@ from keras_dml.config import flags_of, resolve
 from keras_dml.run.batches import make_sampler, train_batches
 from keras_dml.run.compiling import compile_for
 from keras_dml.run.data import load_run_data, stage_data
-from keras_dml.run.length import TIMED_STEPS, UNTIMED_STEPS, StepTimer
 from keras_dml.run.models import build_models
+from keras_dml.run.pace import TIMED_STEPS, UNTIMED_STEPS, StepTimer
 from keras_dml.run.settling import settle
 
 BACKBONE = "mobilenet_v2"

@@ -20,6 +20,7 @@ from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.files import is_full_disk
 from keras_dml.fit_options import options_that_set
+from keras_dml.run.timing import command_began
 from keras_dml.version import __version__
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -189,6 +190,7 @@ def main() -> None:
     `fit` again with `--resume`. Errors and log lines name options where the
     library names arguments.
     """
+    command_began()
     wording = _OptionNames()
     logger.addFilter(wording)
     for stream in (sys.stdout, sys.stderr):

@@ -27,8 +27,8 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
         arguments: Arguments by name. `None` leaves the setting to the recipe.
 
     Returns:
-        Nested mapping of settings. `minutes` opens the epochs, and `epochs`
-        removes the minutes.
+        Nested mapping of settings. `minutes` opens the epochs and lifts the
+        bound of `passes`, and `epochs` removes the minutes.
 
     Raises:
         UsageError: If both `minutes` and `epochs` are given, or the file of
@@ -54,7 +54,7 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
         )
     # Each of them replaces the other in a recipe or an earlier run.
     if "minutes" in given:
-        given[EPOCHS] = None
+        given |= {EPOCHS: None, "passes": None}
     elif EPOCHS in given:
         given["minutes"] = None
     if "loss" in given:

@@ -202,7 +202,8 @@ class PhaseConfig(Section):
     """Some epochs with one optimizer and one set of trained variables.
 
     `epochs: null` is settled before training: so many that the command ends
-    within `minutes`, and no image is seen more often than `passes` says.
+    within `minutes`, and no image is seen more often than `passes` says; with
+    `passes: null` the minutes alone decide.
     Several such phases divide them by their `share`. `stop_patience` ends a
     phase after as many validations without a better metric.
     """
@@ -262,7 +263,7 @@ class RunConfig(Section):
     strategy: Literal["auto", "none", "mirrored", "multi_worker"] = "auto"
     devices: str | None = None
     minutes: Minutes | None = None
-    passes: Count = 40
+    passes: Count | None = 40
     final: Literal["measured", "all"] = "measured"
     data: DataConfig = DataConfig()
     sampling: SamplingConfig = SamplingConfig()

@@ -13,6 +13,7 @@ from keras_dml.models.batch_norm import (
 )
 from keras_dml.models.embedder import (
     build_embedder,
+    keep_features,
     load_embedder,
     pooled_features,
     with_image_size,
@@ -35,6 +36,7 @@ __all__ = [
     "float32_clone",
     "get_backbone",
     "get_head",
+    "keep_features",
     "list_backbones",
     "load_embedder",
     "pooled_features",

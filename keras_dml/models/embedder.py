@@ -188,6 +188,29 @@ def pooled_features(embedder: keras.Model) -> keras.Model:
     return _POOLED[embedder]
 
 
+def keep_features(embedder: keras.Model) -> keras.Model:
+    """Returns the embedder whose embeddings are the features before the head.
+
+    Args:
+        embedder: Result of `build_embedder`.
+
+    Returns:
+        A model with the layers of `embedder`, but a "head" that changes
+        nothing. The embeddings have as many numbers as the features.
+
+    Example:
+
+    >>> embedder = build_embedder("small_cnn", (28, 28, 1), dim=8)
+    >>> keep_features(embedder).output_shape
+    (None, 128)
+    """
+    x = embedder.get_layer("pooling").output
+    x = keras.layers.Identity(dtype="float32", name="head")(x)
+    if embedder.layers[-1].name == "unit":
+        x = keras.layers.UnitNormalization(dtype="float32", name="unit")(x)
+    return keras.Model(embedder.inputs[0], x, name="embedder")
+
+
 def load_embedder(path: str | Path) -> keras.Model:
     """Loads an embedder from a `.keras` file.
 

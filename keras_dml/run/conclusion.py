@@ -6,8 +6,6 @@ from typing import Any
 from keras_dml.wording import metric_title
 
 HEADLINE = "map@r"
-# The least that three digits show.
-SHOWN = 5e-4
 
 
 def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
@@ -116,10 +114,9 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
     if is_kept(metrics):
         sentences.insert(
             0,
-            "The pretrained network was kept, as training gained nothing "
-            "beyond chance on the validation images. Column kept is that "
-            "network, its features shortened to the embedding: no difference "
-            "is of training.",
+            "The pretrained network was kept, as training found nothing better "
+            "than chance on the validation images. Column kept is that "
+            "network: no difference is of training.",
         )
     sentences += _parts(metrics)
     chooser, _, monitor = metrics["selected_by"].partition(" ")
@@ -157,10 +154,7 @@ def _parts(metrics: Mapping[str, Any]) -> list[str]:
         parts.append(
             f"images of {size} instead of {natural} pixels {larger:+.3f}"
         )
-    if is_kept(metrics):
-        if parts and abs(after - start) >= SHOWN:
-            parts.append(f"shortening the features {after - start:+.3f}")
-    else:
+    if not is_kept(metrics):
         if metrics["shrinkage"] is not None:
             parts.append(f"whitening the features {before - start:+.3f}")
             start = before

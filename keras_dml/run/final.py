@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.distribute.strategies import PEER_TIMEOUT
@@ -12,7 +13,8 @@ from keras_dml.run.agreement import logging_on_chief
 from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.fit import fit
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.interpolation import PRINCIPAL_COMPONENTS
+from keras_dml.run.thresholds import CARRIED, usual_thresholds
+from keras_dml.run.trained_run import TrainedRun
 
 FOLDER = "final"
 
@@ -30,7 +32,7 @@ def fit_final(
     image is seen as often, and the shrinkage of the whitening and the share
     of the interpolation are those that its validation classes chose. The
     results in `metrics.json` stay those of the measured run, because no class
-    is left to measure this one on.
+    is left to measure this one on, and so do the thresholds of a match.
 
     Args:
         folder: The folder of the measured run, which must be finished.
@@ -43,6 +45,9 @@ def fit_final(
     """
     output = folder.path / FOLDER
     config = final_config(folder.load_config(), metrics)
+    if distribute.num_workers() == 1:
+        thresholds = usual_thresholds(TrainedRun(folder.path))
+        metrics = {**metrics, CARRIED: thresholds}
     with logging_on_chief():
         logger.info("Training once more, on all classes: %s ...", output)
     fit(
@@ -64,9 +69,8 @@ def final_config(config: RunConfig, metrics: Mapping[str, Any]) -> RunConfig:
         metrics: Its metrics.
     """
     chosen = metrics["interpolation"]
-    whitening = [] if metrics["shrinkage"] is None else [metrics["shrinkage"]]
-    if chosen.get("kept"):
-        whitening = [PRINCIPAL_COMPONENTS]
+    whitens = metrics["shrinkage"] is not None and not chosen.get("kept")
+    whitening = [metrics["shrinkage"]] if whitens else []
     final = config.changed(
         final="measured",
         data={"all_classes": True, "validation": "none"},

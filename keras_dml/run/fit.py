@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from keras_dml.run.preemption import Preemption, heeding
 from keras_dml.run.replica_checks import check_settings
 from keras_dml.run.settling import settle
 from keras_dml.run.stage_checks import check_stages
+from keras_dml.run.timing import Timing
 from keras_dml.run.training import Request, Training
 from keras_dml.wording import source_title
 
@@ -99,8 +99,7 @@ def fit(
         quiet_unless_chief(),
         contextlib.closing(folder),
     ):
-        started = time.perf_counter()
-        request = Request(resume, export, measured, verbose, started)
+        request = Request(resume, export, measured, verbose, Timing())
         metrics = _fit(config, folder, strategy, preemption, request)
         # The other workers wait here while the chief measures and exports.
         metrics = distribute.broadcast(metrics)
@@ -130,7 +129,8 @@ def _fit(
     with logging_on_chief():
         source = source_title(config.data.source)
         logger.info("Reading the images of %s ...", source)
-        data = distribute.together(lambda: load_run_data(config))
+        with request.timing.part("read"):
+            data = distribute.together(lambda: load_run_data(config))
     check_same_data(data)
     with verification.naming_broken(data.train, data.test):
         config = settle(config, data)

@@ -1,74 +1,23 @@
 """Plans how long a run trains, from its images and the minutes it may take."""
 
-import dataclasses
 import math
-import time
 
-import keras
-import numpy as np
-
-from keras_dml import distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
-from keras_dml.data.manifest import Manifest
-from keras_dml.distribute.worker_fit import repair_fit
-from keras_dml.models import freezing
-from keras_dml.run.batches import (
-    evaluation_batches,
-    make_sampler,
-    train_batches,
-)
-from keras_dml.run.compiling import compile_for
+from keras_dml.errors import UsageError
+from keras_dml.run.batches import make_sampler
 from keras_dml.run.data import StageData
-from keras_dml.run.measure import forward_function
-from keras_dml.run.models import Models
+from keras_dml.run.pace import TrainingPace
 from keras_dml.wording import counted, duration
 
-# The first steps trace the graph and fill the pipeline.
-UNTIMED_STEPS = 3
-TIMED_STEPS = 6
-TIMED_IMAGES = 256
 # How often a planned training validates.
 FEWEST_VALIDATIONS, MOST_VALIDATIONS = 4, 8
-# Seconds that the command takes beside what grows with the images: start of
-# the process, tracing, export and report, measured on two cores.
-FIXED_SECONDS = 60.0
+# Seconds of export and report on two cores; all else is measured in the run.
+EXPORT_SECONDS = 40.0
 # How often a run embeds its validation images after training, for the
 # interpolation and for the page, and its test images.
 INTERPOLATION_PASSES = 6
 TEST_PASSES = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainingPace:
-    """How fast a run trains and embeds on this machine.
-
-    Attributes:
-        step: Seconds of a training step.
-        image: Seconds to embed an image.
-    """
-
-    step: float
-    image: float
-
-
-class StepTimer(keras.callbacks.Callback):
-    """Measures the seconds of the steps after the first ones.
-
-    Attributes:
-        seconds: Seconds of a step, once the steps are done.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds = 0.0
-        self._started = 0.0
-
-    def on_train_batch_end(self, batch, logs=None):
-        if batch + 1 == UNTIMED_STEPS:
-            self._started = time.perf_counter()
-        if batch + 1 == UNTIMED_STEPS + TIMED_STEPS:
-            self.seconds = (time.perf_counter() - self._started) / TIMED_STEPS
 
 
 def is_open(config: RunConfig, index: int) -> bool:
@@ -95,11 +44,12 @@ def with_length(
 ) -> RunConfig:
     """Settles the epochs of the open phases of a stage.
 
-    The run sees every image at most `passes` times. With a pace it also ends
-    within `minutes`, measurements, export and report included, if one epoch of
-    each phase does; several open stages divide the minutes. Without a pace,
-    phases of settled length say how long the others are. If the number of
-    epochs between validations is open too, there are four to eight.
+    The run sees every image at most `passes` times, if that is a number. With
+    a pace it also ends within `minutes`, measurements, export and report
+    included, if one epoch of each phase does; several open stages divide the
+    minutes. Without a pace, phases of settled length say how long the others
+    are. If the number of epochs between validations is open too, there are four
+    to eight.
 
     Args:
         config: The configuration.
@@ -115,6 +65,9 @@ def with_length(
     Returns:
         The configuration with the lengths of the stage.
 
+    Raises:
+        UsageError: If neither `passes` nor `minutes` bound the run.
+
     Example:
 
     ```python
@@ -128,16 +81,23 @@ def with_length(
     if has_open_phase(config.stages[index]):
         steps = len(make_sampler(data.fit, config)(0))
         batch = config.sampling.batch_size
-        most = round(config.passes * len(data.fit) / batch / steps)
+        bounds = []
+        if config.passes is not None:
+            bounds.append(config.passes * len(data.fit) / batch / steps)
         if config.minutes is not None and pace is not None:
             after = TEST_PASSES * pace.image * test_images
             within = _epochs_within(
                 config, index, data, pace, again, seconds_used + after
             )
-            most = min(most, within)
+            bounds.append(within)
         elif settled:
-            most = settled + _epochs_of_open_phases(phases)
-        most = max(least, most)
+            bounds = [settled + _epochs_of_open_phases(phases)]
+        if not bounds:
+            raise UsageError(
+                "Nothing says how long to train: `epochs`, `minutes` and "
+                "`passes` are null. Set one of them."
+            )
+        most = max(least, round(min(bounds)))
     every = config.evaluation.every or _epochs_between_validations(most)
     stages = list(config.stages)
     divided = _divided(phases, most - settled, every)
@@ -170,59 +130,6 @@ def describe_length(
     )
 
 
-def measure_pace(
-    models: Models, data: StageData, config: RunConfig, index: int
-) -> TrainingPace:
-    """Measures the seconds of a training step and of embedding an image.
-
-    The models are as before afterwards. Workers agree on the slowest pace.
-
-    Args:
-        models: The models of the stage.
-        data: Its images.
-        config: The configuration.
-        index: Number of the stage.
-    """
-    trainer, fit = models.trainer, data.fit
-    steps = len(make_sampler(fit, config)(0))
-    images = fit.select(np.arange(min(len(fit), TIMED_IMAGES)))
-    image = _seconds(models, images, config)
-    phase = next(
-        phase for phase in config.stages[index].phases if phase.epochs is None
-    )
-    before = [np.array(variable) for variable in trainer.variables]
-    compile_for(trainer, phase, config, 1, steps)
-    if distribute.num_workers() > 1:
-        trainer.optimizer.build(trainer.trainable_variables)
-        repair_fit(trainer, lambda: False)
-    timer = StepTimer()
-    trainer.fit(
-        train_batches(fit, config, first_epoch=0, steps=steps),
-        epochs=1,
-        steps_per_epoch=UNTIMED_STEPS + TIMED_STEPS,
-        shuffle=False,
-        verbose=0,
-        callbacks=[timer],
-    )
-    freezing.unfreeze(trainer.get_layer("backbone"))
-    for variable, value in zip(trainer.variables, before, strict=True):
-        variable.assign(value)
-    paces = distribute.gather((timer.seconds, image))
-    return TrainingPace(*(max(column) for column in zip(*paces, strict=True)))
-
-
-def _seconds(models: Models, images: Manifest, config: RunConfig) -> float:
-    """Returns the seconds to embed an image, from its file to its vector."""
-    forward = forward_function(models.embedder)
-    batches = evaluation_batches(images, config)
-    for inputs, _ in batches.take(1):
-        forward(inputs["image"])  # traces the graph
-    started = time.perf_counter()
-    for inputs, _ in batches:
-        forward(inputs["image"])
-    return (time.perf_counter() - started) / len(images)
-
-
 def _epochs_between_validations(epochs: int) -> int:
     """Returns a number after which the last epoch is validated, or nearly."""
     fewest = math.ceil(epochs / MOST_VALIDATIONS)
@@ -253,7 +160,7 @@ def _epochs_within(
     every = config.evaluation.every
     passes = INTERPOLATION_PASSES + (0 if every else MOST_VALIDATIONS)
     before = seconds_elsewhere + passes * validated
-    before += FIXED_SECONDS * (1 + (again > 0))
+    before += pace.tracing * (1 + (again > 0)) + EXPORT_SECONDS
     epoch = len(make_sampler(data.fit, config)(0)) * pace.step * (1 + again)
     epoch += validated / every if every else 0
     least = sum(phase.epochs or 1 for phase in config.stages[index].phases)

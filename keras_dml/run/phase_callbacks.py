@@ -15,6 +15,34 @@ from keras_dml.run.compiling import loss_head
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import forward_function
 from keras_dml.run.models import Models
+from keras_dml.run.timing import Timing
+
+
+class TimedTracing(keras.callbacks.Callback):
+    """Counts the time until the first step is done as that of tracing."""
+
+    def __init__(self, timing: Timing) -> None:
+        super().__init__()
+        self._timing = timing
+
+    def on_train_begin(self, logs=None):
+        self._timing.enter("tracing")
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 0:
+            self._timing.enter("steps")
+
+
+class TimedEvaluation(callbacks.RetrievalEvaluation):
+    """Counts the time of each evaluation as that of validation."""
+
+    def __init__(self, timing: Timing, *arguments: Any, **settings: Any):
+        super().__init__(*arguments, **settings)
+        self._timing = timing
+
+    def evaluate(self) -> dict[str, float]:
+        with self._timing.part("validation"):
+            return super().evaluate()
 
 
 def phase_callbacks(
@@ -25,6 +53,7 @@ def phase_callbacks(
     *,
     batches: Callable[[int], Iterable[np.ndarray]],
     epochs: int,
+    timing: Timing,
 ) -> list[Any]:
     """Builds the callbacks of a phase, in the order in which they run.
 
@@ -35,10 +64,14 @@ def phase_callbacks(
         models: The embedder and the trainer.
         batches: Function of an epoch that returns the rows of its batches.
         epochs: Length of the phase.
+        timing: `Timing` of the command.
     """
     monitor = f"val_{config.evaluation.monitor}"
     head = loss_head(config.loss)
-    listed: list[Any] = [callbacks.TerminateOnNonFiniteLoss()]
+    listed: list[Any] = [
+        TimedTracing(timing),
+        callbacks.TerminateOnNonFiniteLoss(),
+    ]
     listed += head.callbacks(
         lambda epoch: (_labels(data.fit, rows) for rows in batches(epoch)),
         logger.warning,
@@ -46,7 +79,8 @@ def phase_callbacks(
     if phase.heat is not None:
         listed.append(_heat_callback(phase))
     if data.validation is not None:
-        retrieval = callbacks.RetrievalEvaluation(
+        retrieval = TimedEvaluation(
+            timing,
             # `predict` would embed every image on every replica.
             forward_function(models.embedder),
             **_parts(data.validation, config),

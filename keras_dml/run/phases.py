@@ -28,6 +28,7 @@ from keras_dml.run.preemption import Preemption
 from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunRecorder, RunState
 from keras_dml.run.replica_checks import check_trainer
+from keras_dml.run.timing import Timing
 
 
 def replayed_drops(
@@ -67,9 +68,10 @@ class StageTrainer:
         state: The state of the run; changed in place.
         preemption: `Preemption` that says whether the run must stop. Defaults
             to `None`, never.
-        image_seconds: Seconds to embed a validation image, for the expected
-            time that is logged after the first steps; `None` logs none.
-            Defaults to `0.0`.
+        image_seconds: Seconds to embed a validation image, for the time that
+            is expected after the first steps; `None` logs none. Defaults to
+            `0.0`.
+        timing: `Timing` of the command. Defaults to `None`, one of its own.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class StageTrainer:
         state: RunState,
         preemption: Preemption | None = None,
         image_seconds: float | None = 0.0,
+        timing: Timing | None = None,
     ) -> None:
         self.config = config
         self.stage = stage
@@ -92,13 +95,14 @@ class StageTrainer:
         self.preemption = preemption or Preemption()
         self.sampler: Callable[[int], Any] = make_sampler(data.fit, config)
         self.steps = len(self.sampler(0))
-        validates = data.validation is not None
-        self.monitor = f"val_{config.evaluation.monitor}" if validates else None
+        monitor = f"val_{config.evaluation.monitor}"
+        self.monitor = None if data.validation is None else monitor
         self._image_seconds = image_seconds
+        self._timing = timing or Timing()
         self._replayed = state.records[stage.replay] if stage.replay else {}
 
     def run(self) -> None:
-        """Trains the remaining phases, then restores the best weights."""
+        """Trains the remaining phases, then sets `models` to what is kept."""
         if self.state.phase or self.state.epoch or self.state.step:
             last = load_checkpoint(self.folder.last_checkpoint)
             last.restore("model", self.models.trainer.variables)
@@ -112,12 +116,14 @@ class StageTrainer:
             best.restore("model", self.models.trainer.variables)
         if self.config.evaluation.interpolate:
             start = load_checkpoint(self.folder.start_checkpoint)
-            self.state.interpolation = interpolate(
-                self.models.embedder,
-                start.values["embedder"],
-                self.data,
-                self.config,
-            )
+            with self._timing.part("choice"):
+                embedder, self.state.interpolation = interpolate(
+                    self.models.embedder,
+                    start.values["embedder"],
+                    self.data,
+                    self.config,
+                )
+            self.models = Models(embedder, self.models.trainer)
 
     def _run_phase(self, phase: PhaseConfig) -> None:
         trainer, state = self.models.trainer, self.state
@@ -167,7 +173,11 @@ class StageTrainer:
             preemption=self.preemption,
             stops=stops,
         )
-        with contextlib.closing(progress), self.preemption.waits():
+        with (
+            contextlib.closing(progress),
+            self.preemption.waits(),
+            self._timing.part("steps"),
+        ):
             while not state.phase_done:
                 progress.first_step = state.step
                 self._fit(
@@ -227,6 +237,7 @@ class StageTrainer:
                 self.models,
                 batches=lambda epoch: self.sampler(before + epoch),
                 epochs=epochs,
+                timing=self._timing,
             ),
             *replayed_drops(
                 self._replayed,
@@ -272,10 +283,9 @@ class StageTrainer:
         """Counts the epochs of the run after this phase, as far as settled."""
         state = self.state
         later = sum(map(self._epochs, self.stage.phases[state.phase + 1 :]))
-        stages = self.config.stages[state.stage + 1 :]
-        return later + sum(
-            phase.epochs or 0 for stage in stages for phase in stage.phases
-        )
+        for stage in self.config.stages[state.stage + 1 :]:
+            later += sum(phase.epochs or 0 for phase in stage.phases)
+        return later
 
     def _log_optimizers(self, phase: PhaseConfig) -> None:
         groups = group_table(

@@ -6,7 +6,7 @@ import keras
 from rich.progress import TaskID
 
 from keras_dml.console import logger, progress_bar
-from keras_dml.run.length import TIMED_STEPS, UNTIMED_STEPS
+from keras_dml.run.pace import TIMED_STEPS, UNTIMED_STEPS
 from keras_dml.run.recorder import RunState
 from keras_dml.wording import clock, duration, metric_title, titled
 

@@ -46,6 +46,7 @@ class _Interpolation(_Fields):
     kept: bool = False
     values: Values = {}
     pretrained: Value | None = None
+    lower: list[Value] = []
 
 
 class _Length(_Fields):
@@ -84,6 +85,8 @@ class Results(_Fields):
     interpolation: _Interpolation = _Interpolation()
     length: _Length | None = None
     shrinkage: float | None = None
+    seconds: dict[Text, NonNegativeFloat] = {}
+    dim: NonNegativeInt | None = None
     image_size: NonNegativeInt | None = None
     natural_size: NonNegativeInt | None = None
     final: bool = False

@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_dml import distribute, former, losses
-from keras_dml.config import RunConfig, recipe_names
+from keras_dml.config import RunConfig, load_recipe, recipe_names
+from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
@@ -176,3 +177,21 @@ def _refusing(setting: str) -> Iterator[None]:
     except (NotImplementedError, TypeError, ValueError) as error:
         reason = str(error) or "it is not implemented"
         raise UsageError(f"`{setting}`: {reason}") from error
+
+
+def warn_about_section(config: RunConfig) -> None:
+    """Warns if the settings of a paper train another network than its own."""
+    if config.section == "default":
+        return
+    paper = load_recipe(config.recipe.partition(":")[0]).backbone
+    if paper and paper != config.model.backbone:
+        logger.warning(
+            "The settings of `%s` for `%s` were found with %s; you train "
+            "%s. They may not fit: compare with the recipe's defaults, "
+            "`recipe='%s:default'`.",
+            config.recipe,
+            config.section,
+            paper,
+            config.model.backbone,
+            config.recipe.partition(":")[0],
+        )

@@ -1,10 +1,12 @@
 """Calibrates the similarity that a match of a run must reach.
 
 Thresholds are calibrated on the classes that the run held out of its training
-to choose the epoch, and stored in `RUN/thresholds.json` with the hash of the
-weights.
+to choose the weights, or else on the images that it held out, and stored in
+`RUN/thresholds.json` with the hash of the weights. A network that trained on
+all classes takes those of the measured run.
 """
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from pydantic import TypeAdapter
 
 from keras_dml.checks import one_of
 from keras_dml.console import logger
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
 from keras_dml.evaluation.index.spaces import distances
 from keras_dml.evaluation.labels import as_label_sets
@@ -26,6 +28,19 @@ from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
 FILE = "thresholds.json"
 # The first one that the validation images are enough for is the default.
 FALSE_MATCH_RATES = (0.001, 0.01, 0.05, 0.1, 0.2)
+# The metric of a final training that holds the thresholds of the measured run.
+CARRIED = "thresholds"
+CAUTIONS = {
+    "classes": "",
+    "images": (
+        " These are classes that trained, because too few do to leave some "
+        "out. New classes are nearer to each other: more matches are false."
+    ),
+    "measured run": (
+        " The network that was calibrated trained without these classes; the "
+        "one that trained on all has its thresholds, not its errors."
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,12 +53,17 @@ class RunThreshold:
             image of another class reaches the threshold.
         num_images: Integer, the number of validation images.
         num_classes: Integer, the number of validation classes.
+        measured_on: What it was calibrated on: `"classes"` that did not train,
+            other `"images"` of classes that did, or images of the `"measured
+            run"`, whose network trained on fewer classes. Defaults to
+            `"classes"`.
     """
 
     threshold: Threshold
     wrong_answers: float
     num_images: int
     num_classes: int
+    measured_on: str = "classes"
 
     @property
     def distance(self) -> float:
@@ -65,6 +85,7 @@ class RunThreshold:
             f"lacks still gets a match in {self.wrong_answers:.1%} of cases in "
             f"a gallery of {self.num_images:,} images, the validation images "
             f"of {self.num_classes:,} classes, and more often in a larger one."
+            f"{CAUTIONS[self.measured_on]}"
         )
 
     def facts(self) -> dict[str, Any]:
@@ -75,6 +96,7 @@ class RunThreshold:
             "metric": self.threshold.metric,
             "max_false_match_rate": self.threshold.target_fmr,
             "decision": self.threshold.decision,
+            "measured_on": self.measured_on,
             "meaning": self.meaning,
         }
 
@@ -129,11 +151,35 @@ def threshold_of(
         `RunThreshold`.
 
     Raises:
-        UsageError: If the run has no validation classes, or these have too
-            few images for this rate.
+        UsageError: If the run has no validation images, or too few for this
+            rate; or if it trained on all classes and the measured run has no
+            threshold of this rate.
     """
     validation = functools.partial(run.part, "validation")
     return _threshold(run, max_false_match_rate, decision, validation)
+
+
+def usual_thresholds(run: TrainedRun) -> dict[str, Any]:
+    """Returns the thresholds of all usual rates, for a final training.
+
+    Args:
+        run: The measured run.
+    """
+    found: dict[str, Any] = {}
+    validation = functools.cache(lambda: run.part("validation"))
+    for decision in DECISIONS:
+        for rate in FALSE_MATCH_RATES:
+            with contextlib.suppress(UsageError):
+                one = _threshold(run, rate, decision, validation)
+                found[_key(rate, decision)] = {
+                    **dataclasses.asdict(one),
+                    "measured_on": "measured run",
+                }
+    return found
+
+
+def _key(rate: float, decision: str) -> str:
+    return f"{decision} {rate!r}"
 
 
 def _threshold(
@@ -142,13 +188,34 @@ def _threshold(
     decision: str,
     validation: Callable[[], EmbeddedImages | None],
 ) -> RunThreshold:
+    key = _key(rate, decision)
+    if run.metrics.get("final"):
+        return _carried(run, key)
     stored = _read(run)
-    key = f"{decision} {rate!r}"
     if key not in stored["thresholds"]:
         found = _calibrate(run, rate, decision, validation())
         stored["thresholds"][key] = dataclasses.asdict(found)
         write_json(run.folder.path / FILE, stored)
     return _from_dict(stored["thresholds"][key])
+
+
+def _carried(run: TrainedRun, key: str) -> RunThreshold:
+    """Returns a threshold of the run that was measured before this one."""
+    thresholds = run.metrics.get(CARRIED, {})
+    if key not in thresholds:
+        raise UsageError(
+            f"Which distances are a match is known for the run "
+            f"{run.folder.path} only as its measured run has found, because no "
+            f"class is left to tell: {', '.join(thresholds) or 'not at all'}. "
+            f"Received: {key}."
+        )
+    try:
+        return _from_dict(thresholds[key])
+    except ValueError as error:
+        raise RunError(
+            f"`{CARRIED}` in {run.folder.metrics} cannot be read. Restore the "
+            "file, or train the run again."
+        ) from error
 
 
 def _calibrate(
@@ -160,9 +227,9 @@ def _calibrate(
     if validation is None:
         raise UsageError(
             f"Which distances are a match is not known: the run "
-            f"{run.folder.path} held no validation classes out to tell. `fit` "
-            "does if at least `data.validation_from` classes train, but for "
-            "the network that it trains on all classes."
+            f"{run.folder.path} held no images out to tell. `fit` does, unless "
+            "`data.validation` says otherwise or its last stage trains on all "
+            "of them."
         )
     rows = validation.embeddings.embeddings
     labels = validation.embeddings.labels
@@ -180,11 +247,14 @@ def _calibrate(
         float(np.mean(threshold.accepts(impostors))),
         len(rows),
         len(np.unique(as_label_sets(labels, len(rows), "labels").values)),
+        run.metrics.get("validated_on", "classes"),
     )
 
 
 def _from_dict(values: dict[str, Any]) -> RunThreshold:
-    return TypeAdapter(RunThreshold).validate_python(values)
+    found = TypeAdapter(RunThreshold).validate_python(values)
+    one_of("measured_on", found.measured_on, CAUTIONS)
+    return found
 
 
 def _read(run: TrainedRun) -> dict[str, Any]:

@@ -98,6 +98,11 @@ class TrainedRun:
         check_embedder(embedder, self.config, self.metrics)
         return embedder
 
+    @property
+    def dim(self) -> int:
+        """The size of an embedding: that of the features if they were kept."""
+        return _dim(self.config, self.metrics)
+
     @functools.cached_property
     def weights_hash(self) -> str:
         """The hash of the embedder's weights."""
@@ -117,15 +122,15 @@ class TrainedRun:
         """Returns images with their embeddings, from the cache if it is valid.
 
         Args:
-            part: `"test"`, `"validation"` (classes held out to choose the
-                epoch) or `"all"`.
+            part: `"test"`, `"validation"` (classes, or images, held out to
+                choose the weights) or `"all"`.
             source: Other data to use instead of the run's. Defaults to
                 `None`.
             data_dir: Folder of this source. Defaults to `None`.
 
         Returns:
             `EmbeddedImages`, or `None` for the validation images of a run
-            without validation classes.
+            without such.
 
         Raises:
             UsageError: If the images cannot be read.
@@ -190,7 +195,7 @@ class TrainedRun:
     def _fits(self, embeddings: EmbeddingSet, images: Manifest) -> bool:
         """Returns whether cached rows are of these images and this network."""
         if (
-            embeddings.embeddings.shape[1] != self.config.model.dim
+            embeddings.embeddings.shape[1] != self.dim
             or embeddings.labels is None
             or embeddings.labels.ndim != images.labels.ndim
             or not np.isin(embeddings.ids, images.ids).all()
@@ -236,14 +241,13 @@ def check_embedder(
     Raises:
         RunError: If shapes or weights differ.
     """
-    expected = (tuple(config.data.image_shape), config.model.dim)
+    expected = (tuple(config.data.image_shape), _dim(config, metrics))
     found = (tuple(embedder.input_shape[1:]), embedder.output_shape[-1])
     if expected != found:
         raise RunError(
             "`embedder.keras` is not of this run: it embeds images of shape "
-            f"{found[0]} in {found[1]} dimensions; the run's `config.yaml` "
-            f"says {expected[0]} and {expected[1]}. Restore the file, or "
-            "train the run again."
+            f"{found[0]} in {found[1]} dimensions; the run says {expected[0]} "
+            f"and {expected[1]}. Restore the file, or train the run again."
         )
     recorded = metrics.get("weights_hash")
     if recorded is not None and recorded != weights_hash(embedder):
@@ -252,6 +256,10 @@ def check_embedder(
             "`metrics.json` was measured with. Restore the file, or train the "
             "run again."
         )
+
+
+def _dim(config: RunConfig, metrics: Mapping[str, Any]) -> int:
+    return metrics.get("dim", config.model.dim)
 
 
 def with_data(
@@ -283,9 +291,7 @@ def _images_of(
     if config.data.validation == "test":
         # The run chose its epoch by test classes; they must not calibrate.
         return None
-    parts = stage_data(data, config.stages[-1], config)
-    # Classes that trained are farther apart than new ones.
-    return parts.validation if parts.held_out == "classes" else None
+    return stage_data(data, config.stages[-1], config).validation
 
 
 def _rows(everything: Manifest, embeddings: EmbeddingSet) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_dml import distribute
-from keras_dml.config import RunConfig, load_recipe
+from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
 from keras_dml.files import replacing
@@ -23,11 +23,9 @@ from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.groups import measure_groups
 from keras_dml.run.length import (
-    TrainingPace,
     describe_length,
     has_open_phase,
     is_open,
-    measure_pace,
     with_length,
 )
 from keras_dml.run.measure import (
@@ -39,10 +37,13 @@ from keras_dml.run.measure import (
 )
 from keras_dml.run.memory import check_activations
 from keras_dml.run.models import Models, build_models
+from keras_dml.run.pace import TrainingPace, measure_pace
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.preemption import Preemption
 from keras_dml.run.recorder import RunState
+from keras_dml.run.stage_checks import warn_about_section
 from keras_dml.run.start import measure_baselines, start_from_features
+from keras_dml.run.timing import Timing
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.wording import titled
 
@@ -53,32 +54,14 @@ class Request:
 
     Attributes:
         resume, export, measured, verbose: See `fit`.
-        started: `time.perf_counter()` at the start of the command.
+        timing: `Timing` since the start of the command.
     """
 
     resume: bool
     export: Callable[..., object] | None
     measured: Mapping[str, Any] | None
     verbose: bool
-    started: float
-
-
-def warn_about_section(config: RunConfig) -> None:
-    """Warns if the settings of a paper train another network than its own."""
-    if config.section == "default":
-        return
-    paper = load_recipe(config.recipe.partition(":")[0]).backbone
-    if paper and paper != config.model.backbone:
-        logger.warning(
-            "The settings of `%s` for `%s` were found with %s; you train "
-            "%s. They may not fit: compare with the recipe's defaults, "
-            "`recipe='%s:default'`.",
-            config.recipe,
-            config.section,
-            paper,
-            config.model.backbone,
-            config.recipe.partition(":")[0],
-        )
+    timing: Timing
 
 
 BEFORE_TRAINING = ("off_the_shelf", "pretrained", "before")
@@ -87,6 +70,7 @@ RESULTS = (
     *(*BEFORE_TRAINING, "after", "gains", "groups", "seen"),
     *("split", "test_classes", "num_queries", "num_references"),
     *("num_lone_queries", "selected_by", "validation", "validated_on"),
+    "thresholds",
 )
 
 
@@ -118,8 +102,10 @@ class Training:
         if distribute.broadcast(folder.last_checkpoint.exists()):
             saved = load_checkpoint(folder.last_checkpoint).state
             self.state = self._checked(saved)
+        self.timing = request.timing
         stage = self._stage_data()
-        self.models = self._build(stage)
+        with self.timing.part("build"):
+            self.models = self._build(stage)
         check_activations(config, stage.fit, self.models.trainer)
 
     def _checked(self, saved: dict[str, Any]) -> RunState:
@@ -171,7 +157,7 @@ class Training:
             with self.strategy.scope():
                 pace = self._begin_stage(data)
         with self.strategy.scope():
-            StageTrainer(
+            trainer = StageTrainer(
                 self.config,
                 self.config.stages[self.state.stage],
                 data,
@@ -180,7 +166,10 @@ class Training:
                 self.state,
                 self.preemption,
                 image_seconds=None if pace else self._image_seconds,
-            ).run()
+                timing=self.timing,
+            )
+            trainer.run()
+        self.models = trainer.models
 
     def _begin_stage(self, data: StageData) -> TrainingPace | None:
         """Settles what must be known, or done, before the first step.
@@ -188,11 +177,13 @@ class Training:
         Returns:
             The pace, if the length had to be planned from it.
         """
-        self.state.shrinkage = start_from_features(
-            self.models, data, self.config
-        )
+        with self.timing.part("features"):
+            self.state.shrinkage = start_from_features(
+                self.models, data, self.config
+            )
         if not self.state.baselines:
-            self._measure_baselines()
+            with self.timing.part("baselines"):
+                self._measure_baselines()
         pace = None
         if is_open(self.config, self.state.stage):
             self.config, pace = self._planned(data)
@@ -215,9 +206,10 @@ class Training:
         waits = has_open_phase(self.config.stages[index])
         if waits and self.config.minutes is not None:
             logger.info("Timing a few steps on this machine ...")
-            pace = measure_pace(self.models, data, self.config, index)
+            with self.timing.part("pace"):
+                pace = measure_pace(self.models, data, self.config, index)
         # Workers must plan the same length.
-        used = distribute.gather(time.perf_counter() - self.request.started)
+        used = distribute.gather(self.timing.elapsed)
         config = with_length(
             self.config,
             index,
@@ -272,27 +264,34 @@ class Training:
             if self.config.data.all_classes
             else "Measuring the test images again ..."
         )
-        embeddings = embed(embedder, self.data.test, self.config)
-        after = evaluate(embeddings, self.data.test, self.config)
+        with self.timing.part("test"):
+            embeddings = embed(embedder, self.data.test, self.config)
+            after = evaluate(embeddings, self.data.test, self.config)
         if not distribute.is_chief():
             return None
         metrics = run_metrics(self.config, self.data, self.state, after)
+        metrics["dim"] = embedder.output_shape[-1]
         metrics["validated_on"] = self._stage_data().held_out
         metrics["gains"] = gains(after, self.data.test, self.folder)
         metrics["groups"] = measure_groups(
             embeddings, self.data.test, self.config
         )
         if self.request.measured is not None:
-            measured = {"groups": {}, **self.request.measured}
-            results = {key: measured[key] for key in RESULTS}
-            metrics |= {**results, "final": True}
+            measured = self.request.measured
+            metrics |= {
+                key: measured[key] for key in RESULTS if key in measured
+            }
+            metrics["final"] = True
         write_per_query(self.folder.per_query, self.data.test, after)
         run = TrainedRun.just_trained(self.folder.path, self.config, metrics)
         run.embedder = embedder
         run.keep_test(embeddings, self.data.test)
         if self.request.export is not None:
-            self.request.export(
-                embedder, self.data, self.config, metrics, self.folder
-            )
+            with self.timing.part("export"):
+                self.request.export(
+                    embedder, self.data, self.config, metrics, self.folder
+                )
+        metrics["seconds"] = self.timing.rounded()
+        logger.debug("Seconds by part: %s.", metrics["seconds"])
         self.folder.write_metrics(metrics)
         return metrics

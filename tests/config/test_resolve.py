@@ -562,6 +562,12 @@ def test_epochs_replace_the_minutes_and_minutes_the_epochs():
     assert (config.minutes, config.stages[0].phases[0].epochs) == (None, 7)
     config = resolve("norm_softmax", "digits", flags=flags_of({"minutes": 3}))
     assert (config.minutes, config.stages[0].phases[0].epochs) == (3, None)
+    assert config.passes is None
+
+
+def test_minutes_by_default_see_few_images_40_times():
+    assert pretrained().passes == 40
+    assert pretrained(minutes=30).passes is None
 
 
 @pytest.mark.parametrize("minutes", [0, -1])

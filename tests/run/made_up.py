@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+import keras_dml
 from keras_dml.config import resolve
 from keras_dml.data.manifest import Manifest
 from keras_dml.models import build_embedder, build_trainer, custom_backbone
@@ -61,6 +62,30 @@ def models(num_classes=12, dim=16, takes="similarities"):
         custom_backbone(pixels), SHAPE, dim=dim, pooling="none"
     )
     return Models(embedder, build_trainer(embedder, num_classes, takes))
+
+
+QUICK = {
+    "sampling.batch_size": 16,
+    "sampling.steps_per_epoch": 3,
+    "model.dim": 8,
+    "evaluation.k": [1, 2],
+    "data.image_size": 28,
+}
+
+
+def fit_and_final(photos, weights, output, **options):
+    """Trains quickly on photos, and once more on all of their classes."""
+    return keras_dml.fit(
+        photos,
+        backbone="small_cnn",
+        weights=weights,
+        output=output,
+        final="all",
+        export=False,
+        report=False,
+        settings=QUICK,
+        **options,
+    )
 
 
 def write_weights(path):

@@ -53,12 +53,6 @@ def test_a_kept_network_gained_nothing_from_whitening_or_training():
     )
 
 
-def test_what_the_head_of_a_kept_network_costs_is_said():
-    metrics = metrics_of(0.2, 0.3, 0.28, 0.28, -0.05, 0.01)
-    metrics |= {"interpolation": {"kept": True}, "shrinkage": 0.6}
-    assert conclusion(metrics)[2].endswith("shortening the features -0.020.")
-
-
 def test_a_kept_network_of_one_part_has_no_list_of_parts():
     metrics = metrics_of(0.3, 0.3, 0.28, 0.28, -0.05, 0.01)
     metrics |= {"interpolation": {"kept": True}, "shrinkage": 0.6}

@@ -1,30 +1,18 @@
 """`final="all"`: one more training, on every class, with honest numbers."""
 
-import keras
 import pytest
 
-import keras_dml
 from keras_dml.config import load_run_config, resolve
-from keras_dml.models import build_embedder, load_embedder
+from keras_dml.models import load_embedder
 from keras_dml.run.final import final_config
 from tests.images import image_folder
-
-QUICK = {
-    "sampling.batch_size": 16,
-    "sampling.steps_per_epoch": 3,
-    "model.dim": 8,
-    "evaluation.k": [1, 2],
-    "data.image_size": 32,
-}
+from tests.run.made_up import fit_and_final, write_weights
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
-    keras.utils.set_random_seed(0)
-    network = build_embedder("small_cnn", (32, 32, 3)).get_layer("backbone")
-    path = tmp_path_factory.mktemp("weights") / "small_cnn.weights.h5"
-    network.save_weights(path)
-    return path
+    folder = tmp_path_factory.mktemp("weights")
+    return write_weights(folder / "small_cnn.weights.h5")
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +22,8 @@ def photos(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(photos, weights, tmp_path_factory):
-    return keras_dml.fit(
-        photos,
-        backbone="small_cnn",
-        weights=weights,
-        output=tmp_path_factory.mktemp("runs") / "photos",
-        epochs=2,
-        final="all",
-        export=False,
-        report=False,
-        settings=QUICK,
-    )
+    output = tmp_path_factory.mktemp("runs") / "photos"
+    return fit_and_final(photos, weights, output, epochs=2)
 
 
 @pytest.mark.slow
@@ -92,23 +71,14 @@ def test_a_kept_network_does_not_train_again(run):
     metrics = dict(run.metrics)
     metrics["interpolation"] = {"share": 0.0, "kept": True, "values": {}}
     final = final_config(config, metrics)
-    assert final.model.whitening == [1.0]
+    assert final.model.whitening == []
     assert final.evaluation.interpolate == [0.0]
     assert [one.epochs for one in final.stages[0].phases] == [1]
 
 
 def test_resuming_finds_both_finished(run, photos, weights):
-    again = keras_dml.fit(
-        photos,
-        backbone="small_cnn",
-        weights=weights,
-        output=run.folder.path,
-        resume=True,
-        epochs=2,
-        final="all",
-        export=False,
-        report=False,
-        settings=QUICK,
+    again = fit_and_final(
+        photos, weights, run.folder.path, resume=True, epochs=2
     )
     assert again.final.metrics == run.final.metrics
 

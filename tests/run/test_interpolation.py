@@ -2,13 +2,16 @@
 
 import dataclasses
 import logging
+import types
 
 import numpy as np
 import pytest
 
 from keras_dml.models import pooled_features
+from keras_dml.run import interpolation
+from keras_dml.run.data import StageData
 from keras_dml.run.interpolation import interpolate
-from keras_dml.run.measure import embed, evaluate, measure
+from keras_dml.run.measure import embed, measure
 from keras_dml.run.start import start_from_features
 from tests.run import made_up
 
@@ -49,7 +52,7 @@ def test_a_harmful_training_is_undone_exactly(case):
     before = validated(embedder, data, config)
     assign(embedder, random_values(start))
     assert validated(embedder, data, config) < before
-    found = interpolate(embedder, start, data, config)
+    _, found = interpolate(embedder, start, data, config)
     assert (found["share"], found["kept"]) == (0.0, False)
     assert_equal(values(embedder), start)
     assert found["values"]["0"] == pytest.approx(before)
@@ -59,7 +62,8 @@ def test_a_useful_training_is_kept_exactly(case):
     data, config, embedder, trained = case
     start = random_values(trained)
     config = config.changed(evaluation={"interpolate": [1.0]})
-    found = interpolate(embedder, start, data, config)
+    chosen, found = interpolate(embedder, start, data, config)
+    assert chosen is embedder
     assert (found["share"], found["kept"]) == (1.0, False)
     assert_equal(values(embedder), trained)
 
@@ -69,7 +73,7 @@ def test_the_weights_in_between_are_the_mean(case):
     trained = [value + 0.01 for value in start]
     assign(embedder, trained)
     config = config.changed(evaluation={"interpolate": [0.5]})
-    found = interpolate(embedder, start, data, config)
+    _, found = interpolate(embedder, start, data, config)
     share = found["share"]
     assert found["values"].keys() == {"0", "0.5"}
     assert found["values"][f"{share:g}"] == max(found["values"].values())
@@ -83,50 +87,138 @@ def test_the_best_share_never_falls_below_the_start(case):
     for seed in range(3):
         noise = random_values(start, seed)
         assign(embedder, [a + b for a, b in zip(start, noise, strict=True)])
-        found = interpolate(embedder, start, data, config)
+        _, found = interpolate(embedder, start, data, config)
         assert not found["kept"]
         after = validated(embedder, data, config)
         assert after >= found["values"]["0"] - 1e-6
         assign(embedder, start)
 
 
-def test_nothing_gained_keeps_the_pretrained_network_and_says_so(caplog):
-    """Without shared patterns, a random head cannot beat the features."""
-    models, config = made_up.models(), made_up.settings()
-    fit = made_up.manifest(nuisance=0.0)
-    data = dataclasses.replace(
-        made_up.stage(),
-        fit=fit,
-        validation=made_up.manifest(seed=2, nuisance=0.0),
+def without_patterns():
+    """Images whose features a random head cannot beat."""
+    return StageData(
+        made_up.manifest(nuisance=0.0), made_up.manifest(seed=2, nuisance=0.0)
     )
+
+
+def test_nothing_gained_keeps_the_pretrained_features_exactly(caplog):
+    """They were shortened by a principal component analysis."""
+    models, config = made_up.models(), made_up.settings()
+    data = without_patterns()
     embedder = models.embedder
     start = values(embedder)
     assign(embedder, random_values(start))
     with caplog.at_level(logging.INFO, "keras_dml"):
-        found = interpolate(embedder, start, data, config)
+        chosen, found = interpolate(embedder, start, data, config)
     assert (found["share"], found["kept"]) == (0.0, True)
-    said = "network was kept, and training discarded: on 120 validation images"
+    said = "training discarded: on 120 validation images of 12 classes"
     assert said in caplog.text
-    assert "which is no gain beyond chance" in caplog.text
+    assert "which is no gain beyond chance (99 % interval" in caplog.text
     features = embed(pooled_features(embedder), data.validation, config)
-    pretrained = evaluate(features, data.validation, config).metrics["map@r"]
-    assert found["pretrained"] == pytest.approx(pretrained)
-    # A principal component analysis of 16 dimensions loses little.
-    assert validated(embedder, data, config) > pretrained - 0.05
+    kept = embed(chosen, data.validation, config)
+    np.testing.assert_allclose(
+        kept, features / np.linalg.norm(features, axis=1, keepdims=True), 1e-5
+    )
+    assert validated(chosen, data, config) == found["pretrained"]
 
 
-def test_shuffled_labels_teach_nothing(caplog):
-    """A whitening within classes that are none gains nothing."""
+@pytest.mark.parametrize(
+    ("whitening", "kept"), [("[]", True), ("[0.1]", False)]
+)
+def test_without_validation_the_measured_choice_is_repeated(
+    case, whitening, kept
+):
+    """Share 0 of a whitening is the whitening, and without one the features."""
+    data, config, embedder, start = case
+    config = made_up.settings(
+        f"model.whitening={whitening}", "evaluation.interpolate=[0.0]"
+    )
+    assign(embedder, random_values(start))
+    alone = StageData(data.fit, None)
+    chosen, found = interpolate(embedder, start, alone, config)
+    assert found == {"share": 0.0, "kept": kept, "values": {}}
+    assert (chosen is embedder) is not kept
+    assert_equal(values(embedder), start)
+
+
+def with_shuffled_classes(data):
+    """Validation images under labels that mean nothing."""
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(data.validation.labels)
+    return dataclasses.replace(
+        data, validation=dataclasses.replace(data.validation, labels=labels)
+    )
+
+
+@pytest.mark.parametrize("shuffles", [True, False])
+def test_shuffled_labels_teach_nothing(shuffles):
+    """A whitening gains much, but nothing on classes that are none."""
     models, config = made_up.models(), made_up.settings()
     data = made_up.stage()
-    rng = np.random.default_rng(0)
-    validation = dataclasses.replace(
-        data.validation, labels=rng.permutation(data.validation.labels)
-    )
-    data = dataclasses.replace(data, validation=validation)
+    if shuffles:
+        data = with_shuffled_classes(data)
     start_from_features(models, data, config)
     start = values(models.embedder)
     assign(models.embedder, random_values(start))
-    with caplog.at_level(logging.INFO, "keras_dml"):
-        assert interpolate(models.embedder, start, data, config)["kept"]
-    assert "The pretrained network was kept" in caplog.text
+    _, found = interpolate(models.embedder, start, data, config)
+    assert found["kept"] is shuffles
+
+
+def results(**gains):
+    """Results before and after, with gains of 8 classes of 5 images each."""
+    before = {name: np.full(40, 0.5) for name in gains}
+    after = {
+        name: before[name] + np.repeat(gain, 5) for name, gain in gains.items()
+    }
+    return made_up_result(after), made_up_result(before)
+
+
+def made_up_result(per_query):
+    metrics = {name: rows.mean() for name, rows in per_query.items()}
+    return types.SimpleNamespace(metrics=metrics, per_query=per_query)
+
+
+EVEN = np.full(8, 0.1) + 0.001 * np.arange(8)
+# Sixfold in one class, and a little less in all others.
+ONE_CLASS = np.array([0.45, *[-0.02] * 7])
+
+
+@pytest.mark.parametrize(
+    ("gains", "recall", "share"),
+    [
+        (EVEN, np.zeros(8), 1.0),
+        (EVEN, -EVEN, None),
+        (ONE_CLASS, np.zeros(8), None),
+        (np.zeros(8), np.zeros(8), None),
+    ],
+    ids=["better", "lower R@1", "one class alone", "equal"],
+)
+def test_a_gain_of_one_class_or_at_the_cost_of_the_nearest_is_none(
+    case, monkeypatch, gains, recall, share
+):
+    """A bootstrap of images found the gain of one class sure."""
+    data, config, embedder, start = case
+    after, before = results(**{"map@r": gains, "recall@1": recall})
+    data = StageData(data.fit, made_up.manifest(seed=2, classes=8, each=5))
+    config = config.changed(evaluation={"interpolate": [1.0]})
+    monkeypatch.setattr(interpolation, "evaluate", lambda *_: before)
+    monkeypatch.setattr(interpolation, "measure", lambda *_: after)
+    _, found = interpolate(embedder, start, data, config)
+    assert found["kept"] is (share is None)
+    assert found["share"] == (share or 0.0)
+
+
+def test_the_share_of_the_best_that_keeps_the_nearest_is_taken(
+    case, monkeypatch
+):
+    """The end has the best MAP@R, at the cost of R@1."""
+    data, config, embedder, start = case
+    data = StageData(data.fit, made_up.manifest(seed=2, classes=8, each=5))
+    half, before = results(**{"map@r": EVEN, "recall@1": np.zeros(8)})
+    whole, _ = results(**{"map@r": 2 * EVEN, "recall@1": -EVEN})
+    measured = iter([half, whole])
+    monkeypatch.setattr(interpolation, "evaluate", lambda *_: before)
+    monkeypatch.setattr(interpolation, "measure", lambda *_: next(measured))
+    _, found = interpolate(embedder, start, data, config)
+    assert (found["share"], found["kept"]) == (0.5, False)
+    assert found["lower"] == [1.0]

@@ -7,15 +7,11 @@ import pytest
 
 from keras_dml import distribute
 from keras_dml.config import resolve
+from keras_dml.errors import UsageError
 from keras_dml.run import length
 from keras_dml.run.data import StageData
-from keras_dml.run.length import (
-    TrainingPace,
-    describe_length,
-    is_open,
-    measure_pace,
-    with_length,
-)
+from keras_dml.run.length import describe_length, is_open, with_length
+from keras_dml.run.pace import TrainingPace, measure_pace
 from tests.run import made_up
 
 # 120 images; an epoch has 5 steps of 12 images and sees half of them.
@@ -28,7 +24,7 @@ TWO = "stages=[{phases: [{epochs: null, share: 2.0}, {name: b, epochs: null}]}]"
 @pytest.fixture(autouse=True)
 def costs(monkeypatch):
     """What a run takes beside training, in round numbers."""
-    monkeypatch.setattr(length, "FIXED_SECONDS", 45.0)
+    monkeypatch.setattr(length, "EXPORT_SECONDS", 45.0)
     monkeypatch.setattr(length, "INTERPOLATION_PASSES", 6)
     monkeypatch.setattr(length, "TEST_PASSES", 2)
 
@@ -74,6 +70,19 @@ def test_minutes_bound_the_length(minutes):
     """45 seconds are fixed, and an epoch of 5 steps takes 5."""
     config = planned(minutes=minutes, pace=STEP)
     assert lengths(config) == [min(16, (60 * minutes - 45) // 5)]
+
+
+def test_minutes_alone_bound_the_length_of_few_images():
+    """40 passes over ETH-80 were 750 steps, in 10 minutes and in 30."""
+    for minutes in (3, 60):
+        (epochs,) = lengths(planned("passes=null", minutes=minutes, pace=STEP))
+        # The last epoch is validated, which may cost a few.
+        assert 0 <= (60 * minutes - 45) / 5 - epochs < max(3, 0.01 * epochs)
+
+
+def test_a_run_without_any_bound_is_refused():
+    with pytest.raises(UsageError, match="`minutes` and `passes` are null"):
+        planned("passes=null")
 
 
 def test_seconds_elsewhere_leave_fewer_epochs():
@@ -122,9 +131,10 @@ def test_settled_phases_take_part_of_the_time(caplog):
 
 
 def test_a_final_training_shares_the_minutes():
-    """It takes its fixed seconds, and twice the epochs of this one."""
-    config = planned("evaluation.every=1", minutes=4, pace=STEP, again=2.0)
-    assert lengths(config) == [(240 - 2 * 45) // (3 * 5)]
+    """It traces once more, and takes twice the epochs of this one."""
+    pace = TrainingPace(step=1.0, image=0.0, tracing=20.0)
+    config = planned("evaluation.every=1", minutes=4, pace=pace, again=2.0)
+    assert lengths(config) == [(240 - 45 - 2 * 20) // (3 * 5)]
 
 
 def test_phases_divide_the_length_by_their_shares():
@@ -204,6 +214,8 @@ def test_measuring_the_pace_changes_no_weight():
     pace = measure_pace(models, DATA, config, 0)
     assert pace.step > 0
     assert pace.image > 0
+    # The first step traces the graph.
+    assert pace.tracing > pace.step
     for old, new in zip(before, models.trainer.variables, strict=True):
         np.testing.assert_array_equal(old, new)
 
@@ -220,7 +232,9 @@ def test_the_pace_of_a_frozen_phase_leaves_the_network_trainable():
 
 def test_workers_agree_on_the_slowest_pace(monkeypatch):
     monkeypatch.setattr(
-        distribute, "gather", lambda own: [own, (1000.0, 0.0), (0.0, 2000.0)]
+        distribute,
+        "gather",
+        lambda own: [own, (1000.0, 0.0, 5.0), (0.0, 2000.0, 3000.0)],
     )
     pace = measure_pace(made_up.models(), DATA, pace_settings(), 0)
-    assert dataclasses.astuple(pace) == (1000.0, 2000.0)
+    assert dataclasses.astuple(pace) == (1000.0, 2000.0, 3000.0)

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from keras_dml.config import flags_of, load_run_config, resolve
 from keras_dml.config.resolve import again
@@ -11,8 +12,9 @@ from keras_dml.run import fit as training
 from keras_dml.run import length
 from keras_dml.run import training as steps
 from keras_dml.run.history import read_history
-from keras_dml.run.length import TrainingPace
+from keras_dml.run.pace import TrainingPace
 from keras_dml.run.phases import StageTrainer
+from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
 from tests.run.made_up import write_weights
 
@@ -48,7 +50,7 @@ def settings(source, *overrides, **flags):
 @pytest.fixture(name="steady")
 def at_a_steady_pace(monkeypatch):
     """A step takes a second, and the command nothing else."""
-    monkeypatch.setattr(length, "FIXED_SECONDS", 0.0)
+    monkeypatch.setattr(length, "EXPORT_SECONDS", 0.0)
     monkeypatch.setattr(
         steps, "measure_pace", lambda *_: TrainingPace(step=1.0, image=0.0)
     )
@@ -73,6 +75,10 @@ def test_the_plan_is_written_and_trained_again_as_long(
     assert epochs_of(first) == 4
     assert metrics["shrinkage"] in stored.model.whitening
     assert metrics["interpolation"].keys() >= {"share", "kept", "values"}
+    assert metrics["seconds"].keys() >= {
+        *("start", "read", "build", "features", "baselines", "pace"),
+        *("tracing", "steps", "validation", "choice", "test"),
+    }
 
     # It must not be measured again.
     monkeypatch.delattr(steps, "measure_pace")
@@ -130,6 +136,22 @@ def test_given_epochs_are_validated_four_to_eight_times(source, tmp_path):
     assert stored.evaluation.every == 3
 
 
+@pytest.fixture(name="faint", scope="module")
+def photos_in_all_lights(source):
+    """Photos of faint colors, which the light hides from the features."""
+    rng = np.random.default_rng(0)
+    folder = source / "faint"
+    for label in range(48):
+        (folder / str(label)).mkdir(parents=True)
+        color = rng.normal(size=3) * 12
+        for number in range(10):
+            light = rng.uniform(-80, 80)
+            pixels = 128 + color + light + rng.normal(size=(28, 28, 3)) * 4
+            picture = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+            picture.save(folder / str(label) / f"{number}.png")
+    return folder
+
+
 def shuffled(data):
     """The same images under labels that mean nothing."""
     rng = np.random.default_rng(0)
@@ -142,18 +164,31 @@ def shuffled(data):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("shuffles", [True, False])
 def test_shuffled_labels_keep_the_network_and_say_so(
-    source, tmp_path, monkeypatch
+    source, faint, tmp_path, monkeypatch, shuffles
 ):
+    """The same training on true labels is not kept."""
     read = training.load_run_data
-    monkeypatch.setattr(
-        training, "load_run_data", lambda config: shuffled(read(config))
-    )
-    metrics = training.fit(settings(source, epochs=2), tmp_path / "run")
-    assert metrics["interpolation"]["kept"]
-    assert metrics["interpolation"]["share"] == 0.0
+    if shuffles:
+        monkeypatch.setattr(
+            training, "load_run_data", lambda config: shuffled(read(config))
+        )
+    config = settings(source, epochs=2)
+    config = config.changed(data={"source": str(faint)})
+    training.fit(config, tmp_path / "run")
+    run = TrainedRun(tmp_path / "run")
+    chosen = run.metrics["interpolation"]
+    assert chosen["kept"] is shuffles
     log = (tmp_path / "run" / "log.txt").read_text()
-    assert "The pretrained network was kept" in log
+    assert ("The pretrained network was kept" in log) is shuffles
+    # The features have 128 numbers, and `model.dim` says 8.
+    assert run.metrics["dim"] == (128 if shuffles else 8)
+    assert run.embedder.output_shape == (None, run.metrics["dim"])
+    if shuffles:
+        assert chosen["share"] == 0.0
+        pretrained = pytest.approx(run.metrics["pretrained"], abs=1e-3)
+        assert run.metrics["after"] == pretrained
 
 
 @pytest.mark.slow

@@ -1,0 +1,120 @@
+"""Measures how fast a run trains and embeds on this machine."""
+
+import dataclasses
+import time
+
+import keras
+import numpy as np
+
+from keras_dml import distribute
+from keras_dml.config import RunConfig
+from keras_dml.data.manifest import Manifest
+from keras_dml.distribute.worker_fit import repair_fit
+from keras_dml.models import freezing
+from keras_dml.run.batches import (
+    evaluation_batches,
+    make_sampler,
+    train_batches,
+)
+from keras_dml.run.compiling import compile_for
+from keras_dml.run.data import StageData
+from keras_dml.run.measure import forward_function
+from keras_dml.run.models import Models
+
+# The first steps trace the graph and fill the pipeline.
+UNTIMED_STEPS = 3
+TIMED_STEPS = 6
+TIMED_IMAGES = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingPace:
+    """How fast a run trains and embeds on this machine.
+
+    Attributes:
+        step: Seconds of a training step.
+        image: Seconds to embed an image.
+        tracing: Seconds until the first steps are done. Defaults to `0.0`.
+    """
+
+    step: float
+    image: float
+    tracing: float = 0.0
+
+
+class StepTimer(keras.callbacks.Callback):
+    """Measures the seconds of the steps after the first ones.
+
+    Attributes:
+        seconds: Seconds of a step, once the steps are done.
+        tracing: Seconds until the first steps are done, without theirs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = self.tracing = 0.0
+        self._began = self._started = 0.0
+
+    def on_train_begin(self, logs=None):
+        self._began = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch + 1 == UNTIMED_STEPS:
+            self._started = time.perf_counter()
+        if batch + 1 == UNTIMED_STEPS + TIMED_STEPS:
+            self.seconds = (time.perf_counter() - self._started) / TIMED_STEPS
+            first = self._started - self._began - UNTIMED_STEPS * self.seconds
+            self.tracing = max(0.0, first)
+
+
+def measure_pace(
+    models: Models, data: StageData, config: RunConfig, index: int
+) -> TrainingPace:
+    """Measures the seconds of a training step and of embedding an image.
+
+    The models are as before afterwards. Workers agree on the slowest pace.
+
+    Args:
+        models: The models of the stage.
+        data: Its images.
+        config: The configuration.
+        index: Number of the stage.
+    """
+    trainer, fit = models.trainer, data.fit
+    steps = len(make_sampler(fit, config)(0))
+    images = fit.select(np.arange(min(len(fit), TIMED_IMAGES)))
+    image = _seconds(models, images, config)
+    phase = next(
+        phase for phase in config.stages[index].phases if phase.epochs is None
+    )
+    before = [np.array(variable) for variable in trainer.variables]
+    compile_for(trainer, phase, config, 1, steps)
+    if distribute.num_workers() > 1:
+        trainer.optimizer.build(trainer.trainable_variables)
+        repair_fit(trainer, lambda: False)
+    timer = StepTimer()
+    trainer.fit(
+        train_batches(fit, config, first_epoch=0, steps=steps),
+        epochs=1,
+        steps_per_epoch=UNTIMED_STEPS + TIMED_STEPS,
+        shuffle=False,
+        verbose=0,
+        callbacks=[timer],
+    )
+    freezing.unfreeze(trainer.get_layer("backbone"))
+    for variable, value in zip(trainer.variables, before, strict=True):
+        variable.assign(value)
+    paces = distribute.gather((timer.seconds, image, timer.tracing))
+    return TrainingPace(*(max(column) for column in zip(*paces, strict=True)))
+
+
+def _seconds(models: Models, images: Manifest, config: RunConfig) -> float:
+    """Returns the seconds to embed an image, from its file to its vector."""
+    forward = forward_function(models.embedder)
+    batches = evaluation_batches(images, config)
+    for inputs, _ in batches.take(1):
+        forward(inputs["image"])  # traces the graph
+    started = time.perf_counter()
+    for inputs, _ in batches:
+        forward(inputs["image"])
+    return (time.perf_counter() - started) / len(images)

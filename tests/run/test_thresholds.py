@@ -1,0 +1,50 @@
+"""Which distance is a match, of runs that held no classes out."""
+
+import pytest
+
+from keras_dml.errors import RunError, UsageError
+from keras_dml.run.thresholds import threshold_of, usual_threshold
+from tests.images import image_folder
+from tests.run.made_up import fit_and_final, write_weights
+
+
+@pytest.fixture(name="run", scope="module")
+def of_few_classes(tmp_path_factory):
+    """Five classes train, so that a fifth of their images validates."""
+    folder = tmp_path_factory.mktemp("few")
+    photos = image_folder(folder / "photos", classes=10, images=20, size=28)
+    weights = write_weights(folder / "small_cnn.weights.h5")
+    return fit_and_final(photos, weights, folder / "run", epochs=1)
+
+
+@pytest.mark.slow
+def test_images_of_few_classes_calibrate_and_say_so(run):
+    """A run of fewer than six training classes had no threshold."""
+    assert run.metrics["validated_on"] == "images"
+    found, reason = usual_threshold(run)
+    assert found.num_classes == 5
+    assert found.measured_on == found.facts()["measured_on"] == "images"
+    assert "These are classes that trained" in found.meaning
+    assert "needs at least" in reason
+
+
+@pytest.mark.slow
+def test_a_final_training_has_the_thresholds_of_the_measured_one(run):
+    """It had none."""
+    measured, _ = usual_threshold(run)
+    found, _ = usual_threshold(run.final)
+    assert found.threshold == measured.threshold
+    assert found.measured_on == "measured run"
+    assert "trained without these classes" in found.meaning
+    with pytest.raises(UsageError, match="Received: pairs 0.123"):
+        threshold_of(run.final, 0.123)
+
+
+@pytest.mark.slow
+def test_damaged_thresholds_of_a_final_training_are_named(run):
+    final = run.final
+    for damaged in ({"threshold": 1}, {"measured_on": "hearsay"}):
+        for key, values in final.metrics["thresholds"].items():
+            final.metrics["thresholds"][key] = {**values, **damaged}
+        with pytest.raises(RunError, match="`thresholds` in .*metrics.json"):
+            usual_threshold(final)
