@@ -8,6 +8,7 @@ __all__ = [
     "DOCS",
     "commands",
     "docstrings",
+    "formulas",
     "guides",
     "hook",
     "origins",
@@ -22,6 +23,7 @@ try:
     from site_pages import (
         commands,
         docstrings,
+        formulas,
         guides,
         hook,
         origins,

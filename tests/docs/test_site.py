@@ -1,5 +1,6 @@
 """The site has a place for every name, command, key, recipe and plan."""
 
+import html
 import importlib
 import importlib.util
 import inspect
@@ -21,6 +22,7 @@ from tests.docs.site import (
     DOCS,
     commands,
     docstrings,
+    formulas,
     guides,
     hook,
     symbols,
@@ -92,6 +94,16 @@ def test_the_page_of_a_loss_has_its_picture_and_cost(generated):
     contrastive = generated["reference/losses/contrastive.md"]
     assert re.search(r"\| Contrastive, Euclidean \| [\d.]+ \|", contrastive)
     assert "figures/losses" not in generated["reference/losses/n_pair.md"]
+
+
+def test_the_page_of_a_loss_has_its_formula(generated):
+    pages = {key for key, _, _ in symbols.loss_pages()} - {"base", "registry"}
+    assert {*formulas.FORMULAS} == pages
+    for key in pages:
+        text = generated[f"reference/losses/{key}.md"]
+        for latex in formulas.FORMULAS[key]:
+            assert f'aria-label="{html.escape(latex)}"' in text
+    assert 'class="formula"' not in generated["reference/losses/base.md"]
 
 
 def test_every_name_that_a_guide_imports_has_a_place():
