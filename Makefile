@@ -5,12 +5,12 @@ BIN := $(VENV)/bin
 # Of PyTorch pip takes the build with GPU libraries, 2.6 GB, where it is told of
 # no other; it runs without a GPU too. Without `backends` the tests of the other
 # backends are skipped.
-EXTRAS ?= test,tfds,scann,onnx,serving,beam,backends,browser,hub,tuning,docs
+EXTRAS ?= test,lint,tfds,scann,onnx,serving,beam,backends,browser,hub,tuning,docs
 
 # Two processes, each of whole files, in the order of tests/conftest.py.
 TESTS := -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all lint docs bench versions release clean
+.PHONY: demo test test-all lint docs bench versions release tag clean
 
 demo: $(VENV)/.installed
 	$(BIN)/keras-dml fit glyphs --epochs 2 --output runs/demo --resume
@@ -29,22 +29,29 @@ lint: $(VENV)/.installed-test
 bench: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/run.py
 
-# The wheel with the oldest, the newest and no TensorFlow.
+# The wheel with the oldest, Colab's, the newest and no TensorFlow. `oldest` needs
+# Python 3.11: later ones have no such old numpy.
+CASES ?= oldest colab newest jax
 versions: $(VENV)/bin/python
-	for case in oldest newest jax; do \
+	for case in $(CASES); do \
 		$(BIN)/python tests/versions.py $$case || exit 1; \
 	done
 
 # A dry run: builds and checks what a tag `v0.2.0` would publish.
 TAG ?= v$(shell sed -n 's/__version__ = "\(.*\)"/\1/p' keras_dml/version.py)
-release: $(VENV)/.installed-test
-	$(BIN)/python -m pip install --quiet twine
-	grep -q '__version__ = "$(TAG:v%=%)"' keras_dml/version.py
-	grep -q '^## $(TAG:v%=%)' CHANGELOG.md
+release: tag $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet build twine
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 	@echo "Ready: git tag $(TAG) && git push origin $(TAG)"
+
+# The tag is the version of the package; one that is given publishes, and so needs
+# its date in CHANGELOG.md.
+DATED := $(if $(filter command,$(origin TAG)),[ ]([0-9-]*)$$)
+tag:
+	grep -q '__version__ = "$(TAG:v%=%)"' keras_dml/version.py
+	grep -q '^## $(TAG:v%=%)$(DATED)' CHANGELOG.md
 
 # The site, in build/site; a warning is an error.
 docs: $(VENV)/.installed-docs

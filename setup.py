@@ -32,6 +32,8 @@ EXTRAS = {
     # Data sets by `tfds:NAME`; it imports importlib_resources undeclared.
     "tfds": ["tensorflow-datasets>=4.9.10", "importlib_resources"],
     "scann": ["scann[tf]==1.4.2; sys_platform == 'linux'"],
+    # The runtime of devices; without it TensorFlow's checks a `.tflite` file.
+    "litert": ["ai-edge-litert>=2.0"],
     "onnx": ["tf2onnx>=1.17", "onnx>=1.17", "onnxruntime>=1.20"],
     # Embeddings as Parquet files.
     "parquet": ["pyarrow>=17"],
@@ -45,7 +47,16 @@ EXTRAS = {
     # Tuning of hyper-parameters in plans.
     "tuning": ["optuna>=5,<6"],
 }
-USED = ("tfds", "scann", "onnx", "parquet", "hub", "convert", "tuning")
+USED = (
+    "tfds",
+    "scann",
+    "litert",
+    "onnx",
+    "parquet",
+    "hub",
+    "convert",
+    "tuning",
+)
 
 setup(
     name="keras-dml",
@@ -90,7 +101,6 @@ setup(
         "scikit-learn>=1.5",
         "scipy>=1.13",
         "pillow>=12.3",  # earlier ones write beyond an image's memory
-        "ai-edge-litert>=2.0",
         "pydantic>=2.7",
         "pyyaml>=6.0",
         "typer>=0.12",
@@ -108,13 +118,12 @@ setup(
             "pytest>=8.2",
             "pytest-xdist>=3.6",
             "build>=1.2",
+            *EXTRAS["litert"],
             *EXTRAS["parquet"],
             *EXTRAS["tuning"],
             *EXTRAS["convert"],
-            "ruff==0.17.5",
-            "mypy==2.4.1",
-            "types-PyYAML",
         ],
+        "lint": ["ruff==0.17.5", "mypy==2.4.1", "types-PyYAML"],
         # The peer of the benchmarks; it needs PyTorch.
         "bench": ["pytorch-metric-learning==2.9.0"],
         # Chromium as a Python package, to open the report as users do; later

@@ -1,12 +1,15 @@
 """Exports to LiteRT (`.tflite`), for phones and other small devices."""
 
+import contextlib
 import dataclasses
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from keras_dml.console import without_native_output
 from keras_dml.errors import UsageError
@@ -81,11 +84,9 @@ class LiteRT(Format):
     def open(
         self, folder: Path, manifest: Mapping[str, Any], threads: int
     ) -> Runner:
-        """Opens the file with LiteRT's interpreter."""
-        from ai_edge_litert.interpreter import Interpreter
-
+        """Opens the file with LiteRT's interpreter, or TensorFlow's."""
         with without_native_output():
-            interpreter = Interpreter(str(folder / FILE), num_threads=threads)
+            interpreter = _interpreter(folder / FILE, threads)
             run = interpreter.get_signature_runner("serve")
             image = manifest["image"]
             shape = (image["height"], image["width"], image["channels"])
@@ -103,6 +104,18 @@ class LiteRT(Format):
             )
 
         return Runner(lambda images: np.rint(images).astype("uint8"), embed)
+
+
+def _interpreter(path, threads):
+    """Opens a file with the runtime of devices where it is installed."""
+    with contextlib.suppress(ImportError):
+        from ai_edge_litert.interpreter import Interpreter
+
+        return Interpreter(str(path), num_threads=threads)
+    with warnings.catch_warnings():
+        # TensorFlow's interpreter warns that it has moved to LiteRT.
+        warnings.filterwarnings("ignore", message=r"\s*Warning: tf.lite.Int")
+        return tf.lite.Interpreter(str(path), num_threads=threads)
 
 
 def export_litert(

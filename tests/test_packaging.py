@@ -91,3 +91,29 @@ def test_the_version_is_one():
     assert f"\nversion: {__version__}\n" in cited
     changes = (ROOT / "CHANGELOG.md").read_text()
     assert f"## {__version__}" in changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "code"),
+    [
+        ("## 0.2.0 (unreleased)", [], 0),
+        ("## 0.2.0 (2026-12-01)", [], 0),
+        ("## 0.2.0 (2026-12-01)", ["TAG=v0.2.0"], 0),
+        ("## 0.2.0 (unreleased)", ["TAG=v0.2.0"], 2),
+        ("## 0.2.0 (2026-12-01)", ["TAG=v0.2.1"], 2),
+        ("## 0.1.0 (2026-01-01)", [], 2),
+    ],
+)
+def test_only_a_dated_tag_of_the_version_is_released(
+    tmp_path, changes, words, code
+):
+    (tmp_path / "keras_dml").mkdir()
+    version = tmp_path / "keras_dml" / "version.py"
+    version.write_text('__version__ = "0.2.0"\n')
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{changes}\n")
+    done = subprocess.run(
+        ["make", "-f", ROOT / "Makefile", "tag", *words],
+        cwd=tmp_path,
+        capture_output=True,
+    )
+    assert done.returncode == code, done.stderr

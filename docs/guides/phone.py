@@ -41,8 +41,9 @@ for row in exported:
 # %% [markdown]
 # ## Embed as a device does
 #
-# `embed` needs numpy and LiteRT alone. Its images have the size that the
-# embedder takes; the device decodes, resizes and crops as `manifest.json` says.
+# `embed` needs numpy and LiteRT alone, `pip install ai-edge-litert`. Its images
+# have the size that the embedder takes; the device decodes, resizes and crops
+# as `manifest.json` says.
 #
 # Embeddings have length 1 but for the rounding of an int8 file, so `unit`
 # divides by the length before cosines are compared here. On a device that

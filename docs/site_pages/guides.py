@@ -18,7 +18,11 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "docs/guides"
 HOME = "https://github.com/keras-dml/keras-dml/blob/main"
 COLAB = HOME.replace("github.com", "colab.research.google.com/github")
-INSTALL = "%pip install keras-dml"
+# Until a release is on PyPI.
+INSTALL = (
+    '%pip install "keras-dml[litert] @ '
+    'git+https://github.com/keras-dml/keras-dml"'
+)
 _MARKER = re.compile(r"^# %%(?: (\[markdown\]|\w+\.py))?$", re.MULTILINE)
 _TITLE = re.compile(r"\A# .+\n")
 _LINK = re.compile(r"(\]\()(?!https?:|#)([^)\s]+)\)")

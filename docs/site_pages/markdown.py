@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -31,6 +32,17 @@ def folded(title: str, code: str, language: str) -> str:
 def as_code(text: object) -> str:
     """Returns a text as inline code."""
     return f"`{text}`" if "`" not in str(text) else f"`` {text} ``"
+
+
+def as_yaml(value: Any) -> str:
+    """Returns a value as YAML has it."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(as_yaml, value))}]"
+    if isinstance(value, float):
+        return f"{value:.6g}" if value % 1 or value >= 1e6 else f"{value:.1f}"
+    words = {None: "null", True: "true", False: "false", "": '""'}
+    known = isinstance(value, str | bool) or value is None
+    return words.get(value, str(value)) if known else str(value)
 
 
 def page(*parts: str) -> str:

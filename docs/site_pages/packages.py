@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from site_pages.docstrings import to_markdown
+from site_pages.formulas import formula
 from site_pages.markdown import as_code, facts, page, table
 from site_pages.symbols import (
     LOSSES,
@@ -160,6 +161,7 @@ def _loss(key: str, title: str, names: list[Symbol]) -> str:
                 "Import": as_code(f"from {LOSSES} import {known}"),
             }
         ),
+        formula(key),
         _picture(key),
         _cost(title),
         *(_entry(one) for one in names),

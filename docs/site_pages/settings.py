@@ -1,5 +1,6 @@
 """The pages of the keys of a run and of a plan, from their sections."""
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +12,8 @@ from keras_dml.config.flags import FLAGS
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.sections import RunConfig
 from site_pages.docstrings import linked
-from site_pages.markdown import as_code, page
+from site_pages.markdown import as_code, as_yaml, page
+from site_pages.origins import origin_text
 from site_pages.symbols import docstring
 
 RUN, PLAN = "reference/configuration.md", "reference/plan_files.md"
@@ -79,8 +81,11 @@ def settings_pages() -> Iterator[tuple[str, str, str]]:
             "and `config.yaml` of a run holds them. [Recipes](../recipes.md) "
             "says how they are put together.",
             "An unknown key is an error that names the nearest one; so is a "
-            "value of another type or outside its bounds. The defaults are "
-            "those of the sections: recipes set most keys.",
+            "value of another type or outside its bounds. A default holds "
+            "where neither a recipe nor the data sets the key. *On photos* "
+            "is what a run on photos without options has, with the part of "
+            "a recipe, or the facts of the data set, that it comes from; "
+            "*set by* names the recipes that say something about the key.",
             "Terms of a loss, stages and phases go by name or number: "
             "`loss.triplet.margin`, `stages.main.train.epochs`, "
             "`stages.0.phases.0.epochs`.",
@@ -147,6 +152,9 @@ def _sections(model: type) -> Iterator[str]:
         required = schema.get("required", ())
         for key, value in schema["properties"].items():
             text = _key(prefixes, key, value, key in required)
+            if model is RunConfig:
+                origin = origin_text(_places(prefixes, key), places(model))
+                text += f" {origin}." if origin else ""
             text = re.sub(
                 r"(a|A) section `(\w+)`",
                 lambda found: f"[{found[1]} section](#{homes[found[2]]})",
@@ -164,20 +172,18 @@ def _key(
     prefixes: list[str], key: str, value: Mapping[str, Any], required: bool
 ) -> str:
     """Returns the definition of a key: its type, bounds, default, option."""
-    places = [f"{one}.{key}".lstrip(".") for one in prefixes]
-    first, *others = (
-        f"{as_code(one)}{{ #{anchor_of(one)} }}" for one in places
-    )
+    own = _places(prefixes, key)
+    first, *others = (f"{as_code(one)}{{ #{anchor_of(one)} }}" for one in own)
     inner = [*_inner(value, False)]
     about = kind(value)
     if required:
         about += ". Required"
     elif not any(not is_item for _, is_item in inner):
-        about += f". Default: {as_code(_plain(value.get('default')))}"
+        about += f". Default: {as_code(as_yaml(value.get('default')))}"
     options = [
         as_code(f"--{name.replace('_', '-')}")
         for name, flags in FLAGS.items()
-        if {*flags.replace("main.train", "STAGE.PHASE").split()} & {*places}
+        if {*flags.replace("main.train", "STAGE.PHASE").split()} & {*own}
     ]
     if options:
         about += f". Option: {', '.join(options)}"
@@ -185,20 +191,24 @@ def _key(
     return f"{', '.join([first, *others])}\n:   {about}."
 
 
+def _places(prefixes: list[str], key: str) -> list[str]:
+    return [f"{one}.{key}".lstrip(".") for one in prefixes]
+
+
+@functools.cache
+def places(model: type) -> tuple[str, ...]:
+    """Returns the place of every key of a model."""
+    return tuple(
+        place
+        for _, prefixes, schema in keys(model)
+        for key in schema["properties"]
+        for place in _places(prefixes, key)
+    )
+
+
 def anchor_of(place: str) -> str:
     """Returns the anchor of a key on its page."""
     return place.replace("[]", "")
-
-
-def _plain(value: Any) -> str:
-    """Returns a value as YAML has it."""
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_plain, value))}]"
-    if isinstance(value, float):
-        return f"{value:.6g}" if value % 1 or value >= 1e6 else f"{value:.1f}"
-    words = {None: "null", True: "true", False: "false", "": '""'}
-    known = isinstance(value, str | bool) or value is None
-    return words.get(value, str(value)) if known else str(value)
 
 
 def kind(value: Mapping[str, Any]) -> str:
@@ -207,9 +217,9 @@ def kind(value: Mapping[str, Any]) -> str:
         name = value["$ref"].rpartition("/")[2]
         return f"a section {as_code(name)}"
     if "enum" in value:
-        return " or ".join(as_code(_plain(one)) for one in value["enum"])
+        return " or ".join(as_code(as_yaml(one)) for one in value["enum"])
     if "const" in value:
-        return as_code(_plain(value["const"]))
+        return as_code(as_yaml(value["const"]))
     for forms in ("anyOf", "oneOf"):
         if forms in value:
             return " or ".join(dict.fromkeys(map(kind, value[forms])))

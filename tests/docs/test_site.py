@@ -1,5 +1,6 @@
 """The site has a place for every name, command, key, recipe and plan."""
 
+import html
 import importlib
 import importlib.util
 import inspect
@@ -13,45 +14,20 @@ import pytest
 import yaml
 
 from keras_dml.cli.app import COMMANDS
-from keras_dml.config import RunConfig, load_recipe, recipe_names, resolve
-from keras_dml.config.merging import flatten
-from keras_dml.config.plan_sections import PlanConfig
+from keras_dml.config import load_recipe, recipe_names
 from keras_dml.config.plans import load_plan, plan_names
 from keras_dml.run.folder import RunFolder
 from tests.conftest import ROOT
-
-DOCS = ROOT / "docs"
-sys.path.insert(0, str(DOCS))
-try:
-    from site_pages import (
-        commands,
-        docstrings,
-        guides,
-        hook,
-        settings,
-        symbols,
-    )
-finally:
-    sys.path.remove(str(DOCS))
-
-FENCE = re.compile(r"^( *)(`{3,}|~~~)")
-
-
-@pytest.fixture(scope="module")
-def generated():
-    """The text of each generated page by path."""
-    return {path: text for path, _, text in hook.pages()}
-
-
-def written():
-    """Yields path and text of every page that is a file."""
-    outside = [ROOT / name for name in hook.OUTSIDE]
-    for file in [*DOCS.rglob("*.md"), *outside]:
-        name = file.relative_to(ROOT).as_posix()
-        yield name, file.read_text(encoding="utf-8")
-    for file in ROOT.glob("examples/*/*.md"):
-        name = file.relative_to(ROOT).as_posix()
-        yield name, file.read_text(encoding="utf-8")
+from tests.docs.site import (
+    DOCS,
+    commands,
+    docstrings,
+    formulas,
+    guides,
+    hook,
+    symbols,
+    written,
+)
 
 
 def exported(package):
@@ -120,6 +96,16 @@ def test_the_page_of_a_loss_has_its_picture_and_cost(generated):
     assert "figures/losses" not in generated["reference/losses/n_pair.md"]
 
 
+def test_the_page_of_a_loss_has_its_formula(generated):
+    pages = {key for key, _, _ in symbols.loss_pages()} - {"base", "registry"}
+    assert {*formulas.FORMULAS} == pages
+    for key in pages:
+        text = generated[f"reference/losses/{key}.md"]
+        for latex in formulas.FORMULAS[key]:
+            assert f'aria-label="{html.escape(latex)}"' in text
+    assert 'class="formula"' not in generated["reference/losses/base.md"]
+
+
 def test_every_name_that_a_guide_imports_has_a_place():
     known = {one.home for one in symbols.all_symbols().values()}
     known |= {*symbols.all_symbols()}
@@ -148,51 +134,6 @@ def test_every_command_and_option_has_a_place(generated):
                         option
                     )
         assert all(one.help for one in command.params), name
-
-
-@pytest.mark.parametrize(
-    ("model", "path"),
-    [(RunConfig, settings.RUN), (PlanConfig, settings.PLAN)],
-)
-def test_every_key_has_a_place_with_its_type(generated, model, path):
-    text = generated[path]
-    count = 0
-    for _, prefixes, schema in settings.keys(model):
-        for prefix in prefixes:
-            for key in schema["properties"]:
-                place = f"{prefix}.{key}".lstrip(".")
-                anchor = f"`{place}`{{ #{settings.anchor_of(place)} }}"
-                assert text.count(anchor) == 1, place
-                count += 1
-    assert count == len(re.findall(r"`\{ #", text))
-    assert "\n:   any value" not in text
-
-
-def test_texts_are_of_keys_that_exist():
-    known = {
-        name: {*schema["properties"]}
-        for model in (RunConfig, PlanConfig)
-        for name, _, schema in settings.keys(model)
-    }
-    for name, texts in settings.TEXTS.items():
-        assert {*texts} <= known[name], name
-
-
-def test_every_key_that_config_shows_has_a_place(generated):
-    text = generated[settings.RUN]
-    for name in ("proxynca_pp", "hbn", "triplet"):
-        shown = flatten(resolve(name, "digits").model_dump(mode="json"))
-        for key in shown:
-            place = re.sub(r"^loss\.\w+", "loss.LOSS", key)
-            place = re.sub(r"^stages\.\w+", "stages.STAGE", place)
-            if place.startswith("stages.") and place.count(".") > 2:
-                place = re.sub(r"(STAGE)\.\w+", r"\1.PHASE", place)
-            # The arguments of a loss stand beside its other keys.
-            argument = re.sub(
-                r"^loss\.LOSS\.\w+$", "loss.LOSS.arguments", place
-            )
-            places = [place, place.rpartition(".")[0], argument]
-            assert any(f"`{one}`{{ #" in text for one in places), key
 
 
 def test_every_recipe_and_plan_has_a_place(generated):
@@ -237,27 +178,6 @@ def test_the_navigation_names_every_page_once(generated):
     assert len(named) == len({*named})
     pages = {hook.site_path(name) for name, _ in written()} | {*generated}
     assert {*named} == pages
-
-
-def test_tables_are_whole(generated):
-    """A blank line, or one without a bar, would end a table."""
-    for page, text in [*written(), *generated.items()]:
-        fence, rows, above = "", 0, ""
-        for line in text.splitlines():
-            found = FENCE.match(line)
-            if found and (not fence or line.strip() == fence):
-                fence = "" if fence else found[2]
-            is_row = not fence and line.startswith("|")
-            rows = rows + 1 if is_row else 0
-            if rows == 1:
-                assert not above.strip(), f"{page}: no blank line: {line}"
-            if rows == 2:
-                assert re.fullmatch(r"\|( ?:?-+:? ?\|)+", line), (
-                    f"{page}: a table without titles: {above}"
-                )
-            if rows > 2:
-                assert line.rstrip().endswith("|"), f"{page}: {line}"
-            above = line
 
 
 def test_a_docstring_becomes_markdown():

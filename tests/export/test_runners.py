@@ -1,5 +1,7 @@
 """Artifacts refuse what they would answer with nonsense."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,10 @@ from tests.export.test_litert import IMAGES
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dynamic_batch", [False, True])
-def test_litert(dynamic_batch, make_embedder, tmp_path):
+@pytest.mark.parametrize("runtime", ["LiteRT", "TensorFlow"])
+def test_litert(runtime, dynamic_batch, make_embedder, tmp_path, monkeypatch):
+    if runtime == "TensorFlow":
+        monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
     embedder = make_embedder()
     folder = export_litert(
         embedder, tmp_path / "litert", dynamic_batch=dynamic_batch
