@@ -160,8 +160,8 @@ def _class_of(name) -> type[keras.losses.Loss]:
     module, dot, attribute = name.rpartition(".")
     if not dot:
         raise UsageError(
-            f"Unknown loss {name!r}. Did you mean {nearest(name, LOSSES)}? "
-            f"There are: {', '.join(LOSSES)}. Received: name={name!r}"
+            f"The loss {shown(name)} is unknown. Did you mean "
+            f"{nearest(name, LOSSES)}? `keras_dml.losses.LOSSES` holds all."
         )
     try:
         found = getattr(importlib.import_module(module), attribute)
