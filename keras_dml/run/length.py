@@ -22,7 +22,7 @@ from keras_dml.run.compiling import compile_for
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import forward_function
 from keras_dml.run.models import Models
-from keras_dml.wording import counted, duration
+from keras_dml.wording import counted, roughly
 
 # The first steps trace the graph and fill the pipeline.
 UNTIMED_STEPS = 3
@@ -162,7 +162,7 @@ def describe_length(
     epochs = sum(phase.epochs or 0 for phase in config.stages[index].phases)
     steps = epochs * len(make_sampler(data.fit, config)(0))
     batch = config.sampling.batch_size
-    lasts = f", about {duration(steps * pace.step)}" if pace else ""
+    lasts = f", about {roughly(steps * pace.step)}" if pace else ""
     return (
         f"{counted(epochs, 'epoch')}, {steps:,} steps of {batch} images"
         f"{lasts}; every image is seen "
