@@ -125,7 +125,8 @@ def export_embedder(
         folders = {}
         for one in chosen:
             for name, artifact in one.artifacts(options).items():
-                logger.info("Exporting %s ...", name)
+                aim = f", for {one.runs_on}" if one.runs_on else ""
+                logger.info("Exporting %s%s ...", name, aim)
                 folders[name] = one.make(embedder, staging / name, artifact)
         logger.info(
             "Comparing with the embedder on %s images ...", f"{len(images):,}"

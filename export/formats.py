@@ -54,6 +54,7 @@ class Format(abc.ABC):
     Attributes:
         name: Its name in the argument `formats`, and the name of its folder.
         title: Its name in messages.
+        runs_on: Where it runs, in messages. Defaults to `""`.
         options: The fields of `ExportOptions` that only this format uses.
         notes: Files that keras-dml writes next to the model, and that clients
             may leave out.
@@ -61,6 +62,7 @@ class Format(abc.ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    runs_on: ClassVar[str] = ""
     options: ClassVar[tuple[str, ...]] = ()
     notes: ClassVar[tuple[str, ...]] = ()
 

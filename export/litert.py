@@ -31,6 +31,7 @@ class LiteRT(Format):
 
     name = "litert"
     title = "LiteRT"
+    runs_on = "phones and small devices"
     options = ("quantize", "dynamic_batch", "references")
     # Version 0.1 named these files `gallery.bin` and `gallery.json`.
     notes = (ROWS_FILE, NOTES_FILE, "gallery.bin", "gallery.json")

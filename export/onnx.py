@@ -28,6 +28,7 @@ class Onnx(Format):
 
     name = "onnx"
     title = "ONNX"
+    runs_on = "programs without TensorFlow"
 
     def check(self, options: ExportOptions) -> None:
         """Raises if a package that ONNX needs is missing."""

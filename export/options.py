@@ -53,9 +53,9 @@ class ExportOptions(Brief):
             the training set, resized as in the evaluation; 200 images are
             enough. Defaults to `None`; for a run, some of its training
             images.
-        references: For LiteRT: whether to write references next to the model,
-            to search on the device. `True` takes the test references of a
-            run. In Python also `References`. Defaults to `False`.
+        references: For LiteRT: whether to write the test references of a run
+            next to the model, to search on the device. In Python also
+            `References`. Defaults to `False`.
         with_index: For the SavedModel: whether the model can search a
             gallery. Defaults to `False`.
         index: The method of the search: `"exact"`, in plain TensorFlow;

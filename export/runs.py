@@ -55,8 +55,8 @@ def export_run(
 
     Args:
         run: The run folder. In Python also a `TrainedRun`.
-        formats: One or more of `"saved_model"`, `"litert"` and `"onnx"`.
-            Defaults to the first two.
+        formats: One or more of `"saved_model"` for servers, `"litert"` for
+            phones, and `"onnx"`. Defaults to the first two.
         options: `ExportOptions`. Defaults to `ExportOptions()`.
         output: Folder of the artifacts. Defaults to `None`, `RUN/export`.
         data_dir: Folder that holds the data set's files. Defaults to `None`,

@@ -31,6 +31,7 @@ class SavedModel(Format):
 
     name = "saved_model"
     title = "a SavedModel"
+    runs_on = "servers"
     options = ("with_index", "index", "gallery", "max_k", "max_pixels")
 
     def check(self, options: ExportOptions) -> None:

@@ -100,6 +100,19 @@ def format_table(rows: Sequence[Sequence[Any]]) -> str:
     )
 
 
+def show(text: str) -> None:
+    """Prints a text on standard error; a terminal wraps it between words.
+
+    A program that reads the lines gets each of them whole.
+    """
+    console.print(
+        text,
+        markup=False,
+        highlight=False,
+        soft_wrap=not console.is_terminal,
+    )
+
+
 class _ConsoleHandler(logging.Handler):
     """Prints log lines on the console, above a progress bar."""
 
@@ -108,13 +121,7 @@ class _ConsoleHandler(logging.Handler):
         if record.levelno >= logging.WARNING:
             text = f"{record.levelname.capitalize()}: {text}"
         try:
-            console.print(
-                text,
-                markup=False,
-                highlight=False,
-                # A program that reads the lines gets each of them whole.
-                soft_wrap=not console.is_terminal,
-            )
+            show(text)
         except Exception:
             self.handleError(record)
 

@@ -31,6 +31,9 @@ _MEANINGS = {
     "ami": "the same agreement beyond that of random clusters: adjusted "
     "mutual information",
 }
+_UNITS = ((86400, "day"), (3600, "h"), (60, "min"), (1, "s"))
+# How many of a unit a rough length has, or it is told in a smaller one.
+_FEWEST = 1.9
 # Of a terminal, and of the titles in front of facts.
 _WIDTH, _TITLE = 80, 10
 _NO_NAMES = {"data", "images", "img", "labels", "photos", "train"}
@@ -77,18 +80,36 @@ def duration(seconds: float) -> str:
 
     Example:
 
-    >>> duration(100), duration(5400), duration(120)
-    ('1 min 40 s', '1 h 30 min', '2 min')
+    >>> duration(100), duration(5400), duration(1e9)
+    ('1 min 40 s', '1 h 30 min', '11,574 days 1 h')
     """
-    seconds = round(seconds)
-    large, small, size = "h", "min", 3600
-    if seconds < 3600:
-        large, small, size = "min", "s", 60
-    whole, rest = divmod(seconds, size)
-    parts = [f"{whole} {large}"] if whole else []
-    if rest * 60 >= size or not whole:
-        parts.append(f"{rest * 60 // size} {small}")
-    return " ".join(parts)
+    left = round(seconds)
+    parts: list[tuple[int, str]] = []
+    for size, unit in _UNITS:
+        whole, left = divmod(left, size)
+        if whole or parts or unit == "s":
+            parts.append((whole, unit))
+    shown = [part for part in parts[:2] if part[0]] or parts[:1]
+    return " ".join(_length(*part) for part in shown)
+
+
+def roughly(seconds: float) -> str:
+    """Returns an uncertain length of time in words: one or two digits.
+
+    Example:
+
+    >>> roughly(62), roughly(308), roughly(6500), roughly(1e9)
+    ('62 s', '5 min', '110 min', '12,000 days')
+    """
+    size, unit = next(
+        (one for one in _UNITS if seconds >= _FEWEST * one[0]), _UNITS[-1]
+    )
+    count = round(float(f"{seconds / size:.2g}"))
+    return _length(max(1, count), unit)
+
+
+def _length(count: int, unit: str) -> str:
+    return counted(count, unit) if unit == "day" else f"{count:,} {unit}"
 
 
 def clock(seconds: float) -> str:

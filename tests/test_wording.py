@@ -9,6 +9,7 @@ from keras_dml.wording import (
     listed,
     metric_meaning,
     metric_title,
+    roughly,
     slug,
     source_title,
     spanned,
@@ -90,7 +91,28 @@ def test_slugs_are_file_names():
         (100, "1 min 40 s"),
         (3599.6, "1 h"),
         (5400, "1 h 30 min"),
+        (86400, "1 day"),
+        (100_000, "1 day 3 h"),
+        (0, "0 s"),
     ],
 )
 def test_durations_have_two_units_at_most(seconds, words):
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [
+        (0.2, "1 s"),
+        (99.6, "100 s"),
+        (113, "110 s"),
+        (119, "2 min"),
+        (308, "5 min"),
+        (1538, "26 min"),
+        (8000, "2 h"),
+        (36 * 3600, "36 h"),
+        (2_492_127 * 3600, "100,000 days"),
+    ],
+)
+def test_estimates_have_two_digits_at_most(seconds, words):
+    assert roughly(seconds) == words

@@ -16,7 +16,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from keras_dml.cli import commands
 from keras_dml.cli.config import config
 from keras_dml.cli.lists import backbones, datasets, plans, recipes
-from keras_dml.console import logger
+from keras_dml.console import logger, show
 from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.files import is_full_disk
 from keras_dml.fit_options import options_that_set
@@ -283,7 +283,7 @@ def _setting_pattern(path: str) -> re.Pattern[str]:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"Error: {message}", file=sys.stderr, flush=True)
+    show(f"Error: {message}")
     if code > 2:
         # Exit at once: TensorFlow may wait for workers that are gone.
         sys.stdout.flush()

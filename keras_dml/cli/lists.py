@@ -48,7 +48,9 @@ def _show_recipe(name: str) -> None:
     from keras_dml.config.recipes import PARTS
 
     recipe = load_recipe(name)
-    compared = " (docs/lab/results.md compares all recipes)"
+    result = recipe.result or "not yet."
+    if recipe.result:
+        result += " (docs/lab/results.md compares 25 recipes)"
     print_facts(
         {
             recipe.name: recipe.about,
@@ -57,7 +59,7 @@ def _show_recipe(name: str) -> None:
             "Paper": recipe.paper,
             "Reported": recipe.expected,
             "Network of the paper": recipe.backbone,
-            "Measured here": recipe.result and recipe.result + compared,
+            "Measured here": result,
             "Builds on": ", ".join(recipe.bases),
             "Sections": ", ".join(["default", *recipe.sources]),
             "Presets": ", ".join(recipe.presets),

@@ -117,9 +117,16 @@ def options_of(
                 }
             )
 
+        spelled = {
+            one.name: _spelled(one, names.get(one.name, ""))
+            for one in found.values()
+        }
         signature = inspect.Signature(
             [
-                *(_parameter(one, names.get(one.name, "")) for one in chosen),
+                *(
+                    _parameter(one, names.get(one.name, ""), spelled)
+                    for one in chosen
+                ),
                 *(one for one in own.values() if one.kind == KEYWORD),
             ]
         )
@@ -130,24 +137,46 @@ def options_of(
     return decorate
 
 
-def _parameter(one: Parameter, name: str) -> inspect.Parameter:
+def _is_argument(one: Parameter, name: str) -> bool:
+    return one.positional and not name.startswith("--")
+
+
+def _spelled(one: Parameter, name: str) -> str:
+    """Returns a parameter as a person writes it."""
+    if _is_argument(one, name):
+        return name or one.name.upper()
+    return name or f"--{one.name.replace('_', '-')}"
+
+
+def _in_words(text: str, spelled: Mapping[str, str]) -> str:
+    """Returns a text that names options in place of parameters."""
+    text = re.sub(
+        r"`(\w+)`", lambda name: f"`{spelled.get(name[1], name[1])}`", text
+    )
+    return text.replace('"', "")
+
+
+def _parameter(
+    one: Parameter, name: str, spelled: Mapping[str, str]
+) -> inspect.Parameter:
     """Returns a parameter as Typer reads it."""
     kind, _ = FORMS.get(one.annotation, TEXT)
     default: Any = inspect.Parameter.empty if one.required else None
-    shown: Any = one.default or False
+    shown: Any = _in_words(one.default, spelled).replace("`", "") or False
     if kind is bool:
         default = shown = one.default.startswith("True")
         # Typer adds `--no-...` to an option that is not named here.
-        name = name or ("" if default else f"--{one.name.replace('_', '-')}")
-    if one.positional and not name.startswith("--"):
-        shown = name or one.name.upper()
-        info: Any = typer.Argument(metavar=shown, show_default=False)
+        name = name or ("" if default else spelled[one.name])
+    if _is_argument(one, name):
+        info: Any = typer.Argument(
+            metavar=spelled[one.name], show_default=False
+        )
     else:
         info = typer.Option(*name.split(), show_default=shown)
         path = "Path" in one.annotation
         info.metavar = METAVARS.get(one.annotation, "PATH" if path else "NAME")
         info.rich_help_panel = one.group
-    info.help = one.about
+    info.help = _in_words(one.about, spelled)
     return inspect.Parameter(
         one.name,
         KEYWORD,

@@ -11,7 +11,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
-from keras_dml.wording import counted, metric_meaning, metric_title
+from keras_dml.wording import metric_meaning, metric_title
 
 if TYPE_CHECKING:
     from keras_dml.api import Run
@@ -250,7 +250,7 @@ def print_comparison(result: "Comparison") -> None:
     if result.report is None:
         statuses = {record.run: record.status for record in result.records}
         print_rows(
-            counted(len(result.runs), "run"),
+            "What each run trains, in the name of its folder",
             [{"run": run, "status": statuses[run]} for run in statuses],
         )
         say("Nothing was trained. Leave out --dry-run to train what is to do.")
@@ -383,7 +383,7 @@ def _filled(text: str, first: str, indent: str) -> str:
 def print_rows(title: str, rows: list[dict[str, Any]]) -> None:
     """Prints dicts with the same keys as a table, below its title."""
     tell(title)
-    table = Table()
+    table = Table(header_style="bold cyan")
     for column, value in rows[0].items():
         side: JustifyMethod = "right" if _is_number(value) else "left"
         # Fold long text, do not cut it: users copy it from narrow windows.

@@ -24,7 +24,8 @@ class Parameter:
         name: Its name.
         annotation: The source text of its annotation, without `| None`.
         about: The first sentence of the docstring on it.
-        default: Its default in the words of the docstring; empty for `None`.
+        default: Its default in the words of the docstring, a value without
+            quotes; empty for `None`.
         required: Whether it has no default.
         positional: Whether it can be given without its name.
         group: What the docstring of its class begins with; `None` for a
@@ -110,9 +111,9 @@ def _type(annotation: ast.expr) -> ast.expr:
 
 
 def _about_and_default(text: str) -> tuple[str, str]:
-    """Returns the first sentence and the default, without their quotes."""
+    """Returns the first sentence, and the default."""
     line = " ".join(text.split())
     about = re.split(r"(?<=\.) (?=[A-Z])", line)[0]
     default = line.partition(" Defaults to ")[2].rstrip(".")
     default = re.sub(r"^(`None`|none)(, (which is )?|$)", "", default)
-    return re.sub('[`"]', "", about), re.sub('[`"]', "", default)
+    return about, re.sub(r'^`"?([^`"]*)"?`', r"\1", default)

@@ -39,7 +39,7 @@ from keras_dml.console import logger, logging_to, progress_bar
 from keras_dml.errors import Mistakes, RunError, UsageError
 from keras_dml.report import write_report
 from keras_dml.tuning.trials import TuningResult
-from keras_dml.wording import counted, duration
+from keras_dml.wording import counted, duration, roughly
 
 
 def compare(
@@ -180,7 +180,7 @@ def _run(
 
 
 def _to_go(seconds: float) -> str:
-    return f"about {duration(seconds)} to go"
+    return f"about {roughly(seconds)} to go"
 
 
 def _learn(paces: Paces, job: Job, seconds: float, place: PlanFolder) -> None:

@@ -20,7 +20,7 @@ from keras_dml.errors import RunError
 from keras_dml.run.history import read_history
 from keras_dml.run.processes import TrainingProcess
 from keras_dml.run.supervise import supervise
-from keras_dml.wording import counted, duration
+from keras_dml.wording import counted, roughly
 
 EPOCHS = 4
 STEPS = 5
@@ -50,11 +50,11 @@ class Estimate:
         Args:
             processes: How many run at once. Defaults to `1`.
         """
-        text = f"About {duration(self.seconds)} in all"
+        text = f"About {roughly(self.seconds)} in all"
         if processes > 1:
             text += f" (less with {processes} at once, as far as the cores go)"
-        text += f", likely between {duration(self.low)} and "
-        text += f"{duration(self.high)}: {self.basis}."
+        text += f", likely between {roughly(self.low)} and "
+        text += f"{roughly(self.high)}: {self.basis}."
         if self.high > _UNSURE * self.seconds:
             text += " `measure=True` times a few steps first, to be surer."
         return text
@@ -155,11 +155,11 @@ def announce(
         trials = sum(planned.left for planned in tunings)
         folds = tunings[0].folds
         logger.info(
-            "%s to find settings first%s: %d done, %d to do.",
+            "%s to find settings first%s: %s done, %s to do.",
             counted(total, "trial"),
             f" (each on {folds} folds)" if folds > 1 else "",
-            total - trials,
-            trials,
+            f"{total - trials:,}",
+            f"{trials:,}",
         )
     records = collect([job.record for job in runs.values()], place.path)
     logger.info("%s.", counts_in_words(records))

@@ -38,7 +38,7 @@ from keras_dml.wording import (
 CONFIRMED, CONTRADICTED = "confirmed", "contradicted"
 OPEN, NOT_MEASURED = "open", "not measured"
 # How both ends of an interval of differences are formatted.
-BOUNDS = "[{:+.3f}, {:+.3f}]"
+BOUNDS = "{:+.3f} to {:+.3f}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Says before a comparison what it is about to train."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from keras_dml.comparison.jobs import Job
 from keras_dml.comparison.protocols import get_protocol
@@ -28,15 +28,24 @@ def comparison_overview(jobs: Sequence[Job], protocol: ProtocolConfig) -> str:
     return titled(
         [
             ("Data", data),
-            ("Arms", _names(job.record.arm for job in jobs)),
+            *_arms(jobs),
             (
                 "Network",
                 f"{networks}, on images of {sizes} x {sizes} pixels",
             ),
             ("Training", f"{steps} steps of {batches} images in each run"),
-            ("Weights", get_protocol(protocol).in_words),
+            ("Protocol", get_protocol(protocol).in_words),
         ]
     )
+
+
+def _arms(jobs: Sequence[Job]) -> Iterator[tuple[str, str]]:
+    """Yields the arms, and the recipes unless these are the arms."""
+    arms = _names(job.record.arm for job in jobs)
+    recipes = _names(job.record.recipe for job in jobs)
+    if arms != recipes:
+        yield "Arms", arms
+    yield "Recipes", f"{recipes}; `keras-dml recipes NAME` explains one"
 
 
 def _names(names: Iterable[str]) -> str:

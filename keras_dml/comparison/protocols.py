@@ -81,8 +81,9 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
             fraction = section.fraction
             return Protocol(
                 f"fixed validation: {fraction * 100:g} % of the training "
-                "classes, or of the images of each where few train, choose the "
-                "epoch",
+                "classes stay out of training, and the epoch that is best on "
+                "them is measured; where few classes train, images of each "
+                "stay out instead",
                 {"validation": "classes", "validation_fraction": fraction},
                 holds_out=True,
             )

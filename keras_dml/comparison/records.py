@@ -131,7 +131,7 @@ def counts_in_words(records: Iterable[RunRecord]) -> str:
     states = {record.run: record.status for record in records}
     counts = Counter(states.values())
     parts = [
-        f"{counts[status]} {status}"
+        f"{counts[status]:,} {status}"
         for status in STATUSES
         if counts[status] or status == "done"
     ]

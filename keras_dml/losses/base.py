@@ -4,15 +4,15 @@ import abc
 import warnings
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_dml import distribute
 from keras_dml.arguments import arguments_of
 from keras_dml.checks import boolean
-from keras_dml.ops.labels import known_values, within_classes
+from keras_dml.ops.labels import within_classes
 from keras_dml.ops.pairs import Pairs, pair_masks
 from keras_dml.ops.similarities import unit_rows
+from keras_dml.ops.unit_lengths import look_like_embeddings
 
 HALF = ("float16", "bfloat16")
 
@@ -214,7 +214,7 @@ class LogitsLoss(Loss, abc.ABC):
             f"The loss takes {self.takes}, one column for each class, not "
             "embeddings: put `keras_dml.layers.Proxies` in front.",
         )
-        if self.takes == "similarities" and _look_like_embeddings(y_pred):
+        if self.takes == "similarities" and look_like_embeddings(y_pred):
             warnings.warn(
                 f"`y_pred` of the loss {self.name!r} looks like embeddings, as "
                 "all rows have length 1. It must be similarities, the output "
@@ -222,18 +222,6 @@ class LogitsLoss(Loss, abc.ABC):
                 stacklevel=2,
             )
         return labels
-
-
-def _look_like_embeddings(y_pred) -> bool:
-    """Returns whether all rows have length 1, and more than one nonzero."""
-    values = known_values(y_pred)
-    if values is None or not len(values):
-        return False
-    if (np.count_nonzero(values, axis=1) < 2).any():
-        return False
-    return np.allclose(
-        np.linalg.norm(values.astype("float64"), axis=1), 1, rtol=0, atol=1e-4
-    )
 
 
 class PairLoss(Loss, abc.ABC):

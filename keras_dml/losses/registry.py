@@ -160,9 +160,8 @@ def _class_of(name) -> type[keras.losses.Loss]:
     module, dot, attribute = name.rpartition(".")
     if not dot:
         raise UsageError(
-            f"Unknown loss {shown(name)}. Did you mean "
-            f"{nearest(name, LOSSES)}? There are: {', '.join(LOSSES)}. "
-            f"Received: name={shown(name)}"
+            f"The loss {shown(name)} is unknown. Did you mean "
+            f"{nearest(name, LOSSES)}? `keras_dml.losses.LOSSES` holds all."
         )
     try:
         found = getattr(importlib.import_module(module), attribute)

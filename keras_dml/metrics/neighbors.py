@@ -1,6 +1,6 @@
 """Keeps the nearest neighbors of every row while rows arrive in batches."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras import ops
 
@@ -19,9 +19,9 @@ class Neighbors(NamedTuple):
             class, beyond the depth as well.
     """
 
-    similarity: object
-    match: object
-    positives: object
+    similarity: Any
+    match: Any
+    positives: Any
 
 
 def merge_neighbors(neighbors, similarity, match, valid) -> Neighbors:

@@ -183,7 +183,9 @@ def _build_term(term: LossConfig) -> keras.losses.Loss:
     try:
         return losses.get(term.name, **term.arguments)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"`loss` {term.name!r}: {error}") from error
+        said = str(error)
+        named = "" if repr(term.name) in said else f" {term.name!r}"
+        raise UsageError(f"`loss`{named}: {said}") from error
 
 
 def _build_group(

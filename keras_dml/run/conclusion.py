@@ -156,7 +156,9 @@ def _parts(metrics: Mapping[str, Any]) -> list[str]:
         )
     if not is_kept(metrics):
         if metrics["shrinkage"] is not None:
-            parts.append(f"whitening the features {before - start:+.3f}")
+            parts.append(
+                f"weighting the features (whitening) {before - start:+.3f}"
+            )
             start = before
         if parts:
             parts.append(f"training {after - start:+.3f}")

@@ -106,9 +106,8 @@ def interpolate(
         )
     else:
         logger.info(
-            "Validation chose weights %.0f %% of the way from the start to "
-            "the end of training.",
-            100 * best,
+            "%s was kept: it is the best on the validation images.",
+            _mixture(best),
         )
     return embedder, {
         "share": 0.0 if kept else best,
@@ -117,6 +116,15 @@ def interpolate(
         "pretrained": pretrained.metrics[monitor],
         "lower": lower,
     }
+
+
+def _mixture(share: float) -> str:
+    """Returns the network at a share of the way through the training."""
+    if share == 1:
+        return "The trained network"
+    if share == 0:
+        return "The network before training, its features weighted,"
+    return f"An average of both networks, {100 * share:.0f} % of it trained,"
 
 
 def _assign(embedder, start, trained, share):

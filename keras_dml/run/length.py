@@ -8,7 +8,7 @@ from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
 from keras_dml.run.data import StageData
 from keras_dml.run.pace import TrainingPace
-from keras_dml.wording import counted, duration
+from keras_dml.wording import counted, roughly
 
 # How often a planned training validates.
 FEWEST_VALIDATIONS, MOST_VALIDATIONS = 4, 8
@@ -122,7 +122,7 @@ def describe_length(
     epochs = sum(phase.epochs or 0 for phase in config.stages[index].phases)
     steps = epochs * len(make_sampler(data.fit, config)(0))
     batch = config.sampling.batch_size
-    lasts = f", about {duration(steps * pace.step)}" if pace else ""
+    lasts = f", about {roughly(steps * pace.step)}" if pace else ""
     return (
         f"{counted(epochs, 'epoch')}, {steps:,} steps of {batch} images"
         f"{lasts}; every image is seen "

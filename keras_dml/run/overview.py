@@ -35,7 +35,7 @@ def overview(
         lines.append((f"Validate{name}", _validates(parts, stage, config)))
     lines += [
         ("Test", _tests(config, data)),
-        ("Recipe", f"{config.recipe}; `keras-dml recipes` lists them"),
+        ("Recipe", f"{config.recipe}, a way to train; see `keras-dml recipes`"),
         ("Size", _sizes(config)),
         ("Network", _network(config)),
         ("Device", device(replicas)),
@@ -107,7 +107,7 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
     """Returns what validates, or why nothing does."""
     if parts.validation is not None:
         kind = {
-            "classes": ", not trained on: they choose the weights to keep",
+            "classes": ", not trained on: they choose the epoch to keep",
             "images": ", which are also trained on",
             "test": ", the test images: results are optimistic",
         }
@@ -122,7 +122,7 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
         why = "every class trains"
     elif config.data.validation == "none":
         why = "`data.validation` is `none`"
-    return f"nothing: {why}. The weights of the last epoch are kept"
+    return f"nothing: {why}. The network of the last epoch is kept"
 
 
 def _sizes(config: RunConfig) -> str:

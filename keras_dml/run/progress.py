@@ -8,9 +8,34 @@ from rich.progress import TaskID
 from keras_dml.console import logger, progress_bar
 from keras_dml.run.pace import TIMED_STEPS, UNTIMED_STEPS
 from keras_dml.run.recorder import RunState
-from keras_dml.wording import clock, duration, metric_title, titled
+from keras_dml.wording import clock, metric_title, roughly, titled
 
 BAR_WIDTH = 16
+# After so many steps that trace nothing, the pace is known.
+PACED_STEPS = UNTIMED_STEPS + TIMED_STEPS - 1
+
+
+def legend(monitor: str | None) -> str:
+    """Explains the line of an epoch.
+
+    Args:
+        monitor: Key in the logs of the validation metric. `None` if nothing
+            validates.
+    """
+    validated = ""
+    if monitor is not None:
+        validated = (
+            f"{_title(monitor)}, measured on the validation images, 1 at best, "
+            "★ where best so far; "
+        )
+    return (
+        "one line each: the loss, which training lowers; "
+        f"{validated}the time it took; the time left"
+    )
+
+
+def _title(monitor: str) -> str:
+    return f"val {metric_title(monitor.removeprefix('val_'))}"
 
 
 class TrainingProgress(keras.callbacks.Callback):
@@ -28,8 +53,8 @@ class TrainingProgress(keras.callbacks.Callback):
         later: Number of epochs of the run after this phase. Defaults to `0`.
         monitor: Key in the logs of the validation metric. Defaults to `None`.
         validation_seconds: Seconds that all later validations take, for the
-            expected time that is logged after the first steps. Defaults to
-            `None`, which logs none.
+            expected time that is logged after the first steps, at the latest
+            at the end of the first epoch. Defaults to `None`, which logs none.
 
     Attributes:
         first_step: The step at which the first epoch continues.
@@ -55,7 +80,8 @@ class TrainingProgress(keras.callbacks.Callback):
         self._total = len(state.history) + epochs - state.epoch + later
         self._seconds: list[float] = []
         self._started = self._first_end = self._last_end = 0.0
-        self._timed_from, self._traced = 0.0, False
+        self._step_seconds: list[float] = []
+        self._traced = False
         self._validation_seconds = validation_seconds
         self._progress = progress_bar()
         self._task = TaskID(0)
@@ -70,13 +96,14 @@ class TrainingProgress(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         now = time.perf_counter()
+        done = self.first_step + batch + 1
+        # The first step traces the graph, so it says nothing of the pace.
+        if batch or self._traced:
+            begun = self._last_end if batch else self._started
+            self._tell_time(now - begun, last=done == self.steps)
         if batch == 0:
-            # The first step traces the graph, so it says nothing of the pace.
             self._first_end = now
         self._last_end = now
-        if self._validation_seconds is not None:
-            self._tell_time(batch + 1, now, self._validation_seconds)
-        done = self.first_step + batch + 1
         note = f"loss {float(logs['loss']):.3f}" if logs else ""
         if batch:
             step = max(now - self._first_end, 1e-6) / batch
@@ -119,20 +146,30 @@ class TrainingProgress(keras.callbacks.Callback):
         self._traced = True
         return seconds * self.steps / steps
 
-    def _tell_time(self, steps, now, seconds):
-        """Logs the expected time once the pace of the first steps is known."""
-        if steps == UNTIMED_STEPS:
-            self._timed_from = now
-        if steps == UNTIMED_STEPS + TIMED_STEPS:
-            self._validation_seconds = None
-            step = (now - self._timed_from) / TIMED_STEPS
-            epochs = self._total - len(self.state.history)
-            seconds += step * (epochs * self.steps - self.first_step)
-            text = (
-                f"about {duration(seconds)} of training, by the pace of the "
-                "first steps; measuring and exporting follow"
-            )
-            logger.info(titled([("Time", text)]))
+    def _tell_time(self, step, last):
+        """Logs the expected time once the pace of the first steps is known.
+
+        Args:
+            step: Seconds of a step.
+            last: Whether it was the last step of an epoch.
+        """
+        seconds, steps = self._validation_seconds, self._step_seconds
+        if seconds is None:
+            return
+        steps.append(step)
+        if not last and len(steps) < PACED_STEPS:
+            return
+        self._validation_seconds = None
+        paced = steps[UNTIMED_STEPS - 1 :] or steps[-1:]
+        epochs = self._total - len(self.state.history)
+        seconds += (
+            sum(paced) / len(paced) * (epochs * self.steps - self.first_step)
+        )
+        text = (
+            f"about {roughly(seconds)} of training, by the pace of the first "
+            "steps; measuring and exporting follow"
+        )
+        logger.info(titled([("Time", text)]))
 
     def _name(self):
         epoch = len(self.state.history) + 1
@@ -142,7 +179,7 @@ class TrainingProgress(keras.callbacks.Callback):
         """Returns the validation value; spaces if another epoch has one."""
         if self.monitor is None:
             return ""
-        title = f"val {metric_title(self.monitor.removeprefix('val_'))}"
+        title = _title(self.monitor)
         value = values.get(self.monitor)
         if value is None:
             return " " * len(f"{title} 0.000 ★ best")

@@ -36,7 +36,11 @@ def start_from_features(
     if not candidates and not class_means:
         return None
     images = some_images(data.fit)
-    logger.info("Computing the features of %s images ...", f"{len(images):,}")
+    logger.info(
+        "Embedding %s images, so that training starts from what the network "
+        "knows ...",
+        f"{len(images):,}",
+    )
     features = embed(pooled_features(models.embedder), images, config)
     shrinkage = None
     if candidates:

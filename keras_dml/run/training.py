@@ -40,6 +40,7 @@ from keras_dml.run.models import Models, build_models
 from keras_dml.run.pace import TrainingPace, measure_pace
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.preemption import Preemption
+from keras_dml.run.progress import legend
 from keras_dml.run.recorder import RunState
 from keras_dml.run.stage_checks import warn_about_section
 from keras_dml.run.start import measure_baselines, start_from_features
@@ -190,7 +191,10 @@ class Training:
             if distribute.is_chief():
                 self.folder.create(self.config)
         length = describe_length(self.config, self.state.stage, data, pace)
-        logger.info(titled([("Plan", length)]))
+        monitor = None
+        if data.validation is not None:
+            monitor = self.config.evaluation.monitor
+        logger.info(titled([("Plan", length), ("Epochs", legend(monitor))]))
         if self.config.evaluation.interpolate:
             save_checkpoint(
                 self.folder.start_checkpoint,

@@ -84,16 +84,19 @@ def test_fit_then_evaluate_and_export(command, tmp_path):
 
 
 @pytest.mark.slow
-def test_verbose_shows_the_optimizers_in_80_columns(command, tmp_path):
+def test_verbose_shows_the_optimizers_and_json_is_alone(command, tmp_path):
     arguments = ("fit", "digits", "--no-report", "--no-export", *QUICK)
-    outcome = command(*arguments, "--output", tmp_path / "run", "--verbose")
+    run = tmp_path / "run"
+    outcome = command(*arguments, "--output", run, "--verbose", "--json")
     assert outcome.code == 0, outcome.err
-    assert "Optimizers of" not in outcome.out
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert json.loads(outcome.out) == {"run": str(run), **metrics}
     _, _, shown = outcome.err.partition("Optimizers of main/train:\n")
     block = re.match(r"(?:  .*\n)+", shown)[0]
     assert max(map(len, block.splitlines())) <= 80
     groups = re.findall(r"^  (\w+): [\d,]+ parameters", block, re.MULTILINE)
     assert groups == ["head", "proxies", "backbone"]
+    assert block in (run / "log.txt").read_text()
     assert block.count("learning rate") == block.count("weight decay") == 3
 
 

@@ -44,8 +44,8 @@ def test_an_export_says_what_it_does_and_what_a_match_is(run):
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines() == [
         "Starting TensorFlow ...",
-        "Exporting litert ...",
-        "Exporting litert-int8 ...",
+        "Exporting litert, for phones and small devices ...",
+        "Exporting litert-int8, for phones and small devices ...",
         "Comparing with the embedder on 264 images ...",
     ]
     assert "Compared on 264 of 264 test images" in done.stdout
@@ -88,7 +88,7 @@ def test_a_quantization_shows_a_bar_and_nothing_of_compiled_code(run):
     lines = visible(shown).splitlines()
     assert lines[:3] == [
         "Starting TensorFlow ...",
-        "Exporting litert-int8 ...",
+        "Exporting litert-int8, for phones and small devices ...",
         "Comparing with the embedder on 264 images ...",
     ]
 

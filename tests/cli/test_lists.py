@@ -98,6 +98,17 @@ def test_a_recipe_says_when_what_it_costs_and_what_it_reached(command):
         *("Network of the paper", "Measured here"),
     ]
     assert "MAP@R 0.646 on unseen characters" in outcome.out
+    assert "Measured here: not yet." in command("recipes", "angular").out
+
+
+@pytest.mark.parametrize("name", ["omniglot_tournament", "grocery_tournament"])
+def test_a_tournament_names_the_recipes_that_it_leaves_out(name):
+    plan = load_plan(name)
+    left_out = {*recipe_names()} - {*plan.recipes}
+    assert plan.title.startswith(f"{len(plan.recipes)} recipes on ")
+    text = (ROOT / "configs" / "plans" / f"{name}.yaml").read_text()
+    (comment,) = re.findall(r"# Not measured yet: ([^.]+)\.", text)
+    assert {*re.findall(r"\w+", comment)} == left_out
 
 
 def test_every_recipe_is_in_a_group_and_says_when_to_take_it():

@@ -56,9 +56,28 @@ def test_the_source_says_what_the_signature_says(source):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_has_a_short_help(name):
     for parameter in COMMANDS[name].params:
-        assert parameter.help.endswith((".", "...", "?")), parameter.name
+        assert parameter.help.endswith((".", "...`", "?")), parameter.name
         assert "Python" not in parameter.help
         assert len(parameter.help) < 200, parameter.name
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "part"),
+    [
+        ("compare", "plan", "with `--recipes` a source of data"),
+        ("compare", "dry_run", "but what `--measure` finds"),
+        ("fit", "seed", "0, or the seed of --config"),
+        ("convert-weights", "force", "replace `--output`"),
+        # These are values, one of them with the name of an option.
+        ("fit", "freeze", "`weights` to let"),
+        ("compare", "protocol", "`recipe`, `oracle`"),
+    ],
+)
+def test_a_help_names_options_and_marks_values(name, option, part):
+    (found,) = (one for one in COMMANDS[name].params if one.name == option)
+    shown = found.show_default
+    assert part in f"{found.help} {shown}"
+    assert '"' not in found.help and "`" not in str(shown)
 
 
 def test_names_and_flags_of_options():

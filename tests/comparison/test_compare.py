@@ -164,23 +164,24 @@ def test_some_arms_of_a_plan(tmp_path, compare):
 
 
 @pytest.mark.slow
-def test_a_comparison_grows(tmp_path, paint, compare):
-    """A second recipe and a second seed: only their runs are trained."""
+def test_a_comparison_grows(tmp_path, compare):
+    """A third recipe and a second seed: only their runs are trained."""
     folder = tmp_path / "plan"
-    output = (*MADE_UP, *SMALL[:-1], "--output", folder)
-    first = compare(paint, "--recipes", "ln", *RECIPES[2:], *output, "--json")
+    output = (*MADE_UP, *SMALL, "--output", folder)
+    first = compare("digits", *RECIPES, *output, "--json")
     before = times(folder)
-    assert len(before) == json.loads(first.out)["done"] == 1
+    assert len(before) == json.loads(first.out)["done"] == 2
 
-    second = compare(paint, *RECIPES, "--seeds", "0,1", *output)
+    more = ("--recipes", "ln,triplet,bn", "--seeds", "0,1", *RECIPES[2:])
+    second = compare("digits", *more, *output)
     after = times(folder)
-    assert len(after) == 4
+    assert len(after) == 6
     assert {name: after[name] for name in before} == before
-    logs = {path.stem for path in folder.glob("logs/*.log")}
-    assert len(logs) == 4
+    trained = re.findall(r"\d of 6 done: ([^,]+),", second.err)
+    assert sorted(trained) == sorted(after.keys() - before)
     assert "Added to" in second.err
-    assert "`triplet` and seed 1." in second.err
-    assert "4 runs: 1 done, 3 to do." in second.err
+    assert "`bn` and seed 1." in second.err
+    assert "6 runs: 2 done, 4 to do." in second.err
     assert "likely" in second.err
 
     # The ranking, the differences, and where the page is.
@@ -188,7 +189,7 @@ def test_a_comparison_grows(tmp_path, paint, compare):
     tables, explained, words = second.out.partition("\n\nAn arm is ")
     *tables, conclusion = tables.splitlines()
     assert explained and max(map(len, tables)) <= 80
-    assert conclusion.startswith(("ln ", "triplet ")), conclusion
+    assert conclusion.startswith(("ln ", "triplet ", "bn ")), conclusion
     assert " by MAP@R" in conclusion and "trained once" not in conclusion
     *lines, page, text, networks = words.splitlines()
     *_, words = (one for one in lines if "--seeds" not in one)
@@ -202,16 +203,12 @@ def test_a_comparison_grows(tmp_path, paint, compare):
     assert page == f"Page, for a browser: {folder / 'page.html'}"
     assert text == f"The same as text: {folder / 'report.md'}"
     assert networks.endswith(str(folder / "runs"))
-    html = (folder / "page.html").read_text(encoding="utf-8")
-    links = re.findall(r'href="(runs/[^"]+)"', html)
-    assert len(links) == 4
-    for link in links:
-        assert (folder / link).is_file()
+    assert (folder / "page.html").is_file()
 
     # The folder alone says the rest; a dry run trains nothing.
     started = time.perf_counter()
     third = compare(folder, "--seeds", "0,1,2", "--dry-run", "--json")
-    assert json.loads(third.out)["to_do"] == 2
+    assert json.loads(third.out)["to_do"] == 3
     assert "from this comparison" in third.err
     # 10 s on two cores that do nothing else.
     assert time.perf_counter() - started < 30

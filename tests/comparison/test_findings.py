@@ -315,6 +315,6 @@ def test_the_sentence_says_it_all(tmp_path):
     assert found.sentence == (
         "max pooling beats average (omniglot, small_cnn, from scratch, "
         "64-dimensional embeddings): "
-        f"+0.025 MAP@R, seeds [+0.013, +0.037], classes "
-        f"[{found.queries.low:+.3f}, {found.queries.high:+.3f}]: confirmed"
+        f"+0.025 MAP@R, seeds +0.013 to +0.037, classes "
+        f"{found.queries.low:+.3f} to {found.queries.high:+.3f}: confirmed"
     )

@@ -111,11 +111,14 @@ def test_a_damaged_run_is_none(tmp_path):
 def test_an_estimate_says_how_sure_it_is():
     sure = Estimate(600, 500, 780, "from this comparison")
     assert sure.sentence() == (
-        "About 10 min in all, likely between 8 min 20 s and 13 min: from this "
+        "About 10 min in all, likely between 8 min and 13 min: from this "
         "comparison."
     )
     assert "less with 2 at once" in sure.sentence(2)
-    guess = Estimate(600, 120, 3000, "a guess")
+    guess = Estimate(308, 62, 1538, "a guess")
+    assert guess.sentence().startswith(
+        "About 5 min in all, likely between 62 s and 26 min: a guess."
+    )
     assert guess.sentence().endswith(
         "a guess. `measure=True` times a few steps first, to be surer."
     )

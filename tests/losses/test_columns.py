@@ -16,6 +16,7 @@ WITH_COLUMNS = [
 ]
 RNG = np.random.default_rng(0)
 EMBEDDINGS = RNG.standard_normal((8, 16)).astype("float32")
+WARNED = "looks like embeddings.*Proxies"
 EMBEDDINGS /= np.linalg.norm(EMBEDDINGS, axis=1, keepdims=True)
 
 
@@ -29,11 +30,11 @@ def test_a_label_without_a_column_is_named(name, label):
         CASES[name].make()(labels, y_pred)
 
 
-def compiled(loss, **arguments):
+def compiled(loss, last=None, **arguments):
     """A model without proxies: its embeddings go to the loss."""
     images = keras.Input((16,))
-    embedding = layers.EmbeddingHead(16, normalization="l2")(images)
-    model = keras.Model(images, embedding)
+    last = last or layers.EmbeddingHead(16, normalization="l2")
+    model = keras.Model(images, last(keras.layers.Dense(16)(images)))
     model.compile("sgd", loss, **arguments)
     return model
 
@@ -55,31 +56,64 @@ def test_a_label_without_a_column_is_named_in_a_compiled_step(name, label):
 def test_fit_names_the_label_that_embeddings_have_no_column_for():
     model = compiled(losses.ProxyAnchor())
     labels = np.array([0, 1, 2, 3, 4, 5, 6, 97], "int32")
-    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+    with (
+        pytest.warns(UserWarning, match=WARNED),
+        pytest.raises(tf.errors.InvalidArgumentError) as error,
+    ):
         model.fit(EMBEDDINGS, labels, shuffle=False, verbose=0)
     assert "`y_pred` has 16 columns. Received: label] [97]" in str(error.value)
     assert "put `keras_dml.layers.Proxies` in front" in str(error.value)
-    before = model.get_weights()
-    model.fit(EMBEDDINGS, labels % 16, verbose=0)
-    assert all(np.isfinite(value).all() for value in before)
 
 
 def test_embeddings_of_too_few_columns_do_not_train():
     """16 columns for 98 classes. XLA takes any index, as accelerators do."""
     model = compiled(losses.ProxyAnchor(), jit_compile=True)
     labels = np.array([0, 1, 2, 3, 4, 5, 6, 97], "int32")
-    history = model.fit(EMBEDDINGS, labels, verbose=0)
+    with pytest.warns(UserWarning, match=WARNED):
+        history = model.fit(EMBEDDINGS, labels, verbose=0)
     assert np.isnan(history.history["loss"]).all()
-    history = model.fit(EMBEDDINGS, labels % 16, verbose=0)
-    assert np.isfinite(history.history["loss"]).all()
 
 
 def test_embeddings_in_place_of_similarities_warn():
     labels = np.arange(8, dtype="int32")
-    with pytest.warns(UserWarning, match="looks like embeddings.*Proxies"):
+    with pytest.warns(UserWarning, match=WARNED):
         losses.ProxyAnchor()(labels, EMBEDDINGS)
     # Similarities do not, nor do orthogonal ones, which have length 1 too.
     losses.ProxyAnchor()(labels, layers.Proxies(8)(EMBEDDINGS))
     losses.ProxyAnchor()(labels, ops.eye(8))
     # Logits may have any length.
     losses.NormalizedSoftmax()(labels, EMBEDDINGS)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        layers.EmbeddingHead(128, normalization="l2"),
+        keras.layers.UnitNormalization(),
+        keras.layers.Lambda(lambda rows: tf.math.l2_normalize(rows, axis=1)),
+        keras.layers.Lambda(
+            lambda rows: rows / tf.norm(rows, axis=1, keepdims=True)
+        ),
+    ],
+    ids=["EmbeddingHead", "UnitNormalization", "l2_normalize", "norm"],
+)
+@pytest.mark.parametrize("compiles", [False, True], ids=["graph", "xla"])
+def test_a_training_on_embeddings_warns(last, compiles):
+    """128 columns hold any of 98 classes: no label would tell."""
+    model = compiled(losses.ProxyAnchor(), last, jit_compile=compiles)
+    labels = np.arange(8, dtype="int32")
+    with pytest.warns(UserWarning, match=WARNED):
+        model.fit(EMBEDDINGS, labels, verbose=0)
+
+
+def test_a_training_on_similarities_or_other_rows_does_not_warn():
+    """Warnings are errors in a test."""
+    labels = np.arange(8, dtype="int32")
+    for last in (
+        layers.Proxies(8),
+        keras.layers.Dense(16),
+        # Of all rows, so that none has length 1.
+        keras.layers.Lambda(lambda rows: tf.math.l2_normalize(rows)),
+    ):
+        model = compiled(losses.ProxyAnchor(), last)
+        model.fit(EMBEDDINGS, labels, verbose=0)

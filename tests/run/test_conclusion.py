@@ -126,7 +126,7 @@ def test_better():
         "Better than the pretrained backbone: MAP@R 0.300 -> 0.500 (+67%), "
         "gain +0.200 with a 95 % interval of +0.100 to +0.300.",
         "The gain by part: images of 224 instead of 96 pixels +0.050, "
-        "whitening the features +0.050, training +0.100.",
+        "weighting the features (whitening) +0.050, training +0.100.",
         "The nearest image is of the right class for 75.0% of the queries, "
         "by the pretrained backbone for 55.0%.",
     ]

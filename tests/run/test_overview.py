@@ -41,10 +41,10 @@ def test_images_network_and_folder():
         "Images": "200 of 20 classes in omniglot",
         "Train": "90 images of 9 classes",
         "Validate": "30 images of 3 classes, not trained on: they choose the "
-        "weights to keep",
+        "epoch to keep",
         "Test": "80 images of 8 classes, not trained on: they measure the "
         "result",
-        "Recipe": "norm_softmax; `keras-dml recipes` lists them",
+        "Recipe": "norm_softmax, a way to train; see `keras-dml recipes`",
         "Size": "photos are resized to 4 x 4 pixels",
         "Network": "small_cnn, weights of file; it turns a photo into 16 "
         "numbers, its embedding; near ones are alike",
@@ -84,7 +84,7 @@ def test_where_the_weights_come_from(weights, origin):
 def test_why_nothing_validates(override, why):
     said = lines(override)["Validate"]
     assert said.startswith(f"nothing: {why}")
-    assert said.endswith("The weights of the last epoch are kept")
+    assert said.endswith("The network of the last epoch is kept")
 
 
 def test_images_of_trained_classes_validate():

@@ -9,7 +9,7 @@ import pytest
 
 from keras_dml.console import logger
 from keras_dml.run import progress as progress_module
-from keras_dml.run.progress import TrainingProgress
+from keras_dml.run.progress import TrainingProgress, legend
 from keras_dml.run.recorder import RunState
 
 LINE = re.compile(
@@ -65,6 +65,14 @@ def test_an_epoch_without_validation_keeps_the_columns(lines):
     assert with_value.index("left") == without.index("left")
 
 
+@pytest.mark.parametrize("monitor", [None, "val_map@r"])
+def test_the_legend_names_what_a_line_of_an_epoch_shows(lines, monitor):
+    train(progress(monitor=monitor), {"loss": 0.4, "val_map@r": 0.734})
+    line, words = lines[1].getMessage(), legend(monitor)
+    for part in ("loss", "val MAP@R", "★", "left"):
+        assert (part in words) == (part in line), part
+
+
 def told(lines):
     return [
         line.getMessage()
@@ -93,6 +101,32 @@ def test_the_first_steps_tell_how_long_the_training_takes(lines, monkeypatch):
         "Time      about 5 min of training, by the pace of the first steps; "
         "measuring and\n          exporting follow"
     ]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "steps", "first", "words"),
+    [(5, 4, 0, "about 50 s"), (6, 1, 1, "about 20 s")],
+    ids=["four steps", "one step, which traces the graph"],
+)
+def test_epochs_of_few_steps_tell_the_time_once_and_early(
+    lines, monkeypatch, epochs, steps, first, words
+):
+    """Steps of 2 s, and 10 s of validation: no epoch has nine steps."""
+    clock = iter([0.0, *range(30, 400, 2)])
+    monkeypatch.setattr(
+        progress_module.time, "perf_counter", lambda: next(clock)
+    )
+    callback = TrainingProgress(
+        RunState(), "main/train", epochs, steps, validation_seconds=10.0
+    )
+    for epoch in range(epochs):
+        callback.on_epoch_begin(epoch)
+        for step in range(steps):
+            callback.on_train_batch_end(step, {"loss": 1.0})
+        assert len(told(lines)) == (epoch >= first)
+        callback.on_epoch_end(epoch, {"loss": 1.0})
+        callback.state.history.append({})
+    assert words in told(lines)[0]
 
 
 def test_the_time_left_leaves_out_the_tracing_of_the_first_step(

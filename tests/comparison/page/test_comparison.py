@@ -113,7 +113,7 @@ def test_findings_have_verdicts(written):
     assert len(found) == 4
     for sentence, verdict in found:
         assert verdict == "confirmed"
-        assert "+0.200 MAP@R, seeds [+0.200, +0.200], classes [+" in sentence
+        assert "+0.200 MAP@R, seeds +0.200 to +0.200, classes +" in sentence
     assert text.count("BN improves on LN (omniglot, small_cnn") == 2
     assert (
         "64-dimensional embeddings): not measured (`ln` failed in 1 run)"

@@ -315,7 +315,7 @@ def test_findings_are_a_table():
     results = check_findings([MAX], pair_runs())
     (row,) = findings_table(results).rows
     texts = [each.text for each in row]
-    assert texts[3:] == ["+0.025", "[+0.013, +0.037]", "-", "confirmed"]
+    assert texts[3:] == ["+0.025", "+0.013 to +0.037", "-", "confirmed"]
     (row,) = findings_table(check_findings([MAX], [])).rows
     assert [each.text for each in row][3:] == ["-"] * 3 + ["not measured"]
 
