@@ -32,6 +32,7 @@ MODULES = (
     "regularizers",
     "layers",
     "losses",
+    "miners",
     "optimizers",
     "callbacks",
     "distribute",

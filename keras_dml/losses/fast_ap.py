@@ -66,7 +66,7 @@ class FastAP(PairLoss):
 
     Args:
         bins: Positive integer, `B`. Defaults to `10`.
-        **kwargs: `reduction`, `name` and `dtype`, see
+        **kwargs: `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

@@ -74,7 +74,7 @@ class Histogram(PairLoss):
 
     Args:
         bins: Positive integer, `B`. Defaults to `100`.
-        **kwargs: `reduction`, `name` and `dtype`, see
+        **kwargs: `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
