@@ -1,13 +1,17 @@
-"""The arguments of a constructor, and their values in an object's attributes.
+"""The arguments of a class, their values in an object, and classes by path.
 
 A loss or layer stores each argument in an attribute of the same name, so that
 its config follows from the signature of its constructor.
 """
 
+import importlib
 import inspect
 from typing import Any
 
 import keras
+
+from keras_dml.errors import UsageError, reason_of
+from keras_dml.naming import shown
 
 
 def arguments_of(cls: type, base: type = object) -> list[str]:
@@ -56,3 +60,39 @@ def own_config(layer: keras.layers.Layer, *parts: object) -> dict[str, Any]:
         holder = next(one for one in (layer, *parts) if hasattr(one, name))
         values[name] = getattr(holder, name)
     return keras.saving.serialize_keras_object(values)
+
+
+def class_at(path: str, base: type, kind: str, example: str) -> Any:
+    """Imports the class that a recipe names by its path.
+
+    Args:
+        path: Module and class, with dots.
+        base: Class that it must be a subclass of.
+        kind: What the class is, for messages.
+        example: Path of another such class, for messages.
+
+    Raises:
+        UsageError: If there is no such class.
+
+    Example:
+
+    >>> from keras_dml.losses import Circle, Loss
+    >>> class_at("keras_dml.losses.Circle", Loss, "loss", "") is Circle
+    True
+    """
+    module, _, attribute = path.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    # Names with dots in odd places are of the last two types.
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"The {kind} {shown(path)} cannot be imported: {reason_of(error)}. "
+            f"Give the path of a class, such as `{example}`; a file in the "
+            "current folder is found with PYTHONPATH=."
+        ) from error
+    if not (inspect.isclass(found) and issubclass(found, base)):
+        raise UsageError(
+            f"{path!r} must be a subclass of `{base.__module__}."
+            f"{base.__name__}`. Received: {found!r}"
+        )
+    return found

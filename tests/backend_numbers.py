@@ -10,7 +10,14 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_dml import evaluation, layers, losses, metrics, regularizers
+from keras_dml import (
+    evaluation,
+    layers,
+    losses,
+    metrics,
+    miners,
+    regularizers,
+)
 from keras_dml.ops.similarities import unit_rows
 from keras_dml.optimizers import (
     LearningRate,
@@ -47,6 +54,7 @@ def layer_cases() -> dict:
         "average_plus_max": (layers.GlobalAveragePlusMaxPooling2D(), IMAGES),
         "batch_norm": (layers.FrozenStatisticsBatchNormalization(), FEATURES),
         "logits": (layers.ScaledLogits(9.0, use_bias=True), FEATURES),
+        "step": (layers.TrainingStep(), FEATURES),
         "boundaries": (layers.ClassBoundaries(CLASSES), [FEATURES, LABELS]),
         "memory": (
             layers.CrossBatchMemory(losses.Contrastive(), 16),
@@ -111,6 +119,17 @@ def loss_cases() -> dict:
         FEATURES,
     )
     cases["with_memory"] = (losses.WithMemory(losses.NTXent()), FEATURES)
+    for name in miners.MINERS:
+        miner = {"name": name}
+        if name == "given":
+            miner["triplets"] = [[0, 3, 1], [0, 6, 2], [1, 7, 4]]
+        loss = losses.Contrastive(form="euclidean", miner=miner)
+        cases[f"miner {name}"] = (loss, FEATURES)
+        if isinstance(loss.miner, miners.TripletMiner):
+            loss = losses.Triplet(margin=0.5, mining="all", miner=miner)
+            cases[f"miner {name} of triplets"] = (loss, FEATURES)
+    loss = losses.Contrastive(miner="distance_weighted")
+    cases["at_step"] = (losses.AtStep(loss), FEATURES)
     return cases
 
 

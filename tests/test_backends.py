@@ -33,6 +33,7 @@ MODULES = (
     "layers",
     "losses",
     "metrics",
+    "miners",
     "optimizers",
     "callbacks",
     "distribute",

@@ -15,6 +15,7 @@ ORDER = (
     "regularizers",
     "optimizers",
     "layers",
+    "miners",
     "losses",
     "metrics",
     "embeddings",

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     "keras_dml",
     "keras_dml.losses",
+    "keras_dml.miners",
     "keras_dml.layers",
     "keras_dml.models",
     "keras_dml.optimizers",

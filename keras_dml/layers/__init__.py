@@ -21,6 +21,7 @@ from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
 from keras_dml.layers.sampled_proxies import SampledProxies
 from keras_dml.layers.scaled_logits import ScaledLogits
 from keras_dml.layers.token_pooling import TokenPooling, pool_tokens
+from keras_dml.layers.training_step import TrainingStep
 
 __all__ = [
     "ClassBoundaries",
@@ -37,6 +38,7 @@ __all__ = [
     "SampledProxies",
     "ScaledLogits",
     "TokenPooling",
+    "TrainingStep",
     "pool_tokens",
     "preprocess_images",
 ]

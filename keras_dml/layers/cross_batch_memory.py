@@ -36,8 +36,9 @@ class CrossBatchMemory(keras.layers.Layer):
 
     Args:
         loss: A `keras_dml.losses.PairLoss` that can compare the batch with
-            rows outside of it: not `Margin`, not `NPair`, and not
-            `LiftedStructure` with `form="pairs"`.
+            rows outside of it: not `Margin`, not `NPair`, not
+            `LiftedStructure` with `form="pairs"`, and not with the miner
+            `Given`.
         size: Integer, the number of rows that the memory holds.
         weight: Float, weight of the loss on the memory. Defaults to `1.0`.
         warm_up_steps: Integer, the number of batches before the memory takes
@@ -82,10 +83,14 @@ class CrossBatchMemory(keras.layers.Layer):
             "a loss or its configuration",
             loss,
         )
-        if getattr(loss, "within_batch", True):
+        miner = getattr(loss, "miner", None)
+        if getattr(loss, "within_batch", True) or (
+            miner is not None and miner.within_batch
+        ):
             raise ValueError(
                 "`loss` must be a loss on pairs that can compare a batch with "
-                f"other rows than its own. Received: loss={loss.name!r}. "
+                f"other rows than its own. Received: loss={loss.name!r}, "
+                f"miner={miner!r}. "
                 "`Contrastive`, `Triplet` and `MultiSimilarity` can."
             )
         self.loss = loss
@@ -114,7 +119,8 @@ class CrossBatchMemory(keras.layers.Layer):
             labels = label_vector(labels)
             rows = unit_rows(embeddings) if self.loss.normalize else embeddings
             # Not `add_loss`: the replicas would share the list of its values.
-            values = self.loss.pair_loss(self._pairs(rows, labels))
+            pairs = self.loss.mined(self._pairs(rows, labels))
+            values = self.loss.pair_loss(pairs)
             self._enqueue(
                 distribute.all_gather(ops.stop_gradient(rows)),
                 distribute.all_gather(labels),
@@ -133,6 +139,7 @@ class CrossBatchMemory(keras.layers.Layer):
             ops.logical_and(same, valid),
             ops.logical_and(ops.logical_not(same), valid),
             distribute.replica_index() * ops.shape(rows)[0],
+            step=ops.convert_to_tensor(self.step),
         )
 
     def _enqueue(self, rows, labels):

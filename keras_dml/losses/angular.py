@@ -110,7 +110,7 @@ class Angular(PairLoss):
     Args:
         angle: Float, in radians, between 0 and half of pi. Defaults to a
             quarter of pi; the paper takes 36 to 55 degrees, 0.63 to 0.96.
-        **kwargs: `reduction`, `name` and `dtype`, see
+        **kwargs: `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

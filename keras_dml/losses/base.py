@@ -6,11 +6,12 @@ import warnings
 import keras
 from keras import ops
 
-from keras_dml import distribute
+from keras_dml import distribute, miners
 from keras_dml.arguments import arguments_of
 from keras_dml.checks import boolean
 from keras_dml.ops.labels import within_classes
-from keras_dml.ops.pairs import Pairs, pair_masks
+from keras_dml.ops.pairs import Pairs, pair_masks, pair_similarities
+from keras_dml.ops.sampling import training_step
 from keras_dml.ops.similarities import unit_rows
 from keras_dml.ops.unit_lengths import look_like_embeddings
 
@@ -239,14 +240,17 @@ class PairLoss(Loss, abc.ABC):
     Args:
         normalize: Boolean, whether to divide embeddings by their length.
             Defaults to `True`.
+        miner: What chooses the pairs, anything that `keras_dml.miners.get`
+            takes. Defaults to `None`, all pairs that the loss uses.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Call arguments:
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
-            row; or a boolean or integer matrix `(batch, batch)` that is
-            nonzero where two rows belong together, for rows with several
-            labels or none. The loss ignores its diagonal. With several
-            replicas Keras takes integers only.
+            row; or a boolean or integer matrix `(batch, batch)` for rows with
+            several labels or none: positive where two rows belong together, 0
+            where they do not, negative where the loss leaves the pair out.
+            The loss ignores its diagonal. With several replicas Keras takes
+            integers only.
         y_pred: Float tensor `(batch, dim)`, the embeddings.
         sample_weight: Float tensor `(batch,)`. Defaults to `None`.
 
@@ -277,9 +281,12 @@ class PairLoss(Loss, abc.ABC):
     # Whether the loss is one of cosines, which other rows do not have.
     of_unit_rows = False
 
-    def __init__(self, normalize=True, **kwargs):
+    def __init__(self, normalize=True, miner=None, **kwargs):
         super().__init__(**kwargs)
         self.normalize = boolean("normalize", normalize)
+        self.miner = miners.get(miner)
+        # Subclasses have arguments that stand for a miner.
+        self._chosen_by = self.miner
         if self.of_unit_rows and not normalize:
             raise ValueError(
                 f"`normalize` of {type(self).__name__} must be True: it is "
@@ -291,7 +298,25 @@ class PairLoss(Loss, abc.ABC):
         """Returns one loss per row of `pairs.embeddings`."""
 
     def call(self, y_true, y_pred):
-        return self.pair_loss(self.batch_pairs(y_true, y_pred))
+        return self.pair_loss(self.mined(self.batch_pairs(y_true, y_pred)))
+
+    def mined(self, pairs: Pairs) -> Pairs:
+        """Returns the pairs that the miner chooses."""
+        if self._chosen_by is None:
+            return pairs
+        # The miner and the loss compare the same rows.
+        pairs = pairs._replace(similarity=pair_similarities(pairs))
+        return self._chosen_by(pairs)
+
+    def _choose_by(self, argument: str, miner: miners.Miner) -> None:
+        """Takes the miner that an argument stands for."""
+        if self.miner is not None:
+            raise ValueError(
+                f"`miner` must be None where `{argument}` is given, which is a "
+                f"miner as well. Received: miner={self.miner!r} and "
+                f"{argument}={getattr(self, argument)!r}"
+            )
+        self._chosen_by = miner
 
     def batch_pairs(self, y_true, y_pred) -> Pairs:
         """Pairs the rows of this replica with the rows of all replicas.
@@ -325,4 +350,11 @@ class PairLoss(Loss, abc.ABC):
         references = distribute.all_gather(embeddings)
         classes = distribute.all_gather(labels)
         positive, negative = pair_masks(labels, classes, first_row)
-        return Pairs(embeddings, references, positive, negative, first_row)
+        return Pairs(
+            embeddings,
+            references,
+            positive,
+            negative,
+            first_row,
+            step=training_step(),
+        )

@@ -53,7 +53,7 @@ class Circle(PairLoss):
     Args:
         gamma: Positive float, `g`. Defaults to `80.0`.
         margin: Float, `m`. Defaults to `0.4`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

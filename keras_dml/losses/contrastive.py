@@ -73,7 +73,7 @@ class Contrastive(PairLoss):
             similarities and `1.0` for distances.
         power: Positive float, the power of every term; the original paper and
             tensorflow-addons use `2.0`. Defaults to `1.0`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

@@ -77,7 +77,7 @@ class Histogram(PairLoss):
 
     Args:
         bins: Integer from 1 to 100,000, `B`. Defaults to `100`.
-        **kwargs: `reduction`, `name` and `dtype`, see
+        **kwargs: `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

@@ -69,7 +69,7 @@ class IntraPairVariance(PairLoss):
     Args:
         positive_tolerance: Float, `e+`. Defaults to `0.01`.
         negative_tolerance: Float, `e-`. Defaults to `0.01`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_dml import distribute
+from keras_dml import distribute, miners
 from keras_dml.checks import (
     boolean,
     finite_number,
@@ -14,7 +14,6 @@ from keras_dml.checks import (
 from keras_dml.losses.base import PairLoss
 from keras_dml.ops.pairs import (
     Pairs,
-    informative_pairs,
     pair_distances,
     pair_similarities,
     rows_with_both,
@@ -27,6 +26,8 @@ from keras_dml.ops.reductions import (
 )
 
 FORMS = ("similarity", "distance", "pairs")
+# The logarithm of a sum of nothing, with finite gradients.
+_NOTHING = -1e30
 
 
 def lifted_loss(
@@ -37,7 +38,6 @@ def lifted_loss(
     positive_scale=1.0,
     negative_scale=1.0,
     hinge=True,
-    mining_margin=None,
 ):
     """Adds the soft maxima of the positive and negative terms of each row.
 
@@ -50,8 +50,6 @@ def lifted_loss(
         negative_scale: Float, `b`. Defaults to `1.0`.
         hinge: Boolean, whether rows below zero count as zero. Defaults to
             `True`.
-        mining_margin: Float or `None`, see `LiftedStructure`. Defaults to
-            `None`.
 
     Returns:
         Tensor `(rows,)`; zero for a row without a positive or a negative.
@@ -64,9 +62,6 @@ def lifted_loss(
     >>> float(lifted_loss(similarity, positive, negative)[0])
     0.25
     """
-    positive, negative = informative_pairs(
-        similarity, positive, negative, mining_margin
-    )
     values = (
         log_sum_exp(positive_scale * (margin - similarity), positive)
         / positive_scale
@@ -103,13 +98,15 @@ def lifted_pairs_loss(distance, positive, negative, margin=1.0):
     >>> print(np.round(ops.convert_to_numpy(loss), 2))
     [0.24 0.24 0.24]
     """
-    of_row = log_sum_exp(margin - distance, negative)
-    any_negative = ops.any(negative, axis=1)
-    of_column = distribute.all_gather(of_row)
-    any_of_column = distribute.all_gather(ops.cast(any_negative, "int32")) > 0
-    positive = ops.logical_and(
-        positive, ops.logical_and(any_negative[:, None], any_of_column[None, :])
+    of_row = ops.where(
+        ops.any(negative, axis=1),
+        log_sum_exp(margin - distance, negative),
+        _NOTHING,
     )
+    of_column = distribute.all_gather(of_row)
+    # A miner may leave negatives to one of the rows.
+    joint = ops.maximum(of_row[:, None], of_column[None, :])
+    positive = ops.logical_and(positive, joint > _NOTHING)
     joint = ops.logaddexp(of_row[:, None], of_column[None, :]) + distance
     return batch_mean(
         masked_sum(0.5 * ops.square(ops.relu(joint)), positive),
@@ -144,15 +141,16 @@ class LiftedStructure(PairLoss):
         negative_scale: Positive float, `b`. Defaults to `1.0`.
         hinge: Boolean, whether a row below zero counts as zero. Defaults to
             `True`.
-        mining_margin: Float `e` or `None`. If given, a negative counts only
-            if `s_ij + e > min_{P_i} s` and a positive only if
-            `s_ij - e < max_{N_i} s`. Defaults to `None`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        mining_margin: Float, stands for the miner
+            `keras_dml.miners.MultiSimilarity(mining_margin)` on the distances
+            of the form, or `None` to use all pairs. Defaults to `None`.
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `form` is unknown, a number is out of range, or
-            `form="pairs"` gets an argument that it does not use.
+        ValueError: If `form` is unknown, a number is out of range,
+            `form="pairs"` gets an argument that it does not use, or there are
+            a mining margin and a miner.
 
     Example:
 
@@ -186,6 +184,10 @@ class LiftedStructure(PairLoss):
         self.mining_margin = optional(
             finite_number, "mining_margin", mining_margin
         )
+        if self.mining_margin is not None:
+            distance = "cosine" if form == "similarity" else "euclidean"
+            miner = miners.MultiSimilarity(self.mining_margin, distance)
+            self._choose_by("mining_margin", miner)
         self.within_batch = form == "pairs"
         given = (positive_scale, negative_scale, hinge, mining_margin)
         if form == "pairs" and given != (1.0, 1.0, True, None):
@@ -210,5 +212,4 @@ class LiftedStructure(PairLoss):
             positive_scale=self.positive_scale,
             negative_scale=self.negative_scale,
             hinge=self.hinge,
-            mining_margin=self.mining_margin,
         )

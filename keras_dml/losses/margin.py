@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
+from keras_dml import miners
 from keras_dml.checks import finite_number, one_of
 from keras_dml.losses.base import PairLoss
 from keras_dml.ops.pairs import pair_distances
 from keras_dml.ops.reductions import batch_mean, count, masked_sum
-from keras_dml.ops.sampling import distance_weighted_negatives
 
 SAMPLINGS = ("distance_weighted", "all")
 
@@ -56,7 +56,7 @@ class Margin(PairLoss):
     with Euclidean distances `d` of unit embeddings, the boundary `b` of the
     class of the anchor, and the number `n` of non-zero distance terms; the
     loss is zero if `n` is. For each positive pair the loss draws one negative
-    of the anchor, see `distance_weighted_negatives`.
+    of the anchor with `keras_dml.miners.DistanceWeighted`.
 
     The boundaries are weights, and the draw depends on the step, so `y_pred`
     is the output of the layer `ClassBoundaries`: the embedding, its boundary
@@ -68,13 +68,13 @@ class Margin(PairLoss):
         margin: Float, `m`. Defaults to `0.2`.
         nu: Float, `nu`; a positive value lowers the boundaries. Defaults to
             `0.0`.
-        sampling: `"distance_weighted"`, or `"all"` for all negatives.
-            Defaults to `"distance_weighted"`.
+        sampling: `"distance_weighted"`, or `"all"` for all negatives; a
+            `miner` replaces it. Defaults to `"distance_weighted"`.
         nearest: Float, the distance below which all negatives are equally
             likely. Defaults to `0.5`.
         farthest: Float, the distance from which on negatives are not drawn.
             Defaults to `1.4`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
@@ -113,21 +113,23 @@ class Margin(PairLoss):
         self.sampling = one_of("sampling", sampling, SAMPLINGS)
         self.nearest = finite_number("nearest", nearest)
         self.farthest = finite_number("farthest", farthest)
+        if self.miner is None and sampling == "distance_weighted":
+            self._chosen_by = miners.DistanceWeighted(nearest, farthest)
 
     def call(self, y_true, y_pred):
         if len(y_pred.shape) != 2:
             return super().call(y_true, y_pred)
         step = ops.max(y_pred[:, -1], initial=0)
         pairs = self.batch_pairs(y_true, y_pred[:, :-2])
-        return self.pair_loss(pairs, y_pred[:, -2], step)
+        pairs = self.mined(pairs._replace(step=step))
+        return self.pair_loss(pairs, y_pred[:, -2])
 
-    def pair_loss(self, pairs, boundary, step):  # type: ignore[override]
-        distance = pair_distances(pairs)
-        positive, negative = pairs.masks
-        if self.sampling == "distance_weighted":
-            negative = distance_weighted_negatives(
-                distance, pairs, step, self.nearest, self.farthest
-            )
+    def pair_loss(self, pairs, boundary):  # type: ignore[override]
         return margin_loss(
-            distance, positive, negative, boundary, self.margin, self.nu
+            pair_distances(pairs),
+            pairs.positive,
+            pairs.negative,
+            boundary,
+            self.margin,
+            self.nu,
         )

@@ -2,12 +2,11 @@
 
 import keras
 
+from keras_dml import miners
 from keras_dml.checks import finite_number, optional, positive_number
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, informative_pairs, pair_similarities
-from keras_dml.ops.reductions import (
-    log_one_plus_sum_exp,
-)
+from keras_dml.ops.pairs import Pairs, pair_similarities
+from keras_dml.ops.reductions import log_one_plus_sum_exp
 
 
 def multi_similarity_loss(
@@ -17,7 +16,6 @@ def multi_similarity_loss(
     alpha=2.0,
     beta=50.0,
     base=0.5,
-    mining_margin=None,
 ):
     """Computes the multi-similarity loss of each row, see `MultiSimilarity`.
 
@@ -29,8 +27,6 @@ def multi_similarity_loss(
         beta: Float, scale of the negatives. Defaults to `50.0`.
         base: Float, the similarity at which a pair starts to count. Defaults
             to `0.5`.
-        mining_margin: Float or `None`, see `MultiSimilarity`. Defaults to
-            `None`.
 
     Returns:
         Tensor `(rows,)` of the dtype of `similarity`, never negative.
@@ -43,9 +39,6 @@ def multi_similarity_loss(
     >>> float(multi_similarity_loss(similarity, positive, negative)[0])
     0.34657359027997264
     """
-    positive, negative = informative_pairs(
-        similarity, positive, negative, mining_margin
-    )
     excess = similarity - base
     return (
         log_one_plus_sum_exp(-alpha * excess, positive, axis=1) / alpha
@@ -62,23 +55,21 @@ class MultiSimilarity(PairLoss):
 
     with the cosine `s_ij` of two rows, the other rows `P_i` of the class of
     row `i`, the rows `N_i` of other classes, the scales `a` and `b`, and the
-    base `l`. With a mining margin `e`, a negative counts only if
-    `s_ij + e > min_{P_i} s`, and a positive only if `s_ij - e < max_{N_i} s`:
-    a row then keeps both positives and negatives, or no pair. A row without
-    pairs gives zero and counts in the mean.
+    base `l`. A row without pairs gives zero and counts in the mean.
 
     Args:
         alpha: Positive float, `a`. Defaults to `2.0`.
         beta: Positive float, `b`. Defaults to `50.0`.
         base: Float, `l`. Defaults to `0.5`.
-        mining_margin: Float, `e`, or `None` to use all pairs. The paper mines
-            with `0.1`. Defaults to `None`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        mining_margin: Float, stands for the miner
+            `keras_dml.miners.MultiSimilarity(mining_margin)`, or `None` to use
+            all pairs. The paper mines with `0.1`. Defaults to `None`.
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `alpha` or `beta` is not positive, or another number is
-            not finite.
+        ValueError: If `alpha` or `beta` is not positive, another number is
+            not finite, or there are a mining margin and a miner.
 
     Example:
 
@@ -101,6 +92,9 @@ class MultiSimilarity(PairLoss):
         self.mining_margin = optional(
             finite_number, "mining_margin", mining_margin
         )
+        if self.mining_margin is not None:
+            miner = miners.MultiSimilarity(self.mining_margin)
+            self._choose_by("mining_margin", miner)
 
     def pair_loss(self, pairs: Pairs):
         return multi_similarity_loss(
@@ -109,5 +103,4 @@ class MultiSimilarity(PairLoss):
             alpha=self.alpha,
             beta=self.beta,
             base=self.base,
-            mining_margin=self.mining_margin,
         )

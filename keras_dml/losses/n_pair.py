@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.checks import finite_number
+from keras_dml.checks import finite_number, require
 from keras_dml.losses.base import PairLoss
 from keras_dml.ops.pairs import Pairs, pair_similarities
 from keras_dml.ops.reductions import batch_mean, log_sum_exp, masked_mean
@@ -69,7 +69,7 @@ class NPair(PairLoss):
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If `l2` is not finite.
+        ValueError: If `l2` is not finite, or there is a miner.
 
     Example:
 
@@ -87,6 +87,12 @@ class NPair(PairLoss):
     def __init__(self, l2=0.02, normalize=False, **kwargs):
         super().__init__(normalize=normalize, **kwargs)
         self.l2 = finite_number("l2", l2)
+        require(
+            self.miner is None,
+            "miner",
+            "None, for the loss itself chooses its pairs, one of each class",
+            self.miner,
+        )
 
     def pair_loss(self, pairs: Pairs):
         positive = ops.cast(pairs.positive, "int32")

@@ -55,7 +55,7 @@ class NCA(PairLoss):
         temperature: Positive float, `T`. Defaults to `1.0`.
         normalize: Boolean, whether to divide embeddings by their length; the
             paper does not. Defaults to `True`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

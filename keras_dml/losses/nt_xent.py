@@ -54,7 +54,7 @@ class NTXent(PairLoss):
 
     Args:
         temperature: Positive float, `T`. Defaults to `0.1`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

@@ -84,7 +84,7 @@ class RankedList(PairLoss):
             `10.0`.
         balance: Float from 0 to 1, `l`, the weight of the negatives. Defaults
             to `0.5`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

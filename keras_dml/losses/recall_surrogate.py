@@ -98,7 +98,7 @@ class RecallSurrogate(PairLoss):
             `(1, 2, 4, 8, 16)`.
         rank_temperature: Positive float, `T`. Defaults to `0.01`.
         k_temperature: Positive float, `U`. Defaults to `1.0`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

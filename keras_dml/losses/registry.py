@@ -8,9 +8,9 @@ from typing import Any
 import keras
 
 from keras_dml import former
-from keras_dml.arguments import arguments_of
+from keras_dml.arguments import arguments_of, class_at
 from keras_dml.checks import require
-from keras_dml.errors import UsageError, reason_of
+from keras_dml.errors import UsageError
 from keras_dml.losses.base import Loss
 from keras_dml.naming import nearest, shown
 
@@ -157,24 +157,9 @@ def _class_of(name) -> type[keras.losses.Loss]:
     found = LOSSES.get(former.LOSSES.get(name, name), PUBLIC.get(name))
     if inspect.isclass(found):
         return found
-    module, dot, attribute = name.rpartition(".")
-    if not dot:
+    if "." not in name:
         raise UsageError(
             f"The loss {shown(name)} is unknown. Did you mean "
             f"{nearest(name, LOSSES)}? `keras_dml.losses.LOSSES` holds all."
         )
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    # Names with dots in odd places are of the last two types.
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise UsageError(
-            f"The loss {shown(name)} cannot be imported: {reason_of(error)}. "
-            "Give the path of a class, such as `keras.losses.Circle`; a file "
-            "in the current folder is found with PYTHONPATH=."
-        ) from error
-    if not (inspect.isclass(found) and issubclass(found, keras.losses.Loss)):
-        raise UsageError(
-            f"{name!r} must be a subclass of `keras.losses.Loss`. "
-            f"Received: {found!r}"
-        )
-    return found
+    return class_at(name, keras.losses.Loss, "loss", "keras.losses.Circle")

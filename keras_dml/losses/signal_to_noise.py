@@ -89,7 +89,7 @@ class SignalToNoise(PairLoss):
         positive_margin: Float, `d+`. Defaults to `0.0`.
         negative_margin: Float, `d-`. Defaults to `1.0`.
         zero_mean: Float, `r`, at least 0. Defaults to `0.0`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

@@ -86,7 +86,7 @@ class SmoothAP(PairLoss):
 
     Args:
         temperature: Positive float, `T`. Defaults to `0.01`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

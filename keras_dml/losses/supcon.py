@@ -51,7 +51,7 @@ class SupCon(PairLoss):
 
     Args:
         temperature: Positive float, `T`. Defaults to `0.1`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

@@ -5,12 +5,18 @@ from keras import ops
 
 from keras_dml.checks import boolean, finite_number, one_of
 from keras_dml.losses.base import PairLoss
+from keras_dml.miners import (
+    TripletMiner,
+    margin_triplets,
+    semi_hard_triplets,
+)
 from keras_dml.ops.gradients import shared_slopes, with_slopes
 from keras_dml.ops.pairs import (
     DISTANCES,
     Pairs,
     over_positives,
     pair_distances,
+    pair_similarities,
     rows_with_both,
 )
 from keras_dml.ops.reductions import batch_mean, count, masked_max, masked_min
@@ -31,6 +37,7 @@ def triplet_loss(
     average="non_zero",
     soft=False,
     between_columns=None,
+    chooses=None,
 ):
     """Averages the mined triplets of a batch, see `Triplet`.
 
@@ -49,6 +56,9 @@ def triplet_loss(
             columns with each other, for `swap` in `Triplet`: with `"all"`, the
             distance of a positive and a negative replaces that of the anchor
             and the negative where it is smaller. Defaults to `None`.
+        chooses: Function that chooses the negatives of a positive, for the
+            mining `"all"`, see `keras_dml.miners.TripletMiner`. Defaults to
+            `None`, all negatives.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry: the mean over the
@@ -70,68 +80,30 @@ def triplet_loss(
         values = ops.softplus(excess) if soft else ops.relu(excess + margin)
         totals = ops.where(valid, values, 0.0)
         active, candidates = totals > 0, valid
-    elif mining == ALL:
-        totals, active, candidates = _all_triplets(
-            distance, between_columns, positive, negative, margin, soft
-        )
     else:
-        weights, active, candidates = _mine(
-            ops.stop_gradient(distance), positive, negative, margin, mining
+        if mining in BY_PAIR:
+            fixed = ops.stop_gradient(distance)
+            chooses = _chooser(fixed, negative, margin, mining)
+        totals, active, candidates = _sum_triplets(
+            distance, between_columns, positive, negative, chooses, margin, soft
         )
-        # The sum of `d_ap - d_an + margin` over the active triplets.
-        totals = ops.sum(weights * distance, axis=1) + margin * active
+        if mining in BY_PAIR:
+            any_negative = ops.any(negative, axis=1, keepdims=True)
+            pairs = ops.logical_and(positive, any_negative)
+            candidates = count(pairs, distance.dtype)
     return batch_mean(totals, active if average == "non_zero" else candidates)
 
 
-def _mine(distance, positive, negative, margin, mining):
-    """Mines triplets for each positive pair.
-
-    Returns:
-        How often the active triplets add the distance of each pair, minus how
-        often they subtract it, `(rows, columns)`; the number of active
-        triplets of every row; and the number of its positive pairs.
-    """
-    dtype = distance.dtype
-    any_negative = ops.any(negative, axis=1, keepdims=True)
-    positive = ops.logical_and(positive, any_negative)
-    farthest = ops.logical_and(
-        negative,
-        ops.equal(distance, masked_max(distance, negative)[:, None]),
-    )
-
-    def step(state, own, there, itself):
-        weights, active = state
-        chosen = ops.logical_and(negative, distance > own)
-        if mining == "all_semi_hard":
-            chosen = ops.logical_and(chosen, distance <= own + margin)
-        else:
-            nearest_farther = masked_min(distance, chosen)[:, None]
-            none_farther = ops.logical_not(ops.any(chosen, axis=1))[:, None]
-            chosen = ops.logical_and(
-                chosen, ops.equal(distance, nearest_farther)
-            )
-            if mining == "facenet":
-                fallback = ops.logical_and(farthest, none_farther)
-                chosen = ops.logical_or(chosen, fallback)
-            chosen = ops.logical_and(chosen, distance < own + margin)
-        chosen = ops.cast(ops.logical_and(chosen, there), dtype)
-        triplets = ops.sum(chosen, axis=1, keepdims=True)
-        if mining != "all_semi_hard":
-            # Negatives at the same distance share one triplet.
-            ties = ops.maximum(triplets, ops.ones_like(triplets))
-            chosen, triplets = chosen / ties, triplets / ties
-        added = triplets * ops.cast(itself, dtype)
-        return weights + added - chosen, active + triplets[:, 0]
-
-    zeros = ops.zeros_like(distance)
-    weights, active = over_positives(
-        distance, positive, step, (zeros, zeros[:, 0])
-    )
-    return weights, active, count(positive, dtype)
+def _chooser(distance, negative, margin, mining):
+    if mining == "all_semi_hard":
+        return margin_triplets(distance, margin, "semi_hard")
+    return semi_hard_triplets(distance, negative, mining == "facenet")
 
 
-def _all_triplets(distance, between_columns, positive, negative, margin, soft):
-    """Adds all triplets, whose negative is near the anchor or the positive.
+def _sum_triplets(
+    distance, between_columns, positive, negative, chooses, margin, soft
+):
+    """Adds the chosen triplets; a negative is near the anchor or the positive.
 
     Returns:
         The sum of the triplets of every row, the number of those that are not
@@ -141,42 +113,50 @@ def _all_triplets(distance, between_columns, positive, negative, margin, soft):
     fixed = ops.stop_gradient(distance)
     swap = between_columns is not None
     between = ops.stop_gradient(between_columns) if swap else fixed[:0]
+    # A sum of differences follows from the slopes.
+    linear = not (soft or swap)
 
     def step(state, own, there, itself):
-        values, slopes, of_others, active = state
-        itself = ops.cast(ops.logical_and(itself, there), dtype)
+        values, slopes, of_others, active, number = state
+        itself = ops.logical_and(itself, there)
+        weight = ops.cast(ops.logical_and(negative, there), dtype)
+        if chooses is not None:
+            weight = weight * ops.cast(chooses(itself), dtype)
+        number = number + ops.sum(weight, axis=1)
+        itself = ops.cast(itself, dtype)
         # The row of `between_columns` of each positive.
         from_positive = ops.matmul(itself, between) if swap else fixed
         excess = own - ops.minimum(fixed, from_positive)
         excess = excess if soft else excess + margin
-        chosen = ops.logical_and(negative, there)
         if not soft:
-            chosen = ops.logical_and(chosen, excess > 0)
-        term = ops.softplus(excess) if soft else excess
-        weight = ops.sigmoid(excess) if soft else ops.ones_like(excess)
-        weight = ops.where(chosen, weight, 0.0)
+            weight = ops.where(excess > 0, weight, 0.0)
+        active = active + ops.sum(weight, axis=1)
+        if not linear:
+            term = ops.softplus(excess) if soft else excess
+            values = values + ops.sum(weight * term, axis=1)
+        slope = weight * ops.sigmoid(excess) if soft else weight
         if swap:
-            swapped = ops.where(from_positive < fixed, weight, 0.0)
+            swapped = ops.where(from_positive < fixed, slope, 0.0)
             # PyTorch would change with `+=` the zeros that the state shares.
             moved = ops.matmul(ops.transpose(itself), swapped)
             of_others, slopes = of_others - moved, slopes + swapped
-        total = ops.sum(weight, axis=1, keepdims=True)
-        return (
-            values + ops.sum(ops.where(chosen, term, 0.0), axis=1),
-            slopes + total * itself - weight,
-            of_others,
-            active + count(chosen, dtype),
-        )
+        total = ops.sum(slope, axis=1, keepdims=True)
+        slopes = slopes + total * itself - slope
+        return values, slopes, of_others, active, number
 
     zeros = ops.zeros_like(fixed)
-    state = (zeros[:, 0], zeros, ops.zeros_like(between), zeros[:, 0])
-    values, slopes, of_others, active = over_positives(
+    none = zeros[:, 0]
+    state = (none, zeros, ops.zeros_like(between), none, none)
+    values, slopes, of_others, active, number = over_positives(
         fixed, positive, step, state
     )
-    totals = with_slopes(values, slopes, distance)
+    if linear:
+        totals = ops.sum(slopes * distance, axis=1) + margin * active
+    else:
+        totals = with_slopes(values, slopes, distance)
     if swap:
         totals = totals + shared_slopes(of_others, between_columns, values)
-    return totals, active, count(positive, dtype) * count(negative, dtype)
+    return totals, active, number
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -213,12 +193,12 @@ class Triplet(PairLoss):
             `"hard"`, `"easy"` and `"all"` only. Defaults to `False`.
         swap: Boolean, whether the smaller of `d_an` and `d_pn` stands for
             `d_an`, for `"all"` only. Defaults to `False`.
-        **kwargs: `normalize`, `reduction`, `name` and `dtype`, see
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If a name is unknown, `margin` is not finite, or `mining`
-            does not allow `soft` or `swap`.
+            does not allow `soft`, `swap` or a miner of triplets.
 
     Example:
 
@@ -263,10 +243,22 @@ class Triplet(PairLoss):
                 "`swap=True` needs `mining='all'`: the other minings choose "
                 f"negatives near the anchor. Received: mining={mining!r}"
             )
+        if isinstance(self.miner, TripletMiner) and mining != ALL:
+            raise ValueError(
+                "`miner` of triplets needs `mining='all'`: the other minings "
+                f"choose triplets, too. Received: mining={mining!r}, "
+                f"miner={self.miner!r}"
+            )
         self.margin = finite_number("margin", margin)
         self.soft = boolean("soft", soft)
         self.swap = boolean("swap", swap)
         self.within_batch = swap
+
+    def mined(self, pairs: Pairs):
+        if isinstance(self.miner, TripletMiner):
+            pairs = pairs._replace(similarity=pair_similarities(pairs))
+            return self.miner.with_triplets(pairs)
+        return super().mined(pairs)
 
     def pair_loss(self, pairs: Pairs):
         distance = pair_distances(pairs, self.distance)
@@ -278,6 +270,7 @@ class Triplet(PairLoss):
             average=self.average,
             soft=self.soft,
             between_columns=self._between_columns(pairs, distance),
+            chooses=pairs.triplets,
         )
 
     def _between_columns(self, pairs, distance):
@@ -286,5 +279,4 @@ class Triplet(PairLoss):
         columns = pairs.references
         if columns is pairs.embeddings:
             return distance
-        own = pairs._replace(embeddings=columns)
-        return pair_distances(own, self.distance)
+        return pair_distances(pairs.with_rows(columns), self.distance)

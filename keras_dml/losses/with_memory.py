@@ -2,11 +2,11 @@
 
 import keras
 
-from keras_dml.losses.base import Loss, PairLoss
+from keras_dml.losses.with_column import WithColumn
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
-class WithMemory(Loss):
+class WithMemory(WithColumn):
     """Adds the column that `CrossBatchMemory` appends to a loss on pairs.
 
     `L_i = L(batch)_i + m_i` for every row, before the reduction, with the
@@ -32,18 +32,7 @@ class WithMemory(Loss):
         algorithm 1.
     """
 
-    label_dtypes = PairLoss.label_dtypes
-    labels_in_words = PairLoss.labels_in_words
+    layer = "CrossBatchMemory"
 
-    def __init__(self, loss, **kwargs):
-        super().__init__(**kwargs)
-        self.loss = keras.losses.get(loss)
-
-    def call(self, y_true, y_pred):
-        if len(y_pred.shape) != 2:
-            raise ValueError(
-                f"`y_pred` of the loss {self.name!r} must be the output of "
-                "`CrossBatchMemory`, of shape (batch, dim + 1). Received: "
-                f"y_pred.shape={tuple(y_pred.shape)}"
-            )
-        return self.loss.call(y_true, y_pred[:, :-1]) + y_pred[:, -1]
+    def with_column(self, y_true, y_pred, column):
+        return self.loss.call(y_true, y_pred) + column

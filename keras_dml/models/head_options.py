@@ -26,6 +26,8 @@ class HeadOptions:
         logits_bias: Whether `ScaledLogits` learns a bias. Defaults to `False`.
         boundary: Initial value of `ClassBoundaries`. Defaults to `1.2`.
         memory: Memory of past embeddings. Defaults to `None`.
+        step: Whether the loss takes the step, see
+            `keras_dml.losses.AtStep`. Defaults to `False`.
 
     Example:
 
@@ -41,3 +43,4 @@ class HeadOptions:
     logits_bias: bool = False
     boundary: float = 1.2
     memory: CrossBatchMemory | None = None
+    step: bool = False

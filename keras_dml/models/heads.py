@@ -20,6 +20,7 @@ from keras_dml.layers import (
     SampleAwareProxies,
     SampledProxies,
     ScaledLogits,
+    TrainingStep,
 )
 from keras_dml.models.head_options import HeadOptions
 
@@ -219,7 +220,7 @@ class WeightedSimilarities(Head):
 
 
 class Embeddings(Head):
-    """Gives the loss the embeddings; a memory appends one column."""
+    """Gives the loss the embeddings; a memory and the step add a column."""
 
     name = "embeddings"
     gives = "embeddings, which the loss normalizes if it needs to"
@@ -227,9 +228,11 @@ class Embeddings(Head):
     has_variables = False
 
     def connect(self, embedding, label, num_classes, options):
-        if options.memory is None:
-            return embedding
-        return options.memory([embedding, label])
+        if options.memory is not None:
+            embedding = options.memory([embedding, label])
+        return (
+            TrainingStep(name="step")(embedding) if options.step else embedding
+        )
 
 
 class UnitEmbeddings(Embeddings):

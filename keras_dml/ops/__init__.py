@@ -2,7 +2,6 @@
 
 from keras_dml.ops.gradients import custom_gradient as custom_gradient
 from keras_dml.ops.pairs import Pairs as Pairs
-from keras_dml.ops.pairs import informative_pairs as informative_pairs
 from keras_dml.ops.pairs import pair_distances as pair_distances
 from keras_dml.ops.pairs import pair_masks as pair_masks
 from keras_dml.ops.pairs import pair_similarities as pair_similarities

@@ -1,11 +1,12 @@
 """The pairs of a batch: which are positive, and how similar they are."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keras import ops
 
 from keras_dml.ops.gradients import custom_gradient
-from keras_dml.ops.reductions import masked_max, masked_min, rounding
+from keras_dml.ops.reductions import rounding
 
 DISTANCES = ("cosine", "euclidean", "squared_euclidean")
 
@@ -20,6 +21,11 @@ class Pairs(NamedTuple):
             row never pairs with itself.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         first_row: Integer, the position of the first row in the global batch.
+        triplets: Function that chooses the negatives of a positive, see
+            `keras_dml.miners.TripletMiner`; `None` for all of them.
+        similarity: Float tensor `(rows, columns)`, the inner products where
+            they are known; `None` to compute them.
+        step: Integer scalar, the training step, which seeds draws.
     """
 
     embeddings: Any
@@ -27,15 +33,24 @@ class Pairs(NamedTuple):
     positive: Any
     negative: Any
     first_row: Any = 0
+    triplets: Callable[[Any], Any] | None = None
+    similarity: Any = None
+    step: Any = 0
 
     @property
     def masks(self) -> tuple[Any, Any]:
         """The two masks: positive, negative."""
         return self.positive, self.negative
 
+    def with_rows(self, embeddings) -> "Pairs":
+        """Returns the pairs of other rows with the same columns."""
+        return self._replace(embeddings=embeddings, similarity=None)
+
 
 def pair_similarities(pairs: Pairs):
     """Returns inner products `(rows, columns)`: cosines for unit rows."""
+    if pairs.similarity is not None:
+        return pairs.similarity
     if pairs.references is pairs.embeddings:
         return gram_matrix(pairs.embeddings)
     return ops.matmul(pairs.embeddings, ops.transpose(pairs.references))
@@ -84,8 +99,9 @@ def pair_masks(labels, reference_labels, first_row=0):
     """Returns which pairs are of one class and which are of two.
 
     Args:
-        labels: Integer tensor `(rows,)`, or a matrix `(rows, columns)` that is
-            nonzero where two rows belong together.
+        labels: Integer tensor `(rows,)`, or a matrix `(rows, columns)`:
+            positive where two rows belong together, 0 where they do not,
+            negative where nobody knows.
         reference_labels: Integer tensor `(columns,)`; not used with a matrix.
         first_row: Integer, the column of the first row. Defaults to `0`.
 
@@ -94,15 +110,15 @@ def pair_masks(labels, reference_labels, first_row=0):
         `False` for the pair of a row with itself.
     """
     if len(labels.shape) == 2:
-        same = ops.not_equal(labels, 0)
+        labels = ops.cast(labels, "int32")
+        same, differs = ops.greater(labels, 0), ops.equal(labels, 0)
     else:
         same = ops.equal(labels[:, None], reference_labels[None, :])
+        differs = ops.logical_not(same)
     rows = ops.arange(ops.shape(same)[0]) + first_row
     columns = ops.arange(ops.shape(same)[1])
     other = ops.not_equal(rows[:, None], columns[None, :])
-    positive = ops.logical_and(same, other)
-    negative = ops.logical_and(ops.logical_not(same), other)
-    return positive, negative
+    return ops.logical_and(same, other), ops.logical_and(differs, other)
 
 
 def over_positives(matrix, positive, step, state):
@@ -138,35 +154,6 @@ def over_positives(matrix, positive, step, state):
 def rows_with_both(positive, negative):
     """Returns which rows have a positive and a negative: boolean `(rows,)`."""
     return ops.logical_and(ops.any(positive, axis=1), ops.any(negative, axis=1))
-
-
-def informative_pairs(similarity, positive, negative, margin):
-    """Drops the pairs that are easy by more than a margin.
-
-    A negative stays if `s_ij + margin > min_{P_i} s`, a positive if
-    `s_ij - margin < max_{N_i} s`. A row keeps pairs of both kinds or none.
-
-    Args:
-        similarity: Float tensor `(rows, columns)`.
-        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
-        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
-        margin: Float, or `None` to keep all pairs.
-
-    Returns:
-        Two boolean tensors `(rows, columns)`: positive, negative.
-
-    Reference:
-        Wang et al., "Multi-Similarity Loss with General Pair Weighting for
-        Deep Metric Learning", 2019, equations 8 and 9.
-    """
-    if margin is None:
-        return positive, negative
-    hardest_negative = masked_max(similarity, negative)[:, None]
-    hardest_positive = masked_min(similarity, positive)[:, None]
-    return (
-        ops.logical_and(positive, similarity - margin < hardest_negative),
-        ops.logical_and(negative, similarity + margin > hardest_positive),
-    )
 
 
 @custom_gradient

@@ -1,13 +1,21 @@
-"""Draws the classes of a step, and negatives weighted by their distance."""
+"""Draws classes, and pairs by their distance; finds the largest numbers."""
+
+import contextlib
+import threading
+from fractions import Fraction
 
 from keras import ops
 
 from keras_dml.ops.pairs import Pairs
-from keras_dml.ops.reductions import masked_max
+from keras_dml.ops.reductions import masked_max, over_replicas
 from keras_dml.ops.rows import distinct
 
 # At a distance of two the weight is infinite.
 LARGEST = 1.99
+# Of a digit in the search for the largest numbers.
+_BITS = 10
+# Replicas are threads.
+_CURRENT = threading.local()
 
 
 def positions_in_sample(labels, batch_labels):
@@ -90,8 +98,34 @@ def _below(limit, uniform):
     return ops.minimum(ops.cast(ops.floor(scaled), "int32"), limit - 1)
 
 
+@contextlib.contextmanager
+def at_step(step):
+    """Lets draws depend on the training step, in this thread.
+
+    Args:
+        step: Integer scalar tensor.
+
+    Example:
+
+    >>> with at_step(3):
+    ...     training_step()
+    3
+    """
+    before = training_step()
+    _CURRENT.step = step
+    try:
+        yield
+    finally:
+        _CURRENT.step = before
+
+
+def training_step():
+    """Returns the step that `at_step` gave; 0 outside of it."""
+    return getattr(_CURRENT, "step", 0)
+
+
 def distance_weighted_negatives(
-    distance, pairs: Pairs, step, nearest=0.5, farthest=1.4
+    distance, pairs: Pairs, nearest=0.5, farthest=1.4
 ):
     """Draws one negative for each positive of a row.
 
@@ -110,7 +144,6 @@ def distance_weighted_negatives(
         distance: Float tensor `(rows, columns)`, Euclidean distances of unit
             vectors.
         pairs: The `Pairs`.
-        step: Integer scalar tensor, the number of the training step.
         nearest: Float. Defaults to `0.5`.
         farthest: Float. Defaults to `1.4`.
 
@@ -137,7 +170,7 @@ def distance_weighted_negatives(
     any_allowed = ops.any(allowed, axis=1)
     largest = ops.where(any_allowed, masked_max(weights, allowed), 0.0)
     weights = weights - largest[:, None]
-    noise = _uniform(distance, step, pairs.first_row)
+    noise = pair_noise(pairs, distance)
     scores = weights - ops.log(-ops.log(noise))
     scores = ops.where(allowed, scores, ops.cast(float("-inf"), scores.dtype))
     order = ops.argsort(-scores, axis=1)
@@ -148,11 +181,90 @@ def distance_weighted_negatives(
     return ops.logical_and(allowed, rank < number)
 
 
-def _uniform(like, step, first_row):
-    """Returns numbers in (0, 1) from a hash of step, row and column."""
-    rows = ops.cast(ops.arange(ops.shape(like)[0]) + first_row, "int32")
+def largest_of_groups(scores, group, groups, share):
+    """Finds the largest scores of each group, of all replicas together.
+
+    Of `n` scores it finds `ceil(share n)`, and those that equal the last but
+    for the rounding of the largest score. It counts the scores by their
+    digits, which takes less time than sorting them.
+
+    Args:
+        scores: Float tensor `(rows, columns)`.
+        group: Int32 tensor `(rows, columns)`, the group of each score, from 0
+            on; `groups` for a score that does not count.
+        groups: Integer, the number of groups.
+        share: Float in (0, 1].
+
+    Returns:
+        Boolean tensor `(rows, columns)`.
+
+    Example:
+
+    >>> scores = np.array([[3.0, 1.0, 2.0, 9.0]])
+    >>> group = np.array([[0, 0, 0, 1]], "int32")
+    >>> chosen = largest_of_groups(scores, group, groups=2, share=0.5)
+    >>> ops.convert_to_numpy(chosen)
+    array([[ True, False,  True,  True]])
+    """
+    counts = ops.less(group, groups)
+    far = ops.cast(float("inf"), scores.dtype)
+    least = over_replicas(ops.min, ops.min(ops.where(counts, scores, far)))
+    most = over_replicas(ops.max, ops.max(ops.where(counts, scores, -far)))
+    scale = 2.0 ** (3 * _BITS) / ops.maximum(most - least, 1e-30)
+    number = ops.where(counts, scores - least, 0.0) * scale
+    number = ops.cast(number, "int32")
+    number = ops.minimum(number, 2 ** (3 * _BITS) - 1)
+    limit, left = ops.zeros((groups,), dtype="int32"), None
+    for shift in (2 * _BITS, _BITS, 0):
+        leading = ops.right_shift(number, shift)
+        same = ops.right_shift(leading, _BITS) == _of_group(limit, group)
+        digit = ops.bitwise_and(leading, 2**_BITS - 1)
+        place = ops.where(same, group, groups) * 2**_BITS + digit
+        found = _count(place, groups + 1)[:groups]
+        # How many have this digit or a larger one.
+        found = ops.flip(ops.cumsum(ops.flip(found, axis=1), axis=1), axis=1)
+        if left is None:
+            left = _part(found[:, 0], share)
+        enough = ops.cast(found >= left[:, None], "int32")
+        chosen = ops.sum(enough, axis=1) - 1
+        beyond = ops.pad(found[:, 1:], [[0, 0], [0, 1]])
+        beyond = ops.take_along_axis(beyond, chosen[:, None], axis=1)[:, 0]
+        limit, left = limit * 2**_BITS + chosen, left - beyond
+    return ops.logical_and(counts, number >= _of_group(limit, group))
+
+
+def _part(number, share):
+    """Returns `ceil(share * number)` of int32 numbers, without rounding."""
+    part = Fraction(share).limit_denominator(10_000)
+    whole, rest = number // part.denominator, number % part.denominator
+    rest = -(-rest * part.numerator // part.denominator)
+    return whole * part.numerator + rest
+
+
+def _of_group(values, group):
+    """Returns the value of the group of each entry; 0 for no group."""
+    return ops.take(ops.pad(values, [[0, 1]]), group)
+
+
+def _count(place, groups):
+    """Counts the entries of each place, of all replicas together."""
+    place = ops.reshape(place, (-1,))
+    size = groups * 2**_BITS
+    found = ops.segment_sum(ops.ones_like(place), place, size)
+    found = over_replicas(ops.sum, found)
+    return ops.reshape(found, (groups, 2**_BITS))
+
+
+def pair_noise(pairs: Pairs, like):
+    """Returns numbers in (0, 1) from a hash of step, row and column.
+
+    Args:
+        pairs: The `Pairs`; their columns are counted from the first.
+        like: Float tensor `(rows, columns)`, for the shape and the dtype.
+    """
+    rows = ops.cast(ops.arange(ops.shape(like)[0]) + pairs.first_row, "int32")
     columns = ops.cast(ops.arange(ops.shape(like)[1]), "int32")
-    by_row = _hash(rows + _hash(ops.cast(step, "int32")))
+    by_row = _hash(rows + _hash(ops.cast(pairs.step, "int32")))
     bits = _hash(by_row[:, None] + columns[None, :])
     # float32 holds 23 bits plus a half exactly.
     bits = ops.bitwise_and(bits, _int32(2**23 - 1))

@@ -39,17 +39,30 @@ def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
     """Builds the loss: one term, or a weighted sum of several."""
     built = [_build_term(term) for term in terms]
     weights = [term.weight for term in terms]
-    if terms[0].memory is not None:
-        return losses.WithMemory(built[0])
     whole = built[0]
-    if weights != [1.0]:
+    if terms[0].memory is not None:
+        whole = losses.WithMemory(whole)
+    elif weights != [1.0]:
         whole = losses.WeightedSum(built, weights)
+    if draws_pairs(terms):
+        return losses.AtStep(whole)
     if not any(term.sampled for term in terms):
         return whole
     try:
         return losses.OnSampledClasses(whole)
     except ValueError as error:
         raise UsageError(f"`model.proxies.sample`: {error}") from error
+
+
+def draws_pairs(terms: list[LossConfig]) -> bool:
+    """Returns whether a miner draws pairs, which the step shall seed.
+
+    `Margin` has the step of its head.
+    """
+    if loss_head(terms).name != "embeddings":
+        return False
+    miners = (getattr(_build_term(term), "miner", None) for term in terms)
+    return any(miner is not None and miner.draws for miner in miners)
 
 
 def loss_head(terms: list[LossConfig]) -> Head:

@@ -14,7 +14,7 @@ from keras_dml.models import (
     synchronize_batch_norm,
 )
 from keras_dml.regularizers import PROXY_REGULARIZERS
-from keras_dml.run.compiling import build_memory, loss_head
+from keras_dml.run.compiling import build_memory, draws_pairs, loss_head
 
 
 @dataclass(frozen=True)
@@ -107,4 +107,5 @@ def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
         logits_bias=model.logits_bias,
         boundary=model.boundary,
         memory=build_memory(loss),
+        step=draws_pairs(loss),
     )

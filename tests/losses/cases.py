@@ -14,6 +14,7 @@ from keras_dml.models import HeadOptions
 from tests.losses import naive_pair_losses as pairs
 from tests.losses import naive_proxy_losses as proxies
 from tests.losses.naive_weighted_exponents import join
+from tests.miners.naive import distance_weighted
 
 CLASSES = 4
 # Two rows have no partner.
@@ -100,6 +101,17 @@ def sum_of_two(labels, x, losses, weights):
 def loss_and_memory(labels, x, loss):
     loss = pairs.multi_similarity(*pairs.masks(labels), x[:, :-1])
     return loss + x[:, -1].mean()
+
+
+def at_step(labels):
+    step = np.full((len(labels), 1), 3.0)
+    return np.concatenate([embeddings(labels), step], axis=1)
+
+
+def draw_of_step_3(labels, x, loss):
+    x = x[:, :-1]
+    drawn = distance_weighted(*pairs.masks(labels), pairs.unit(x), step=3)
+    return pairs.contrastive(*drawn, x)
 
 
 def on_sample(labels, x, loss):
@@ -344,6 +356,16 @@ CASES |= {
         {"loss": losses.MultiSimilarity()},
         options=memory,
         head="embeddings",
+    ),
+    "at_step": Case(
+        losses.AtStep,
+        at_step,
+        draw_of_step_3,
+        {"loss": losses.Contrastive(miner="distance_weighted")},
+        options=lambda: HeadOptions(step=True),
+        head="embeddings",
+        fixed_columns=1,
+        ordered=True,
     ),
     "weighted_sum": Case(
         losses.WeightedSum,

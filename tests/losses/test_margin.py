@@ -26,8 +26,7 @@ def sample(distance, labels, step=0, dim=8, **kwargs):
     rows = np.zeros((len(labels), dim))
     drawn = distance_weighted_negatives(
         tf.constant(distance, "float32"),
-        Pairs(rows, rows, positive, negative),
-        tf.constant(step),
+        Pairs(rows, rows, positive, negative, step=tf.constant(step)),
         **kwargs,
     )
     return np.asarray(drawn), positive, negative
@@ -90,8 +89,14 @@ def test_the_draw_depends_on_step_and_place_alone():
     assert (whole != sample(distance, labels, step=8, dim=3)[0]).any()
     second = distance_weighted_negatives(
         tf.constant(distance[6:], "float32"),
-        Pairs(np.zeros((6, 3)), None, positive[6:], negative[6:], first_row=6),
-        tf.constant(7),
+        Pairs(
+            np.zeros((6, 3)),
+            None,
+            positive[6:],
+            negative[6:],
+            first_row=6,
+            step=tf.constant(7),
+        ),
     )
     np.testing.assert_array_equal(second, whole[6:])
 

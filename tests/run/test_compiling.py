@@ -21,6 +21,7 @@ from keras_dml.run.compiling import (
     build_memory,
     build_optimizer,
     compile_for,
+    draws_pairs,
     loss_head,
 )
 from keras_dml.run.models import build_models
@@ -79,6 +80,29 @@ def test_a_memory_holds_the_loss_and_its_arguments():
     built = build_loss([term])
     assert type(built) is losses.WithMemory
     assert built.loss.negative_margin == 0.3
+
+
+def test_a_miner_that_draws_gets_the_step():
+    drawing = {"miner": {"name": "distance_weighted", "nearest": 0.6}}
+    term = LossConfig(name="contrastive", arguments=drawing)
+    built = build_loss([term])
+    assert type(built) is losses.AtStep
+    assert built.loss.miner.nearest == 0.6
+    assert draws_pairs([term])
+    term = term.changed(memory=MemoryConfig(size=64))
+    built = build_loss([term])
+    assert type(built.loss) is losses.WithMemory
+    assert build_memory([term]).loss.miner.nearest == 0.6
+    fixed = LossConfig(name="contrastive", arguments={"miner": "batch_hard"})
+    assert build_loss([fixed]).miner is not None
+    assert not draws_pairs([fixed])
+    assert not draws_pairs([LossConfig(name="margin", arguments=drawing)])
+
+
+def test_an_unknown_miner_is_refused_with_the_name_of_the_loss():
+    term = LossConfig(name="contrastive", arguments={"miner": "batchhard"})
+    with pytest.raises(UsageError, match="'contrastive'.*'batch_hard'"):
+        build_loss([term])
 
 
 def test_most_losses_have_no_memory():

@@ -1,0 +1,52 @@
+"""A miner that draws negatives at all distances."""
+
+import keras
+
+from keras_dml.checks import finite_number
+from keras_dml.miners.base import Miner
+from keras_dml.ops.pairs import Pairs, pair_distances
+from keras_dml.ops.sampling import distance_weighted_negatives
+
+
+@keras.saving.register_keras_serializable(package="keras_dml.miners")
+class DistanceWeighted(Miner):
+    """Draws one negative for each positive of a row, near or far alike.
+
+    `p(d) ~ 1 / q(max(d, nearest))`, with the density `q` of the distances of
+    points on the unit sphere: without the weights nearly all negatives would
+    be at a distance of `sqrt(2)`. All positives stay. The loss `Margin` draws
+    with this miner.
+
+    The draw is a function of the distances, of the places in the batch and of
+    the step, which `keras_dml.losses.AtStep` gives, and which is 0 without it:
+    then the same places are drawn in every batch.
+
+    Args:
+        nearest: Float, the distance below which all negatives are equally
+            likely. Defaults to `0.5`.
+        farthest: Float, the distance from which on negatives are not drawn.
+            Defaults to `1.4`.
+
+    Raises:
+        ValueError: If a number is not finite.
+
+    Example:
+
+    >>> loss = keras_dml.losses.Contrastive(miner=DistanceWeighted())
+
+    Reference:
+        Wu et al., "Sampling Matters in Deep Embedding Learning", 2017,
+        equation 3.
+    """
+
+    draws = True
+
+    def __init__(self, nearest=0.5, farthest=1.4):
+        self.nearest = finite_number("nearest", nearest)
+        self.farthest = finite_number("farthest", farthest)
+
+    def mine(self, pairs: Pairs):
+        negative = distance_weighted_negatives(
+            pair_distances(pairs), pairs, self.nearest, self.farthest
+        )
+        return pairs.positive, negative

@@ -1,0 +1,122 @@
+"""Returns miners by name."""
+
+from typing import Any
+
+import keras
+
+from keras_dml.arguments import arguments_of, class_at
+from keras_dml.errors import UsageError
+from keras_dml.miners.angular import Angular
+from keras_dml.miners.base import Miner
+from keras_dml.miners.batch_easy_hard import BatchEasyHard
+from keras_dml.miners.batch_hard import BatchHard
+from keras_dml.miners.distance_weighted import DistanceWeighted
+from keras_dml.miners.given import Given
+from keras_dml.miners.hdc import HDC
+from keras_dml.miners.multi_similarity import MultiSimilarity
+from keras_dml.miners.pair_margin import PairMargin
+from keras_dml.miners.semi_hard import SemiHard
+from keras_dml.miners.triplet_margin import TripletMargin
+from keras_dml.miners.uniform_histogram import UniformHistogram
+from keras_dml.naming import nearest, shown
+
+MINERS: dict[str, type[Miner]] = {
+    cls.__module__.rpartition(".")[2]: cls
+    for cls in (
+        Angular,
+        BatchEasyHard,
+        BatchHard,
+        DistanceWeighted,
+        Given,
+        HDC,
+        MultiSimilarity,
+        PairMargin,
+        SemiHard,
+        TripletMargin,
+        UniformHistogram,
+    )
+}
+_BY_CLASS = {cls.__name__: cls for cls in MINERS.values()}
+
+
+def get(identifier) -> Miner | None:
+    """Makes a miner from its name or its config.
+
+    Args:
+        identifier: The key of a miner, such as `"batch_hard"`; its class name,
+            such as `"BatchHard"`; the path of any other subclass of
+            `keras_dml.miners.Miner`, such as `"module.Class"`; a dict of
+            `name`, which is one of these, and the arguments, such as
+            `{"name": "pair_margin", "negative_margin": 0.6}`; a config, as
+            `serialize` returns it; or a miner or `None`, which the function
+            returns unchanged.
+
+    Returns:
+        The miner.
+
+    Raises:
+        UsageError: If the name or an argument is unknown.
+
+    Example:
+
+    >>> get({"name": "pair_margin", "negative_margin": 0.6}).negative_margin
+    0.6
+    """
+    if identifier is None or isinstance(identifier, Miner):
+        return identifier
+    if isinstance(identifier, dict) and "class_name" in identifier:
+        return deserialize(identifier)
+    arguments: dict[str, Any] = {}
+    if isinstance(identifier, dict):
+        arguments = dict(identifier)
+        identifier = arguments.pop("name", None)
+    cls = _class_of(identifier)
+    known = arguments_of(cls)
+    for argument, value in arguments.items():
+        if argument not in known:
+            raise UsageError(
+                f"The miner {identifier!r} has no argument {argument!r}. It "
+                f"takes: {', '.join(known) or 'none'}. Received: "
+                f"{argument}={shown(value)}"
+            )
+    try:
+        return cls(**arguments)
+    except TypeError as error:
+        raise UsageError(f"The miner {identifier!r}: {error}") from error
+
+
+def serialize(miner: Miner) -> dict[str, Any]:
+    """Returns the class and the config of a miner as a JSON-able dict.
+
+    Example:
+
+    >>> serialize(get("pair_margin"))["config"]["positive_margin"]
+    0.2
+    """
+    return keras.saving.serialize_keras_object(miner)
+
+
+def deserialize(config: dict[str, Any]) -> Miner:
+    """Makes a miner from the result of `serialize`.
+
+    Example:
+
+    >>> deserialize(serialize(get("triplet_margin"))).margin
+    0.2
+    """
+    return keras.saving.deserialize_keras_object(config)
+
+
+def _class_of(name) -> type[Miner]:
+    if isinstance(name, str):
+        if name in MINERS or name in _BY_CLASS:
+            return MINERS.get(name) or _BY_CLASS[name]
+        if "." in name:
+            return class_at(name, Miner, "miner", "keras_dml.miners.BatchHard")
+        close = f" Did you mean {nearest(name, MINERS)}?"
+    else:
+        close = ""
+    raise UsageError(
+        f"`miner` must name a miner, as a string or as the `name` of a dict."
+        f"{close} There are: {', '.join(MINERS)}. Received: {shown(name)}"
+    )
