@@ -92,7 +92,7 @@ def class_at(path: str, base: type, kind: str, example: str) -> Any:
         ) from error
     if not (inspect.isclass(found) and issubclass(found, base)):
         raise UsageError(
-            f"{path!r} must be a subclass of `{base.__module__}."
-            f"{base.__name__}`. Received: {found!r}"
+            f"{path!r} must be the path of a {kind}, such as `{example}`. "
+            f"Received: {found!r}"
         )
     return found

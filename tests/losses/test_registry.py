@@ -99,7 +99,7 @@ def test_losses_of_other_packages_are_found_by_their_path():
     [
         ("keras.losses.Cirkle", "cannot be imported.*Cirkle"),
         ("no_such_package.Loss", "cannot be imported.*no_such_package"),
-        ("keras.layers.Dense", "subclass of `keras.losses.Loss`"),
+        ("keras.layers.Dense", "must be the path of a loss"),
     ],
 )
 def test_paths_that_name_no_loss_are_refused(name, message):

@@ -33,7 +33,7 @@ def test_what_get_takes():
         ({"name": "batch_hard", "share": 1}, "no argument 'share'.*none"),
         ("given", "'given'.*'triplets'"),
         ("no.such.Miner", "miner 'no.such.Miner' cannot be imported"),
-        ("keras_dml.losses.Triplet", "subclass of `keras_dml.miners"),
+        ("keras_dml.losses.Triplet", "must be the path of a miner"),
     ],
 )
 def test_refused(identifier, message):
