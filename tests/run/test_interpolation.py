@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_dml.models import pooled_features
+from keras_dml.run import interpolation
 from keras_dml.run.interpolation import interpolate
 from keras_dml.run.measure import embed, evaluate, measure
 from keras_dml.run.start import start_from_features
@@ -130,3 +131,15 @@ def test_shuffled_labels_teach_nothing(caplog):
     with caplog.at_level(logging.INFO, "keras_dml"):
         assert interpolate(models.embedder, start, data, config)["kept"]
     assert "The pretrained network was kept" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.0, "The network before training, its features weighted,"),
+        (0.75, "An average of both networks, 75 % of it trained,"),
+        (1.0, "The trained network"),
+    ],
+)
+def test_what_was_kept_is_called_by_what_it_is(share, words):
+    assert interpolation._mixture(share) == words
