@@ -11,6 +11,8 @@ import termios
 from tests.zygote import ROOT, Forked
 
 COLUMNS, LINES = 80, 60
+# Stands for a minus while others are masked.
+_BELOW = "\N{MINUS SIGN}"
 COLORS = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-8]|4[0-8]|9\d)(?:;[\d;]*)?m")
 _TOKEN = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|(\r\n|\r|\n)|([^\x1b\r\n]+)")
 
@@ -97,7 +99,8 @@ def visible(text):
 def masked(text):
     """Replaces digits, times and the device, which differ between machines.
 
-    Also signs, whether a match was near enough, and verdicts.
+    Also signs, whether a match was near enough, and verdicts. A gap from the
+    highest arm is below zero, and so is the lower end of its interval.
     """
     text = re.sub(r"Device +.*(?:\n {10}.*)*", "Device    DEVICE", text)
     text = re.sub(r"(milliseconds .*?│).*", r"\1 TIMES", text)
@@ -107,7 +110,9 @@ def masked(text):
     text = re.sub(
         r"(?ms)^\w+ (leads|is best) by MAP@R.*?otherwise\.", "CONCLUSION", text
     )
-    text = re.sub(r"(?<!\w)[+-](?=\d)", "±", text)
+    gap = r"│ +-\d\.\d{3} │ +-\d\.\d{3} to"
+    text = re.sub(gap, lambda found: found[0].replace("-", _BELOW), text)
+    text = re.sub(r"(?<!\w)[+-](?=\d)", "±", text).replace(_BELOW, "-")
     text = re.sub(r"\b\d+\.\d%", "##.#%", text)
     text = re.sub(r"\b\d+\s(h|min|s)\b(\s\d+\s(min|s)\b)?", "TIME", text)
     # A long time wraps the line.

@@ -250,7 +250,7 @@ def print_comparison(result: "Comparison") -> None:
     if result.report is None:
         statuses = {record.run: record.status for record in result.records}
         print_rows(
-            "What each run trains, in the name of its folder",
+            "Folder and status of each run",
             [{"run": run, "status": statuses[run]} for run in statuses],
         )
         say("Nothing was trained. Leave out --dry-run to train what is to do.")

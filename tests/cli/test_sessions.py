@@ -1,7 +1,7 @@
-"""Whole sessions as a person, or a program, sees them, kept as text files.
+"""Whole sessions as a person at a terminal, or a program, sees them, as text.
 
-They are on photos of groceries. `python -m tests.cli.test_sessions` writes the
-files anew.
+They are on photos of groceries, in a pseudo-terminal or a pipe.
+`python -m tests.cli.test_sessions` writes the files anew.
 """
 
 import os
@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -75,6 +74,8 @@ set:
   sampling.batch_size: 64
 """
 RUN_PLAN = ["compare", "plan.yaml", "--output", "plan", "--no-estimate"]
+# The environment of a terminal with colors, and without.
+KINDS = {"color": {}, "plain": {"NO_COLOR": "1"}}
 QUICK = ["--no-export", "--no-report", "--set", "evaluation.k=[1]"]
 
 
@@ -122,39 +123,55 @@ def piped_by_a_shell(arguments, folder):
     ).stdout
 
 
-def sessions(folder, data, wide=True):
-    """Yields the name and the output of every session, one after another.
+def on_terminals(name, arguments, folder, left=None):
+    """Yields sessions of two widths, each with colors and without.
 
-    `wide` is whether the fit is also shown at 110 columns, without colors.
+    `left` is what a session leaves and the next one must not find.
     """
-    plain = {"cwd": folder, "columns": 110, "NO_COLOR": "1"}
+    for columns in (80, 110):
+        for kind, extra in KINDS.items():
+            if left is not None:
+                shutil.rmtree(folder / left, ignore_errors=True)
+            screen = Terminal(*arguments, cwd=folder, columns=columns, **extra)
+            yield f"{name}_{columns}", kind, screen.read()
+
+
+def sessions(folder, data, wide=True):
+    """Yields name, kind and output of every session, one after another.
+
+    Sessions of one name show the same words. `wide` is whether the fit is also
+    shown at 110 columns, without colors.
+    """
     photos(folder, data)
     (weights,) = (data / "mobilenetv2_imagenet").glob("*.weights.h5")
     (folder / WEIGHTS).symlink_to(weights)
-    yield "fit_piped", piped([*FIT, *QUICK], folder)
+    yield "fit_piped", "piped", piped([*FIT, *QUICK], folder)
     shutil.rmtree(folder / "run")
     pretrained = Terminal(*FIT_PRETRAINED, *QUICK, cwd=folder)
-    yield "fit_pretrained_80", pretrained.read()
+    yield "fit_pretrained_80", "color", pretrained.read()
     shutil.rmtree(folder / "run")
     if wide:
-        yield "fit_110", Terminal(*FIT, *QUICK, **plain).read()
+        screen = Terminal(
+            *(*FIT, *QUICK), cwd=folder, columns=110, **KINDS["plain"]
+        )
+        yield "fit_110", "plain", screen.read()
         shutil.rmtree(folder / "run")
-    yield "fit_80", Terminal(*FIT, cwd=folder).read()
+    yield "fit_80", "color", Terminal(*FIT, cwd=folder).read()
     (folder / BROKEN).unlink()
-    yield "search_80", Terminal(*SEARCH, cwd=folder).read()
-    yield "export_80", Terminal(*EXPORT, cwd=folder).read()
+    changed = Terminal(*SEARCH, cwd=folder)
+    yield "search_changed_80", "color", changed.read()
+    yield from on_terminals("search", SEARCH, folder)
+    yield "search_piped", "piped", piped(SEARCH, folder)
+    yield from on_terminals("export", EXPORT, folder, left="phone")
     shutil.rmtree(folder / "phone")
-    yield "search_110", Terminal(*SEARCH, **plain).read()
-    yield "export_110", Terminal(*EXPORT, **plain).read()
-    shutil.rmtree(folder / "phone")
-    yield "search_piped", piped(SEARCH, folder)
-    yield "export_piped", piped_by_a_shell(EXPORT, folder)
+    yield "export_piped", "piped", piped_by_a_shell(EXPORT, folder)
     (folder / "plan.yaml").write_text(PLAN)
-    yield "compare_80", Terminal(*RUN_PLAN, cwd=folder).read()
+    yield "compare_trains_80", "color", Terminal(*RUN_PLAN, cwd=folder).read()
     # All runs are there: nothing is trained.
-    yield "compare_110", Terminal(*RUN_PLAN, **plain).read()
+    yield from on_terminals("compare", RUN_PLAN, folder)
+    yield "compare_piped", "piped", piped(RUN_PLAN, folder)
     # Where its lines end depends on how long the trainings may take.
-    yield "compare_piped", piped(COMPARE, folder)
+    yield "compare_dry_piped", "piped", piped(COMPARE, folder)
 
 
 def shown(text):
@@ -165,14 +182,14 @@ def shown(text):
 def write():
     data = os.environ.get("KERAS_DML_TEST_DATA", ROOT.parent / "shared/data")
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in sessions(Path(folder), Path(data)):
+        for name, _, text in sessions(Path(folder), Path(data)):
             (SESSIONS / f"{name}.txt").write_text(shown(text), "utf-8")
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory, test_data):
     folder = tmp_path_factory.mktemp("sessions")
-    return dict(sessions(folder, test_data, wide=ALL))
+    return list(sessions(folder, test_data, wide=ALL))
 
 
 @pytest.mark.slow
@@ -186,13 +203,16 @@ def recorded(tmp_path_factory, test_data):
 )
 def test_a_session_is_the_one_that_was_looked_at(recorded, name):
     expected = (SESSIONS / f"{name}.txt").read_text("utf-8")
-    assert shown(recorded[name]) == expected
+    found = {kind: text for one, kind, text in recorded if one == name}
+    assert found
+    for kind, text in found.items():
+        assert shown(text) == expected, kind
 
 
 @pytest.mark.slow
 def test_the_lines_fit_a_terminal_and_a_pipe_has_no_controls(recorded):
-    for name, text in recorded.items():
-        if name.endswith("piped"):
+    for name, kind, text in recorded:
+        if kind == "piped":
             assert not re.search(r"[\x00-\x09\x0b-\x1f]", text), name
             assert "steps/s" not in text, name
         else:
@@ -201,32 +221,34 @@ def test_the_lines_fit_a_terminal_and_a_pipe_has_no_controls(recorded):
 
 
 @pytest.mark.slow
-def test_a_terminal_shows_a_bar_in_color_unless_colors_are_unwanted(recorded):
+def test_colors_are_shown_on_terminals_unless_they_are_unwanted(recorded):
+    for name, kind, text in recorded:
+        assert bool(COLORS.search(text)) == (kind == "color"), (name, kind)
+
+
+@pytest.mark.slow
+def test_a_training_on_a_terminal_shows_a_bar(recorded):
+    texts = {name: text for name, _, text in recorded}
     for name in ("fit_80", "fit_110") if ALL else ("fit_80",):
-        bars = re.findall(r"[^\r\n]*steps/s[^\r\n]*", recorded[name])
+        bars = re.findall(r"[^\r\n]*steps/s[^\r\n]*", texts[name])
         assert bars, name
         # The end of the line is there: nothing was cut to fit the window.
         assert all("left" in bar or "12/12" in bar for bar in bars), name
         assert "━" in bars[0], name
-    assert COLORS.search(recorded["fit_80"])
-    for name in ("search_110", "export_110", "compare_110"):
-        assert not COLORS.search(recorded[name]), name
 
 
 @pytest.mark.slow
 def test_a_search_says_once_why_it_embeds_again(recorded):
     """A photo is gone that was there when the run was trained."""
-    assert recorded["search_80"].count("have changed since its images") == 1
+    (text,) = (one for name, _, one in recorded if name == "search_changed_80")
+    assert text.count("have changed since its images") == 1
 
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, test_data):
     photos(tmp_path, test_data)
     long = [*FIT, *QUICK, "--set", "sampling.steps_per_epoch=400"]
-    started = time.perf_counter()
     screen = Terminal(*long, cwd=tmp_path)
-    screen.read(until="Starting TensorFlow")
-    assert time.perf_counter() - started < 3
     screen.read(until=r"epoch 1/2 .* steps/s")
     screen.press_ctrl_c()
     screen.read()
@@ -243,8 +265,6 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, test_data):
     again = Terminal(*long, "--resume", cwd=tmp_path, NO_COLOR="1")
     again.read(until=r"steps/s")
     assert not COLORS.search(again.text)
-    again.press_ctrl_c()
-    again.read(until="Stopping after this step")
     again.press_ctrl_c()
     again.read()
     assert again.code == 130

@@ -222,3 +222,15 @@ def test_the_share_of_the_best_that_keeps_the_nearest_is_taken(
     _, found = interpolate(embedder, start, data, config)
     assert (found["share"], found["kept"]) == (0.5, False)
     assert found["lower"] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.0, "The network before training, its features weighted,"),
+        (0.75, "An average of both networks, 75 % of it trained,"),
+        (1.0, "The trained network"),
+    ],
+)
+def test_what_was_kept_is_called_by_what_it_is(share, words):
+    assert interpolation._mixture(share) == words
