@@ -101,18 +101,27 @@ class DataConfig(Section):
 class SamplingConfig(Section):
     """How a batch is drawn: `images` images of each class, or at random.
 
+    `hierarchical` is `balanced` with the classes of a group together, and
+    `inverse_frequency` is random with images of rare classes drawn more often.
     If `classes` is `None`, it is the number of classes that fit into a batch,
     at most all classes. `embed_batch` is how many images the network embeds at
     once, in the memory of so many; `None` means the whole batch.
     """
 
-    kind: Literal["balanced", "random"] = "balanced"
+    kind: Literal["balanced", "hierarchical", "random", "inverse_frequency"] = (
+        "balanced"
+    )
     batch_size: Count = 128
     embed_batch: Count | None = None
     classes: Count | None = None
     images: Count = 4
     drop_remainder: bool = False
     steps_per_epoch: Annotated[int, Field(ge=1, le=100_000)] | None = None
+
+    @property
+    def by_class(self) -> bool:
+        """Whether a batch holds `images` images of each of its classes."""
+        return self.kind in ("balanced", "hierarchical")
 
 
 class AugmentationConfig(Section):

@@ -77,7 +77,7 @@ def _classes_of_batch(sampling: Mapping[str, Any]) -> Any:
     rows, classes, images = (
         sampling.get(key) for key in ("batch_size", "classes", "images")
     )
-    if sampling.get("kind") == "random":
+    if sampling.get("kind") in ("random", "inverse_frequency"):
         return rows
     if classes is None and isinstance(rows, int) and isinstance(images, int):
         return -(-rows // max(1, images))

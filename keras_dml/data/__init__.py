@@ -18,3 +18,4 @@ from keras_dml.data.splits import (
     some_classes,
     within_classes,
 )
+from keras_dml.data.weighted_sampling import inverse_frequency_batches

@@ -8,6 +8,7 @@ without any saved random state.
 import numpy as np
 
 from keras_dml.checks import positive_integer
+from keras_dml.data.class_orders import draw_classes, groups_of_classes
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import as_label_sets
 
@@ -19,6 +20,7 @@ def balanced_batches(
     seed: int,
     epoch: int,
     steps: int | None = None,
+    groups=None,
 ) -> np.ndarray:
     """Draws batches of `classes` classes with `images` images of each.
 
@@ -27,6 +29,9 @@ def balanced_batches(
     from a shuffled pass over them; a new pass is drawn when fewer than
     `images` are left. A class with fewer than `images` images gives all of
     them, and repeats some to reach `images`.
+
+    With `groups`, the classes of a group follow each other in the order, so
+    that a batch holds classes that are alike and hard to tell apart.
 
     An image with several labels belongs to each of their classes. If two
     classes of a batch draw it, the second takes another image that the batch
@@ -41,13 +46,16 @@ def balanced_batches(
         epoch: Non-negative integer.
         steps: Integer, the number of batches to draw. Defaults to
             `(n - 1) // (classes * images)`, at least 1.
+        groups: Integer array `(n,)`, the group of classes of every image.
+            Defaults to `None`: any class may follow any other.
 
     Returns:
         int64 array `(steps, classes * images)` of rows of `labels`, grouped
         by class.
 
     Raises:
-        UsageError: If `labels` has fewer than `classes` classes.
+        UsageError: If `labels` has fewer than `classes` classes, or a class
+            is in several groups.
 
     Example:
 
@@ -70,7 +78,9 @@ def balanced_batches(
     _, starts, counts = np.unique(
         sets.values[order], return_index=True, return_counts=True
     )
-    chosen = _draw_classes(generator, len(counts), classes, steps)
+    if groups is not None:
+        groups = groups_of_classes(sets, np.asarray(groups))
+    chosen = draw_classes(generator, len(counts), classes, steps, groups)
     rows = _draw_images(generator, chosen, members, starts, counts, images)
     if labels.ndim == 2:
         of_class = np.split(members, starts[1:])
@@ -213,19 +223,6 @@ def _one_pass(number, count, length, size, seed):
         completes = np.flatnonzero(new)[: size - begun]
         order = np.concatenate([order[completes], np.delete(order, completes)])
     return order
-
-
-def _draw_classes(generator, num_classes, classes, steps):
-    """Draws shuffled passes over the classes, without their remainders.
-
-    Returns:
-        int64 array `(steps * classes,)`.
-    """
-    per_pass = num_classes // classes
-    passes = -(-steps // per_pass)
-    orders = np.tile(np.arange(num_classes), (passes, 1))
-    orders = generator.permuted(orders, axis=1)[:, : per_pass * classes]
-    return orders.reshape(-1)[: steps * classes]
 
 
 def _draw_images(generator, chosen, members, starts, counts, images):

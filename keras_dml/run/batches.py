@@ -12,6 +12,8 @@ from keras_dml.data.augmentation import Augmentation
 from keras_dml.data.image_fit import ImageFit
 from keras_dml.data.index_batches import Replicas
 from keras_dml.data.manifest import Manifest
+from keras_dml.data.weighted_sampling import inverse_frequency_batches
+from keras_dml.errors import UsageError
 
 
 def make_sampler(
@@ -19,8 +21,9 @@ def make_sampler(
 ) -> Callable[[int], Sequence[np.ndarray]]:
     """Returns a pure function from the epoch to its batches of rows."""
     settings = config.sampling
-    if settings.kind == "balanced":
+    if settings.by_class:
         classes = settings.classes or _classes_per_batch(manifest, config)
+        groups = _groups(manifest) if settings.kind == "hierarchical" else None
 
         def sampler(epoch):
             return list(
@@ -28,6 +31,20 @@ def make_sampler(
                     manifest.labels,
                     classes,
                     settings.images,
+                    seed=config.seed,
+                    epoch=epoch,
+                    steps=settings.steps_per_epoch,
+                    groups=groups,
+                )
+            )
+
+    elif settings.kind == "inverse_frequency":
+
+        def sampler(epoch):
+            return list(
+                inverse_frequency_batches(
+                    manifest.labels,
+                    settings.batch_size,
                     seed=config.seed,
                     epoch=epoch,
                     steps=settings.steps_per_epoch,
@@ -52,7 +69,7 @@ def make_sampler(
 def batch_rows(manifest: Manifest, config: RunConfig) -> int:
     """Returns the number of images of a training batch."""
     settings = config.sampling
-    if settings.kind == "random":
+    if not settings.by_class:
         return min(settings.batch_size, len(manifest))
     classes = settings.classes or _classes_per_batch(manifest, config)
     return classes * settings.images
@@ -61,7 +78,7 @@ def batch_rows(manifest: Manifest, config: RunConfig) -> int:
 def sampling_warnings(manifest: Manifest, config: RunConfig) -> list[str]:
     """Returns warnings about balanced batches of these images."""
     settings = config.sampling
-    if settings.kind != "balanced":
+    if not settings.by_class:
         return []
     classes = settings.classes or _classes_per_batch(manifest, config)
     return sampling.check(manifest.labels, classes, settings.images)
@@ -150,6 +167,16 @@ def image_fit(config: RunConfig) -> ImageFit:
     size, _, channels = config.data.image_shape
     augmentation = config.augmentation
     return ImageFit(size, channels, augmentation.resize, augmentation.squash)
+
+
+def _groups(manifest: Manifest) -> np.ndarray:
+    if manifest.group is None:
+        raise UsageError(
+            "`sampling.kind` must be another one for classes without groups. "
+            f"Received: 'hierarchical' for `{manifest.name}`. Give the images "
+            "a column `group` or a folder for each group, or take 'balanced'."
+        )
+    return manifest.group
 
 
 def _classes_per_batch(manifest: Manifest, config: RunConfig) -> int:

@@ -7,6 +7,7 @@ import pytest
 
 from keras_dml.data import sampling
 from keras_dml.data.sampling import balanced_batches, random_batches
+from keras_dml.data.weighted_sampling import inverse_frequency_batches
 from keras_dml.errors import UsageError
 
 
@@ -238,3 +239,56 @@ def test_a_matrix_of_single_labels_is_drawn_as_the_labels_are():
     drawn = [balanced_batches(one, 4, 2, 1, 3) for one in (labels, matrix)]
     np.testing.assert_array_equal(*drawn)
     assert sampling.check(matrix, 4, 6) == sampling.check(labels, 4, 6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_classes_of_a_group_follow_each_other(seed):
+    """In each pass: a batch is cut out of whole groups, in random order."""
+    labels = np.repeat(np.arange(24), 4)
+    group = labels % 6
+    batches = balanced_batches(labels, 6, 2, seed, 1, steps=12, groups=group)
+    orders = labels[batches][:, ::2].reshape(3, 24)
+    for order in orders:
+        assert len(set(order)) == 24
+        changes = np.count_nonzero(np.diff(order % 6)) + 1
+        assert changes == 6, "a group that does not stand together"
+    assert not (orders[0] == orders[1]).all()
+    again = balanced_batches(labels, 6, 2, seed, 1, steps=12, groups=group)
+    np.testing.assert_array_equal(batches, again)
+
+
+def test_a_class_in_two_groups_is_refused():
+    with pytest.raises(UsageError, match=r"groups \[4, 5\] for label 7"):
+        balanced_batches([3, 7, 7, 3], 2, 1, 0, 0, groups=[4, 4, 5, 4])
+
+
+def test_rare_classes_are_drawn_as_often_as_others():
+    labels = np.repeat([0, 1, 2], [400, 80, 20])
+    batches = inverse_frequency_batches(labels, 4, 0, 0, steps=3000)
+    shares = np.bincount(labels[batches].ravel()) / batches.size
+    # A little less for few images, which a batch holds once.
+    np.testing.assert_allclose(shares, 1 / 3, atol=0.03)
+    assert all(len(set(batch)) == 4 for batch in batches.tolist())
+    times = np.bincount(batches.ravel())[:400]
+    assert times.std() < 2 * np.sqrt(times.mean())
+
+
+def test_inverse_frequencies_of_label_sets():
+    matrix = np.array([[1, 0]] * 6 + [[1, 1]] * 2, bool)
+    batches = inverse_frequency_batches(matrix, 1, 0, 0, steps=4000)
+    # 1 / 8 for the first six and (1 / 8 + 1 / 2) / 2 for the others.
+    share = (batches >= 6).mean()
+    assert share == pytest.approx(0.625 / (0.75 + 0.625), abs=0.03)
+
+
+def test_inverse_frequencies_depend_on_seed_and_epoch_only():
+    labels = np.repeat([0, 1], [30, 5])
+    first = inverse_frequency_batches(labels, 8, 3, 4)
+    assert first.shape == (4, 8)
+    np.testing.assert_array_equal(
+        first, inverse_frequency_batches(labels, 8, 3, 4)
+    )
+    for seed, epoch in ((3, 5), (4, 4)):
+        other = inverse_frequency_batches(labels, 8, seed, epoch)
+        assert (first != other).any()
+    assert inverse_frequency_batches(labels, 50, 0, 0).shape == (1, 35)

@@ -6,8 +6,10 @@ import pytest
 import keras_dml
 from keras_dml.config import resolve
 from keras_dml.data import Manifest
+from keras_dml.errors import UsageError
 from keras_dml.evaluation import evaluate
 from keras_dml.run import groups
+from keras_dml.run.batches import make_sampler
 from keras_dml.run.groups import measure_groups
 from tests.images import image_folder
 
@@ -84,3 +86,36 @@ def test_a_run_reports_them(tmp_path):
     assert found.keys() == {"recall@1", "map@r"}
     page = (tmp_path / "run" / "report.html").read_text()
     assert f"MAP@R is\n{found['map@r']:.3f} where all images of a group" in page
+
+
+def sampled(manifest, *overrides):
+    config = resolve("contrastive", "digits", overrides=overrides)
+    return make_sampler(manifest, config)(0)
+
+
+def test_batches_of_classes_of_a_group():
+    _, manifest = made_up(240)
+    batches = sampled(
+        manifest,
+        "sampling={kind: hierarchical, classes: 4, images: 2}",
+        "sampling.steps_per_epoch=3",
+    )
+    for rows in batches:
+        assert len(set(manifest.labels[rows])) == 4
+        assert len(set(manifest.group[rows])) == 1
+
+
+def test_classes_without_groups_have_no_hierarchy():
+    _, manifest = made_up(group=None)
+    with pytest.raises(UsageError, match="'hierarchical' for `made up`. Give"):
+        sampled(manifest, "sampling.kind=hierarchical")
+
+
+def test_batches_by_inverse_frequency():
+    _, manifest = made_up()
+    batches = sampled(
+        manifest,
+        "sampling={kind: inverse_frequency, batch_size: 16}",
+        "sampling.steps_per_epoch=5",
+    )
+    assert [len(set(rows.tolist())) for rows in batches] == [16] * 5
