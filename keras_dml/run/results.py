@@ -90,6 +90,8 @@ class Results(_Fields):
     image_size: NonNegativeInt | None = None
     natural_size: NonNegativeInt | None = None
     final: bool = False
+    several_labels: bool = False
+    groups: Values = {}
 
     @model_validator(mode="after")
     def _same_metrics(self) -> Self:
@@ -102,6 +104,8 @@ class Results(_Fields):
             raise ValueError(
                 f"its tables must hold the same metrics, {HEADLINE} among them"
             )
+        if self.groups and not {"recall@1", HEADLINE} <= self.groups.keys():
+            raise ValueError(f"`groups` must hold recall@1 and {HEADLINE}")
         if self.gains:
             needed = {"off_the_shelf", "interpolation", "shrinkage"}
             if needed - given:

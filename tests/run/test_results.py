@@ -29,6 +29,14 @@ def test_results_of_version_0_1_are_whole(results):
         (lambda it: it.clear(), "`dataset`: Field required"),
         (lambda it: it["after"].pop("map@r"), "the same metrics, map@r"),
         (lambda it: it["after"].update(mrr=7), "`after.mrr`: .* less than"),
+        (
+            lambda it: it.update(groups={"map@r": 0.1}),
+            "hold recall@1 and map@r",
+        ),
+        (
+            lambda it: it.update(several_labels=2),
+            "`several_labels`: .* boolean",
+        ),
         (lambda it: it.update(seed=-1), "`seed`: .* greater than"),
         (lambda it: it.update(seen="no"), "`seen`: .* boolean"),
         (lambda it: it.update(recipe="\ud800"), "surrogates not allowed"),
