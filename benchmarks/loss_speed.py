@@ -41,6 +41,7 @@ class Case(NamedTuple):
     target: float = 2.0
     # What of loss and gradients the peer does not compute the same.
     differs: bool = False
+    dim: int = DIM
 
 
 CASES = {
@@ -58,6 +59,17 @@ CASES = {
     # Theirs counts a pair once for each triplet it is in.
     "margin_all": Case(512, differs=True),
     "lifted": Case(128, target=50.0),
+    # With a miner: the contrastive loss, or that of all triplets.
+    "miner_angular": Case(512, dim=128),
+    "miner_batch_easy_hard": Case(512, dim=128),
+    "miner_batch_hard": Case(512, dim=128),
+    # The draws are others.
+    "miner_distance_weighted": Case(512, dim=128, differs=True),
+    "miner_hdc": Case(512, dim=128),
+    "miner_multi_similarity": Case(512, dim=128),
+    "miner_pair_margin": Case(512, dim=128),
+    "miner_triplet_margin": Case(512, dim=128),
+    "miner_uniform_histogram": Case(512, dim=128, differs=True),
 }
 
 
@@ -70,10 +82,12 @@ def make_arrays(cases, seed=0):
         labels = np.arange(present)
         if case.classes:
             labels = rng.permutation(case.classes)[:present]
-            shape = (case.classes * case.centers, DIM)
+            shape = (case.classes * case.centers, case.dim)
             proxies = rng.standard_normal(shape, "float32") / 8
             arrays[f"{name}/proxies"] = proxies
-        x = np.repeat(rng.standard_normal((present, DIM)), ROWS_OF_CLASS, 0)
+        x = np.repeat(
+            rng.standard_normal((present, case.dim)), ROWS_OF_CLASS, 0
+        )
         x += 1.5 * rng.standard_normal(x.shape)
         arrays[f"{name}/x"] = x.astype("float32")
         arrays[f"{name}/labels"] = np.repeat(labels, ROWS_OF_CLASS)
@@ -135,7 +149,7 @@ def measure_times(name, case, sides, arguments):
     for _ in range(arguments.rounds):
         for mode, side in sides.items():
             fastest[mode].append(fastest_call(name, mode, side, arguments))
-    row = {"loss": name, **case._asdict(), "dim": DIM}
+    row = {"loss": name, **case._asdict()}
     for mode, times in fastest.items():
         row[f"{mode}_ms"] = 1e3 * statistics.median(times)
     for mode in ("xla", "plain"):
@@ -151,12 +165,12 @@ def measure_times(name, case, sides, arguments):
 
 def measure_memory(name, case, sides):
     """Bytes that a step holds at most beyond its inputs, by mode."""
-    row = {"loss": name, **case._asdict(), "dim": DIM}
+    row = {"loss": name, **case._asdict()}
     for mode, side in sides.items():
         row[f"{mode}_bytes"] = side.ask("memory", name, mode)
     columns = case.classes * case.centers or case.rows
     row["matrix_bytes"] = 4 * case.rows * columns
-    row["proxies_bytes"] = 4 * DIM * case.classes * case.centers
+    row["proxies_bytes"] = 4 * case.dim * case.classes * case.centers
     return row
 
 

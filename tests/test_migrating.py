@@ -9,7 +9,7 @@ import keras
 import pytest
 
 import keras_dml
-from keras_dml import layers, losses, optimizers
+from keras_dml import layers, losses, miners, optimizers
 from keras_dml.export import ExportOptions
 from tests.conftest import ROOT
 
@@ -33,8 +33,13 @@ CALLS = sorted(
         code
         for row in ROWS
         for cell in row[1:]
-        for code in re.findall(r"`([A-Z]\w+\(.*?\))`", cell)
-        if code.split("(")[0] in {*losses.__all__, *layers.__all__}
+        for code in re.findall(r"`((?:miners\.)?[A-Z]\w+\(.*?\))`", cell)
+        if code.split("(")[0]
+        in {
+            *losses.__all__,
+            *layers.__all__,
+            *(f"miners.{m}" for m in dir(miners)),
+        }
         and "..." not in code
     }
 )
@@ -59,10 +64,11 @@ def test_the_page_has_calls():
 def test_every_call_can_be_made(call):
     if call.startswith("Proxies("):
         call = call.replace("Proxies(", "Proxies(3, ")
-    names = {**vars(losses), **vars(layers)}
+    names = {"miners": miners, **vars(losses), **vars(layers)}
     names |= {"loss": losses.Triplet(), "size": 8, "num_classes": 3}
     made = eval(call, names)
-    assert isinstance(made, (keras.losses.Loss, keras.layers.Layer))
+    kinds = (keras.losses.Loss, keras.layers.Layer, miners.Miner)
+    assert isinstance(made, kinds)
 
 
 @pytest.mark.parametrize(
@@ -78,13 +84,19 @@ def test_every_name_that_a_library_exports_has_a_row(peer, name):
     assert all(cell.strip() for cell in row)
 
 
+@pytest.mark.parametrize("ours", miners.MINERS.values())
+def test_every_miner_of_ours_replaces_one_or_is_a_mining_of_triplets(ours):
+    named = [row for row in ROWS if f"`miners.{ours.__name__}(" in row[1]]
+    assert named or ours is miners.SemiHard
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][1:30])
 def test_every_row_names_one_of_ours_or_says_that_there_is_none(row):
     ours = {
         name
-        for package in (losses, layers)
+        for package in (losses, layers, miners)
         for name in package.__all__
-        if re.search(rf"`{name}\b", row[1])
+        if re.search(rf"`(miners\.)?{name}\b", row[1])
     }
     assert ours or row[1] == "none"
     assert not row[1].startswith("none;") or "nearest" in row[1]

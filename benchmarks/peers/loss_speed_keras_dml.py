@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 from sides import Steps, answer
 
-from keras_dml import losses
+from keras_dml import losses, miners
 from keras_dml.layers import ClassBoundaries, Proxies, ScaledLogits
 
 # The loss, the arguments of its proxies, and the scale of its logits.
@@ -32,6 +32,15 @@ PAIR_LOSSES = {
     "margin_sampled": losses.Margin(),
     "margin_all": losses.Margin(sampling="all"),
     "lifted": losses.LiftedStructure(form="pairs", margin=1.0),
+    **{
+        f"miner_{key}": losses.Contrastive(form="euclidean", miner=key)
+        for key in miners.MINERS
+        if not issubclass(miners.MINERS[key], miners.TripletMiner)
+    },
+    **{
+        f"miner_{key}": losses.Triplet(0.2, "all", "euclidean", miner=key)
+        for key in ("angular", "triplet_margin")
+    },
 }
 
 

@@ -31,8 +31,32 @@ PROXY_LOSSES = {
 }
 
 
+# Their defaults are ours.
+MINERS = {
+    "miner_batch_easy_hard": miners.BatchEasyHardMiner(),
+    "miner_batch_hard": miners.BatchHardMiner(),
+    "miner_distance_weighted": miners.DistanceWeightedMiner(),
+    "miner_hdc": miners.HDCMiner(),
+    "miner_multi_similarity": miners.MultiSimilarityMiner(),
+    "miner_pair_margin": miners.PairMarginMiner(),
+    "miner_uniform_histogram": miners.UniformHistogramMiner(),
+}
+
+
+def of_unit_rows(miner):
+    """It does not normalize the rows itself."""
+    return lambda x, labels: miner(torch.nn.functional.normalize(x), labels)
+
+
 def pair_loss(case):
     """The loss and its miner or `None`."""
+    if case in MINERS:
+        return losses.ContrastiveLoss(), MINERS[case]
+    if case == "miner_triplet_margin":
+        return losses.TripletMarginLoss(0.2), miners.TripletMarginMiner()
+    if case == "miner_angular":
+        miner = of_unit_rows(miners.AngularMiner())
+        return losses.TripletMarginLoss(0.2), miner
     if case == "multi_similarity":
         return losses.MultiSimilarityLoss(), None
     if case == "contrastive":

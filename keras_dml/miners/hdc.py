@@ -1,5 +1,7 @@
 """A miner of the hardest share of all pairs."""
 
+from fractions import Fraction
+
 import keras
 from keras import ops
 
@@ -33,7 +35,7 @@ def hardest_pairs(distance, positive, negative, share=0.5):
     """
     scores = ops.where(positive, distance, -distance)
     group = ops.where(positive, 0, ops.where(negative, 1, 2))
-    chosen = largest_of_groups(scores, group, 2, share)
+    chosen = largest_of_groups(scores, group, 2, _share_of(share))
     return ops.logical_and(positive, chosen), ops.logical_and(negative, chosen)
 
 
@@ -68,3 +70,15 @@ class HDC(Miner):
     def mine(self, pairs: Pairs):
         distance = pair_distances(pairs, self.distance)
         return hardest_pairs(distance, *pairs.masks, self.share)
+
+
+def _share_of(share):
+    """Returns the function `ceil(share * n)` of int32 numbers, exact."""
+    part = Fraction(share).limit_denominator(10_000)
+
+    def wanted(number):
+        whole, rest = number // part.denominator, number % part.denominator
+        rest = -(-rest * part.numerator // part.denominator)
+        return whole * part.numerator + rest
+
+    return wanted

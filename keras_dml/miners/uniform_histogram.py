@@ -1,16 +1,14 @@
 """A miner that takes as many pairs at every distance."""
 
 import keras
+import numpy as np
 from keras import ops
 
-from keras_dml import distribute
 from keras_dml.checks import one_of, positive_integer
 from keras_dml.miners.base import Miner
 from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances
-from keras_dml.ops.sampling import pair_noise
-
-# Numbers of int32, from 0 on.
-_LARGEST = 2**31 - 1
+from keras_dml.ops.reductions import over_replicas
+from keras_dml.ops.sampling import largest_of_groups, pair_noise
 
 
 def pairs_by_bin(distance, group, noise, bins=100, per_bin=(10, 10)):
@@ -38,30 +36,23 @@ def pairs_by_bin(distance, group, noise, bins=100, per_bin=(10, 10)):
     >>> ops.convert_to_numpy(chosen)
     array([[ True, False,  True,  True]])
     """
-    groups = len(per_bin)
-    every, of_group = (distribute.all_gather(x) for x in (distance, group))
+    histograms = len(per_bin)
     far = ops.cast(float("inf"), distance.dtype)
-    place = ops.full_like(group, groups * bins)
-    for number in range(groups):
-        of = ops.equal(of_group, number)
-        nearest = ops.min(ops.where(of, every, far))
-        farthest = ops.max(ops.where(of, every, -far))
-        width = ops.maximum(farthest - nearest, 1e-12) / bins
+    place = ops.full_like(group, histograms * bins)
+    for number in range(histograms):
         own = ops.equal(group, number)
+        nearest, farthest = (
+            over_replicas(reduce, reduce(ops.where(own, distance, none)))
+            for reduce, none in ((ops.min, far), (ops.max, -far))
+        )
+        width = ops.maximum(farthest - nearest, 1e-12) / bins
         cell = ops.where(own, distance - nearest, 0.0) / width
         cell = ops.cast(ops.clip(ops.floor(cell), 0, bins - 1), "int32")
         place = ops.where(own, cell + number * bins, place)
-    # Sorted, the keys of a bin follow each other in the order of their noise.
-    step = _LARGEST // (groups * bins + 1)
-    key = place * step + ops.cast(noise * (step - 1), "int32")
-    keys = ops.sort(ops.reshape(distribute.all_gather(key), (-1,)))
-    edges = ops.arange(groups * bins + 1, dtype="int32") * step
-    edges = ops.cast(ops.searchsorted(keys, edges), "int32")
-    most = ops.repeat(ops.convert_to_tensor(per_bin, "int32"), bins)
-    last = ops.minimum(edges[:-1] + most, edges[1:]) - 1
-    limit = ops.take(keys, ops.maximum(last, 0))
-    limit = ops.concatenate([limit, ops.full((1,), -1, dtype="int32")])
-    return key <= ops.take(limit, place)
+    most = np.repeat(np.asarray(per_bin, "int32"), bins)
+    return largest_of_groups(
+        -noise, place, len(most), lambda number: ops.minimum(number, most)
+    )
 
 
 @keras.saving.register_keras_serializable(package="keras_dml.miners")

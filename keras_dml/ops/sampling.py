@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-from fractions import Fraction
 
 from keras import ops
 
@@ -98,6 +97,34 @@ def _below(limit, uniform):
     return ops.minimum(ops.cast(ops.floor(scaled), "int32"), limit - 1)
 
 
+def nth_largest(scores, number):
+    """Returns the entry of a place in the descending order of each row.
+
+    Args:
+        scores: Float tensor `(rows, columns)`, a constant. Equal entries have
+            one place.
+        number: Int32 tensor `(rows,)`, the place, counted from 1. The time
+            grows with the largest.
+
+    Returns:
+        Tensor `(rows,)`: `inf` for the place 0, `-inf` beyond the last.
+
+    Example:
+
+    >>> scores = ops.convert_to_tensor([[3.0, 1.0, 2.0], [3.0, 1.0, 2.0]])
+    >>> ops.convert_to_numpy(nth_largest(scores, np.array([1, 2], "int32")))
+    array([3., 2.], dtype=float32)
+    """
+    far = ops.cast(float("inf"), scores.dtype)
+
+    def turn(index, last):
+        below = ops.where(scores < last[:, None], scores, -far)
+        return ops.where(index < number, ops.max(below, axis=1), last)
+
+    start = ops.full_like(scores[:, 0], float("inf"))
+    return ops.fori_loop(0, ops.max(number, initial=0), turn, start)
+
+
 @contextlib.contextmanager
 def at_step(step):
     """Lets draws depend on the training step, in this thread.
@@ -173,27 +200,25 @@ def distance_weighted_negatives(
     noise = pair_noise(pairs, distance)
     scores = weights - ops.log(-ops.log(noise))
     scores = ops.where(allowed, scores, ops.cast(float("-inf"), scores.dtype))
-    order = ops.argsort(-scores, axis=1)
-    rank = ops.argsort(order, axis=1)
-    number = ops.sum(
-        ops.cast(pairs.positive, rank.dtype), axis=1, keepdims=True
-    )
-    return ops.logical_and(allowed, rank < number)
+    number = ops.sum(ops.cast(pairs.positive, "int32"), axis=1)
+    last = nth_largest(scores, number)
+    return ops.logical_and(allowed, scores >= last[:, None])
 
 
-def largest_of_groups(scores, group, groups, share):
+def largest_of_groups(scores, group, groups, wanted):
     """Finds the largest scores of each group, of all replicas together.
 
-    Of `n` scores it finds `ceil(share n)`, and those that equal the last but
-    for the rounding of the largest score. It counts the scores by their
-    digits, which takes less time than sorting them.
+    It also finds those that equal the last but for the rounding of the largest
+    score. It counts the scores by their digits, which takes less time than
+    sorting them.
 
     Args:
         scores: Float tensor `(rows, columns)`.
         group: Int32 tensor `(rows, columns)`, the group of each score, from 0
             on; `groups` for a score that does not count.
         groups: Integer, the number of groups.
-        share: Float in (0, 1].
+        wanted: Function of an int32 tensor `(groups,)`, the number of scores
+            of each group. It returns how many to find, at most all.
 
     Returns:
         Boolean tensor `(rows, columns)`.
@@ -202,7 +227,7 @@ def largest_of_groups(scores, group, groups, share):
 
     >>> scores = np.array([[3.0, 1.0, 2.0, 9.0]])
     >>> group = np.array([[0, 0, 0, 1]], "int32")
-    >>> chosen = largest_of_groups(scores, group, groups=2, share=0.5)
+    >>> chosen = largest_of_groups(scores, group, 2, lambda n: (n + 1) // 2)
     >>> ops.convert_to_numpy(chosen)
     array([[ True, False,  True,  True]])
     """
@@ -224,21 +249,13 @@ def largest_of_groups(scores, group, groups, share):
         # How many have this digit or a larger one.
         found = ops.flip(ops.cumsum(ops.flip(found, axis=1), axis=1), axis=1)
         if left is None:
-            left = _part(found[:, 0], share)
+            left = wanted(found[:, 0])
         enough = ops.cast(found >= left[:, None], "int32")
         chosen = ops.sum(enough, axis=1) - 1
         beyond = ops.pad(found[:, 1:], [[0, 0], [0, 1]])
         beyond = ops.take_along_axis(beyond, chosen[:, None], axis=1)[:, 0]
         limit, left = limit * 2**_BITS + chosen, left - beyond
     return ops.logical_and(counts, number >= _of_group(limit, group))
-
-
-def _part(number, share):
-    """Returns `ceil(share * number)` of int32 numbers, without rounding."""
-    part = Fraction(share).limit_denominator(10_000)
-    whole, rest = number // part.denominator, number % part.denominator
-    rest = -(-rest * part.numerator // part.denominator)
-    return whole * part.numerator + rest
 
 
 def _of_group(values, group):

@@ -1,5 +1,9 @@
 """Draws depend on the step and on the places in the global batch."""
 
+import math
+from fractions import Fraction
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
@@ -124,12 +128,16 @@ def test_the_largest_are_those_of_sorting(dtype, share):
     rng = np.random.default_rng(1)
     scores = rng.standard_normal((40, 50)).astype(dtype) * 1e3
     group = rng.integers(0, 3, (40, 50)).astype("int32")
-    found = np.asarray(largest_of_groups(scores, group, 2, share))
+    most = np.array(
+        [int(np.ceil(share * (group == one).sum())) for one in range(2)]
+    ).astype("int32")
+    wanted = partial(tf.minimum, most)
+    found = np.asarray(largest_of_groups(scores, group, 2, wanted))
     compiled = tf.function(largest_of_groups, jit_compile=True)
-    np.testing.assert_array_equal(compiled(scores, group, 2, share), found)
+    np.testing.assert_array_equal(compiled(scores, group, 2, wanted), found)
     for number in range(2):
         of = np.sort(scores[group == number])[::-1]
-        last = of[int(np.ceil(share * len(of))) - 1]
+        last = of[most[number] - 1]
         chosen, those = found & (group == number), scores[group == number]
         assert (chosen[group == number] >= (those >= last)).all()
         rounding = 4 * np.finfo(dtype).eps + 2.0**-29
@@ -140,9 +148,20 @@ def test_the_largest_are_those_of_sorting(dtype, share):
 def test_the_largest_of_equal_and_of_no_scores():
     same = np.ones((2, 3))
     group = np.array([[0, 0, 0], [0, 0, 2]], "int32")
-    found = np.asarray(largest_of_groups(same, group, 2, 0.2))
+    found = np.asarray(largest_of_groups(same, group, 2, lambda n: n // 3))
     np.testing.assert_array_equal(found, group == 0)
-    assert not np.any(largest_of_groups(same, 0 * group + 2, 2, 0.5))
+    none = largest_of_groups(same, 0 * group + 2, 2, lambda n: n)
+    assert not np.any(none)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 1 / 3, 0.5, 0.999, 1.0])
+def test_a_share_is_not_rounded_up(share):
+    """In float32 0.3 * 650 is more than 195."""
+    distance = np.random.default_rng(2).permutation(650).astype("float32")
+    nothing = np.zeros((1, 650), bool)
+    chosen, _ = miners.hardest_pairs(distance[None], ~nothing, nothing, share)
+    expected = math.ceil(Fraction(share).limit_denominator(1000) * 650)
+    assert np.asarray(chosen).sum() == expected
 
 
 def test_memory_draws_by_its_own_step():
