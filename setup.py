@@ -103,7 +103,7 @@ setup(
         "pillow>=12.3",  # earlier ones write beyond an image's memory
         "pydantic>=2.7",
         "pyyaml>=6.0",
-        "typer>=0.12",
+        "typer>=0.16",  # earlier ones fail with click 8.2
         "rich>=13.7",
         "jinja2>=3.1",
         "markupsafe>=2.1",

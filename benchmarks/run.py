@@ -16,6 +16,7 @@ BENCHMARKS = [
     ["input_pipeline.py"],
     ["exact_evaluation.py"],
     ["loss_speed.py"],
+    ["loss_costs.py"],
     ["proxy_isa.py"],
     ["sampled_proxies.py"],
     ["distributed.py", "replicas"],

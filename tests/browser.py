@@ -28,7 +28,7 @@ FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 TIMEOUT = 60
 # On a machine without a free core or memory a browser may end, or never load.
@@ -125,8 +125,9 @@ window.addEventListener("load", function () {
       function (image) { return image.getBoundingClientRect().width; });
     seen.lines = Array.from(document.querySelectorAll(".query")).map(lines);
     var table = document.querySelector("table.sortable");
-    var button = table.tHead.rows[0].cells[2].querySelector("button");
-    for (var turn = 0; turn !== 2; turn += 1) {
+    var button = table
+      && table.tHead.rows[0].cells[2].querySelector("button");
+    for (var turn = 0; button && turn !== 2; turn += 1) {
       button.click();
       seen.sorted.push(Array.from(table.tBodies[0].rows).map(function (row) {
         return Number(row.cells[2].dataset.value);
@@ -157,7 +158,7 @@ from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtWebEngineWidgets import QWebEngineView
 from PySide6.QtWidgets import QApplication
 
-path, width, height, dark, picture = sys.argv[1:]
+address, width, height, dark, picture = sys.argv[1:]
 application = QApplication(sys.argv[:1])
 scheme = Qt.ColorScheme.Dark if dark == "True" else Qt.ColorScheme.Light
 application.styleHints().setColorScheme(scheme)
@@ -181,7 +182,7 @@ def save():
     application.quit()
 
 view.loadFinished.connect(look)
-view.load(QUrl.fromLocalFile(path))
+view.load(QUrl(address))
 view.show()
 application.exec()
 """
@@ -208,7 +209,7 @@ NEEDED = pytest.mark.skipif(
 )
 
 
-def look_at(page, folder, width=1000, dark=False):
+def look_at(page, folder, width=1000, dark=False, probe=PROBE, server=None):
     """What a browser sees of a page: errors, broken images, a sorted table.
 
     Args:
@@ -217,16 +218,21 @@ def look_at(page, folder, width=1000, dark=False):
             its links lead somewhere.
         width: Width of the window in pixels. Defaults to `1000`.
         dark: Whether the user prefers dark pages. Defaults to `False`.
+        probe: HTML that runs in the page and writes JSON into an element with
+            the id "answer". Defaults to `PROBE`.
+        server: Address that serves the folder. Defaults to `None`: the page is
+            opened from the disk.
 
     Returns:
-        Dict of what `PROBE` found.
+        What the probe found.
     """
     html = page.read_text(encoding="utf-8")
     html = html.replace("<head>", f"<head>{CATCH}", 1)
     probed = folder / "probed.html"
-    probed.write_text(html.replace("</body>", f"{PROBE}</body>"), "utf-8")
+    probed.write_text(html.replace("</body>", f"{probe}</body>"), "utf-8")
+    address = f"{server}/{probed.name}" if server else probed.as_uri()
     for _ in range(ATTEMPTS):
-        done = _browse(probed, folder, (width, 800), dark)
+        done = _browse(address, folder, (width, 800), dark)
         found = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.S)
         if found:
             break
@@ -248,18 +254,18 @@ def photograph(page, folder, size, dark=False):
         Path of the PNG file.
     """
     picture = folder / "picture.png"
-    _browse(page, folder, size, dark, picture)
+    _browse(page.as_uri(), folder, size, dark, picture)
     return picture
 
 
-def _browse(page, folder, size, dark, picture=None):
+def _browse(address, folder, size, dark, picture=None):
     command = find()
     environment = dict(os.environ)
     # 0 is dark and 1 is light.
     scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
     width, height = map(str, size)
     if len(command) > 1:
-        command = [*command, str(page), width, height, str(dark)]
+        command = [*command, address, width, height, str(dark)]
         command.append("" if picture is None else str(picture))
         environment["QT_QPA_PLATFORM"] = "offscreen"
         flags = (*FLAGS[:3], scheme)
@@ -274,7 +280,7 @@ def _browse(page, folder, size, dark, picture=None):
             f"--user-data-dir={folder / 'profile'}",
             "--virtual-time-budget=20000",
             "--dump-dom" if picture is None else f"--screenshot={picture}",
-            page.as_uri(),
+            address,
         ]
     try:
         return subprocess.run(

@@ -21,7 +21,8 @@ from site_pages.symbols import (
 FOLDER = "reference"
 PICTURES = "docs/figures/losses"
 COSTS = "docs/lab/performance.md"
-LOSS_TABLE = "| loss | XLA | without | floor |"
+PEER_TABLE = "| loss | XLA | without | floor |"
+COST_TABLE = "| loss, by its key | step, ms |"
 
 
 def package_page(package: str) -> str:
@@ -163,7 +164,7 @@ def _loss(key: str, title: str, names: list[Symbol]) -> str:
         ),
         formula(key),
         _picture(key),
-        _cost(title),
+        _cost(key, title),
         *(_entry(one) for one in names),
     )
 
@@ -181,21 +182,42 @@ def _picture(key: str) -> str:
     )
 
 
-def _cost(title: str) -> str:
-    """Returns the rows of a loss in the table of measured costs."""
-    text = (ROOT / COSTS).read_text(encoding="utf-8").partition(LOSS_TABLE)[2]
-    lines = text[: text.index("\n\n")].splitlines()
-    cells = [[cell.strip() for cell in one.split("|")[1:5]] for one in lines]
-    own = [
-        cell
-        for cell in cells
-        if cell[0].split(",")[0].replace("++", "PlusPlus") == title
-    ]
+def _cost(key: str, title: str) -> str:
+    """Returns the rows of a loss in the tables of measured costs."""
+    own = [row for row in _measured(COST_TABLE) if row[0] == as_code(key)]
     if not own:
         return ""
-    return page(
-        "Cost of a step in milliseconds, forward and backward, and of the bare "
-        "matrix products in it ([how it was "
-        "measured](../../lab/performance.md#losses)):",
-        table(("", "with XLA", "without", "matrix products"), own),
-    )
+    against_peer = [
+        row
+        for row in _measured(PEER_TABLE)
+        if row[0].split(",")[0].replace("++", "PlusPlus") == title
+    ]
+    parts = [
+        "Cost of a step, forward and backward, beside the bare matrix products "
+        "in it, for 128 embeddings and, where there are proxies, 1,000 classes "
+        "([how it was measured](../../lab/performance.md"
+        "#the-cost-of-every-loss)):",
+        table(
+            ("processor time, ms", "of the products, ms", "ratio"),
+            (row[1:4] for row in own),
+        ),
+    ]
+    if against_peer:
+        parts += [
+            "At the size of a large training, wall time in milliseconds "
+            "([beside another library](../../lab/performance.md#losses)):",
+            table(
+                ("", "with XLA", "without", "matrix products"),
+                (row[:4] for row in against_peer),
+            ),
+        ]
+    return page(*parts)
+
+
+def _measured(titles: str) -> list[list[str]]:
+    """Returns the rows of the table with these titles."""
+    text = (ROOT / COSTS).read_text(encoding="utf-8").partition(titles)[2]
+    lines = text[: text.index("\n\n")].splitlines()[2:]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in lines
+    ]

@@ -1,4 +1,4 @@
-"""The benchmark of the losses runs, on small inputs and without the peer."""
+"""The benchmarks of the losses run, on small inputs and without the peer."""
 
 import json
 import subprocess
@@ -24,3 +24,14 @@ def test_times_and_memory():
         assert min(row["xla_ms"], row["plain_ms"], row["floor_ms"]) > 0
         assert "peer_ms" not in row
     assert [row["loss"] for row in memory] == list(CASES)
+
+
+@pytest.mark.slow
+def test_costs():
+    script = ROOT / "benchmarks" / "loss_costs.py"
+    keys = ("soft_triple", "margin", "proxy_isa", "proxynca_pp", "supcon")
+    words = ["--quick", "--json", "--rounds", "1", "--seconds", "0"]
+    command = [sys.executable, script, *words, "--only", *keys]
+    rows = json.loads(subprocess.check_output(command, text=True))
+    assert [row["loss"] for row in rows] == list(keys)
+    assert all(min(row["step"], row["products"]) > 0 for row in rows)

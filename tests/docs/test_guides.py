@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
-from tests.docs.site import guides, hook
+from tests.docs.pages import guides, hook
 
 FILES = guides.guide_files()
 NAMES = [file.stem for file in FILES]

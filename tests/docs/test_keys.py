@@ -7,7 +7,7 @@ import pytest
 from keras_dml.config import RunConfig, explain, resolve
 from keras_dml.config.merging import flatten
 from keras_dml.config.plan_sections import PlanConfig
-from tests.docs.site import origins, settings
+from tests.docs.pages import origins, settings
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.docs.site import DOCS
+from tests.docs.pages import DOCS
 
 SECTION = re.compile(r"^## (.+)\n\n(.+)", re.MULTILINE)
 

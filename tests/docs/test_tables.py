@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.conftest import ROOT
-from tests.docs.site import written
+from tests.docs.pages import written
 
 FENCE = re.compile(r"^( *)(`{3,}|~~~)")
 
