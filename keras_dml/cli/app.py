@@ -20,10 +20,12 @@ from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.files import is_full_disk
 from keras_dml.fit_options import options_that_set
+from keras_dml.naming import shortened
 from keras_dml.version import __version__
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+LONGEST_WORD = 500
 TRAIN, USE, LOOK = "Train", "Use what was trained", "Look up"
 # Each command with its group in the help, and an example.
 COMMANDS = (
@@ -281,6 +283,12 @@ def _setting_pattern(path: str) -> re.Pattern[str]:
 
 
 def _fail(message: str, code: int) -> NoReturn:
+    # A name of thousands of letters would hide the sentence.
+    message = re.sub(
+        rf"\S{{{LONGEST_WORD},}}",
+        lambda word: shortened(word[0], LONGEST_WORD),
+        message,
+    )
     print(f"Error: {message}", file=sys.stderr, flush=True)
     if code > 2:
         # Exit at once: TensorFlow may wait for workers that are gone.
