@@ -20,11 +20,13 @@ from keras_dml.console import logger, show
 from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.files import is_full_disk
 from keras_dml.fit_options import options_that_set
+from keras_dml.naming import shortened
 from keras_dml.run.timing import command_began
 from keras_dml.version import __version__
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+LONGEST_WORD = 500
 TRAIN, USE, LOOK = "Train", "Use what was trained", "Look up"
 # Each command with its group in the help, and an example.
 COMMANDS = (
@@ -283,6 +285,12 @@ def _setting_pattern(path: str) -> re.Pattern[str]:
 
 
 def _fail(message: str, code: int) -> NoReturn:
+    # A name of thousands of letters would hide the sentence.
+    message = re.sub(
+        rf"\S{{{LONGEST_WORD},}}",
+        lambda word: shortened(word[0], LONGEST_WORD),
+        message,
+    )
     show(f"Error: {message}")
     if code > 2:
         # Exit at once: TensorFlow may wait for workers that are gone.

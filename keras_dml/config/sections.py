@@ -88,7 +88,7 @@ class ModelConfig(Section):
     ] = "uniform_fan_in"
     normalization: Literal["none", "l2", "batch_norm"] = "none"
     batch_norm: Literal["train", "frozen_statistics", "frozen"] = "train"
-    whitening: list[Share] = []
+    whitening: Annotated[list[Share], Field(max_length=100)] = []
     proxies: ProxiesConfig = ProxiesConfig()
     scale: Positive = 16.0
     logits_bias: bool = False
@@ -226,7 +226,7 @@ class StageConfig(Section):
     classes: Literal["fit", "first_half", "all"] = "fit"
     replay: str | None = None
     drops_one_epoch_late: bool = False
-    phases: Annotated[list[PhaseConfig], Field(min_length=1)]
+    phases: Annotated[list[PhaseConfig], Field(min_length=1, max_length=100)]
 
 
 class EvaluationConfig(Section):
@@ -238,14 +238,21 @@ class EvaluationConfig(Section):
     validates four to eight times in a stage.
     """
 
-    k: Annotated[list[Count], Field(min_length=1)] = [1, 2, 4, 8]
+    k: Annotated[list[Count], Field(min_length=1, max_length=100)] = [
+        1,
+        2,
+        4,
+        8,
+    ]
     normalize: bool = True
     clustering: bool = False
     kmeans_starts: Few = 1
     kmeans_init: Literal["random", "k-means++"] = "random"
     monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
     select: Literal["best", "last"] = "best"
-    interpolate: list[Annotated[float, Field(ge=0, le=1)]] = []
+    interpolate: Annotated[
+        list[Annotated[float, Field(ge=0, le=1)]], Field(max_length=100)
+    ] = []
     every: Count | None = 1
     batch_size: Count = 128
 
@@ -269,9 +276,9 @@ class RunConfig(Section):
     sampling: SamplingConfig = SamplingConfig()
     augmentation: AugmentationConfig = AugmentationConfig()
     model: ModelConfig = ModelConfig()
-    loss: Annotated[list[LossConfig], Field(min_length=1)]
+    loss: Annotated[list[LossConfig], Field(min_length=1, max_length=20)]
     optimizer: OptimizerConfig = OptimizerConfig()
-    stages: Annotated[list[StageConfig], Field(min_length=1)]
+    stages: Annotated[list[StageConfig], Field(min_length=1, max_length=100)]
     evaluation: EvaluationConfig = EvaluationConfig()
 
     def __repr__(self) -> str:

@@ -61,6 +61,17 @@ SETTINGS = {
     "recipe=triplet": "`--recipe` cannot be one of the settings",
     "stages.main=null": "`stages.main` must be a mapping",
     "loss.0=null": "`loss.0` must be a mapping",
+    # Each is built, trained or measured.
+    **{
+        f"{key}=[{', '.join([value] * 3000)}]": f"{key}`.*at most {most} items"
+        for key, value, most in (
+            ("loss", "{name: contrastive}", 20),
+            ("stages", "{phases: [{epochs: 1}]}", 100),
+            ("evaluation.k", "1", 100),
+            ("evaluation.interpolate", "0.5", 100),
+            ("model.whitening", "0.5", 100),
+        )
+    },
     "dim": "must be `key=value`",
 }
 # What becomes known once there are data.
@@ -220,6 +231,11 @@ def of_settings():
     name, ((setting,), message) = "bins of a loop", RUNS["bins of a loop"]
     words = ("config", "digits", f"--set={setting}")
     yield Case(f"config: {name}", words, message)
+    long = "x" * 5000
+    words = ("config", "digits", f"--backbone={long}")
+    yield Case("a backbone of 5,000 letters", words, "`--backbone` is unknown")
+    words = ("report", f"/{long}")
+    yield Case("a path of 5,000 letters", words, "File name too long")
     for option, (value, message) in OPTIONS.items():
         words = (*FIT, "--strategy=mirrored", f"{option}={value}")
         yield Case(f"{option}={value}", words, message)
