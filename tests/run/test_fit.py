@@ -22,7 +22,7 @@ from keras_dml.export import exporter
 from keras_dml.run import fit as train
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.data import RunData
-from keras_dml.run.phases import replayed_drops
+from keras_dml.run.phase_callbacks import replayed_drops
 from keras_dml.run.stage_checks import check_stages, warn_about_section
 
 CONSTANT_RATES = [
