@@ -1,10 +1,11 @@
-"""Stops a training that no longer improves."""
+"""Stops a training that no longer improves, at once or after a last decay."""
 
 import logging
 
 import keras
 
 from keras_dml.callbacks.resumable import Resumable
+from keras_dml.optimizers import DecayToZero, inner_optimizers
 
 logger = logging.getLogger(__name__)
 
@@ -26,11 +27,21 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
             Defaults to `0.0`.
         start_from_epoch: Integer, the first epoch that counts. Defaults to
             `0`.
+        tail: Integer, the number of epochs that follow when the metric has
+            stopped improving, in which the rates fall to zero; every rate of
+            the optimizer must be a `keras_dml.optimizers.DecayToZero`.
+            Defaults to `0`, none.
+        steps_per_epoch: Integer, the number of batches in an epoch; `tail`
+            needs it. Defaults to `None`.
+        epochs: Integer, the length of the training. No tail begins in its
+            last `tail` epochs, which the schedule of the rates ends itself.
+            Defaults to `None`, unknown.
 
     Attributes:
         best: The best value so far, or `None`.
         best_epoch: The epoch of the best value.
         stopped_epoch: The last epoch of a stopped training, or `0`.
+        tail_epoch: The first epoch of the tail, or `None`.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -47,6 +58,7 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
         **Resumable.STATE,
         "best_epoch": "best_epoch",
         "stopped_epoch": "stopped_epoch",
+        "tail_epoch": "tail_epoch",
     }
 
     def __init__(
@@ -56,8 +68,16 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
         mode="max",
         min_delta=0.0,
         start_from_epoch=0,
+        tail=0,
+        steps_per_epoch=None,
+        epochs=None,
     ):
         self._check(patience, mode, min_delta)
+        if tail and steps_per_epoch is None:
+            raise ValueError(
+                "`tail` needs `steps_per_epoch`, the number of batches in an "
+                f"epoch. Received: tail={tail}, steps_per_epoch=None"
+            )
         super().__init__(
             monitor,
             min_delta=min_delta,
@@ -66,15 +86,52 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
             start_from_epoch=start_from_epoch,
         )
         self.best_epoch = 0
+        self.tail = tail
+        self.steps_per_epoch = steps_per_epoch
+        self.epochs = epochs
+        self.tail_epoch = None
 
     def on_train_begin(self, logs=None):
         self.stopped_epoch = 0
+        if self.tail_epoch is not None:
+            self._decay()
 
     def on_epoch_end(self, epoch, logs=None):
+        if self.tail_epoch is not None:
+            if epoch + 1 >= self.tail_epoch + self.tail:
+                self.stopped_epoch = epoch
+                self.model.stop_training = True
+            return
         super().on_epoch_end(epoch, logs)
-        if self.stopped_epoch:
+        if self.stopped_epoch and self.tail:
+            self.stopped_epoch = 0
+            self.model.stop_training = False
+            if self.epochs is None or epoch + 1 + self.tail < self.epochs:
+                self.tail_epoch = epoch + 1
+                self._decay()
+                logger.info(
+                    "No improvement since epoch %d: the rates fall to zero in "
+                    "%d more.",
+                    self.best_epoch + 1,
+                    self.tail,
+                )
+        elif self.stopped_epoch:
             logger.info(
                 "Stopped after epoch %d: no improvement since epoch %d.",
                 epoch + 1,
                 self.best_epoch + 1,
             )
+
+    def _decay(self):
+        rates = [
+            # The property `learning_rate` gives the present value.
+            one._learning_rate
+            for one in inner_optimizers(self.model.optimizer)
+        ]
+        for rate in rates:
+            if not isinstance(rate, DecayToZero):
+                raise ValueError(
+                    "`tail` needs optimizers whose rate is a `DecayToZero`. "
+                    f"Received: {rate!r}"
+                )
+            rate.begin(self.tail_epoch * self.steps_per_epoch)

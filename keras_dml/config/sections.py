@@ -205,7 +205,8 @@ class PhaseConfig(Section):
     within `minutes`, and no image is seen more often than `passes` says; with
     `passes: null` the minutes alone decide.
     Several such phases divide them by their `share`. `stop_patience` ends a
-    phase after as many validations without a better metric.
+    phase after as many validations without a better metric, and after another
+    `stop_tail` epochs in which the rates fall to zero.
     """
 
     name: str = "train"
@@ -217,6 +218,17 @@ class PhaseConfig(Section):
     heat: HeatConfig | None = None
     plateau: PlateauConfig | None = None
     stop_patience: Count | None = None
+    stop_tail: Annotated[Steps, Scheduled("epochs")] = 0
+
+    @model_validator(mode="after")
+    def _tail_of_a_stop(self):
+        others = (self.plateau, self.heat)
+        if self.stop_tail and (self.stop_patience is None or any(others)):
+            raise ValueError(
+                "`stop_tail` needs `stop_patience`, and rates that neither "
+                "`plateau` nor `heat` changes."
+            )
+        return self
 
 
 class StageConfig(Section):

@@ -16,6 +16,7 @@ def build_trainer(
     policy: str = "float32",
     image_size: int | None = None,
     embed_batch: int | None = None,
+    on_features: bool = False,
 ) -> keras.Model:
     """Builds the model that `fit` trains around an embedder.
 
@@ -38,10 +39,12 @@ def build_trainer(
             `None`.
         embed_batch: Number of images that the backbone takes at once, see
             `keras_dml.layers.InChunks`. Defaults to `None`, all of a batch.
+        on_features: Whether the trainer takes pooled features instead of
+            images, to train the head alone. Defaults to `False`.
 
     Input shape:
-        Dict of "image", as the embedder takes it, and "label", int32
-        `(batch,)`.
+        Dict of "image", as the embedder takes it or its pooled features, and
+        "label", int32 `(batch,)`.
 
     Output shape:
         Float32, see the classes of `keras_dml.models.heads`.
@@ -63,8 +66,15 @@ def build_trainer(
     options = options or HeadOptions()
     head.check(options, policy)
     size = image_size or embedder.input_shape[1]
-    network = with_image_size(embedder, size, fold=True, chunk_size=embed_batch)
-    image, embedding = network.inputs[0], network.output
+    if on_features:
+        features = embedder.get_layer("pooling").output
+        image = keras.Input(features.shape[1:], name="image")
+        embedding = embedder.get_layer("head")(image)
+    else:
+        network = with_image_size(
+            embedder, size, fold=True, chunk_size=embed_batch
+        )
+        image, embedding = network.inputs[0], network.output
     label = keras.Input((), dtype="int32", name="label")
     # Keras before 3.15 refuses an input that nothing takes.
     keras.layers.Identity()(label)

@@ -1,6 +1,7 @@
 # ruff: noqa: F401
 """Optimizers for metric learning, and tables of the variables they update."""
 
+from keras_dml.optimizers.decay_to_zero import DecayToZero
 from keras_dml.optimizers.group_table import OptimizerGroup, group_table
 from keras_dml.optimizers.layer_decay import (
     layer_blocks,

@@ -91,16 +91,18 @@ def train_batches(
     first_epoch: int,
     steps: int,
     first_step: int = 0,
+    sampler: Callable[[int], Sequence[np.ndarray]] | None = None,
 ) -> tf.data.Dataset:
     """Returns endless augmented batches, from a step of `first_epoch` on.
 
-    With several workers, each reads only the images of its own replicas.
+    With several workers, each reads only the images of its own replicas. The
+    sampler is that of the configuration unless one is given.
     """
 
     def make(replicas: Replicas | None = None) -> tf.data.Dataset:
         return pipeline.train_batches(
             manifest,
-            make_sampler(manifest, config),
+            sampler or make_sampler(manifest, config),
             image_size=config.data.train_shape[0],
             channels=config.data.train_shape[2],
             seed=config.seed,

@@ -15,6 +15,7 @@ from keras_dml.layers import CrossBatchMemory, InChunks
 from keras_dml.models import freezing
 from keras_dml.models.heads import LAYERS, Head, get_head
 from keras_dml.optimizers import (
+    DecayToZero,
     PerVariable,
     RowLazyAdam,
     TorchAdam,
@@ -114,6 +115,7 @@ def build_optimizer(
     head: Head,
     learning_rate_factor: float = 1.0,
     backbone: keras.layers.Layer | None = None,
+    tail_epochs: int = 0,
 ) -> PerVariable:
     """Builds one optimizer each for backbone, head and proxies.
 
@@ -127,13 +129,20 @@ def build_optimizer(
         learning_rate_factor: Multiplies every rate. Defaults to `1.0`.
         backbone: The backbone, with its frozen variables already frozen;
             `layer_decay` needs it. Defaults to `None`.
+        tail_epochs: Number of epochs in which every rate falls to zero once
+            `EarlyStopping` says so. Defaults to `0`, none.
     """
 
     def build(
         name: str, group: GroupConfig, factor: float = 1.0
     ) -> keras.optimizers.Optimizer:
         return _build_group(
-            name, group, epochs, steps_per_epoch, learning_rate_factor * factor
+            name,
+            group,
+            epochs,
+            steps_per_epoch,
+            learning_rate_factor * factor,
+            tail_epochs,
         )
 
     rules = {HEAD_RULE: build("head", config.head)}
@@ -161,6 +170,8 @@ def compile_for(
 ) -> None:
     """Freezes what a phase keeps, and compiles the trainer for it.
 
+    A trainer on features has no backbone to freeze.
+
     Args:
         trainer: Result of `build_trainer`.
         phase: The phase.
@@ -168,10 +179,10 @@ def compile_for(
         epochs: Length of the phase, which a cosine schedule spans.
         steps_per_epoch: Number of batches in an epoch.
     """
-    backbone = trainer.get_layer("backbone")
-    if phase.freeze == "weights":
+    backbone = backbone_of(trainer)
+    if backbone is not None and phase.freeze == "weights":
         freezing.freeze_weights(backbone)
-    elif phase.freeze == "all":
+    elif backbone is not None and phase.freeze == "all":
         freezing.freeze_all(backbone)
     trainer.compile(
         optimizer=build_optimizer(
@@ -180,12 +191,26 @@ def compile_for(
             steps_per_epoch=steps_per_epoch,
             head=loss_head(config.loss),
             learning_rate_factor=phase.lr_factor,
+            tail_epochs=phase.stop_tail,
             backbone=(
                 backbone.layer if isinstance(backbone, InChunks) else backbone
             ),
         ),
         loss=build_loss(config.loss),
     )
+
+
+def backbone_of(trainer: keras.Model) -> keras.layers.Layer | None:
+    """Returns the backbone of a trainer, or `None` if it takes features."""
+    layers = (one for one in trainer.layers if one.name == "backbone")
+    return next(layers, None)
+
+
+def unfreeze(trainer: keras.Model) -> None:
+    """Undoes the freezing of `compile_for`."""
+    backbone = backbone_of(trainer)
+    if backbone is not None:
+        freezing.unfreeze(backbone)
 
 
 def _head_of(term: LossConfig) -> Head:
@@ -207,17 +232,19 @@ def _build_group(
     epochs: int,
     steps_per_epoch: int,
     learning_rate_factor: float,
+    tail_epochs: int,
 ) -> keras.optimizers.Optimizer:
     arguments = dict(group.arguments)
     if group.clip_value is not None:
         arguments["clipvalue"] = group.clip_value
     if group.weight_decay:
         arguments["weight_decay"] = group.weight_decay
+    rate = _schedule(group, epochs, steps_per_epoch, learning_rate_factor)
+    if tail_epochs:
+        rate = DecayToZero(rate, tail_epochs * steps_per_epoch)
     try:
         return _OPTIMIZERS[group.name](
-            learning_rate=_schedule(
-                group, epochs, steps_per_epoch, learning_rate_factor
-            ),
+            learning_rate=rate,
             name=name,
             **arguments,
         )

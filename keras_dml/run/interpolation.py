@@ -15,6 +15,7 @@ from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.evaluation import Difference, RetrievalResult, paired_bootstrap
 from keras_dml.models import keep_features, pooled_features
+from keras_dml.run.cached_features import trains_on_features
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import embed, evaluate, measure
 from keras_dml.run.start import apply_head
@@ -80,7 +81,11 @@ def interpolate(
     results[0.0] = evaluate(before, data.validation, config)
     for share in sorted({*config.evaluation.interpolate} - {0.0}):
         _assign(embedder, start, trained, share)
-        results[share] = measure(embedder, data.validation, config)
+        results[share] = (
+            evaluate(apply_head(embedder, features), data.validation, config)
+            if trains_on_features(config)
+            else measure(embedder, data.validation, config)
+        )
     values = {share: one.metrics[monitor] for share, one in results.items()}
     logger.debug(
         "Validation %s by share of the way: %s.",

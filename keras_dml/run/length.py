@@ -6,6 +6,7 @@ from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
+from keras_dml.run.cached_features import trains_on_features
 from keras_dml.run.data import StageData
 from keras_dml.run.pace import TrainingPace
 from keras_dml.wording import counted, roughly
@@ -157,6 +158,8 @@ def _epochs_within(
     """Returns the most epochs of a stage that end within the minutes."""
     assert config.minutes is not None
     validated = pace.image * (len(data.validation) if data.validation else 0)
+    if trains_on_features(config):
+        validated = 0.0
     every = config.evaluation.every
     passes = INTERPOLATION_PASSES + (0 if every else MOST_VALIDATIONS)
     before = seconds_elsewhere + passes * validated

@@ -14,6 +14,7 @@ from keras_dml.models import (
     synchronize_batch_norm,
 )
 from keras_dml.regularizers import PROXY_REGULARIZERS
+from keras_dml.run.cached_features import trains_on_features
 from keras_dml.run.compiling import build_memory, draws_pairs, loss_head
 
 
@@ -65,6 +66,7 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         model.policy,
         config.data.train_shape[0],
         config.sampling.embed_batch,
+        trains_on_features(config),
     )
     if distribute.num_replicas() > 1:
         synchronize_batch_norm(trainer)

@@ -10,13 +10,13 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
-from keras_dml.models import freezing
 from keras_dml.run.batches import (
     evaluation_batches,
     make_sampler,
     train_batches,
 )
-from keras_dml.run.compiling import compile_for
+from keras_dml.run.cached_features import CachedFeatures
+from keras_dml.run.compiling import compile_for, unfreeze
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import forward_function
 from keras_dml.run.models import Models
@@ -68,7 +68,11 @@ class StepTimer(keras.callbacks.Callback):
 
 
 def measure_pace(
-    models: Models, data: StageData, config: RunConfig, index: int
+    models: Models,
+    data: StageData,
+    config: RunConfig,
+    index: int,
+    features: CachedFeatures | None = None,
 ) -> TrainingPace:
     """Measures the seconds of a training step and of embedding an image.
 
@@ -79,6 +83,8 @@ def measure_pace(
         data: Its images.
         config: The configuration.
         index: Number of the stage.
+        features: `CachedFeatures` of a network that does not train. Defaults
+            to `None`.
     """
     trainer, fit = models.trainer, data.fit
     steps = len(make_sampler(fit, config)(0))
@@ -94,14 +100,16 @@ def measure_pace(
         repair_fit(trainer, lambda: False)
     timer = StepTimer()
     trainer.fit(
-        train_batches(fit, config, first_epoch=0, steps=steps),
+        train_batches(fit, config, first_epoch=0, steps=steps)
+        if features is None
+        else features.train_batches(first_epoch=0),
         epochs=1,
         steps_per_epoch=UNTIMED_STEPS + TIMED_STEPS,
         shuffle=False,
         verbose=0,
         callbacks=[timer],
     )
-    freezing.unfreeze(trainer.get_layer("backbone"))
+    unfreeze(trainer)
     for variable, value in zip(trainer.variables, before, strict=True):
         variable.assign(value)
     paces = distribute.gather((timer.seconds, image, timer.tracing))

@@ -1,6 +1,6 @@
 """Builds the callbacks of a phase from its section of the configuration."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import keras
@@ -11,6 +11,7 @@ from keras_dml.config import PhaseConfig, RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.batches import evaluation_batches
+from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.compiling import loss_head
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import forward_function
@@ -53,7 +54,9 @@ def phase_callbacks(
     *,
     batches: Callable[[int], Iterable[np.ndarray]],
     epochs: int,
+    steps: int,
     timing: Timing,
+    features: CachedFeatures | None = None,
 ) -> list[Any]:
     """Builds the callbacks of a phase, in the order in which they run.
 
@@ -64,7 +67,10 @@ def phase_callbacks(
         models: The embedder and the trainer.
         batches: Function of an epoch that returns the rows of its batches.
         epochs: Length of the phase.
+        steps: Number of batches in an epoch.
         timing: `Timing` of the command.
+        features: `CachedFeatures` of a network that does not train. Defaults
+            to `None`.
     """
     monitor = f"val_{config.evaluation.monitor}"
     head = loss_head(config.loss)
@@ -82,8 +88,8 @@ def phase_callbacks(
         retrieval = TimedEvaluation(
             timing,
             # `predict` would embed every image on every replica.
-            forward_function(models.embedder),
-            **_parts(data.validation, config),
+            forward_function(features.head if features else models.embedder),
+            **_parts(data.validation, config, features),
             gather=distribute.gather_rows,
             k=(1,),
             normalize=config.evaluation.normalize,
@@ -108,7 +114,12 @@ def phase_callbacks(
     if phase.stop_patience is not None:
         listed.append(
             callbacks.EarlyStopping(
-                monitor=monitor, mode="max", patience=phase.stop_patience
+                monitor=monitor,
+                mode="max",
+                patience=phase.stop_patience,
+                tail=phase.stop_tail,
+                steps_per_epoch=steps,
+                epochs=epochs,
             )
         )
     return listed
@@ -120,19 +131,50 @@ def _labels(images: Manifest, rows: np.ndarray) -> np.ndarray:
     return own @ own.T if images.has_label_sets else own
 
 
-def _parts(validation: Manifest, config: RunConfig) -> dict[str, Any]:
+def replayed_drops(
+    record: Mapping[str, Any], phase: int, one_epoch_late: bool
+) -> list[keras.callbacks.Callback]:
+    """Repeats the drops of the rates that an earlier stage recorded.
+
+    Args:
+        record: What the earlier stage recorded; empty without a replay.
+        phase: Index of the phase that is about to train. Only the phase that
+            the drops were found in repeats them.
+        one_epoch_late: Whether each drop comes one epoch later.
+
+    Returns:
+        A list of one callback, or of none.
+    """
+    if not record.get("drops") or record.get("drop_phase", phase) != phase:
+        return []
+    return [
+        callbacks.LearningRateDrops(
+            record["drops"],
+            record.get("drop_factor", 0.1),
+            author_off_by_one=one_epoch_late,
+        )
+    ]
+
+
+def _parts(
+    validation: Manifest, config: RunConfig, features: CachedFeatures | None
+) -> dict[str, Any]:
     """Returns batches of this worker's queries, and of a gallery if any."""
 
-    def batches(images: Manifest) -> Any:
+    def batches(rows: np.ndarray) -> Any:
+        images = validation.select(rows)
+        if features is not None:
+            assert features.validation is not None
+            return features.validation[rows], images.labels
         own = images.select(distribute.own_rows(len(images)))
         return evaluation_batches(own, config).map(
             lambda inputs, label: (inputs["image"], label)
         )
 
     gallery = validation.role == "gallery"
-    parts = {"data": batches(validation.select(~gallery))}
+    parts = {"data": batches(~gallery)}
     if gallery.any():
-        parts["references"] = batches(validation.select(gallery))
+        parts["references"] = batches(gallery)
     return parts
 
 

@@ -2,58 +2,35 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
 import keras
+import tensorflow as tf
 
-from keras_dml import callbacks, distribute
+from keras_dml import distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.errors import UsageError
-from keras_dml.models import freezing, refresh_bn
+from keras_dml.models import refresh_bn
 from keras_dml.optimizers import group_table
 from keras_dml.run.batches import make_sampler, train_batches, whole_batches
+from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.checkpoint import load_checkpoint
-from keras_dml.run.compiling import compile_for
+from keras_dml.run.compiling import compile_for, unfreeze
 from keras_dml.run.data import StageData
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.interpolation import interpolate
 from keras_dml.run.models import Models
 from keras_dml.run.optimizer_lines import optimizer_lines
-from keras_dml.run.phase_callbacks import phase_callbacks
+from keras_dml.run.phase_callbacks import phase_callbacks, replayed_drops
 from keras_dml.run.preemption import Preemption
 from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunRecorder, RunState
 from keras_dml.run.replica_checks import check_trainer
 from keras_dml.run.timing import Timing
-
-
-def replayed_drops(
-    record: Mapping[str, Any], phase: int, one_epoch_late: bool
-) -> list[keras.callbacks.Callback]:
-    """Repeats the drops of the rates that an earlier stage recorded.
-
-    Args:
-        record: What the earlier stage recorded; empty without a replay.
-        phase: Index of the phase that is about to train. Only the phase that
-            the drops were found in repeats them.
-        one_epoch_late: Whether each drop comes one epoch later.
-
-    Returns:
-        A list of one callback, or of none.
-    """
-    if not record.get("drops") or record.get("drop_phase", phase) != phase:
-        return []
-    return [
-        callbacks.LearningRateDrops(
-            record["drops"],
-            record.get("drop_factor", 0.1),
-            author_off_by_one=one_epoch_late,
-        )
-    ]
 
 
 class StageTrainer:
@@ -72,6 +49,8 @@ class StageTrainer:
             is expected after the first steps; `None` logs none. Defaults to
             `0.0`.
         timing: `Timing` of the command. Defaults to `None`, one of its own.
+        features: `CachedFeatures` of a network that does not train. Defaults
+            to `None`.
     """
 
     def __init__(
@@ -85,6 +64,7 @@ class StageTrainer:
         preemption: Preemption | None = None,
         image_seconds: float | None = 0.0,
         timing: Timing | None = None,
+        features: CachedFeatures | None = None,
     ) -> None:
         self.config = config
         self.stage = stage
@@ -99,6 +79,7 @@ class StageTrainer:
         self.monitor = None if data.validation is None else monitor
         self._image_seconds = image_seconds
         self._timing = timing or Timing()
+        self._features = features
         self._replayed = state.records[stage.replay] if stage.replay else {}
 
     def run(self) -> None:
@@ -198,13 +179,7 @@ class StageTrainer:
     def _fit(self, epochs: int, callbacks: list[Any]) -> None:
         state = self.state
         self.models.trainer.fit(
-            train_batches(
-                self.data.fit,
-                self.config,
-                first_epoch=self._epochs_before() + state.epoch,
-                first_step=state.step,
-                steps=self.steps,
-            ),
+            self._batches(self._epochs_before() + state.epoch, state.step),
             epochs=epochs,
             initial_epoch=state.epoch,
             steps_per_epoch=self.steps - state.step,
@@ -213,9 +188,20 @@ class StageTrainer:
             callbacks=callbacks,
         )
 
+    def _batches(self, epoch: int, step: int) -> tf.data.Dataset:
+        if self._features is not None:
+            return self._features.train_batches(epoch, step)
+        return train_batches(
+            self.data.fit,
+            self.config,
+            first_epoch=epoch,
+            first_step=step,
+            steps=self.steps,
+        )
+
     def _finish_phase(self) -> None:
         """Unfreezes the backbone, records the phase, and moves to the next."""
-        freezing.unfreeze(self.models.trainer.get_layer("backbone"))
+        unfreeze(self.models.trainer)
         record = self.state.records.setdefault(self.stage.name, {})
         record["best_epoch"] = self.state.best_epoch
         record["best_phase"] = self.state.best_phase
@@ -237,7 +223,9 @@ class StageTrainer:
                 self.models,
                 batches=lambda epoch: self.sampler(before + epoch),
                 epochs=epochs,
+                steps=self.steps,
                 timing=self._timing,
+                features=self._features,
             ),
             *replayed_drops(
                 self._replayed,

@@ -63,10 +63,9 @@ class TrainedRun:
         cls, run: "TrainedRun | str | Path", data_dir: str | Path | None = None
     ) -> "TrainedRun":
         """Opens a run folder, or returns a run that is already open."""
-        if isinstance(run, TrainedRun) and data_dir is None:
-            return run
-        path = run.folder.path if isinstance(run, TrainedRun) else run
-        return cls(path, data_dir)
+        if not isinstance(run, TrainedRun):
+            return cls(run, data_dir)
+        return run if data_dir is None else cls(run.folder.path, data_dir)
 
     @classmethod
     def just_trained(
@@ -82,8 +81,7 @@ class TrainedRun:
             metrics: The metrics that the training returned.
         """
         run = cls.__new__(cls)
-        run.folder = RunFolder(path)
-        run.metrics = metrics
+        run.folder, run.metrics = RunFolder(path), metrics
         run.config = run.folder.load_config() if run.folder.exists else config
         return run
 
@@ -97,11 +95,6 @@ class TrainedRun:
         embedder = load_embedder(self.folder.embedder)
         check_embedder(embedder, self.config, self.metrics)
         return embedder
-
-    @property
-    def dim(self) -> int:
-        """The size of an embedding: that of the features if they were kept."""
-        return _dim(self.config, self.metrics)
 
     @functools.cached_property
     def weights_hash(self) -> str:
@@ -195,7 +188,7 @@ class TrainedRun:
     def _fits(self, embeddings: EmbeddingSet, images: Manifest) -> bool:
         """Returns whether cached rows are of these images and this network."""
         if (
-            embeddings.embeddings.shape[1] != self.dim
+            embeddings.embeddings.shape[1] != _dim(self.config, self.metrics)
             or embeddings.labels is None
             or embeddings.labels.ndim != images.labels.ndim
             or not np.isin(embeddings.ids, images.ids).all()
@@ -259,6 +252,7 @@ def check_embedder(
 
 
 def _dim(config: RunConfig, metrics: Mapping[str, Any]) -> int:
+    # Kept features have as many numbers as the network gives.
     return metrics.get("dim", config.model.dim)
 
 
@@ -288,8 +282,8 @@ def _images_of(
     data = load_run_data(config)
     if part == "test":
         return data.test
+    # Test classes that chose the epoch must not calibrate.
     if config.data.validation == "test":
-        # The run chose its epoch by test classes; they must not calibrate.
         return None
     return stage_data(data, config.stages[-1], config).validation
 
@@ -308,6 +302,6 @@ def _file_name(
     if source is None:
         return f"{part}.npz"
     whole = source if readers.is_named(source) else os.path.realpath(source)
-    digest = hashlib.sha256(os.fsencode(f"{whole}\0{data_dir}")).hexdigest()[:8]
+    digest = hashlib.sha256(os.fsencode(f"{whole}\0{data_dir}")).hexdigest()
     plain = re.sub(r"\W+", "_", Path(source).stem)
-    return f"{part}-{plain}-{digest}.npz"
+    return f"{part}-{plain}-{digest[:8]}.npz"

@@ -18,6 +18,10 @@ from keras_dml.models import (
     synchronize_batch_norm,
 )
 from keras_dml.run.batches import sampling_warnings
+from keras_dml.run.cached_features import (
+    CachedFeatures,
+    trains_on_features,
+)
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
@@ -68,10 +72,9 @@ class Request:
 BEFORE_TRAINING = ("off_the_shelf", "pretrained", "before")
 # What only a run that left classes out can say.
 RESULTS = (
-    *(*BEFORE_TRAINING, "after", "gains", "groups", "seen"),
+    *(*BEFORE_TRAINING, "after", "gains", "groups", "seen", "thresholds"),
     *("split", "test_classes", "num_queries", "num_references"),
     *("num_lone_queries", "selected_by", "validation", "validated_on"),
-    "thresholds",
 )
 
 
@@ -100,6 +103,7 @@ class Training:
         self.state = RunState()
         # How long a validation takes follows from it; a resumed run lacks it.
         self._image_seconds = 0.0
+        self._features: CachedFeatures | None = None
         if distribute.broadcast(folder.last_checkpoint.exists()):
             saved = load_checkpoint(folder.last_checkpoint).state
             self.state = self._checked(saved)
@@ -154,6 +158,11 @@ class Training:
         for warning in sampling_warnings(data.fit, self.config):
             logger.warning(warning)
         state, pace = self.state, None
+        if trains_on_features(self.config):
+            with self.timing.part("features"):
+                self._features = CachedFeatures(
+                    self.models.embedder, data, self.config
+                )
         if state.phase == 0 and state.epoch == 0 and state.step == 0:
             with self.strategy.scope():
                 pace = self._begin_stage(data)
@@ -168,6 +177,7 @@ class Training:
                 self.preemption,
                 image_seconds=None if pace else self._image_seconds,
                 timing=self.timing,
+                features=self._features,
             )
             trainer.run()
         self.models = trainer.models
@@ -211,7 +221,9 @@ class Training:
         if waits and self.config.minutes is not None:
             logger.info("Timing a few steps on this machine ...")
             with self.timing.part("pace"):
-                pace = measure_pace(self.models, data, self.config, index)
+                pace = measure_pace(
+                    self.models, data, self.config, index, self._features
+                )
         # Workers must plan the same length.
         used = distribute.gather(self.timing.elapsed)
         config = with_length(
@@ -250,9 +262,7 @@ class Training:
         }
         if distribute.is_chief():
             for name, result in results.items():
-                write_per_query(
-                    self.folder.baseline(name), self.data.test, result
-                )
+                write_per_query(self.folder.baseline(name), test, result)
 
     def _finish(self) -> dict[str, Any] | None:
         """Saves, measures and exports, and writes `metrics.json` last."""

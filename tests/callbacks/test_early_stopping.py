@@ -1,11 +1,13 @@
 import json
+import operator
 
 import keras
 import numpy as np
 import pytest
 
 from keras_dml.callbacks import EarlyStopping
-from tests.callbacks.small_trainer import build, drive, fit
+from keras_dml.optimizers import DecayToZero
+from tests.callbacks.small_trainer import Record, build, drive, fit
 
 
 def run(values, callback, initial_epoch=0):
@@ -103,3 +105,93 @@ def test_epochs_without_a_validation_do_not_count():
     history = fit(trainer, 20, [validation, stop])
     assert len(history["loss"]) == 6
     assert stop.get_state()["wait"] == 2
+
+
+class Told(keras.callbacks.Callback):
+    """Gives the values of the metric."""
+
+    def __init__(self, values):
+        super().__init__()
+        self.given = values
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["val_recall@1"] = self.given[epoch]
+
+
+VALUES = [0.5, 0.6, 0.5, 0.5, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9]
+STEPS = 3
+
+
+def decaying():
+    schedule = keras.optimizers.schedules.CosineDecay(0.1, 30)
+    return keras.optimizers.Adam(DecayToZero(schedule, 2 * STEPS))
+
+
+def with_tail(**arguments):
+    return EarlyStopping(patience=2, tail=2, steps_per_epoch=STEPS, **arguments)
+
+
+def trained(trainer, stop, epochs=10, initial_epoch=0):
+    rates = Record(lambda model: float(model.optimizer.learning_rate))
+    fit(trainer, epochs, [Told(VALUES), stop, rates], initial_epoch)
+    return rates.values
+
+
+def test_the_rates_fall_to_zero_before_the_stop():
+    """Epoch 4 is the second without a gain; a cosine would be at half."""
+    trainer, _ = build(decaying())
+    stop = with_tail()
+    rates = trained(trainer, stop)
+    cosine = [0.1 * (1 + np.cos(np.pi * at / 10)) / 2 for at in range(1, 5)]
+    expected = [*cosine, cosine[3] / 2, 0.0]
+    np.testing.assert_allclose(rates, expected, atol=1e-6)
+    assert (stop.tail_epoch, stop.stopped_epoch) == (4, 5)
+
+
+def test_a_tail_that_is_not_reached_changes_no_bit():
+    values = []
+    for optimizer in (
+        decaying(),
+        keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(0.1, 30)),
+    ):
+        trainer, _ = build(optimizer)
+        fit(trainer, 3)
+        values.append([np.array(one) for one in trainer.variables])
+    for one, other in zip(*values, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("boundary", [2, 4, 5])
+def test_a_tail_is_resumed_bit_by_bit(boundary):
+    whole, _ = build(decaying())
+    trained(whole, with_tail())
+    first, _ = build(decaying())
+    stop = with_tail()
+    trained(first, stop, boundary)
+    second, _ = build(decaying())
+    second.optimizer.build(second.trainable_variables)
+    for part in ("variables", "optimizer.variables"):
+        get = operator.attrgetter(part)
+        for old, new in zip(get(first), get(second), strict=True):
+            new.assign(old)
+    again = with_tail()
+    again.set_state(json.loads(json.dumps(stop.get_state())))
+    trained(second, again, initial_epoch=boundary)
+    for one, other in zip(whole.variables, second.variables, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_no_tail_begins_where_the_schedule_ends_itself():
+    """The last two epochs of the cosine are its own tail."""
+    trainer, _ = build(decaying())
+    rates = trained(trainer, with_tail(epochs=6), 6)
+    assert len(rates) == 6
+    assert rates[-1] > 0
+
+
+def test_a_tail_needs_rates_that_can_decay():
+    trainer, _ = build()
+    with pytest.raises(ValueError, match="rate is a `DecayToZero`"):
+        trained(trainer, with_tail())
+    with pytest.raises(ValueError, match="`tail` needs `steps_per_epoch`"):
+        EarlyStopping(tail=2)

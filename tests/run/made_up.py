@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 import keras_dml
-from keras_dml.config import resolve
+from keras_dml.config import flags_of, resolve
 from keras_dml.data.manifest import Manifest
 from keras_dml.models import build_embedder, build_trainer, custom_backbone
 from keras_dml.models.weights import build_with_weights
@@ -86,6 +86,21 @@ def fit_and_final(photos, weights, output, **options):
         settings=QUICK,
         **options,
     )
+
+
+def quick_settings(photos, weights, **flags):
+    """The settings of such a training."""
+    return resolve(
+        "norm_softmax",
+        str(photos),
+        flags=flags_of({"backbone": "small_cnn", "weights": weights, **flags}),
+        overrides=[f"{key}={value}" for key, value in QUICK.items()],
+    )
+
+
+def network_of(weights):
+    """The network whose weights a file holds."""
+    return build_with_weights("small_cnn", (28, 28, 3), str(weights))
 
 
 def write_weights(path):

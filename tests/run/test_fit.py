@@ -22,7 +22,7 @@ from keras_dml.export import exporter
 from keras_dml.run import fit as train
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.data import RunData
-from keras_dml.run.phases import replayed_drops
+from keras_dml.run.phase_callbacks import replayed_drops
 from keras_dml.run.stage_checks import check_stages, warn_about_section
 
 CONSTANT_RATES = [
@@ -296,6 +296,33 @@ def test_a_phase_that_follows_validation_needs_it(tmp_path):
     with pytest.raises(UsageError, match="no validation classes"):
         train.fit(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_training_that_stalls_ends_with_rates_of_zero(tmp_path):
+    """Rates of nothing improve nothing: epoch 2 stalls, and two follow."""
+    config = settings(
+        "stages=[{phases: [{epochs: 9, stop_patience: 1, stop_tail: 2}]}]",
+        *(
+            f"optimizer.{group}.lr=1e-12"
+            for group in ("backbone", "head", "proxies")
+        ),
+        *("evaluation.every=1", "model.batch_norm=frozen"),
+        *("sampling.batch_size=16", "sampling.steps_per_epoch=2"),
+        source="glyphs",
+    )
+    config = config.changed(data={"max_classes": 12, "validation_from": 4})
+    train.fit(config, tmp_path / "run")
+    with open(tmp_path / "run" / "history.csv") as file:
+        rows = list(csv.DictReader(file))
+    rates = [float(row["learning_rate_head"]) for row in rows]
+    assert rates[:2] == [rates[0]] * 2
+    assert rates[2:] == [pytest.approx(rates[0] / 2), 0.0]
+
+
+def test_a_tail_needs_a_stop():
+    with pytest.raises(UsageError, match="`stop_tail` needs `stop_patience`"):
+        settings("stages=[{phases: [{stop_tail: 2}]}]")
 
 
 def test_a_plateau_needs_rates_that_can_fall(tmp_path):
