@@ -179,6 +179,19 @@ class Manifest(Brief):
         """The name of the class of each row; several are joined by `|`."""
         return label_names(self.labels, np.asarray(self.class_names, str))
 
+    def targets(self, rows) -> np.ndarray:
+        """Returns what a loss compares a batch with.
+
+        Args:
+            rows: Integer array `(batch,)`.
+
+        Returns:
+            The labels, int64 `(batch,)`; or, if an image has several, which
+            pairs of the batch share one, boolean `(batch, batch)`.
+        """
+        own = self.labels[rows]
+        return own @ own.T if self.has_label_sets else own
+
     def select(self, rows) -> "Manifest":
         """Returns the given rows; labels and class names stay as they are.
 

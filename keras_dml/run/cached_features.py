@@ -75,24 +75,30 @@ class CachedFeatures:
         self, first_epoch: int, first_step: int = 0
     ) -> tf.data.Dataset:
         """Returns endless batches, from a step of an epoch on."""
-        labels = self._data.fit.labels.astype(np.int32)
-        sampler = make_sampler(self._data.fit, self._config)
+        images = self._data.fit
+        sampler = make_sampler(images, self._config)
 
         def generate() -> Iterator[Any]:
             skipped = first_step
             for epoch in itertools.count(first_epoch):
                 view = self.views[epoch % len(self.views)]
                 for rows in sampler(epoch)[skipped:]:
-                    of_rows = labels[rows]
-                    yield {"image": view[rows], "label": of_rows}, of_rows
+                    targets = images.targets(rows).astype(np.int32)
+                    label = targets
+                    if images.has_label_sets:
+                        label = rows.astype(np.int32)
+                    yield {"image": view[rows], "label": label}, targets
                 skipped = 0
 
-        rows = batch_rows(self._data.fit, self._config)
+        rows = batch_rows(images, self._config)
         label = tf.TensorSpec((rows,), tf.int32)
+        targets = label
+        if images.has_label_sets:
+            targets = tf.TensorSpec((rows, rows), tf.int32)
         features = tf.TensorSpec((rows, self.views[0].shape[1]), tf.float32)
         return tf.data.Dataset.from_generator(
             generate,
-            output_signature=({"image": features, "label": label}, label),
+            output_signature=({"image": features, "label": label}, targets),
         ).prefetch(tf.data.AUTOTUNE)
 
 

@@ -79,7 +79,7 @@ def phase_callbacks(
         callbacks.TerminateOnNonFiniteLoss(),
     ]
     listed += head.callbacks(
-        lambda epoch: (_labels(data.fit, rows) for rows in batches(epoch)),
+        lambda epoch: (data.fit.targets(rows) for rows in batches(epoch)),
         logger.warning,
     )
     if phase.heat is not None:
@@ -123,12 +123,6 @@ def phase_callbacks(
             )
         )
     return listed
-
-
-def _labels(images: Manifest, rows: np.ndarray) -> np.ndarray:
-    """Returns the labels of a batch, or which pairs share one of several."""
-    own = images.labels[rows]
-    return own @ own.T if images.has_label_sets else own
 
 
 def replayed_drops(

@@ -1,5 +1,6 @@
 """Training of a head on features that were computed once."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -10,6 +11,7 @@ from keras_dml.run import fit as training
 from keras_dml.run.batches import train_batches
 from keras_dml.run.cached_features import CachedFeatures, trains_on_features
 from keras_dml.run.compiling import unfreeze
+from keras_dml.run.data import StageData
 from keras_dml.run.measure import embed
 from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
@@ -88,6 +90,26 @@ def test_the_head_trains_on_what_the_network_would_give():
         np.testing.assert_allclose(
             models.trainer(seen), head(cached), atol=1e-5
         )
+
+
+def test_images_of_several_labels_train_on_the_pairs_that_share_one():
+    single = np.eye(DATA.fit.num_classes, dtype=bool)[DATA.fit.labels]
+    several = single | np.roll(single, 1, axis=1)
+    images = dataclasses.replace(DATA.fit, labels=several)
+    config = settings(*STILL)
+    features = CachedFeatures(
+        made_up.models().embedder, StageData(images, None), config
+    )
+    pairs = zip(
+        first(train_batches(images, config, first_epoch=0, steps=3), 3),
+        first(features.train_batches(first_epoch=0), 3),
+        strict=True,
+    )
+    for (seen, shared), (cached, same) in pairs:
+        np.testing.assert_array_equal(shared, same)
+        assert shared.shape == (12, 12)
+        assert 0 < shared.mean() < 1
+        np.testing.assert_array_equal(seen["label"], cached["label"])
 
 
 def test_a_resumed_epoch_goes_on_with_the_same_batches():
