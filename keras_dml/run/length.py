@@ -13,7 +13,8 @@ from keras_dml.wording import counted, roughly
 
 # How often a planned training validates.
 FEWEST_VALIDATIONS, MOST_VALIDATIONS = 4, 8
-# Seconds of export and report on two cores; all else is measured in the run.
+# An estimate of export and report on two cores; all else is measured in the
+# run. `benchmarks/fixed_cost.py` prints what they take.
 EXPORT_SECONDS = 40.0
 # How often a run embeds its validation images after training, for the
 # interpolation and for the page, and its test images.
