@@ -37,14 +37,14 @@ _MEASURES = {
 }
 # Stands below the table of a run, for people who have not met these metrics.
 _METRICS_IN_WORDS = (
-    "In the table, a query is an image that is looked up among the others; all "
-    "metrics are 1 at best. MAP@R: of the R nearest images, R being how many "
-    "others of its class a query has, the share that is of its class; early "
-    "ones count more. R-precision: the same without the order. R@K: the share "
-    "of queries with an image of their class among the K nearest. MRR: the "
-    "mean of 1/rank of the first image of the class. The test classes are a "
-    "sample: over all classes like them, the gain lies in the interval with "
-    "95 % confidence."
+    "In the table, a query is an image that is looked up among the others. All "
+    "metrics go from 0 to 1; higher is better. MAP@R: of the R nearest images, "
+    "R being how many others of its class a query has, the share that is of "
+    "its class; early ones count more. R-precision: the same share, all places "
+    "counting alike. R@K (recall): the share of queries with an image of their "
+    "class among the K nearest. MRR: the mean of 1/rank of the first image of "
+    "the class. For other classes like the test classes, the gain lies in the "
+    "interval with 95 % confidence."
 )
 _ARMS_IN_WORDS = (
     "An arm is one of the settings that are compared; a query is a test image "
@@ -55,9 +55,9 @@ _DEVIATION_IN_WORDS = (
 )
 _GAPS_IN_WORDS = (
     "The gap is an arm's value minus that of the highest arm, on the same "
-    "queries and seeds. The {drawn} are a sample: over all like them, the gap "
-    "lies in {interval} with 95 % confidence. Worse: {below} below zero. "
-    "Open: otherwise; more {more} would tell."
+    "queries and seeds. For others like the {drawn}, the gap lies in "
+    "{interval} with 95 % confidence. Worse: {below} below zero. Open: no "
+    "winner is shown; more {more} may tell."
 )
 # The parts of headings of intervals, and what would be drawn again.
 _DRAWN = {"seeds": "seeds", "folds": "folds", "classes": "test classes"}
@@ -67,10 +67,11 @@ _SEEDS_IN_WORDS = (
     "the order holds under them."
 )
 _EXPORTS_IN_WORDS = (
-    "The embedder is the trained network in Keras. Likeness is the cosine of "
-    "both embeddings of an image: 1 means the same. R@1 is {recall}. MAP@R is "
-    "{map}. They change a little where rounding swaps two neighbors that are "
-    "about as near. Times are of this computer."
+    "The embedder is the trained network in Keras. Likeness is the cosine "
+    "similarity of the two embeddings of an image: 1 means the same. A query "
+    "is an image that is looked up among the others. R@1 is {recall}. MAP@R is "
+    "{map}. R@1 and MAP@R change a little where rounding swaps two neighbors "
+    "that are about as near. Times are of this computer."
 )
 _INDEX_IN_WORDS = (
     "By the index: among the images that the artifact's own search returns. "

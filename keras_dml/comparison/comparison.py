@@ -110,7 +110,10 @@ class Comparison(Brief):
             if behind:
                 name = metric_title(self.metric)
                 tables.append(
-                    (f"{name}: the gap from {arms[0].arm}, the highest", behind)
+                    (
+                        f"{name}: the gap from the best arm, {arms[0].arm}",
+                        behind,
+                    )
                 )
         return tables
 

@@ -81,9 +81,8 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
             fraction = section.fraction
             return Protocol(
                 f"fixed validation: {fraction * 100:g} % of the training "
-                "classes stay out of training, and the epoch that is best on "
-                "them is measured; where few classes train, images of each "
-                "stay out instead",
+                "classes (of few classes, images of each) stay out of "
+                "training, and the epoch that is best on them is measured",
                 {"validation": "classes", "validation_fraction": fraction},
                 holds_out=True,
             )

@@ -133,10 +133,10 @@ def drop_bad(
     known = {(os.path.abspath(path), why) for path, why in bad}
     if not known <= _told:
         for path, why in bad:
-            logger.warning("Skipped %s: %s", path, why)
+            logger.warning("Left out %s: %s", path, why)
         if len(bad) > 1:
             logger.warning(
-                "Skipped %d unreadable of %d images.", len(bad), len(manifest)
+                "Left out %d unreadable of %d images.", len(bad), len(manifest)
             )
     _told.update(known)
     return manifest.select(verification.rows)

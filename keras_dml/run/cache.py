@@ -68,8 +68,8 @@ class EmbeddingCache:
         if changed not in self._told:
             self._told.add(changed)
             logger.info(
-                "The %s of the run have changed since its images were "
-                "embedded: they are embedded again.",
+                "The %s of the run have changed; its images are embedded "
+                "again.",
                 changed,
             )
 

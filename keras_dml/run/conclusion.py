@@ -107,8 +107,8 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
         other = "a pretrained" if baseline == "raw pixels" else "another"
         verdict = (
             f"Not distinguishable from the {baseline}: {change}, which "
-            "includes zero: there may be no gain. Train longer, on more "
-            f"classes, or start from {other} network."
+            "includes zero: there may be no gain. Train on more images or "
+            f"classes, longer, or start from {other} network."
         )
     sentences = [verdict]
     if is_kept(metrics):

@@ -140,5 +140,5 @@ def _network(config: RunConfig) -> str:
     }.get(weights, f"weights of {Path(weights).name}")
     return (
         f"{config.model.backbone}, {origin}; it turns a photo into "
-        f"{config.model.dim} numbers, its embedding; near ones are alike"
+        f"{config.model.dim} numbers, its embedding; photos that are alike get near embeddings"
     )

@@ -25,12 +25,12 @@ def legend(monitor: str | None) -> str:
     validated = ""
     if monitor is not None:
         validated = (
-            f"{_title(monitor)}, measured on the validation images, 1 at best, "
-            "★ where best so far; "
+            f"{_title(monitor)}, how well images of one class find each other "
+            "(0 to 1, on the validation images; ★ where best so far), "
         )
     return (
-        "one line each: the loss, which training lowers; "
-        f"{validated}the time it took; the time left"
+        f"one line each: the loss (lower is better), {validated}the time it "
+        "took, the time left"
     )
 
 

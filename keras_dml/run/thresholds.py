@@ -81,10 +81,10 @@ class RunThreshold:
         )
         return (
             f"A match has a distance of at most {self.distance:.4f}; smaller "
-            f"is more alike. {pairs}A photo of a class that the gallery "
-            f"lacks still gets a match in {self.wrong_answers:.1%} of cases in "
-            f"a gallery of {self.num_images:,} images, the validation images "
-            f"of {self.num_classes:,} classes, and more often in a larger one."
+            f"is more alike. {pairs}Among {self.num_images:,} validation "
+            f"images of {self.num_classes:,} classes, a photo of a class that "
+            f"is not there still got a match in {self.wrong_answers:.1%} of "
+            "cases; among more images it does more often."
             f"{CAUTIONS[self.measured_on]}"
         )
 

@@ -20,6 +20,7 @@ from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import RunError, UsageError
 from keras_dml.models import load_embedder
 from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
+from keras_dml.run.conclusion import is_kept
 from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import embed
@@ -253,7 +254,8 @@ def check_embedder(
 
 def _dim(config: RunConfig, metrics: Mapping[str, Any]) -> int:
     # Kept features have as many numbers as the network gives.
-    return metrics.get("dim", config.model.dim)
+    kept = is_kept(metrics)
+    return metrics.get("dim", config.model.dim) if kept else config.model.dim
 
 
 def with_data(

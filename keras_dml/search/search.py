@@ -261,10 +261,9 @@ def _threshold(
         logger.warning("%s Every image gets its nearest.", reason)
     elif reason:
         logger.warning(
-            "What is called a match may be false more often than usual: at "
-            "most %g %% of the %s match, where %g %% is usual. The validation "
-            "images are too few to be stricter; a run on more classes has "
-            "more.",
+            "The validation images are few: what is called a match is false "
+            "for up to %g %% of the %s, where %g %% is usual. A run on more "
+            "classes can be stricter.",
             100 * found.threshold.target_fmr,
             "pairs of images of different classes"
             if decision == "pairs"

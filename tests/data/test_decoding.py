@@ -227,7 +227,7 @@ def test_few_bad_files_are_dropped_and_logged(tmp_path, caplog):
         kept = verification.drop_bad(manifest)
     assert len(kept) == 200 and "bad0.jpg" not in kept.ids
     assert f"{tmp_path / 'bad0.jpg'}: the file is empty" in caplog.text
-    assert "Skipped 2 unreadable of 202 images" in caplog.text
+    assert "Left out 2 unreadable of 202 images" in caplog.text
     caplog.clear()
     assert len(verification.drop_bad(manifest)) == 200
     assert not caplog.text, "It was said before."

@@ -41,10 +41,8 @@ def test_caches_of_a_run_log_a_reason_once(cache, caplog):
             assert EmbeddingCache(cache.path, told).load("w", "j") is None
         assert EmbeddingCache(cache.path, told).load("v", "i") is None
     assert caplog.messages == [
-        "The images of the run have changed since its images were embedded: "
-        "they are embedded again.",
-        "The weights of the run have changed since its images were embedded: "
-        "they are embedded again.",
+        "The images of the run have changed; its images are embedded again.",
+        "The weights of the run have changed; its images are embedded again.",
     ]
 
 

@@ -47,7 +47,7 @@ def test_images_network_and_folder():
         "Recipe": "norm_softmax, a way to train; see `keras-dml recipes`",
         "Size": "photos are resized to 4 x 4 pixels",
         "Network": "small_cnn, weights of file; it turns a photo into 16 "
-        "numbers, its embedding; near ones are alike",
+        "numbers, its embedding; photos that are alike get near embeddings",
         "Folder": "runs/made-up",
     }
     assert device.startswith(("CPU only, ", "GPU 0: "))
@@ -66,7 +66,7 @@ def test_where_the_weights_come_from(weights, origin):
     said = lines("model.backbone=mobilenet_v2", f"model.weights={weights}")
     assert said["Network"] == (
         f"mobilenet_v2, {origin}; it turns a photo into 16 numbers, its "
-        "embedding; near ones are alike"
+        "embedding; photos that are alike get near embeddings"
     )
 
 

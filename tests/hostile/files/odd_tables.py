@@ -60,7 +60,7 @@ TABLES = {
     "nothing": ("", COLUMNS),
     "a zero": (HEAD + "a\0b.png,x\n", ""),
     "an open quote": (HEAD + '"a.png,x\n' + "\n".join(rows()), ""),
-    "labels of commands": (relabeled(lambda row: f"=cmd|{row % 12}"), None),
+    "labels of commands": (relabeled(lambda row: f"=cmd();{row % 12}"), None),
     "labels from right to left": (
         relabeled(lambda row: f"\u202eabc{row % 12}"),
         None,
