@@ -120,9 +120,12 @@ default:
 )
 
 # %% [markdown]
-# With `--backbone mobilenet_v2` or another pretrained network the section
-# `pretrained` of `_base` comes after `default` and replaces its phases. Write
-# what shall hold there under `pretrained:` of your recipe, in the same words.
+# Photos train from a pretrained network. Then the section `pretrained` of
+# `_base` comes after `default`: the phase `warm_up` stays, `train` gets the
+# length that fits into the minutes, and the rates are lower. What shall be
+# otherwise stands under `pretrained:` of your recipe, such as
+# `pretrained: {stages: {main: {warm_up: {epochs: 2}}}}`.
+# `keras-dml config PHOTOS --recipe deviance.yaml` shows every value.
 
 # %%
 import keras_dml

@@ -115,8 +115,8 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
         sentences.insert(
             0,
             "The pretrained network was kept, as training found nothing better "
-            "than chance on the validation images. Column kept is that "
-            "network: no difference is of training.",
+            "than chance on the validation images, or only at the cost of R@1. "
+            "Column kept is that network, untrained.",
         )
     sentences += _parts(metrics)
     chooser, _, monitor = metrics["selected_by"].partition(" ")

@@ -140,5 +140,6 @@ def _network(config: RunConfig) -> str:
     }.get(weights, f"weights of {Path(weights).name}")
     return (
         f"{config.model.backbone}, {origin}; it turns a photo into "
-        f"{config.model.dim} numbers, its embedding; photos that are alike get near embeddings"
+        f"{config.model.dim} numbers, its embedding; photos that are alike get "
+        "near embeddings"
     )
