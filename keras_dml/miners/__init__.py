@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """Miners choose the pairs or triplets of a batch that a loss compares."""
 
 from keras_dml.miners.angular import Angular
@@ -19,30 +20,3 @@ from keras_dml.miners.uniform_histogram import (
     UniformHistogram,
     pairs_by_bin,
 )
-
-__all__ = [
-    "HDC",
-    "MINERS",
-    "Angular",
-    "BatchEasyHard",
-    "BatchHard",
-    "DistanceWeighted",
-    "Given",
-    "Miner",
-    "MultiSimilarity",
-    "PairMargin",
-    "SemiHard",
-    "TripletMargin",
-    "TripletMiner",
-    "UniformHistogram",
-    "deserialize",
-    "easy_hard_pairs",
-    "get",
-    "hardest_pairs",
-    "informative_pairs",
-    "margin_triplets",
-    "pair_matrix",
-    "pairs_by_bin",
-    "semi_hard_triplets",
-    "serialize",
-]

@@ -1,41 +1,36 @@
-"""Returns miners by name."""
+"""Finds the miners in the files of this folder, and returns them by name."""
 
+import importlib
+import inspect
+import pkgutil
 from typing import Any
 
 import keras
 
 from keras_dml.arguments import arguments_of, class_at
 from keras_dml.errors import UsageError
-from keras_dml.miners.angular import Angular
 from keras_dml.miners.base import Miner
-from keras_dml.miners.batch_easy_hard import BatchEasyHard
-from keras_dml.miners.batch_hard import BatchHard
-from keras_dml.miners.distance_weighted import DistanceWeighted
-from keras_dml.miners.given import Given
-from keras_dml.miners.hdc import HDC
-from keras_dml.miners.multi_similarity import MultiSimilarity
-from keras_dml.miners.pair_margin import PairMargin
-from keras_dml.miners.semi_hard import SemiHard
-from keras_dml.miners.triplet_margin import TripletMargin
-from keras_dml.miners.uniform_histogram import UniformHistogram
 from keras_dml.naming import nearest, shown
 
-MINERS: dict[str, type[Miner]] = {
-    cls.__module__.rpartition(".")[2]: cls
-    for cls in (
-        Angular,
-        BatchEasyHard,
-        BatchHard,
-        DistanceWeighted,
-        Given,
-        HDC,
-        MultiSimilarity,
-        PairMargin,
-        SemiHard,
-        TripletMargin,
-        UniformHistogram,
-    )
-}
+
+def _read_folder() -> dict[str, type[Miner]]:
+    """Returns the miner of each file by file name."""
+    found = {}
+    folder = importlib.import_module(__package__).__path__
+    for _, key, _ in pkgutil.iter_modules(folder):
+        module = importlib.import_module(f"{__package__}.{key}")
+        for value in vars(module).values():
+            if (
+                inspect.isclass(value)
+                and issubclass(value, Miner)
+                and not inspect.isabstract(value)
+                and value.__module__ == module.__name__
+            ):
+                found[key] = value
+    return found
+
+
+MINERS = _read_folder()
 _BY_CLASS = {cls.__name__: cls for cls in MINERS.values()}
 
 
