@@ -322,7 +322,7 @@ def test_galleries_that_cannot_be(gallery, message, make_embedder, tmp_path):
     [
         (["a", 'b, "c"', "a"], [7, 5, 6], ["7,a", '5,"b, ""c"""', "6,a"]),
         (None, None, ["0,", "1,", "2,"]),
-        ([[1, 0, 1], [0, 1, 0], [0, 0, 0]], None, ["0,0 2", "1,1", "2,"]),
+        ([[1, 0, 1], [0, 1, 0], [0, 0, 0]], None, ["0,0|2", "1,1", "2,"]),
     ],
 )
 def test_labels(labels, ids, expected, tmp_path):
