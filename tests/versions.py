@@ -69,12 +69,17 @@ trainer.compile(
 )
 losses = trainer.fit(images, labels, epochs=5, verbose=0).history["loss"]
 assert losses[-1] < losses[0], losses
+nearest = keras_dml.metrics.RecallAtK(1)
 vectors = keras.Model(inputs, embedding).predict(images, verbose=0)
-print(keras_dml.evaluate(vectors, labels, k=(1, 2)))
+exact = keras_dml.evaluate(vectors, labels, k=(1, 2))
+print(exact)
+nearest.update_state(labels, vectors)
+assert np.isclose(float(nearest.result()), exact.flat()["recall@1"])
 for pairs in (
     keras_dml.losses.MultiSimilarity(),
     keras_dml.losses.Triplet(mining="semi_hard"),
     keras_dml.losses.Triplet(mining="hard"),
+    keras_dml.losses.Contrastive(miner="batch_hard"),
 ):
     assert np.isfinite(float(pairs(labels, vectors))), pairs
 """
