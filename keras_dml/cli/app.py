@@ -21,7 +21,7 @@ from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.files import is_full_disk
 from keras_dml.fit_options import options_that_set
 from keras_dml.naming import shortened
-from keras_dml.run.timing import command_began
+from keras_dml.run.timing import command_of_process
 from keras_dml.version import __version__
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -192,7 +192,6 @@ def main() -> None:
     `fit` again with `--resume`. Errors and log lines name options where the
     library names arguments.
     """
-    command_began()
     wording = _OptionNames()
     logger.addFilter(wording)
     for stream in (sys.stdout, sys.stderr):
@@ -200,7 +199,8 @@ def main() -> None:
             # Names of files need not be text.
             stream.reconfigure(errors="backslashreplace")
     try:
-        _group()()
+        with command_of_process():
+            _group()()
     except (UsageError, RunError) as error:
         _fail(wording.translate(str(error)), error.exit_code)
     except Exception as error:

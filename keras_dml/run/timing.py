@@ -9,9 +9,14 @@ from pathlib import Path
 _process: list[float] = []
 
 
-def command_began() -> None:
-    """Lets the next `Timing` begin with this process, whose imports count."""
+@contextlib.contextmanager
+def command_of_process() -> Iterator[None]:
+    """Lets the first `Timing` inside begin with the process and its imports."""
     _process[:] = [time.perf_counter() - process_age()]
+    try:
+        yield
+    finally:
+        _process.clear()
 
 
 def process_age() -> float:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from keras_dml.run import timing
-from keras_dml.run.timing import Timing, command_began, process_age
+from keras_dml.run.timing import Timing, command_of_process, process_age
 
 
 @pytest.fixture(name="clock")
@@ -47,10 +47,18 @@ def test_a_part_that_fails_counts_too(clock):
 def test_a_command_begins_with_its_process_and_counts_once(clock, monkeypatch):
     """The second training of a command does not begin with the process."""
     monkeypatch.setattr(timing, "process_age", lambda: 5.0)
-    command_began()
-    clock[0] += 2
-    assert Timing().seconds == {"start": 7.0}
-    assert Timing().seconds == {"start": 0.0}
+    with command_of_process():
+        clock[0] += 2
+        assert Timing().seconds == {"start": 7.0}
+        assert Timing().seconds == {"start": 0.0}
+
+
+def test_a_training_after_a_command_does_not_begin_with_it(clock, monkeypatch):
+    """A program may call both, long after it began."""
+    monkeypatch.setattr(timing, "process_age", lambda: 5000.0)
+    with command_of_process():
+        pass
+    assert Timing().elapsed == 0.0
 
 
 def test_a_process_ages():
