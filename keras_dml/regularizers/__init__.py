@@ -6,18 +6,7 @@ from keras_dml.regularizers.proxies import CenterDistance, ProxyRepulsion
 from keras_dml.regularizers.regular_face import RegularFace
 from keras_dml.regularizers.zero_mean import ZeroMean
 
-# Those of proxies, by the name that recipes give them.
-PROXY_REGULARIZERS = {
-    "center_distance": CenterDistance,
-    "center_invariance": CenterInvariance,
-    "lp_norm": LpNorm,
-    "proxy_repulsion": ProxyRepulsion,
-    "regular_face": RegularFace,
-    "zero_mean": ZeroMean,
-}
-
 __all__ = [
-    "PROXY_REGULARIZERS",
     "CenterDistance",
     "CenterInvariance",
     "LpNorm",

@@ -58,7 +58,11 @@ def check_activations(
     Raises:
         UsageError: Names the layer, the settings and the size.
     """
-    rows, backbone = batch_rows(manifest, config), trainer.get_layer("backbone")
+    layers = {layer.name: layer for layer in trainer.layers}
+    if "backbone" not in layers:
+        # Its features are computed once, as in an evaluation.
+        return
+    rows, backbone = batch_rows(manifest, config), layers["backbone"]
     settings = "`sampling.batch_size`, `sampling.embed_batch`"
     if isinstance(backbone, InChunks):
         rows, backbone = min(rows, backbone.chunk_size), backbone.layer

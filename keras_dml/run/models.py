@@ -13,7 +13,7 @@ from keras_dml.models import (
     build_trainer,
     synchronize_batch_norm,
 )
-from keras_dml.regularizers import PROXY_REGULARIZERS
+from keras_dml.regularizers.registry import PROXY_REGULARIZERS
 from keras_dml.run.cached_features import trains_on_features
 from keras_dml.run.compiling import build_memory, draws_pairs, loss_head
 

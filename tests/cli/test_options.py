@@ -69,7 +69,7 @@ def test_every_option_has_a_short_help(name):
         ("fit", "seed", "0, or the seed of --config"),
         ("convert-weights", "force", "replace `--output`"),
         # These are values, one of them with the name of an option.
-        ("fit", "freeze", "`weights` to let"),
+        ("fit", "freeze", "`weights` for the same"),
         ("compare", "protocol", "`recipe`, `oracle`"),
     ],
 )

@@ -4,14 +4,14 @@ import os
 import subprocess
 import sys
 
-import keras
 import pytest
 
 from keras_dml.comparison.compare import compare
 from keras_dml.comparison.jobs import count_trials
 from keras_dml.config.plans import load_plan
 from keras_dml.data import image_file
-from keras_dml.run import processes, settling
+from keras_dml.models import embedder
+from keras_dml.run import models, processes, settling
 from tests.conftest import ROOT
 from tests.images import image_folder
 
@@ -45,7 +45,10 @@ def test_it_builds_no_network_and_starts_no_process(
         return image_file.open_image(*args, **kwargs)
 
     monkeypatch.setattr(settling, "open_image", counted)
-    monkeypatch.setattr(keras.Model, "__init__", never("builds a network"))
+    monkeypatch.setattr(models, "build_embedder", never("builds a network"))
+    monkeypatch.setattr(
+        embedder, "build_with_weights", never("builds a network")
+    )
     monkeypatch.setattr(subprocess, "Popen", never("starts a process"))
     monkeypatch.setattr(
         processes.TrainingProcess, "__init__", never("starts a training")

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_dml import regularizers
 from keras_dml.config.sections import ProxiesConfig
 from keras_dml.layers import Proxies
+from keras_dml.regularizers.registry import PROXY_REGULARIZERS
 from tests.conformance import numerical_gradient, roundtrip
 
 W = np.random.default_rng(0).standard_normal((7, 5))
@@ -119,8 +120,8 @@ def test_arguments_are_checked(make, message):
 
 def test_recipes_name_each_of_them():
     names = get_args(ProxiesConfig.model_fields["regularizer"].annotation)
-    assert {*names} == {"none", *regularizers.PROXY_REGULARIZERS}
-    classes = {*regularizers.PROXY_REGULARIZERS.values()}
+    assert {*names} == {"none", *PROXY_REGULARIZERS}
+    classes = {*PROXY_REGULARIZERS.values()}
     assert classes == {
         value
         for value in vars(regularizers).values()
