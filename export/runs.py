@@ -151,14 +151,14 @@ def exporter(
         own, *exported = result
         values = [f"{row['artifact']} {row['map@r']:.3f}" for row in exported]
         logger.info(
-            "Exported to %s, for programs without keras-dml, which get the "
-            "same embeddings but for rounding. MAP@R, 1 at best, on %s of %s "
-            "test images: the run itself %.3f, %s.",
+            "Exported to %s, for programs without keras-dml. MAP@R on %s of "
+            "the %s test images, as the exports embed them: %s; as the run "
+            "does: %.3f.",
             folder.export,
             f"{own['images']:,}",
             f"{len(data.test):,}",
-            own["map@r"],
             listed(values),
+            own["map@r"],
         )
         return result
 

@@ -60,6 +60,10 @@ def config(
 
         found = forecast(explanation)
         explanation = found.explanation
+    elif {"flag", "override"} & set(explanation.origins.values()):
+        from keras_dml.run.stage_checks import check_arguments
+
+        check_arguments(explanation.config, num_classes=2)
     if as_json:
         follows = {} if found is None else dataclasses.asdict(found)
         rows = {

@@ -38,13 +38,13 @@ _MEASURES = {
 # Stands below the table of a run, for people who have not met these metrics.
 _METRICS_IN_WORDS = (
     "In the table, a query is an image that is looked up among the others. All "
-    "metrics go from 0 to 1; higher is better. MAP@R: of the R nearest images, "
-    "R being how many others of its class a query has, the share that is of "
-    "its class; early ones count more. R-precision: the same share, all places "
-    "counting alike. R@K (recall): the share of queries with an image of their "
-    "class among the K nearest. MRR: the mean of 1/rank of the first image of "
-    "the class. For other classes like the test classes, the gain lies in the "
-    "interval with 95 % confidence."
+    "metrics go from 0 to 1; higher is better. MAP@R: for a query with R "
+    "others of its class, the share of these among the R nearest; early ones "
+    "count more. R-precision: the same share, all places counting alike. R@K "
+    "(recall): the share of queries with an image of their class among the K "
+    "nearest. MRR: the mean of 1/rank of the first image of the class. The "
+    "interval holds the gain on classes like those of the test with 95 % "
+    "confidence."
 )
 _ARMS_IN_WORDS = (
     "An arm is one of the settings that are compared; a query is a test image "
@@ -55,7 +55,7 @@ _DEVIATION_IN_WORDS = (
 )
 _GAPS_IN_WORDS = (
     "The gap is an arm's value minus that of the highest arm, on the same "
-    "queries and seeds. For others like the {drawn}, the gap lies in "
+    "queries and seeds. With other {drawn} of the kind, it lies in "
     "{interval} with 95 % confidence. Worse: {below} below zero. Open: no "
     "winner is shown; more {more} may tell."
 )
@@ -63,8 +63,8 @@ _GAPS_IN_WORDS = (
 _DRAWN = {"seeds": "seeds", "folds": "folds", "classes": "test classes"}
 _SEEDS_IN_WORDS = (
     "A seed is one repetition, with other random numbers. The same command "
-    "with `--seeds {seeds}` trains only the missing ones, and tells whether "
-    "the order holds under them."
+    "with `--seeds {seeds}` trains only the missing ones, and shows whether "
+    "the ranking stays."
 )
 _EXPORTS_IN_WORDS = (
     "The embedder is the trained network in Keras. Likeness is the cosine "
@@ -153,7 +153,8 @@ def _next_steps(run: "Run") -> Iterator[tuple[str, str]]:
     if page.is_file():
         yield "look at its page in a browser", f"    {page}"
     yield (
-        "find the test images that are most like a photo",
+        "find the test images that are most like a photo (all photos of a "
+        "folder: `--gallery FOLDER`)",
         command_line("keras-dml", "search", path, "PHOTO.jpg"),
     )
     if run.rising or not run.gained or run.kept:
@@ -241,8 +242,9 @@ def print_answers(result: "SearchResult") -> None:
     if result.threshold is not None:
         tell(result.threshold.meaning)
         tell(
-            "`--max-false-match-rate` sets how many of the pairs of different "
-            "classes may match; a smaller share needs more validation images."
+            "`--max-false-match-rate` sets the share of false matches, now "
+            f"{result.threshold.threshold.target_fmr:g}; a smaller one needs "
+            "more validation images."
         )
 
 
@@ -254,7 +256,7 @@ def print_comparison(result: "Comparison") -> None:
             "Folder and status of each run",
             [{"run": run, "status": statuses[run]} for run in statuses],
         )
-        say("Nothing was trained. Leave out --dry-run to train what is to do.")
+        say("Nothing was trained. Leave out --dry-run to train these runs.")
         return
     tables = result.rankings()
     for title, rows in tables:
@@ -290,7 +292,7 @@ def print_comparison(result: "Comparison") -> None:
         tell(_SEEDS_IN_WORDS.format(seeds=seeds))
     say(f"Page, for a browser: {result.page}")
     say(f"The same as text: {result.report}")
-    say(f"Trained networks, to search with or to export: {result.folder}/runs")
+    say(f"Run folders, to search with or to export: {result.folder}/runs")
 
 
 def print_artifacts(result: "ExportResult") -> None:

@@ -162,7 +162,8 @@ def announce(
             f"{trials:,}",
         )
     records = collect([job.record for job in runs.values()], place.path)
-    logger.info("%s.", counts_in_words(records))
+    idle = "" if left or tunings else " Nothing is left to train."
+    logger.info("%s.%s", counts_in_words(records), idle)
     trainings = [
         planned.job
         for planned in tunings

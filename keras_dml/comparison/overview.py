@@ -44,7 +44,7 @@ def _arms(jobs: Sequence[Job]) -> Iterator[tuple[str, str]]:
     arms = _names(job.record.arm for job in jobs)
     recipes = _names(job.record.recipe for job in jobs)
     if arms != recipes:
-        yield "Arms", f"{arms}, which are compared"
+        yield "Arms", f"{arms}: the settings that are compared"
     yield "Recipes", f"{recipes}; `keras-dml recipes NAME` explains one"
 
 

@@ -81,8 +81,8 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
             fraction = section.fraction
             return Protocol(
                 f"fixed validation: {fraction * 100:g} % of the training "
-                "classes (of few classes, images of each) stay out of "
-                "training, and the epoch that is best on them is measured",
+                "classes (images of each class where these are few) are not "
+                "trained on and choose the epoch; test classes measure it",
                 {"validation": "classes", "validation_fraction": fraction},
                 holds_out=True,
             )

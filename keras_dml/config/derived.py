@@ -17,9 +17,9 @@ def complete(merged: Merged) -> Merged:
     `optimizer.head` and `optimizer.proxies` copy from `optimizer.backbone`
     the values that they do not set, or set to `null`. With
     `model.proxies.sample`, the sample holds at least as many classes as a
-    batch may have, the terms of the loss are `sampled`, and `adam` or `adamw`
-    of the proxies becomes `row_lazy_adam`. Other optimizers stay: plain `sgd`
-    does not change the proxies outside the sample either.
+    batch may have, the terms of the loss are `sampled`, and `adam`, `adamw` or
+    `muon` of the proxies becomes `row_lazy_adam`. Other optimizers stay: plain
+    `sgd` does not change the proxies outside the sample either.
     """
     for derive in (_class_sample, _groups):
         for layer in derive(merged.values):
@@ -88,7 +88,7 @@ def _row_lazy(values: Mapping[str, Any]) -> dict[str, Any]:
     backbone = _section(values, "optimizer", "backbone")
     proxies = _section(values, "optimizer", "proxies")
     name = proxies.get("name") or backbone.get("name") or "adam"
-    if name not in ("adam", "adamw"):
+    if name not in ("adam", "adamw", "muon"):
         return {}
     decay = proxies.get("weight_decay") or backbone.get("weight_decay")
     if name == "adamw" and not decay:

@@ -123,7 +123,13 @@ class GroupConfig(Section):
     """The optimizer of one group of variables."""
 
     name: Literal[
-        "adam", "torch_adam", "row_lazy_adam", "adamw", "sgd", "rmsprop"
+        "adam",
+        "torch_adam",
+        "row_lazy_adam",
+        "adamw",
+        "muon",
+        "sgd",
+        "rmsprop",
     ] = "adam"
     lr: NotNegative = 1e-3
     schedule: Literal["constant", "cosine", "step"] = "constant"

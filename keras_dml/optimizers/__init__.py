@@ -13,6 +13,7 @@ from keras_dml.optimizers.learning_rate import (
     follows_schedule,
     inner_optimizers,
 )
+from keras_dml.optimizers.muon import Muon, orthogonalized
 from keras_dml.optimizers.per_variable import PerVariable
 from keras_dml.optimizers.row_lazy_adam import RowLazyAdam
 from keras_dml.optimizers.torch_adam import TorchAdam

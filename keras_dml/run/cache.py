@@ -68,8 +68,8 @@ class EmbeddingCache:
         if changed not in self._told:
             self._told.add(changed)
             logger.info(
-                "The %s of the run have changed; its images are embedded "
-                "again.",
+                "The %s have changed since the run embedded its images; they "
+                "are embedded again.",
                 changed,
             )
 

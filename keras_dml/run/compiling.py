@@ -16,6 +16,7 @@ from keras_dml.models import freezing
 from keras_dml.models.heads import LAYERS, Head, get_head
 from keras_dml.optimizers import (
     DecayToZero,
+    Muon,
     PerVariable,
     RowLazyAdam,
     TorchAdam,
@@ -25,6 +26,7 @@ from keras_dml.optimizers import (
 _OPTIMIZERS = {
     "adam": keras.optimizers.Adam,
     "adamw": keras.optimizers.AdamW,
+    "muon": Muon,
     "rmsprop": keras.optimizers.RMSprop,
     "row_lazy_adam": RowLazyAdam,
     "sgd": keras.optimizers.SGD,

@@ -93,7 +93,7 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
     baseline = metrics["pretrained_features"]
     change = (
         f"MAP@R {before:.3f} -> {after:.3f}"
-        + (f" ({after / before - 1:+.0%})" if before else "")
+        + (f" ({_relative(after / before - 1)})" if before else "")
         + f", gain {_interval(gain)}"
     )
     if gain["low"] > 0:
@@ -112,11 +112,16 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
         )
     sentences = [verdict]
     if is_kept(metrics):
-        sentences.insert(
-            0,
-            "The pretrained network was kept, as training found nothing better "
-            "than chance on the validation images, or only at the cost of R@1. "
-            "Column kept is that network, untrained.",
+        sentences = [_kept(metrics)]
+        if metrics["after"] != metrics["off_the_shelf"]:
+            sentences.append(verdict)
+    first = compared["off_the_shelf"].get("recall@1")
+    if first is not None:
+        start = metrics["off_the_shelf"]["recall@1"]
+        end = metrics["after"]["recall@1"]
+        sentences.append(
+            f"The nearest image is of the right class for {end:.1%} of the "
+            f"queries, by the {baseline} for {start:.1%}."
         )
     sentences += _parts(metrics)
     chooser, _, monitor = metrics["selected_by"].partition(" ")
@@ -130,15 +135,28 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
             "Too few classes train to leave some out: other images of the same "
             "classes chose the weights."
         )
-    first = compared["off_the_shelf"].get("recall@1")
-    if first is not None:
-        start = metrics["off_the_shelf"]["recall@1"]
-        end = metrics["after"]["recall@1"]
-        sentences.append(
-            f"The nearest image is of the right class for {end:.1%} of the "
-            f"queries, by the {baseline} for {start:.1%}."
-        )
     return sentences
+
+
+def _kept(metrics: Mapping[str, Any]) -> str:
+    """Says why the pretrained network was kept, and what to try."""
+    found = metrics["interpolation"]
+    harm = found.get("lower") and len(found["lower"]) == len(found["values"])
+    return (
+        "The pretrained network was kept, because on the validation images "
+        + (
+            "training lowered R@1."
+            if harm
+            else "what training gained may be chance."
+        )
+        + " Column kept is that network, untrained. Train on more images or "
+        "classes, longer, or start from another network: `keras-dml backbones` "
+        "lists them."
+    )
+
+
+def _relative(change: float) -> str:
+    return f"{abs(change):.0%} {'more' if change >= 0 else 'less'}"
 
 
 def _parts(metrics: Mapping[str, Any]) -> list[str]:

@@ -126,7 +126,7 @@ def describe_length(
     batch = config.sampling.batch_size
     lasts = f", about {roughly(steps * pace.step)}" if pace else ""
     return (
-        f"{counted(epochs, 'epoch')}, {steps:,} steps of {batch} images"
+        f"{counted(epochs, 'epoch')}, in all {steps:,} steps of {batch} images"
         f"{lasts}; every image is seen "
         f"{steps * batch / len(data.fit):.1f} times"
     )

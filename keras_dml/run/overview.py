@@ -35,7 +35,7 @@ def overview(
         lines.append((f"Validate{name}", _validates(parts, stage, config)))
     lines += [
         ("Test", _tests(config, data)),
-        ("Recipe", f"{config.recipe}, a way to train; see `keras-dml recipes`"),
+        ("Recipe", _recipe(config)),
         ("Size", _sizes(config)),
         ("Network", _network(config)),
         ("Device", device(replicas)),
@@ -99,8 +99,20 @@ def _amount(images: Manifest) -> str:
 def _tests(config: RunConfig, data: RunData) -> str:
     if config.data.all_classes:
         return "nothing, for every class trains: the earlier results stand"
-    seen = "all seen in training" if data.seen else "not trained on"
-    return f"{_amount(data.test)}, {seen}: they measure the result"
+    seen = (
+        "all seen in training: they measure the result"
+        if data.seen
+        else "not trained on: they measure how it does on new classes"
+    )
+    return f"{_amount(data.test)}, {seen}"
+
+
+def _recipe(config: RunConfig) -> str:
+    name = config.recipe.partition(":")[0]
+    return (
+        f"{config.recipe}: the loss and how it is trained; `keras-dml recipes "
+        f"{name}` explains it"
+    )
 
 
 def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
@@ -128,7 +140,7 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
 def _sizes(config: RunConfig) -> str:
     size, train_size = config.data.image_shape[0], config.data.train_shape[0]
     smaller = f", {train_size} in training" if train_size != size else ""
-    return f"photos are resized to {size} x {size} pixels{smaller}"
+    return f"photos become squares of {size} x {size} pixels{smaller}"
 
 
 def _network(config: RunConfig) -> str:
@@ -140,6 +152,6 @@ def _network(config: RunConfig) -> str:
     }.get(weights, f"weights of {Path(weights).name}")
     return (
         f"{config.model.backbone}, {origin}; it turns a photo into "
-        f"{config.model.dim} numbers, its embedding; photos that are alike get "
-        "near embeddings"
+        f"{config.model.dim} numbers, its embedding; training brings those of "
+        "like photos together"
     )

@@ -15,18 +15,20 @@ BAR_WIDTH = 16
 PACED_STEPS = UNTIMED_STEPS + TIMED_STEPS - 1
 
 
-def legend(monitor: str | None) -> str:
+def legend(monitor: str | None, every: int | None = 1) -> str:
     """Explains the line of an epoch.
 
     Args:
         monitor: Key in the logs of the validation metric. `None` if nothing
             validates.
+        every: Epochs between two validations. Defaults to `1`.
     """
     validated = ""
+    often = "" if every in (None, 1) else f", after {every} epochs each"
     if monitor is not None:
         validated = (
             f"{_title(monitor)}, how well images of one class find each other "
-            "(0 to 1, on the validation images; ★ where best so far), "
+            f"(0 to 1, on the validation images{often}; ★ where best so far), "
         )
     return (
         f"one line each: the loss (lower is better), {validated}the time it "
@@ -167,7 +169,7 @@ class TrainingProgress(keras.callbacks.Callback):
         )
         text = (
             f"about {roughly(seconds)} of training, by the pace of the first "
-            "steps; measuring and exporting follow"
+            "steps; measuring follows"
         )
         logger.info(titled([("Time", text)]))
 

@@ -74,17 +74,18 @@ class RunThreshold:
     def meaning(self) -> str:
         """What the threshold decides, and how often that is wrong."""
         pairs = (
-            f"At most {self.threshold.target_fmr:.1%} of the pairs of images "
-            "of different classes are as near: false matches. "
+            "Of all pairs of images of different classes, at most "
+            f"{self.threshold.target_fmr:.1%} are as near and would be called "
+            "a match. "
             if self.threshold.decision == "pairs"
             else ""
         )
         return (
             f"A match has a distance of at most {self.distance:.4f}; smaller "
-            f"is more alike. {pairs}Among {self.num_images:,} validation "
-            f"images of {self.num_classes:,} classes, a photo of a class that "
-            f"is not there still got a match in {self.wrong_answers:.1%} of "
-            "cases; among more images it does more often."
+            f"is more alike. {pairs}A photo whose class was missing among "
+            f"{self.num_images:,} validation images of {self.num_classes:,} "
+            f"classes still got a match in {self.wrong_answers:.1%} of cases; "
+            "among more images it gets one more often."
             f"{CAUTIONS[self.measured_on]}"
         )
 

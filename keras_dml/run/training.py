@@ -204,7 +204,8 @@ class Training:
         monitor = None
         if data.validation is not None:
             monitor = self.config.evaluation.monitor
-        logger.info(titled([("Plan", length), ("Epochs", legend(monitor))]))
+        epochs = legend(monitor, self.config.evaluation.every)
+        logger.info(titled([("Plan", length), ("Epochs", epochs)]))
         if self.config.evaluation.interpolate:
             save_checkpoint(
                 self.folder.start_checkpoint,
@@ -251,7 +252,7 @@ class Training:
                 name: measured[name] for name in BEFORE_TRAINING
             }
             return
-        logger.info("Measuring the test images before training ...")
+        logger.info("Measuring the test images first, to compare with ...")
         embedder, test = self.models.embedder, self.data.test
         started = time.perf_counter()
         features = embed(pooled_features(embedder), test, self.config)

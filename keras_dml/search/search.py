@@ -261,9 +261,9 @@ def _threshold(
         logger.warning("%s Every image gets its nearest.", reason)
     elif reason:
         logger.warning(
-            "The validation images are few: what is called a match is false "
-            "for up to %g %% of the %s, where %g %% is usual. A run on more "
-            "classes can be stricter.",
+            "The validation images are few, so a match is less sure than "
+            "usual: up to %g %% of the %s are called a match, where at most "
+            "%g %% is usual. A run on more classes can be stricter.",
             100 * found.threshold.target_fmr,
             "pairs of images of different classes"
             if decision == "pairs"

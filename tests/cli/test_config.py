@@ -100,6 +100,8 @@ def test_differences_of_recipes_and_runs(command, tmp_path):
         (["--set", "model.dmi=3"], "`model.dmi`. Nearest: 'dim'"),
         (["--set", "loss.x.margin=3"], "Received: 'x'"),
         (["--set", "dim"], "must be `key=value`"),
+        (["--loss", "tripplet"], "Did you mean 'triplet'"),
+        (["--set", "loss.0.scale=3"], "has no argument 'scale'"),
         (["--diff", "bn", "."], "has no `config.yaml`"),
         (["no_such_folder"], "no_such_folder"),
     ],

@@ -58,8 +58,8 @@ title: Groceries
 sources: [groceries]
 recipes: [norm_softmax]
 arms:
-  - name: trained
-  - name: untrained
+  - name: usual rates
+  - name: no rates
     set:
       optimizer.backbone.lr: 0.0
       optimizer.head.lr: 0.0
@@ -140,7 +140,7 @@ def sessions(folder, data, wide=True):
     """Yields name, kind and output of every session, one after another.
 
     Sessions of one name show the same words. `wide` is whether the fit is also
-    shown at 110 columns, without colors.
+    shown at 110 columns, and at 80 without colors.
     """
     photos(folder, data)
     (weights,) = (data / "mobilenetv2_imagenet").glob("*.weights.h5")
@@ -155,6 +155,9 @@ def sessions(folder, data, wide=True):
             *(*FIT, *QUICK), cwd=folder, columns=110, **KINDS["plain"]
         )
         yield "fit_110", "plain", screen.read()
+        shutil.rmtree(folder / "run")
+        screen = Terminal(*FIT, cwd=folder, columns=80, **KINDS["plain"])
+        yield "fit_80", "plain", screen.read()
         shutil.rmtree(folder / "run")
     yield "fit_80", "color", Terminal(*FIT, cwd=folder).read()
     (folder / BROKEN).unlink()

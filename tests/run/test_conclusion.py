@@ -123,19 +123,19 @@ def test_what_chose_the_epoch_is_said():
 
 def test_better():
     assert conclusion(metrics()) == [
-        "Better than the pretrained backbone: MAP@R 0.300 -> 0.500 (+67%), "
+        "Better than the pretrained backbone: MAP@R 0.300 -> 0.500 (67% more), "
         "gain +0.200 with a 95 % interval of +0.100 to +0.300.",
-        "The gain by part: images of 224 instead of 96 pixels +0.050, "
-        "weighting the features (whitening) +0.050, training +0.100.",
         "The nearest image is of the right class for 75.0% of the queries, "
         "by the pretrained backbone for 55.0%.",
+        "The gain by part: images of 224 instead of 96 pixels +0.050, "
+        "weighting the features (whitening) +0.050, training +0.100.",
     ]
 
 
 def test_worse_says_what_to_do():
     verdict, *_ = conclusion(metrics(-0.3, -0.1, (0.5, 0.5, 0.4, 0.3)))
     assert verdict.startswith(
-        "Worse than the pretrained backbone: MAP@R 0.500 -> 0.300 (-40%), "
+        "Worse than the pretrained backbone: MAP@R 0.500 -> 0.300 (40% less), "
     )
     assert "Use the pretrained backbone instead, or train longer" in verdict
 
@@ -158,7 +158,7 @@ def test_kept_comes_first():
 def test_the_parts_add_up_without_a_whitening():
     """What a random head loses is part of the training."""
     found = metrics(shrinkage=None, values=(0.3, 0.35, 0.1, 0.5))
-    assert conclusion(found)[1] == (
+    assert conclusion(found)[2] == (
         "The gain by part: images of 224 instead of 96 pixels +0.050, training "
         "+0.150."
     )
@@ -171,6 +171,23 @@ def test_a_plain_training_has_no_parts():
 
 def test_a_run_without_a_stage_of_interpolation():
     assert conclusion(metrics(interpolation={}))[0].startswith("Better")
+
+
+@pytest.mark.parametrize(
+    ("lower", "reason"),
+    [
+        ([], "what training gained may be chance"),
+        ([1.0], "what training gained may be chance"),
+        ([0.0, 1.0], "training lowered R@1"),
+    ],
+)
+def test_a_kept_network_that_is_the_reference_has_no_gain(lower, reason):
+    found = metrics(0.0, 0.0, (0.3, 0.3, 0.4, 0.3))
+    values = {"0": 0.4, "1": 0.3}
+    found["interpolation"] = {"kept": True, "lower": lower, "values": values}
+    kept, nearest = conclusion(found)
+    assert reason in kept
+    assert "Not distinguishable" not in nearest
 
 
 def test_raw_pixels_and_a_start_at_nothing():
@@ -190,7 +207,7 @@ def test_other_metrics_than_recall_give_the_verdict_alone():
 
 
 def test_images_of_trained_classes_that_chose_are_named():
-    *_, note, _ = conclusion(metrics(validated_on="images"))
+    *_, note = conclusion(metrics(validated_on="images"))
     assert "other images of the same classes chose the weights" in note
 
 
