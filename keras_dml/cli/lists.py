@@ -50,7 +50,7 @@ def _show_recipe(name: str) -> None:
     recipe = load_recipe(name)
     result = recipe.result or "not yet."
     if recipe.result:
-        result += " (docs/lab/results.md compares 25 recipes)"
+        result += " (docs/lab/results.md compares all recipes)"
     print_facts(
         {
             recipe.name: recipe.about,

@@ -153,8 +153,7 @@ def _next_steps(run: "Run") -> Iterator[tuple[str, str]]:
     if page.is_file():
         yield "look at its page in a browser", f"    {page}"
     yield (
-        "find the test images that are most like a photo (all photos of a "
-        "folder: `--gallery FOLDER`)",
+        "find images like a photo: test images, or those of `--gallery FOLDER`",
         command_line("keras-dml", "search", path, "PHOTO.jpg"),
     )
     if run.rising or not run.gained or run.kept:

@@ -98,7 +98,6 @@ def test_a_recipe_says_when_what_it_costs_and_what_it_reached(command):
         *("Network of the paper", "Measured here"),
     ]
     assert "MAP@R 0.646 on unseen characters" in outcome.out
-    assert "Measured here: not yet." in command("recipes", "angular").out
 
 
 @pytest.mark.parametrize("name", ["omniglot_tournament", "grocery_tournament"])
@@ -107,8 +106,8 @@ def test_a_tournament_names_the_recipes_that_it_leaves_out(name):
     left_out = {*recipe_names()} - {*plan.recipes}
     assert plan.title.startswith(f"{len(plan.recipes)} recipes on ")
     text = (ROOT / "configs" / "plans" / f"{name}.yaml").read_text()
-    (comment,) = re.findall(r"# Not measured yet: ([^.]+)\.", text)
-    assert {*re.findall(r"\w+", comment)} == left_out
+    comments = re.findall(r"# Not measured yet: ([^.]+)\.", text)
+    assert {*re.findall(r"\w+", " ".join(comments))} == left_out
 
 
 def test_every_recipe_is_in_a_group_and_says_when_to_take_it():
@@ -122,7 +121,7 @@ def test_the_numbers_of_recipes_are_those_of_the_results():
     page = (ROOT / "docs" / "lab" / "results.md").read_text()
     _, _, section = page.partition("## All recipes under one protocol")
     section, _, _ = section.partition("### What the sources claim")
-    number = r"\| \**([0-9.]+) ± [0-9.]+\** "
+    number = r"\| \**([0-9.]+)(?: ± [0-9.]+)?\** "
     rows = re.findall(rf"`(\w+)` {number}{number}", section)
     measured = {
         name: {"recall@1": float(recall), "map@r": float(mean)}
