@@ -120,7 +120,7 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
     if parts.validation is not None:
         kind = {
             "classes": ", not trained on: they choose the epoch to keep",
-            "images": ", which are also trained on",
+            "images": "; other images of these classes train",
             "test": ", the test images: results are optimistic",
         }
         return _amount(parts.validation) + kind[parts.held_out]

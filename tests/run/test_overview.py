@@ -42,12 +42,13 @@ def test_images_network_and_folder():
         "Train": "90 images of 9 classes",
         "Validate": "30 images of 3 classes, not trained on: they choose the "
         "epoch to keep",
-        "Test": "80 images of 8 classes, not trained on: they measure the "
-        "result",
-        "Recipe": "norm_softmax, a way to train; see `keras-dml recipes`",
-        "Size": "photos are resized to 4 x 4 pixels",
+        "Test": "80 images of 8 classes, not trained on: they measure how it "
+        "does on new classes",
+        "Recipe": "norm_softmax: the loss and how it is trained; `keras-dml "
+        "recipes norm_softmax` explains it",
+        "Size": "photos become squares of 4 x 4 pixels",
         "Network": "small_cnn, weights of file; it turns a photo into 16 "
-        "numbers, its embedding; photos that are alike get near embeddings",
+        "numbers, its embedding; training brings those of like photos together",
         "Folder": "runs/made-up",
     }
     assert device.startswith(("CPU only, ", "GPU 0: "))
@@ -66,7 +67,7 @@ def test_where_the_weights_come_from(weights, origin):
     said = lines("model.backbone=mobilenet_v2", f"model.weights={weights}")
     assert said["Network"] == (
         f"mobilenet_v2, {origin}; it turns a photo into 16 numbers, its "
-        "embedding; photos that are alike get near embeddings"
+        "embedding; training brings those of like photos together"
     )
 
 
@@ -89,8 +90,8 @@ def test_why_nothing_validates(override, why):
 
 def test_images_of_trained_classes_validate():
     said = lines("data.validation_from=13", "data.validation_images=0.2")
-    assert (
-        said["Validate"] == "24 images of 12 classes, which are also trained on"
+    assert said["Validate"] == (
+        "24 images of 12 classes; other images of these classes train"
     )
 
 
