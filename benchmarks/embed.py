@@ -30,8 +30,8 @@ from PIL import Image
 
 from keras_dml.data.image_list import list_images
 from keras_dml.embed.local import embed_missing, make_settings
-from keras_dml.embed.stream import make_forward
 from keras_dml.embeddings.shard_folder import ShardFolder
+from keras_dml.models import forward_function
 from keras_dml.run.trained_run import TrainedRun
 
 BATCH_SIZE = 128
@@ -100,7 +100,7 @@ def measure(run, folder, scratch, rounds, waiting):
     images = list_images(str(folder))
     count = len(images)
     paths = [images.path(row) for row in range(count)]
-    forward = make_forward(opened.embedder)
+    forward = forward_function(opened.embedder)
     settings = make_settings(
         opened,
         images,

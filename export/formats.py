@@ -16,6 +16,7 @@ import numpy as np
 
 from keras_dml.checks import one_of
 from keras_dml.errors import UsageError
+from keras_dml.export import on_tensorflow
 from keras_dml.export.artifact import (
     MANIFEST,
     read_manifest,
@@ -114,7 +115,18 @@ class Format(abc.ABC):
     def make(
         self, embedder: keras.Model, folder: Path, options: ExportOptions
     ) -> Path:
-        """Writes an artifact with its manifest into a new folder."""
+        """Writes an artifact with its manifest into a new folder.
+
+        Raises:
+            UsageError: If Keras runs on another backend than TensorFlow.
+        """
+        if not on_tensorflow.is_here():
+            raise UsageError(
+                f"{self.title} is exported from the TensorFlow backend of "
+                f"Keras. Received: backend {keras.backend.backend()!r}. Save "
+                "the embedder and export it with KERAS_BACKEND=tensorflow; "
+                "`export_run` does so with a run."
+            )
         folder.mkdir(exist_ok=True)
         manifest = self.write(embedder, folder, options)
         write_json(folder / MANIFEST, manifest)

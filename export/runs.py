@@ -20,6 +20,7 @@ from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.embeddings.shard_folder import ShardFolder
 from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation.labels import has_label
+from keras_dml.export import on_tensorflow
 from keras_dml.export.exporting import ExportResult, export_embedder
 from keras_dml.export.formats import choose_formats
 from keras_dml.export.options import ExportOptions, References
@@ -52,6 +53,9 @@ def export_run(
     **changes: Any,
 ) -> ExportResult:
     """Exports the embedder of a finished run and checks each artifact.
+
+    Where Keras runs on another backend than TensorFlow, another process does
+    so, with TensorFlow.
 
     Args:
         run: The run folder. In Python also a `TrainedRun`.
@@ -92,6 +96,19 @@ def export_run(
     choose_formats(formats, options)
     check_rate(max_false_match_rate, decision)
     trained = run if isinstance(run, TrainedRun) else TrainedRun(run, data_dir)
+    if not on_tensorflow.is_here():
+        return on_tensorflow.call(
+            _export_folder,
+            trained.folder.path,
+            formats,
+            options,
+            {
+                "output": output,
+                "data_dir": data_dir or trained.config.data.data_dir,
+                "max_false_match_rate": max_false_match_rate,
+                "decision": decision,
+            },
+        )
     check = unchanged_files(trained.folder)
     embedder = trained.embedder
     threshold = _threshold(trained, max_false_match_rate, decision)
@@ -139,14 +156,13 @@ def exporter(
         folder: RunFolder,
     ) -> ExportResult:
         run = TrainedRun.just_trained(folder.path, config, dict(metrics))
-        run.embedder = embedder
-        result = export_embedder(
-            embedder,
-            formats,
-            folder.export,
-            *_compared(data.test, config, COMPARED_IMAGES),
-            _completed(chosen, data, run, _threshold(run)),
-        )
+        if on_tensorflow.is_here():
+            run.embedder = embedder
+            result = _export_trained(run, data, formats, chosen)
+        else:
+            result = on_tensorflow.call(
+                _export_trained, run, data, formats, chosen
+            )
         logger.debug("%r", result)
         own, *exported = result
         values = [f"{row['artifact']} {row['map@r']:.3f}" for row in exported]
@@ -163,6 +179,31 @@ def exporter(
         return result
 
     return export
+
+
+def _export_folder(
+    path: Path,
+    formats: str | Sequence[str],
+    options: ExportOptions,
+    arguments: dict[str, Any],
+) -> ExportResult:
+    return export_run(path, formats, options, **arguments)
+
+
+def _export_trained(
+    run: TrainedRun,
+    data: RunData,
+    formats: str | Sequence[str],
+    options: ExportOptions,
+) -> ExportResult:
+    """Exports a run that is about to be finished."""
+    return export_embedder(
+        run.embedder,
+        formats,
+        run.folder.export,
+        *_compared(data.test, run.config, COMPARED_IMAGES),
+        _completed(options, data, run, _threshold(run)),
+    )
 
 
 def _threshold(

@@ -23,7 +23,7 @@ from keras_dml.cli.printing import (
     say,
 )
 from keras_dml.console import logger, logging_to, without_native_output
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import RunError, UsageError, reason_of
 
 
 @contextlib.contextmanager
@@ -33,8 +33,23 @@ def _starting_tensorflow() -> Iterator[None]:
         logger.info("Starting TensorFlow ...")
         # TensorFlow 2.21 writes there what it was built with.
         with without_native_output():
+            # TensorFlow imports it as well, and would say less.
+            _import_keras()
             importlib.import_module("tensorflow")
         yield
+
+
+def _import_keras() -> None:
+    """Imports Keras, and raises if it cannot have the backend it is told."""
+    try:
+        importlib.import_module("keras")
+    except (ImportError, ValueError) as error:
+        raise UsageError(
+            "Keras must be able to load its backend, which KERAS_BACKEND or "
+            f"~/.keras/keras.json names. Received: {reason_of(error)}. Install "
+            "it, such as with pip install jax or torch, or set "
+            "KERAS_BACKEND=tensorflow."
+        ) from error
 
 
 @options_of(

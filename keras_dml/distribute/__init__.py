@@ -5,6 +5,11 @@ On backends other than TensorFlow there is one replica on one worker, and
 functions that exchange values return them unchanged.
 """
 
+from keras_dml.distribute.accelerators import (
+    backend_version,
+    get_backend,
+    leave_accelerators,
+)
 from keras_dml.distribute.cluster import Cluster, read_cluster
 from keras_dml.distribute.errors import (
     PREEMPTED,

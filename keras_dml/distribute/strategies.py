@@ -129,6 +129,8 @@ def get_strategy(
         )
     one_of("name", name, STRATEGIES)
     elsewhere = keras.backend.backend() != "tensorflow"
+    if elsewhere and devices is not None:
+        _require_tensorflow(f"devices={devices!r}")
     if name == "none" or (name == "auto" and elsewhere):
         return SingleDevice()
     _require_tensorflow(f"name={name!r}")
@@ -181,7 +183,9 @@ def _require_tensorflow(received):
     if keras.backend.backend() != "tensorflow":
         raise UsageError(
             "Several devices need the TensorFlow backend of Keras. "
-            f"Received: {received}, backend {keras.backend.backend()!r}"
+            f"Received: {received}, backend {keras.backend.backend()!r}. Set "
+            "KERAS_BACKEND=tensorflow, or leave `strategy` and `devices` out "
+            "to train on one."
         )
 
 

@@ -11,10 +11,9 @@ import tensorflow as tf
 from keras_dml.data import decoding, verification
 from keras_dml.data.image_file import reason_unopened
 from keras_dml.data.image_fit import ImageFit, decode_readable
-from keras_dml.embed.stream import make_forward
 from keras_dml.errors import UsageError, reason_of
 from keras_dml.export.artifact import ExportFolder, read_manifest
-from keras_dml.models import load_embedder
+from keras_dml.models import forward_function, load_embedder
 from keras_dml.run.batches import image_fit
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import check_embedder
@@ -63,11 +62,11 @@ class ImageEmbedder:
             embedder = load_embedder(folder.embedder)
             config = folder.load_config()
             check_embedder(embedder, config, {})
-            self._forward = make_forward(embedder)
+            self._model, self._forward = embedder, forward_function(embedder)
             self._fit = image_fit(config)
         elif path.suffix == ".keras":
             embedder = load_embedder(path)
-            self._forward = make_forward(embedder)
+            self._model, self._forward = embedder, forward_function(embedder)
             self._fit = ImageFit(
                 embedder.input_shape[1], embedder.input_shape[3]
             )
@@ -123,7 +122,7 @@ class ImageEmbedder:
         rows, images = self._prepare(tf.constant(list(contents), tf.string))
         found: dict[int, np.ndarray] = {}
         if len(rows):
-            embeddings = self._forward(images).numpy()
+            embeddings = np.asarray(self._forward(images))
             found = dict(zip(rows.numpy().tolist(), embeddings, strict=True))
         return [
             found[row]
@@ -144,11 +143,11 @@ class ImageEmbedder:
                     f"or 3), of a pixel or more. Received: {_shown(image)}"
                 )
         fitted = [self._fit.fit(tf.constant(image)) for image in images]
-        return list(self._forward(tf.stack(fitted)).numpy())
+        return list(np.asarray(self._forward(tf.stack(fitted))))
 
     def _none(self) -> np.ndarray:
-        row = self._forward(tf.zeros((1, *self._fit.shape))).numpy()
-        return row[:0]
+        row = self._forward(tf.zeros((1, *self._fit.shape)))
+        return np.asarray(row)[:0]
 
     def _load_saved_model(self, path: Path) -> ImageFit:
         image = read_manifest(path)["image"]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from keras_dml.checks import positive_integer, require
 from keras_dml.config import RunConfig
@@ -20,13 +19,13 @@ from keras_dml.embed.stream import (
     by_part,
     embed_batches,
     image_batches,
-    make_forward,
     watch,
 )
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.embeddings.shard_folder import ShardFolder, check_same
 from keras_dml.errors import RunError
 from keras_dml.files import readable
+from keras_dml.models import forward_function
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.version import __version__
 
@@ -141,7 +140,7 @@ def embed_source(
         shards.lock()
         start = time.perf_counter()
         done = embed_missing(
-            make_forward(opened.embedder),
+            forward_function(opened.embedder),
             images,
             shards,
             opened.config,
@@ -215,7 +214,7 @@ def shard_ranges(count: int, size: int) -> list[range]:
 
 
 def embed_missing(
-    forward: Callable[[tf.Tensor], tf.Tensor],
+    forward: Callable[[Any], Any],
     images: ImageList,
     folder: ShardFolder,
     config: RunConfig,
@@ -224,7 +223,7 @@ def embed_missing(
     """Writes the missing shards.
 
     Args:
-        forward: Function of `make_forward`.
+        forward: Result of `forward_function`.
         images: `ImageList`, all images of the folder.
         folder: `ShardFolder`, created for these images.
         config: The run's configuration.

@@ -3,8 +3,8 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -95,7 +95,7 @@ def _batches_of_arrays(pixels, parts, config, batch_size):
         )
         start = part.start
         for inputs, _ in batches:
-            batch = tf.cast(inputs["image"], tf.float32)
+            batch = inputs["image"]
             yield np.arange(start, start + len(batch)), batch
             start += len(batch)
 
@@ -103,21 +103,8 @@ def _batches_of_arrays(pixels, parts, config, batch_size):
 Batch = tuple[np.ndarray, np.ndarray]
 
 
-def make_forward(embedder: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Returns a function from batches of any size to float32 embeddings."""
-    shape = (None, *embedder.input_shape[1:])
-
-    @tf.function(
-        input_signature=[tf.TensorSpec(shape, tf.float32)], autograph=False
-    )
-    def forward(images):
-        return tf.cast(embedder(images, training=False), tf.float32)
-
-    return forward
-
-
 def embed_batches(
-    forward: Callable[[tf.Tensor], tf.Tensor],
+    forward: Callable[[Any], Any],
     batches: Iterable[tuple[np.ndarray, tf.Tensor]],
 ) -> Iterator[Batch]:
     """Yields rows with their embeddings.
@@ -125,17 +112,17 @@ def embed_batches(
     An accelerator computes a batch while the previous one is fetched.
 
     Args:
-        forward: Function of `make_forward`.
+        forward: Result of `forward_function`.
         batches: Pairs of rows and images.
     """
     pending = None
     for rows, images in batches:
         computed = rows, forward(images)
         if pending is not None:
-            yield pending[0], pending[1].numpy()
+            yield pending[0], np.asarray(pending[1])
         pending = computed
     if pending is not None:
-        yield pending[0], pending[1].numpy()
+        yield pending[0], np.asarray(pending[1])
 
 
 def by_part(

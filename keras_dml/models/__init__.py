@@ -18,6 +18,7 @@ from keras_dml.models.embedder import (
     pooled_features,
     with_image_size,
 )
+from keras_dml.models.forward import forward_function
 from keras_dml.models.head_options import HeadOptions
 from keras_dml.models.heads import HEADS, Head, get_head
 from keras_dml.models.precision import float32_clone
@@ -34,6 +35,7 @@ __all__ = [
     "build_trainer",
     "custom_backbone",
     "float32_clone",
+    "forward_function",
     "get_backbone",
     "get_head",
     "keep_features",

@@ -15,6 +15,8 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.data.weighted_sampling import inverse_frequency_batches
 from keras_dml.errors import UsageError
 
+distribute.leave_accelerators()
+
 
 def make_sampler(
     manifest: Manifest, config: RunConfig

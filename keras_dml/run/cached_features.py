@@ -12,10 +12,14 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
-from keras_dml.models import pooled_features, with_image_size
+from keras_dml.models import (
+    forward_function,
+    pooled_features,
+    with_image_size,
+)
 from keras_dml.run.batches import batch_rows, make_sampler, train_batches
 from keras_dml.run.data import StageData
-from keras_dml.run.measure import embed, forward_function
+from keras_dml.run.measure import embed
 
 # Each image is seen with as many random crops and colors.
 VIEWS = 4
@@ -111,7 +115,7 @@ def _view(
     batches = list(np.resize(np.arange(len(images)), (steps, size)))
     forward = forward_function(network)
     rows = [
-        forward(inputs["image"]).numpy()
+        np.asarray(forward(inputs["image"]))
         for inputs, _ in train_batches(
             images,
             config,
@@ -120,4 +124,4 @@ def _view(
             sampler=lambda epoch: batches,
         ).take(steps)
     ]
-    return np.concatenate(rows)[: len(images)].astype(np.float32)
+    return np.concatenate(rows)[: len(images)]

@@ -69,7 +69,7 @@ def fit(
 
     Raises:
         UsageError: If configuration, data, folder or workers do not fit each
-            other.
+            other, or the backend of Keras does not train.
         PreemptedError: On SIGTERM, after the run has been saved.
         KeyboardInterrupt: On Ctrl-C, after the run has been saved; at once if
             it is pressed again.
@@ -86,6 +86,7 @@ def fit(
     print(metrics["after"]["recall@1"])
     ```
     """
+    distribute.get_backend()
     strategy = distribute.get_strategy(
         config.strategy,
         config.devices,

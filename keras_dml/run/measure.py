@@ -1,9 +1,6 @@
 """Measures a run on its images, and describes it for `metrics.json`."""
 
-import functools
 import platform
-import weakref
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ from keras_dml.evaluation import (
     paired_bootstrap,
 )
 from keras_dml.files import replacing
+from keras_dml.models import forward_function
 from keras_dml.npz import read_npz
 from keras_dml.run.batches import evaluation_batches, make_sampler
 from keras_dml.run.data import RunData, stage_data
@@ -32,7 +30,6 @@ from keras_dml.run.recorder import RunState
 from keras_dml.version import __version__
 
 RAW_PIXELS_SIDE = 32
-_FORWARD: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 BASELINES = ("off_the_shelf", "pretrained")
 
 
@@ -65,34 +62,11 @@ def embed(
     forward = forward_function(model)
     total = -(-len(own) // config.evaluation.batch_size)
     rows = [
-        forward(tf.cast(inputs["image"], tf.float32)).numpy()
+        np.asarray(forward(inputs["image"]))
         for inputs, _ in track(batches, "embedding", total)
     ]
     empty = np.zeros((0, *model.output_shape[1:]), np.float32)
     return distribute.gather_rows(np.concatenate([empty, *rows]))
-
-
-def forward_function(model: keras.Model) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Returns a function of one batch, on one device of this worker.
-
-    A model has one function, because tracing a network takes seconds.
-    """
-    if model not in _FORWARD:
-        # A function that refers to its model would keep it for ever. And
-        # TensorFlow counts retracing per Python function, but partial
-        # functions one by one, so that several models cause no warning.
-        _FORWARD[model] = tf.function(
-            functools.partial(_forward, weakref.ref(model)),
-            autograph=False,
-            reduce_retracing=True,
-        )
-    return _FORWARD[model]
-
-
-def _forward(model: weakref.ref, images: tf.Tensor) -> tf.Tensor:
-    whole = model()
-    assert whole is not None
-    return whole(images, training=False)
 
 
 def evaluate(
@@ -190,6 +164,7 @@ def run_metrics(
         "train_seconds": round(state.seconds, 1),
         "versions": {
             "keras_dml": __version__,
+            "backend": distribute.backend_version(),
             "keras": keras.__version__,
             "tensorflow": tf.__version__,
             "numpy": np.__version__,

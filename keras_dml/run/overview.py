@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-import tensorflow as tf
-
+from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.data import RunData, StageData, stage_data
@@ -50,29 +49,28 @@ def device(replicas: int = 1) -> str:
     Args:
         replicas: Number of replicas. Defaults to `1`.
     """
-    gpus = tf.config.list_logical_devices("GPU")
+    backend = distribute.get_backend()
+    gpus = backend.accelerators()[: max(1, replicas)]
+    by = "" if backend.title == "TensorFlow" else f", by {backend.title}"
     several = f", {replicas} replicas" if replicas > 1 else ""
     if not gpus:
-        return f"CPU only, {os.cpu_count()} cores{several}{_unused_gpu()}"
-    used = tf.config.list_physical_devices("GPU")[: max(1, replicas)]
-    names = (
-        tf.config.experimental.get_device_details(gpu).get("device_name", "")
-        for gpu in used
-    )
-    return listed(f"GPU {place}: {name}" for place, name in enumerate(names))
+        return f"CPU only, {os.cpu_count()} cores{several}{by}{_unused_gpu()}"
+    named = listed(f"GPU {place}: {name}" for place, name in enumerate(gpus))
+    return named + by
 
 
 def _unused_gpu() -> str:
-    """Says how to use a GPU that TensorFlow does not see."""
+    """Says how to use a GPU that the backend does not see."""
     driven = NVIDIA.is_dir() and any(NVIDIA.iterdir())
     if not driven and not WSL.exists():
         return ""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
     if hidden is not None:
         return f". CUDA_VISIBLE_DEVICES={hidden!r} hides the GPU: unset it"
+    backend = distribute.get_backend()
     return (
-        ". TensorFlow does not see the GPU of this machine: install its "
-        "libraries with pip install 'tensorflow[and-cuda]'"
+        f". {backend.title} does not see the GPU of this machine: install its "
+        f"libraries with pip install '{backend.for_gpus}'"
     )
 
 

@@ -10,6 +10,7 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
+from keras_dml.models import forward_function
 from keras_dml.run.batches import (
     evaluation_batches,
     make_sampler,
@@ -18,7 +19,6 @@ from keras_dml.run.batches import (
 from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.compiling import compile_for, unfreeze
 from keras_dml.run.data import StageData
-from keras_dml.run.measure import forward_function
 from keras_dml.run.models import Models
 
 # The first steps trace the graph and fill the pipeline.

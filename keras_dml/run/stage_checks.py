@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import keras
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from keras_dml import distribute, former, losses
 from keras_dml.config import RunConfig, load_recipe, recipe_names
@@ -133,9 +134,9 @@ def _check_label_sets(config: RunConfig, train: Manifest) -> None:
 def check_arguments(config: RunConfig, num_classes: int) -> None:
     """Raises if the loss, its head or an optimizer refuses its arguments.
 
-    It builds them in a graph, where nothing runs and no array is made: a
-    comparison checks its runs in a process that must leave the memory of the
-    GPUs to their trainings.
+    TensorFlow builds them in a graph, where nothing runs and no array is made:
+    a comparison checks its runs in a process that must leave the memory of
+    the GPUs to their trainings.
 
     Args:
         config: The configuration.
@@ -161,7 +162,7 @@ def check_arguments(config: RunConfig, num_classes: int) -> None:
         with _refusing("loss"):
             loss(
                 *(
-                    tf.compat.v1.placeholder(x.dtype, x.shape)
+                    ops.zeros((1, *x.shape[1:]), x.dtype)
                     for x in (label, output)
                 )
             )

@@ -9,9 +9,13 @@ from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.evaluation import RetrievalResult
-from keras_dml.models import pooled_features, with_image_size
+from keras_dml.models import (
+    forward_function,
+    pooled_features,
+    with_image_size,
+)
 from keras_dml.run.data import RunData, StageData
-from keras_dml.run.measure import embed, evaluate, forward_function, raw_pixels
+from keras_dml.run.measure import embed, evaluate, raw_pixels
 from keras_dml.run.models import Models
 
 # More images would take time and hardly change the statistics.
@@ -77,7 +81,7 @@ def apply_head(embedder: keras.Model, features: np.ndarray) -> np.ndarray:
     """Returns the embeddings that the head makes of pooled features."""
     pooled = embedder.get_layer("pooling").output
     head = keras.Model(pooled, embedder.output)
-    return forward_function(head)(features).numpy()
+    return np.asarray(forward_function(head)(features))
 
 
 def measure_baselines(

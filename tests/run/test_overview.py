@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+import tensorflow as tf
 
 from keras_dml.run import overview
 from keras_dml.run.data import RunData
@@ -105,7 +106,7 @@ def test_what_was_left_out_is_told():
 
 def test_gpus_have_their_names(monkeypatch):
     """No machine of the tests has one."""
-    asked = overview.tf.config
+    asked = tf.config
     monkeypatch.setattr(asked, "list_logical_devices", lambda kind: [1, 2])
     monkeypatch.setattr(asked, "list_physical_devices", lambda kind: [1, 2])
     details = {"device_name": "NVIDIA H200"}

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_dml.run.measure import forward_function
+from keras_dml.models import forward_function
 
 
 def test_many_models_are_traced_without_a_warning(caplog):
