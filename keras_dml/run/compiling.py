@@ -1,5 +1,7 @@
 """Builds the loss and the optimizer of a run from its configuration."""
 
+from typing import Any
+
 import keras
 
 from keras_dml import losses
@@ -11,9 +13,9 @@ from keras_dml.config import (
     RunConfig,
 )
 from keras_dml.errors import UsageError
-from keras_dml.layers import CrossBatchMemory, InChunks
+from keras_dml.layers import CrossBatchMemory, HighOrderMoments, InChunks
 from keras_dml.models import freezing
-from keras_dml.models.heads import LAYERS, Head, get_head
+from keras_dml.models.heads import LAYERS, OF_EMBEDDINGS, Head, get_head
 from keras_dml.optimizers import (
     DecayToZero,
     PerVariable,
@@ -31,18 +33,30 @@ _OPTIMIZERS = {
     "torch_adam": TorchAdam,
 }
 
-HEAD_RULE = "head/.*"
+HEAD_RULE = f"({'|'.join(OF_EMBEDDINGS)})/.*"
 PROXIES_RULE = f"({'|'.join(LAYERS)})/.*"
-OTHER_PATHS = tuple(f"{name}/" for name in ("head", *LAYERS))
+OTHER_PATHS = tuple(f"{name}/" for name in (*OF_EMBEDDINGS, *LAYERS))
 
 
-def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
-    """Builds the loss: one term, or a weighted sum of several."""
-    built = [_build_term(term) for term in terms]
+def build_loss(
+    terms: list[LossConfig], groups: list[int] | None = None
+) -> keras.losses.Loss:
+    """Builds the loss: one term, or a weighted sum of several.
+
+    Args:
+        terms: The section `loss`.
+        groups: The group of each class, for losses that need it, see
+            `needs_groups`. Defaults to `None`.
+    """
+    built = [
+        _on_groups(_build_term(term, groups), term, groups) for term in terms
+    ]
     weights = [term.weight for term in terms]
     whole = built[0]
     if terms[0].memory is not None:
         whole = losses.WithMemory(whole)
+    elif terms[0].moments is not None:
+        whole = losses.OnMoments(whole, terms[0].moments.orders)
     elif weights != [1.0]:
         whole = losses.WeightedSum(built, weights)
     if draws_pairs(terms):
@@ -53,6 +67,13 @@ def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
         return losses.OnSampledClasses(whole)
     except ValueError as error:
         raise UsageError(f"`model.proxies.sample`: {error}") from error
+
+
+def needs_groups(terms: list[LossConfig]) -> bool:
+    """Returns whether a term takes the groups of the classes from the data."""
+    return any(
+        term.group_weight is not None or _takes_groups(term) for term in terms
+    )
 
 
 def draws_pairs(terms: list[LossConfig]) -> bool:
@@ -90,21 +111,39 @@ def build_memory(terms: list[LossConfig]) -> CrossBatchMemory | None:
     Raises:
         UsageError: If the loss has several terms, or cannot use a memory.
     """
-    if all(term.memory is None for term in terms):
+    memory = _of_only_term(terms, "memory")
+    if memory is None:
         return None
-    if len(terms) > 1 or terms[0].weight != 1.0:
-        raise UsageError(
-            "`memory` needs a `loss` of one term of weight 1. Received: "
-            f"{len(terms)} terms"
-        )
-    memory = terms[0].memory
-    assert memory is not None
     try:
         return CrossBatchMemory(
             _build_term(terms[0]), **memory.model_dump(), name="memory"
         )
     except ValueError as error:
         raise UsageError(f"`loss.0.memory`: {error}") from error
+
+
+def build_moments(terms: list[LossConfig]) -> HighOrderMoments | None:
+    """Builds the layer of moments that the loss needs, or returns `None`.
+
+    Raises:
+        UsageError: If the loss has several terms.
+    """
+    moments = _of_only_term(terms, "moments")
+    if moments is None:
+        return None
+    return HighOrderMoments(**moments.model_dump(), name="moments")
+
+
+def _of_only_term(terms: list[LossConfig], key: str) -> Any:
+    """Returns a setting of a loss that must then have no other terms."""
+    if all(getattr(term, key) is None for term in terms):
+        return None
+    if len(terms) > 1 or terms[0].weight != 1.0:
+        raise UsageError(
+            f"`{key}` needs a `loss` of one term of weight 1. Received: "
+            f"{len(terms)} terms"
+        )
+    return getattr(terms[0], key)
 
 
 def build_optimizer(
@@ -167,6 +206,7 @@ def compile_for(
     config: RunConfig,
     epochs: int,
     steps_per_epoch: int,
+    groups: list[int] | None = None,
 ) -> None:
     """Freezes what a phase keeps, and compiles the trainer for it.
 
@@ -178,6 +218,7 @@ def compile_for(
         config: The settled configuration.
         epochs: Length of the phase, which a cosine schedule spans.
         steps_per_epoch: Number of batches in an epoch.
+        groups: The group of each class, see `build_loss`. Defaults to `None`.
     """
     backbone = backbone_of(trainer)
     if backbone is not None and phase.freeze == "weights":
@@ -196,7 +237,7 @@ def compile_for(
                 backbone.layer if isinstance(backbone, InChunks) else backbone
             ),
         ),
-        loss=build_loss(config.loss),
+        loss=build_loss(config.loss, groups),
     )
 
 
@@ -217,9 +258,39 @@ def _head_of(term: LossConfig) -> Head:
     return get_head(losses.input_of(term.name, term.takes))
 
 
-def _build_term(term: LossConfig) -> keras.losses.Loss:
+def _takes_groups(term: LossConfig) -> bool:
+    known = losses.LOSSES.get(term.name)
+    return getattr(known, "takes_groups", False) and not term.arguments.get(
+        "groups"
+    )
+
+
+def _on_groups(
+    loss: keras.losses.Loss, term: LossConfig, groups: list[int] | None
+) -> keras.losses.Loss:
+    """Returns the loss of a term, with one on groups if the term says so."""
+    if term.group_weight is None:
+        return loss
+    if term.sampled:
+        raise UsageError(
+            "`loss.N.group_weight` and `model.proxies.sample` exclude each "
+            "other: a sample lacks classes of each group. Received: "
+            f"group_weight={term.group_weight}. Leave one out."
+        )
     try:
-        return losses.get(term.name, **term.arguments)
+        return losses.OnGroups(loss, groups, term.group_weight)
+    except ValueError as error:
+        raise UsageError(f"`loss` {term.name!r}: {error}") from error
+
+
+def _build_term(
+    term: LossConfig, groups: list[int] | None = None
+) -> keras.losses.Loss:
+    arguments = dict(term.arguments)
+    if _takes_groups(term):
+        arguments["groups"] = groups
+    try:
+        return losses.get(term.name, **arguments)
     except (TypeError, ValueError) as error:
         said = str(error)
         named = "" if repr(term.name) in said else f" {term.name!r}"

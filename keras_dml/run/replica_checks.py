@@ -28,7 +28,7 @@ def check_batches(manifest: Manifest, config: RunConfig, count: int) -> None:
         return
     settings = config.sampling
     size = len(make_sampler(manifest, config)(0)[0])
-    group = settings.images if settings.by_class else 1
+    group = settings.rows_together
     least = count * group
     if size % least == 0:
         return

@@ -7,6 +7,7 @@ from keras_dml.config import (
     GroupConfig,
     LossConfig,
     MemoryConfig,
+    MomentsConfig,
     OptimizerConfig,
     resolve,
     validate,
@@ -16,9 +17,11 @@ from keras_dml.models import get_head
 from keras_dml.optimizers import RowLazyAdam
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.compiling import (
+    HEAD_RULE,
     PROXIES_RULE,
     build_loss,
     build_memory,
+    build_moments,
     build_optimizer,
     compile_for,
     draws_pairs,
@@ -105,8 +108,24 @@ def test_an_unknown_miner_is_refused_with_the_name_of_the_loss():
         build_loss([term])
 
 
-def test_most_losses_have_no_memory():
+def test_most_losses_have_no_memory_and_no_moments():
     assert build_memory([LossConfig(name="softmax")]) is None
+    assert build_moments([LossConfig(name="softmax")]) is None
+
+
+def test_moments_are_of_a_layer_and_its_loss():
+    moments = MomentsConfig(orders=3, projections=64)
+    term = LossConfig(
+        name="contrastive", arguments={"negative_margin": 0.3}, moments=moments
+    )
+    layer = build_moments([term])
+    assert layer.name == "moments"
+    assert (layer.orders, layer.projections) == (3, 64)
+    built = build_loss([term])
+    assert type(built) is losses.OnMoments
+    assert (built.loss.negative_margin, built.orders) == (0.3, 3)
+    with pytest.raises(UsageError, match="`moments` needs a `loss` of one"):
+        build_moments([term, term])
 
 
 @pytest.mark.parametrize(
@@ -183,7 +202,7 @@ def test_layer_decay_makes_a_group_of_every_block():
     assert float(optimizer.default.learning_rate) == pytest.approx(0.05)
     assert (low.name, low.weight_decay, low.clipvalue) == ("block_0", 0.1, 2.0)
     # Head and proxies have the settings of the backbone, but no blocks.
-    assert float(optimizer.rules["head/.*"].learning_rate) == (
+    assert float(optimizer.rules[HEAD_RULE].learning_rate) == (
         pytest.approx(0.05)
     )
 
@@ -222,7 +241,7 @@ def test_layer_decay_scales_schedules():
 
 
 def test_no_layer_decay_needs_no_network():
-    assert list(decayed(1.0, None).rules) == ["head/.*", PROXIES_RULE]
+    assert list(decayed(1.0, None).rules) == [HEAD_RULE, PROXIES_RULE]
 
 
 def test_layer_decay_needs_the_network():
