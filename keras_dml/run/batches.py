@@ -17,7 +17,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.data.triplets import read_triplets, triplet_batches
 from keras_dml.data.weighted_sampling import inverse_frequency_batches
 from keras_dml.errors import UsageError
-from keras_dml.run.compiling import needs_groups
+from keras_dml.run.loss_terms import needs_groups
 
 
 def make_sampler(

@@ -15,7 +15,7 @@ from keras_dml.models import (
 )
 from keras_dml.regularizers.registry import PROXY_REGULARIZERS
 from keras_dml.run.cached_features import trains_on_features
-from keras_dml.run.compiling import (
+from keras_dml.run.loss_terms import (
     build_memory,
     build_moments,
     draws_pairs,

@@ -13,8 +13,9 @@ from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import class_groups, make_sampler
-from keras_dml.run.compiling import build_loss, build_optimizer, loss_head
+from keras_dml.run.compiling import build_optimizer
 from keras_dml.run.data import RunData, StageData, stage_data
+from keras_dml.run.loss_terms import build_loss, loss_head
 from keras_dml.run.memory import check_memory
 from keras_dml.run.models import head_options
 from keras_dml.run.replica_checks import check_batches

@@ -10,8 +10,8 @@ from keras_dml.errors import UsageError
 from keras_dml.evaluation import evaluate
 from keras_dml.run import groups
 from keras_dml.run.batches import class_groups, make_sampler
-from keras_dml.run.compiling import build_loss
 from keras_dml.run.groups import measure_groups
+from keras_dml.run.loss_terms import build_loss
 from keras_dml.run.stage_checks import check_arguments
 from tests.images import image_folder
 

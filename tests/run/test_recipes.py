@@ -9,7 +9,8 @@ import pytest
 from keras_dml.config import load_recipe, recipe_names, resolve
 from keras_dml.models import BACKBONES
 from keras_dml.models.small_cnn import small_cnn
-from keras_dml.run.compiling import build_loss, build_optimizer, loss_head
+from keras_dml.run.compiling import build_optimizer
+from keras_dml.run.loss_terms import build_loss, loss_head
 from keras_dml.run.models import build_models
 
 VARIANTS = [
