@@ -44,6 +44,7 @@ PREDICTIONS = {
         [FEATURES, np.full((8, 1), 1.2), np.full((8, 1), 3.0)],
         axis=1,
     ).astype("float32"),
+    "predictions": np.concatenate([FEATURES[::-1], FEATURES], axis=1),
 }
 
 
@@ -56,11 +57,16 @@ def layer_cases() -> dict:
         "logits": (layers.ScaledLogits(9.0, use_bias=True), FEATURES),
         "step": (layers.TrainingStep(), FEATURES),
         "boundaries": (layers.ClassBoundaries(CLASSES), [FEATURES, LABELS]),
+        "predictor": (layers.Predictor(8), FEATURES),
         "memory": (
             layers.CrossBatchMemory(losses.Contrastive(), 16),
             [FEATURES, LABELS],
         ),
     }
+    cases["moments"] = (
+        layers.HighOrderMoments(3, 8),
+        [FEATURES[:4], IMAGES],
+    )
     for mode in layers.token_pooling.MODES:
         layer = layers.TokenPooling(mode, prefix_tokens=2, k=3)
         cases[f"tokens_{mode}"] = (layer, IMAGES.reshape(4, 9, 5))
@@ -117,6 +123,19 @@ def loss_cases() -> dict:
     cases["weighted_sum"] = (
         losses.WeightedSum([losses.Contrastive(), losses.NPair()], [1.0, 2.0]),
         FEATURES,
+    )
+    groups = [0, 0, 1, 1]
+    cases["hierarchical_triplet_of_groups"] = (
+        losses.HierarchicalTriplet(groups),
+        FEATURES,
+    )
+    cases["on_groups"] = (
+        losses.OnGroups(losses.Softmax(), groups),
+        PREDICTIONS["logits"],
+    )
+    cases["on_moments"] = (
+        losses.OnMoments(losses.Contrastive(), 2),
+        PREDICTIONS["predictions"],
     )
     cases["with_memory"] = (losses.WithMemory(losses.NTXent()), FEATURES)
     for name in miners.MINERS:

@@ -1,12 +1,15 @@
 """The migration page names losses, arguments and functions that exist."""
 
+import fnmatch
 import importlib
 import inspect
 import json
 import re
 
 import keras
+import numpy as np
 import pytest
+import yaml
 
 import keras_dml
 from keras_dml import layers, losses, miners, optimizers
@@ -14,6 +17,8 @@ from keras_dml.export import ExportOptions
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/migrating.md").read_text()
+PARITY = ROOT / "tests/parity"
+PROOFS = yaml.safe_load((PARITY / "proofs.yaml").read_text())
 PEERS = json.loads((ROOT / "tests/parity/peer_losses.json").read_text())
 
 
@@ -55,6 +60,40 @@ def section(peer):
     return rest.split("\n## ")[0]
 
 
+def rest_of(peer):
+    """Its rows in the table of samplers, accuracy and trainers."""
+    return rows(REST.replace(f"| {peer.split()[0]} `", "| `"))
+
+
+def equal_rows():
+    """The rows that say "equal": the file of a library, and their class."""
+    for peer in PEERS:
+        library = peer.split()[0].replace("-", "_")
+        for row in rows(section(peer)):
+            if re.search(r"\bequal\b", row[2]):
+                yield library, re.match(r"`(\w+)", row[0])[1]
+
+
+@pytest.mark.parametrize("library, name", list(equal_rows()))
+def test_what_a_row_calls_equal_has_kept_numbers(library, name):
+    proofs = {
+        file: patterns[name]
+        for file, patterns in PROOFS.items()
+        if file.startswith(library) and name in patterns
+    }
+    assert len(proofs) == 1, f"{name} has {len(proofs)} proofs"
+    ((file, pattern),) = proofs.items()
+    with np.load(PARITY / f"{file}.npz") as kept:
+        cases = {key.split("/")[1] for key in kept.files}
+    assert fnmatch.filter(cases, pattern), (file, pattern)
+    assert (PARITY / f"test_{file}.py").is_file()
+
+
+def test_every_proof_is_of_a_row():
+    proven = {name for patterns in PROOFS.values() for name in patterns}
+    assert proven == {name for _, name in equal_rows()}
+
+
 def test_the_page_has_calls():
     assert len(ROWS) > 60
     assert len(CALLS) > 40
@@ -76,7 +115,9 @@ def test_every_call_can_be_made(call):
 )
 def test_every_name_that_a_library_exports_has_a_row(peer, name):
     named = [
-        row for row in rows(section(peer)) if re.search(rf"`{name}\b", row[0])
+        row
+        for row in rows(section(peer)) + rest_of(peer)
+        if re.search(rf"`{name}\b", row[0])
     ]
     assert len(named) == 1, f"{name} has {len(named)} rows"
     (row,) = named

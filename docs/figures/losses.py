@@ -23,8 +23,12 @@ STARTS, SPREAD = (55.0, 125.0), 45.0
 PROXIES, SEVERAL = (25.0, 155.0), (15.0, 75.0, 105.0, 165.0)
 WITH_CENTERS = ("soft_triple", "sub_center_arcface")
 # Embeddings of the first two have any length, so that a direction says little;
-# of two dimensions the third sees the difference alone, by its variances.
-LEFT_OUT = ("n_pair", "softmax", "signal_to_noise")
+# of two dimensions the third sees the difference alone, by its variances. The
+# others take two rows of each class, its views, or groups of classes.
+LEFT_OUT = (
+    *("n_pair", "softmax", "signal_to_noise"),
+    *("barlow_twins", "simsiam", "vicreg", "hierarchical_triplet"),
+)
 DISTANCES = {"metric": "neg_squared_euclidean"}
 # What recipes put in front of losses, where it is not the default.
 OPTIONS = {

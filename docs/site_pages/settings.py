@@ -50,6 +50,7 @@ ARGUMENTS_OF = {
         "layers.cross_batch_memory:CrossBatchMemory",
         "losses.with_memory:WithMemory",
     ),
+    "MomentsConfig": ("layers.high_order_moments:HighOrderMoments",),
     "GroupConfig": ("optimizers.layer_decay:layer_decay",),
     "HeatConfig": (
         "callbacks.heat_up:HeatUp",

@@ -19,6 +19,9 @@ from keras_dml.config.values import (
 )
 from keras_dml.errors import UsageError
 
+# The kinds of batches of as many images of each class.
+BY_CLASS = ("balanced", "hierarchical", "hard_classes", "views")
+
 
 class DataConfig(Section):
     """Which images, of which size, and which classes train and validate.
@@ -103,14 +106,26 @@ class SamplingConfig(Section):
 
     `hierarchical` is `balanced` with the classes of a group together, and
     `inverse_frequency` is random with images of rare classes drawn more often.
+    With `hard_classes` a batch holds a class and those that are most like it
+    to the network at the start. With `views` each image is a class, drawn
+    `images` times and changed at random each time: training knows no labels.
+    With `triplets` a batch holds triplets of the CSV file of that name, with
+    the columns `anchor`, `positive` and `negative`.
     If `classes` is `None`, it is the number of classes that fit into a batch,
     at most all classes. `embed_batch` is how many images the network embeds at
     once, in the memory of so many; `None` means the whole batch.
     """
 
-    kind: Literal["balanced", "hierarchical", "random", "inverse_frequency"] = (
-        "balanced"
-    )
+    kind: Literal[
+        "balanced",
+        "hierarchical",
+        "hard_classes",
+        "views",
+        "random",
+        "inverse_frequency",
+        "triplets",
+    ] = "balanced"
+    triplets: str | None = None
     batch_size: Count = 128
     embed_batch: Count | None = None
     classes: Count | None = None
@@ -118,10 +133,26 @@ class SamplingConfig(Section):
     drop_remainder: bool = False
     steps_per_epoch: Annotated[int, Field(ge=1, le=100_000)] | None = None
 
+    @model_validator(mode="after")
+    def _file_of_triplets(self):
+        if (self.kind == "triplets") != (self.triplets is not None):
+            raise ValueError(
+                "`sampling.kind: triplets` needs `sampling.triplets`, a CSV "
+                "file, and it alone takes one."
+            )
+        return self
+
     @property
     def by_class(self) -> bool:
         """Whether a batch holds `images` images of each of its classes."""
-        return self.kind in ("balanced", "hierarchical")
+        return self.kind in BY_CLASS
+
+    @property
+    def rows_together(self) -> int:
+        """How many neighboring images of a batch belong together."""
+        if self.kind == "triplets":
+            return 3
+        return self.images if self.by_class else 1
 
 
 class AugmentationConfig(Section):

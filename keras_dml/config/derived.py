@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keras_dml.config.data_sections import SamplingConfig
+from keras_dml.config.data_sections import BY_CLASS, SamplingConfig
 from keras_dml.config.merging import Layer, Merged
 from keras_dml.config.sections import GroupConfig
 
@@ -77,7 +77,7 @@ def _classes_of_batch(sampling: Mapping[str, Any]) -> Any:
     rows, classes, images = (
         sampling.get(key) for key in ("batch_size", "classes", "images")
     )
-    if sampling.get("kind") in ("random", "inverse_frequency"):
+    if sampling.get("kind") not in BY_CLASS:
         return rows
     if classes is None and isinstance(rows, int) and isinstance(images, int):
         return -(-rows // max(1, images))

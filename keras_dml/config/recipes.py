@@ -47,6 +47,7 @@ GROUPS = {
     "general": "For most data: a vector for each class",
     "many": "For very many classes: a margin, and a sample of the vectors",
     "pairs": "Without vectors of classes: the pairs of a batch",
+    "views": "Without labels: two random views of each image",
     "heated": "To study the temperature: Heated-Up Softmax",
     "study": "To compare with: earlier and experimental losses",
     "": "Others",

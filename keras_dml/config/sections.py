@@ -104,11 +104,20 @@ class MemoryConfig(Section):
     warm_up_steps: Annotated[Steps, Scheduled("steps")] = 1000
 
 
+class MomentsConfig(Section):
+    """Embeddings of the moments of local features, on which the loss is too."""
+
+    orders: Annotated[int, Field(ge=2, le=20)] = 5
+    projections: Dim = 8192
+    train_projections: bool = False
+
+
 class LossConfig(Section):
     """One term of the training loss.
 
     `takes` is for a loss of another package, given by its path. `sampled`
-    is derived from `model.proxies.sample`.
+    is derived from `model.proxies.sample`. With `group_weight` the term counts
+    once more on the groups of the classes, so much.
     """
 
     name: str
@@ -116,6 +125,8 @@ class LossConfig(Section):
     arguments: dict[str, Any] = {}
     takes: str | None = None
     memory: MemoryConfig | None = None
+    moments: MomentsConfig | None = None
+    group_weight: NotNegative | None = None
     sampled: bool = False
 
 

@@ -40,6 +40,31 @@ def draw_classes(
     return orders.reshape(-1)[: steps * classes]
 
 
+def draw_neighborhoods(
+    generator: np.random.Generator,
+    similarity: np.ndarray,
+    classes: int,
+    steps: int,
+) -> np.ndarray:
+    """Draws a class for each batch, and those that are most like it.
+
+    Args:
+        generator: Generator of random numbers.
+        similarity: Float array `(num_classes, num_classes)`; its diagonal does
+            not count.
+        classes: Integer, the number of classes in a batch.
+        steps: Integer, the number of batches.
+
+    Returns:
+        int64 array `(steps * classes,)`.
+    """
+    first = draw_classes(generator, len(similarity), 1, steps)
+    rows = np.array(similarity, np.float64)[first]
+    rows[np.arange(steps), first] = np.inf
+    nearest = np.argsort(-rows, axis=1, kind="stable")[:, :classes]
+    return nearest.reshape(-1)
+
+
 def groups_of_classes(sets: LabelSets, groups: np.ndarray) -> np.ndarray:
     """Returns the group of each class, in the order of the labels.
 

@@ -262,6 +262,14 @@ class Manifest(Brief):
         names = tuple(self.class_names[label] for label in classes.tolist())
         return dataclasses.replace(self, labels=labels, class_names=names)
 
+    def each_a_class(self) -> "Manifest":
+        """Makes each image a class, whose name is the id of the image."""
+        return dataclasses.replace(
+            self,
+            labels=np.arange(len(self)),
+            class_names=tuple(self.ids.tolist()),
+        )
+
     def checksum(self) -> str:
         """Returns the SHA-256 of ids and labels, which identifies the list."""
         digest = hashlib.sha256()

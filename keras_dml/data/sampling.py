@@ -7,8 +7,12 @@ without any saved random state.
 
 import numpy as np
 
-from keras_dml.checks import positive_integer
-from keras_dml.data.class_orders import draw_classes, groups_of_classes
+from keras_dml.checks import of_shape, positive_integer, require
+from keras_dml.data.class_orders import (
+    draw_classes,
+    draw_neighborhoods,
+    groups_of_classes,
+)
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import as_label_sets
 
@@ -21,6 +25,7 @@ def balanced_batches(
     epoch: int,
     steps: int | None = None,
     groups=None,
+    similarity=None,
 ) -> np.ndarray:
     """Draws batches of `classes` classes with `images` images of each.
 
@@ -31,7 +36,10 @@ def balanced_batches(
     them, and repeats some to reach `images`.
 
     With `groups`, the classes of a group follow each other in the order, so
-    that a batch holds classes that are alike and hard to tell apart.
+    that a batch holds classes that are alike and hard to tell apart. With
+    `similarity`, a batch holds a class, drawn in the same order, and the
+    `classes - 1` that are most like it, such as those with the nearest
+    proxies.
 
     An image with several labels belongs to each of their classes. If two
     classes of a batch draw it, the second takes another image that the batch
@@ -48,14 +56,17 @@ def balanced_batches(
             `(n - 1) // (classes * images)`, at least 1.
         groups: Integer array `(n,)`, the group of classes of every image.
             Defaults to `None`: any class may follow any other.
+        similarity: Float array `(C, C)` of the `C` classes in the order of
+            their labels, larger for classes that are more alike. Defaults to
+            `None`. Excludes `groups`.
 
     Returns:
         int64 array `(steps, classes * images)` of rows of `labels`, grouped
         by class.
 
     Raises:
-        UsageError: If `labels` has fewer than `classes` classes, or a class
-            is in several groups.
+        UsageError: If `labels` has fewer than `classes` classes, a class is
+            in several groups, or `similarity` is not of the classes.
 
     Example:
 
@@ -65,6 +76,8 @@ def balanced_batches(
     Reference:
         - [ProxyNCA++](https://arxiv.org/abs/2004.01113), section 3.7 (class
           balanced sampling).
+        - Suh et al., "Stochastic Class-Based Hard Example Mining for Deep
+          Metric Learning", 2019 (`similarity`).
     """
     labels = np.asarray(labels)
     check(labels, classes, images)
@@ -78,9 +91,14 @@ def balanced_batches(
     _, starts, counts = np.unique(
         sets.values[order], return_index=True, return_counts=True
     )
-    if groups is not None:
-        groups = groups_of_classes(sets, np.asarray(groups))
-    chosen = draw_classes(generator, len(counts), classes, steps, groups)
+    if similarity is None:
+        if groups is not None:
+            groups = groups_of_classes(sets, np.asarray(groups))
+        chosen = draw_classes(generator, len(counts), classes, steps, groups)
+    else:
+        require(groups is None, "groups", "None with `similarity`", groups)
+        of_shape("similarity", similarity, len(counts), len(counts))
+        chosen = draw_neighborhoods(generator, similarity, classes, steps)
     rows = _draw_images(generator, chosen, members, starts, counts, images)
     if labels.ndim == 2:
         of_class = np.split(members, starts[1:])

@@ -10,12 +10,17 @@ from keras_dml.layers.global_average_plus_max_pooling_2d import (
     GlobalAveragePlusMaxPooling2D,
 )
 from keras_dml.layers.global_k_max_pooling_2d import GlobalKMaxPooling2D
+from keras_dml.layers.high_order_moments import (
+    HighOrderMoments,
+    high_order_moments,
+)
 from keras_dml.layers.image_preprocessing import (
     ImagePreprocessing,
     preprocess_images,
 )
 from keras_dml.layers.in_chunks import InChunks
 from keras_dml.layers.nested_network import NestedNetwork
+from keras_dml.layers.predictor import Predictor
 from keras_dml.layers.proxies import Proxies
 from keras_dml.layers.sample_aware_proxies import SampleAwareProxies
 from keras_dml.layers.sampled_proxies import SampledProxies
@@ -30,15 +35,18 @@ __all__ = [
     "FrozenStatisticsBatchNormalization",
     "GlobalAveragePlusMaxPooling2D",
     "GlobalKMaxPooling2D",
+    "HighOrderMoments",
     "ImagePreprocessing",
     "InChunks",
     "NestedNetwork",
+    "Predictor",
     "Proxies",
     "SampleAwareProxies",
     "SampledProxies",
     "ScaledLogits",
     "TokenPooling",
     "TrainingStep",
+    "high_order_moments",
     "pool_tokens",
     "preprocess_images",
 ]

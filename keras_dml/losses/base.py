@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_dml import distribute, miners
 from keras_dml.arguments import arguments_of
-from keras_dml.checks import boolean
+from keras_dml.checks import boolean, require
 from keras_dml.ops.labels import within_classes
 from keras_dml.ops.pairs import Pairs, pair_masks, pair_similarities
 from keras_dml.ops.sampling import training_step
@@ -280,6 +280,10 @@ class PairLoss(Loss, abc.ABC):
     within_batch = False
     # Whether the loss is one of cosines, which other rows do not have.
     of_unit_rows = False
+    # Whether a miner may choose the pairs.
+    takes_miner = True
+    # Whether it takes the groups of the classes, which no matrix of pairs has.
+    takes_groups = False
 
     def __init__(self, normalize=True, miner=None, **kwargs):
         super().__init__(**kwargs)
@@ -287,6 +291,12 @@ class PairLoss(Loss, abc.ABC):
         self.miner = miners.get(miner)
         # Subclasses have arguments that stand for a miner.
         self._chosen_by = self.miner
+        require(
+            self.takes_miner or self.miner is None,
+            "miner",
+            "None, for the loss itself chooses its pairs",
+            self.miner,
+        )
         if self.of_unit_rows and not normalize:
             raise ValueError(
                 f"`normalize` of {type(self).__name__} must be True: it is "

@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml import distribute
-from keras_dml.checks import finite_number, require
+from keras_dml.checks import finite_number
 from keras_dml.losses.base import PairLoss
 from keras_dml.ops.pairs import Pairs, pair_similarities
 from keras_dml.ops.reductions import batch_mean, log_sum_exp, masked_mean
+from keras_dml.ops.views import first_pairs
 
 
 def n_pair_loss(logits, positive, candidates=None):
@@ -83,34 +83,16 @@ class NPair(PairLoss):
     """
 
     within_batch = True
+    takes_miner = False
 
     def __init__(self, l2=0.02, normalize=False, **kwargs):
         super().__init__(normalize=normalize, **kwargs)
         self.l2 = finite_number("l2", l2)
-        require(
-            self.miner is None,
-            "miner",
-            "None, for the loss itself chooses its pairs, one of each class",
-            self.miner,
-        )
 
     def pair_loss(self, pairs: Pairs):
-        positive = ops.cast(pairs.positive, "int32")
-        turn = _turns(distribute.all_gather(positive))
-        rows = ops.arange(ops.shape(positive)[0]) + pairs.first_row
-        anchors = ops.equal(ops.take(turn, rows), 0)
-        candidates = ops.equal(turn, 1)
-        targets = ops.logical_and(pairs.positive, candidates[None, :])
-        targets = ops.logical_and(targets, anchors[:, None])
+        targets, candidates = first_pairs(pairs)
         values = n_pair_loss(pair_similarities(pairs), targets, candidates)
         lengths = ops.sum(ops.square(pairs.embeddings), axis=1)
         return batch_mean(
             values, ops.any(targets, axis=1)
         ) + self.l2 * batch_mean(lengths, ops.ones_like(lengths))
-
-
-def _turns(positive):
-    """Counts for each row the earlier rows of the batch that belong to it."""
-    rows = ops.arange(ops.shape(positive)[0])
-    earlier = ops.less(rows[None, :], rows[:, None])
-    return ops.sum(ops.where(earlier, positive, 0), axis=1)

@@ -57,23 +57,26 @@ class Given(TripletMiner):
 
     Args:
         triplets: Integers `(triplets, 3)`: the rows of anchor, positive and
-            negative in the batch of all replicas.
+            negative in the batch of all replicas. Defaults to `None`, each
+            three rows in turn.
 
     Raises:
         UsageError: If `triplets` is not a list of rows, or a batch has fewer.
 
     Example:
 
-    >>> miner = Given([(0, 1, 2), (3, 4, 5)])
+    >>> miner = Given([(0, 1, 2), (3, 4, 5)])  # of six rows, as `Given()`
     >>> loss = keras_dml.losses.Triplet(mining="all", miner=miner)
     """
 
     # Of the rows of a memory the list says nothing.
     within_batch = True
 
-    def __init__(self, triplets):
-        self.triplets = _tuples("triplets", triplets, 3).tolist()
-        require(self.triplets, "triplets", "at least one triplet", triplets)
+    def __init__(self, triplets=None):
+        self.triplets = triplets
+        if triplets is not None:
+            self.triplets = _tuples("triplets", triplets, 3).tolist()
+            require(self.triplets, "triplets", "at least one triplet", triplets)
 
     def chooser(self, pairs: Pairs):
         anchor, positive, negative = self._places(pairs)
@@ -94,7 +97,25 @@ class Given(TripletMiner):
 
     def _places(self, pairs):
         """Returns where each triplet has its rows: floats, 0 and 1."""
-        columns = pairs.positive.shape[1]
+        dtype = pairs.embeddings.dtype
+        own = ops.arange(ops.shape(pairs.positive)[0]) + pairs.first_row
+        every = ops.arange(ops.shape(pairs.positive)[1])
+        triplets = self._triplets(pairs.positive.shape[1], every)
+        return tuple(
+            ops.cast(triplets[:, i : i + 1] == ops.cast(rows, "int32"), dtype)
+            for i, rows in enumerate((own, every, every))
+        )
+
+    def _triplets(self, columns, every):
+        """Returns the triplets of a batch: int32 `(triplets, 3)`."""
+        if self.triplets is None:
+            require(
+                columns is None or columns % 3 == 0,
+                "triplets",
+                "given for a batch whose rows are not triplets in turn",
+                f"None and {columns} rows",
+            )
+            return ops.cast(ops.reshape(every, (-1, 3)), "int32")
         largest = max(map(max, self.triplets))
         require(
             columns is None or largest < columns,
@@ -102,14 +123,7 @@ class Given(TripletMiner):
             f"rows of a batch of {columns}",
             largest,
         )
-        dtype = pairs.embeddings.dtype
-        own = ops.arange(ops.shape(pairs.positive)[0]) + pairs.first_row
-        every = ops.arange(ops.shape(pairs.positive)[1])
-        triplets = ops.convert_to_tensor(self.triplets, "int32")
-        return tuple(
-            ops.cast(triplets[:, i : i + 1] == ops.cast(rows, "int32"), dtype)
-            for i, rows in enumerate((own, every, every))
-        )
+        return ops.convert_to_tensor(self.triplets, "int32")
 
 
 def _any_of(anchor, places):

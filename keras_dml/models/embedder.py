@@ -16,13 +16,13 @@ from keras_dml.models.backbone import Backbone, custom_backbone
 from keras_dml.models.backbones import get_backbone
 from keras_dml.models.batch_norm import set_batch_norm_mode
 from keras_dml.models.folding import fold_batch_norm
-from keras_dml.models.heads import LAYERS
+from keras_dml.models.heads import LAYERS, OF_EMBEDDINGS
 from keras_dml.models.pooling import pooling_layer
 from keras_dml.models.precision import dtype_policy
 from keras_dml.models.weights import build_with_weights
 
 # Optimizers and callbacks find the parts of a trainer by these names.
-_RESERVED = {"head", "memory", *LAYERS}
+_RESERVED = {"memory", *OF_EMBEDDINGS, *LAYERS}
 
 _POOLED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
@@ -127,6 +127,7 @@ def with_image_size(
     until: str = "head",
     fold: bool = False,
     chunk_size: int | None = None,
+    with_maps: bool = False,
 ) -> keras.Model:
     """Returns the network from an image of another size to a layer's output.
 
@@ -138,6 +139,8 @@ def with_image_size(
             convolutions, which makes training faster. Defaults to `False`.
         chunk_size: Number of images that the backbone takes at once in
             training, see `InChunks`. Defaults to `None`, all of a batch.
+        with_maps: Whether the model also returns what the backbone gives to
+            the pooling. Defaults to `False`.
 
     Returns:
         A model that shares the layers of `embedder`.
@@ -159,9 +162,12 @@ def with_image_size(
         if chunk_size is not None and layer.name == "backbone":
             layer = InChunks(layer, chunk_size, name="backbone")
         x = layer(x)
+        if layer.name == "backbone":
+            maps = x
         if layer.name == until:
             break
-    return keras.Model(image, x, name="embedder")
+    outputs = [x, maps] if with_maps else x
+    return keras.Model(image, outputs, name="embedder")
 
 
 def pooled_features(embedder: keras.Model) -> keras.Model:

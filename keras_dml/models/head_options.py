@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_dml.layers import (
     CrossBatchMemory,
+    HighOrderMoments,
 )
 
 
@@ -26,6 +27,8 @@ class HeadOptions:
         logits_bias: Whether `ScaledLogits` learns a bias. Defaults to `False`.
         boundary: Initial value of `ClassBoundaries`. Defaults to `1.2`.
         memory: Memory of past embeddings. Defaults to `None`.
+        moments: Embeddings of higher moments beside the embedding, in
+            training. Defaults to `None`.
         step: Whether the loss takes the step, see
             `keras_dml.losses.AtStep`. Defaults to `False`.
 
@@ -43,4 +46,5 @@ class HeadOptions:
     logits_bias: bool = False
     boundary: float = 1.2
     memory: CrossBatchMemory | None = None
+    moments: HighOrderMoments | None = None
     step: bool = False

@@ -16,6 +16,7 @@ from keras_dml import callbacks
 from keras_dml.errors import UsageError
 from keras_dml.layers import (
     ClassBoundaries,
+    Predictor,
     Proxies,
     SampleAwareProxies,
     SampledProxies,
@@ -24,8 +25,10 @@ from keras_dml.layers import (
 )
 from keras_dml.models.head_options import HeadOptions
 
-# Layers of the heads. Optimizers find their variables by these names.
-LAYERS = ("proxies", "logits", "boundaries")
+# Layers of the heads. Optimizers find their variables by these names; those of
+# embeddings follow the settings of the head of the embedder.
+OF_EMBEDDINGS = ("head", "moments")
+LAYERS = ("proxies", "logits", "boundaries", "predictor")
 
 
 class Head(abc.ABC):
@@ -85,10 +88,16 @@ class Head(abc.ABC):
         Raises:
             UsageError: If the head cannot use an option.
         """
-        if options.memory is not None and self.name != "embeddings":
+        for layer in ("memory", "moments"):
+            if getattr(options, layer) and self.name != "embeddings":
+                raise UsageError(
+                    f"`{layer}` needs a loss that takes embeddings. Received: "
+                    f"{layer} and a loss that takes {self.name}"
+                )
+        if options.memory is not None and options.moments is not None:
             raise UsageError(
-                "`memory` needs a loss that takes embeddings. Received: a "
-                f"memory and a loss that takes {self.name}"
+                "`moments` and `memory` exclude each other. Received: both. "
+                "Leave one out."
             )
         if options.sample is not None:
             self._check_sample(options, policy)
@@ -260,6 +269,17 @@ class EmbeddingsAndBoundaries(Embeddings):
         return layer([embedding, label])
 
 
+class Predictions(Embeddings):
+    """Gives the loss a prediction of another view, and the embeddings."""
+
+    name = "predictions"
+    gives = "the output of `Predictor`"
+    has_variables = True
+
+    def connect(self, embedding, label, num_classes, options):
+        return Predictor(name="predictor")(embedding)
+
+
 HEADS: dict[str, Head] = {
     head.name: head
     for head in (
@@ -269,6 +289,7 @@ HEADS: dict[str, Head] = {
         Embeddings(),
         UnitEmbeddings(),
         EmbeddingsAndBoundaries(),
+        Predictions(),
     )
 }
 

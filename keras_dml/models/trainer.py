@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_dml.errors import UsageError
 from keras_dml.models.embedder import with_image_size
 from keras_dml.models.head_options import HeadOptions
 from keras_dml.models.heads import Head, get_head
@@ -70,11 +71,20 @@ def build_trainer(
         features = embedder.get_layer("pooling").output
         image = keras.Input(features.shape[1:], name="image")
         embedding = embedder.get_layer("head")(image)
+        if options.moments is not None:
+            raise UsageError(
+                "`moments` needs the features of a network before pooling, "
+                "and this one does not train, so that only pooled features "
+                "are kept. Received: moments and a frozen network. Train the "
+                "network, or leave `moments` out."
+            )
     else:
         network = with_image_size(
-            embedder, size, fold=True, chunk_size=embed_batch
+            embedder, size, fold=True, chunk_size=embed_batch, with_maps=True
         )
-        image, embedding = network.inputs[0], network.output
+        image, (embedding, maps) = network.inputs[0], network.outputs
+        if options.moments is not None:
+            embedding = options.moments([embedding, maps])
     label = keras.Input((), dtype="int32", name="label")
     # Keras before 3.15 refuses an input that nothing takes.
     keras.layers.Identity()(label)

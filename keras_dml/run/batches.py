@@ -1,6 +1,7 @@
 """Batches of a run's images, for training and for evaluation."""
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -9,78 +10,80 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.data import pipeline, sampling
 from keras_dml.data.augmentation import Augmentation
+from keras_dml.data.class_orders import groups_of_classes
 from keras_dml.data.image_fit import ImageFit
 from keras_dml.data.index_batches import Replicas
 from keras_dml.data.manifest import Manifest
+from keras_dml.data.triplets import read_triplets, triplet_batches
 from keras_dml.data.weighted_sampling import inverse_frequency_batches
 from keras_dml.errors import UsageError
+from keras_dml.run.loss_terms import needs_groups
 
 distribute.leave_accelerators()
 
 
 def make_sampler(
-    manifest: Manifest, config: RunConfig
+    manifest: Manifest,
+    config: RunConfig,
+    similarity: np.ndarray | None = None,
 ) -> Callable[[int], Sequence[np.ndarray]]:
-    """Returns a pure function from the epoch to its batches of rows."""
+    """Returns a pure function from the epoch to its batches of rows.
+
+    Args:
+        manifest: The training images.
+        config: The settled configuration.
+        similarity: How alike the classes are, for `sampling.kind:
+            hard_classes`; without it that draws as `balanced`, which has the
+            same shapes. Defaults to `None`.
+    """
     settings = config.sampling
+    draw: Callable[..., Iterable[np.ndarray]]
     if settings.by_class:
-        classes = settings.classes or _classes_per_batch(manifest, config)
-        groups = _groups(manifest) if settings.kind == "hierarchical" else None
-
-        def sampler(epoch):
-            return list(
-                sampling.balanced_batches(
-                    manifest.labels,
-                    classes,
-                    settings.images,
-                    seed=config.seed,
-                    epoch=epoch,
-                    steps=settings.steps_per_epoch,
-                    groups=groups,
-                )
-            )
-
+        groups = None
+        if settings.kind == "hierarchical":
+            groups = _groups(manifest, "sampling.kind", settings.kind)
+        draw = functools.partial(
+            sampling.balanced_batches,
+            manifest.labels,
+            settings.classes or _classes_per_batch(manifest, config),
+            settings.images,
+            groups=groups,
+            similarity=similarity,
+        )
+    elif settings.triplets is not None:
+        triplets = read_triplets(settings.triplets, manifest.ids)
+        draw = functools.partial(triplet_batches, triplets, settings.batch_size)
     elif settings.kind == "inverse_frequency":
-
-        def sampler(epoch):
-            return list(
-                inverse_frequency_batches(
-                    manifest.labels,
-                    settings.batch_size,
-                    seed=config.seed,
-                    epoch=epoch,
-                    steps=settings.steps_per_epoch,
-                )
-            )
-
+        draw = functools.partial(
+            inverse_frequency_batches, manifest.labels, settings.batch_size
+        )
     else:
-
-        def sampler(epoch):
-            return sampling.random_batches(
-                len(manifest),
-                settings.batch_size,
-                seed=config.seed,
-                epoch=epoch,
-                drop_remainder=settings.drop_remainder,
-                steps=settings.steps_per_epoch,
-            )
-
-    return sampler
+        draw = functools.partial(
+            sampling.random_batches,
+            len(manifest),
+            settings.batch_size,
+            drop_remainder=settings.drop_remainder,
+        )
+    seed, steps = config.seed, settings.steps_per_epoch
+    return lambda epoch: list(draw(seed=seed, epoch=epoch, steps=steps))
 
 
 def batch_rows(manifest: Manifest, config: RunConfig) -> int:
     """Returns the number of images of a training batch."""
     settings = config.sampling
-    if not settings.by_class:
-        return min(settings.batch_size, len(manifest))
-    classes = settings.classes or _classes_per_batch(manifest, config)
-    return classes * settings.images
+    if settings.by_class:
+        classes = settings.classes or _classes_per_batch(manifest, config)
+        return classes * settings.images
+    if settings.triplets is not None:
+        return len(make_sampler(manifest, config)(0)[0])
+    return min(settings.batch_size, len(manifest))
 
 
 def sampling_warnings(manifest: Manifest, config: RunConfig) -> list[str]:
     """Returns warnings about balanced batches of these images."""
     settings = config.sampling
-    if not settings.by_class:
+    # Of an image there are as many views as wanted.
+    if not settings.by_class or settings.kind == "views":
         return []
     classes = settings.classes or _classes_per_batch(manifest, config)
     return sampling.check(manifest.labels, classes, settings.images)
@@ -173,12 +176,24 @@ def image_fit(config: RunConfig) -> ImageFit:
     return ImageFit(size, channels, augmentation.resize, augmentation.squash)
 
 
-def _groups(manifest: Manifest) -> np.ndarray:
+def class_groups(manifest: Manifest, config: RunConfig) -> list[int] | None:
+    """Returns the group of each class, or `None` if no loss needs it.
+
+    Raises:
+        UsageError: If a loss needs it and there are no groups.
+    """
+    if not needs_groups(config.loss):
+        return None
+    groups = _groups(manifest, "loss", config.loss[0].name)
+    return groups_of_classes(manifest.label_sets, groups).tolist()
+
+
+def _groups(manifest: Manifest, setting: str, value: str) -> np.ndarray:
     if manifest.group is None:
         raise UsageError(
-            "`sampling.kind` must be another one for classes without groups. "
-            f"Received: 'hierarchical' for `{manifest.name}`. Give the images "
-            "a column `group` or a folder for each group, or take 'balanced'."
+            f"`{setting}` must be another one for classes without groups. "
+            f"Received: {value!r} for `{manifest.name}`. Give the images a "
+            "column `group` or a folder for each group."
         )
     return manifest.group
 

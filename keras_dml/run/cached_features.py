@@ -1,7 +1,7 @@
 """Trains a head on features that a frozen network has computed once."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -27,7 +27,12 @@ MOST_BYTES = 2**31
 
 
 def trains_on_features(config: RunConfig) -> bool:
-    """Whether the network stays as it is, so that its features can be kept."""
+    """Whether the network stays as it is, so that its features can be kept.
+
+    Views of an image differ in a batch, and a cached one is of an epoch.
+    """
+    if config.sampling.kind == "views":
+        return False
     return distribute.num_replicas() == 1 and all(
         phase.freeze == "all" and not phase.refresh_bn
         for stage in config.stages
@@ -76,11 +81,14 @@ class CachedFeatures:
             )
 
     def train_batches(
-        self, first_epoch: int, first_step: int = 0
+        self,
+        first_epoch: int,
+        first_step: int = 0,
+        sampler: Callable[[int], Sequence[np.ndarray]] | None = None,
     ) -> tf.data.Dataset:
         """Returns endless batches, from a step of an epoch on."""
         images = self._data.fit
-        sampler = make_sampler(images, self._config)
+        sampler = sampler or make_sampler(images, self._config)
 
         def generate() -> Iterator[Any]:
             skipped = first_step

@@ -1,19 +1,17 @@
-"""Builds the loss and the optimizer of a run from its configuration."""
+"""Builds the optimizer of a run from its configuration, and compiles."""
 
 import keras
 
-from keras_dml import losses
 from keras_dml.config import (
     GroupConfig,
-    LossConfig,
     OptimizerConfig,
     PhaseConfig,
     RunConfig,
 )
 from keras_dml.errors import UsageError
-from keras_dml.layers import CrossBatchMemory, InChunks
+from keras_dml.layers import InChunks
 from keras_dml.models import freezing
-from keras_dml.models.heads import LAYERS, Head, get_head
+from keras_dml.models.heads import LAYERS, OF_EMBEDDINGS, Head
 from keras_dml.optimizers import (
     DecayToZero,
     Muon,
@@ -22,6 +20,7 @@ from keras_dml.optimizers import (
     TorchAdam,
     layer_decay_rules,
 )
+from keras_dml.run.loss_terms import build_loss, loss_head
 
 _OPTIMIZERS = {
     "adam": keras.optimizers.Adam,
@@ -33,80 +32,9 @@ _OPTIMIZERS = {
     "torch_adam": TorchAdam,
 }
 
-HEAD_RULE = "head/.*"
+HEAD_RULE = f"({'|'.join(OF_EMBEDDINGS)})/.*"
 PROXIES_RULE = f"({'|'.join(LAYERS)})/.*"
-OTHER_PATHS = tuple(f"{name}/" for name in ("head", *LAYERS))
-
-
-def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
-    """Builds the loss: one term, or a weighted sum of several."""
-    built = [_build_term(term) for term in terms]
-    weights = [term.weight for term in terms]
-    whole = built[0]
-    if terms[0].memory is not None:
-        whole = losses.WithMemory(whole)
-    elif weights != [1.0]:
-        whole = losses.WeightedSum(built, weights)
-    if draws_pairs(terms):
-        return losses.AtStep(whole)
-    if not any(term.sampled for term in terms):
-        return whole
-    try:
-        return losses.OnSampledClasses(whole)
-    except ValueError as error:
-        raise UsageError(f"`model.proxies.sample`: {error}") from error
-
-
-def draws_pairs(terms: list[LossConfig]) -> bool:
-    """Returns whether a miner draws pairs, which the step shall seed.
-
-    `Margin` has the step of its head.
-    """
-    if loss_head(terms).name != "embeddings":
-        return False
-    miners = (getattr(_build_term(term), "miner", None) for term in terms)
-    return any(miner is not None and miner.draws for miner in miners)
-
-
-def loss_head(terms: list[LossConfig]) -> Head:
-    """Returns the head that all terms of the loss need.
-
-    Raises:
-        UsageError: If the terms do not take the same input.
-    """
-    heads = {term.name: _head_of(term) for term in terms}
-    if len(set(heads.values())) > 1:
-        listed = ", ".join(
-            f"{name!r} {one.name}" for name, one in heads.items()
-        )
-        raise UsageError(
-            "The terms of `loss` must take the same input. Received: "
-            f"{listed}. Choose losses of one kind."
-        )
-    return next(iter(heads.values()))
-
-
-def build_memory(terms: list[LossConfig]) -> CrossBatchMemory | None:
-    """Builds the memory that the loss needs, or returns `None`.
-
-    Raises:
-        UsageError: If the loss has several terms, or cannot use a memory.
-    """
-    if all(term.memory is None for term in terms):
-        return None
-    if len(terms) > 1 or terms[0].weight != 1.0:
-        raise UsageError(
-            "`memory` needs a `loss` of one term of weight 1. Received: "
-            f"{len(terms)} terms"
-        )
-    memory = terms[0].memory
-    assert memory is not None
-    try:
-        return CrossBatchMemory(
-            _build_term(terms[0]), **memory.model_dump(), name="memory"
-        )
-    except ValueError as error:
-        raise UsageError(f"`loss.0.memory`: {error}") from error
+OTHER_PATHS = tuple(f"{name}/" for name in (*OF_EMBEDDINGS, *LAYERS))
 
 
 def build_optimizer(
@@ -169,6 +97,7 @@ def compile_for(
     config: RunConfig,
     epochs: int,
     steps_per_epoch: int,
+    groups: list[int] | None = None,
 ) -> None:
     """Freezes what a phase keeps, and compiles the trainer for it.
 
@@ -180,6 +109,7 @@ def compile_for(
         config: The settled configuration.
         epochs: Length of the phase, which a cosine schedule spans.
         steps_per_epoch: Number of batches in an epoch.
+        groups: The group of each class, see `build_loss`. Defaults to `None`.
     """
     backbone = backbone_of(trainer)
     if backbone is not None and phase.freeze == "weights":
@@ -198,7 +128,7 @@ def compile_for(
                 backbone.layer if isinstance(backbone, InChunks) else backbone
             ),
         ),
-        loss=build_loss(config.loss),
+        loss=build_loss(config.loss, groups),
     )
 
 
@@ -213,19 +143,6 @@ def unfreeze(trainer: keras.Model) -> None:
     backbone = backbone_of(trainer)
     if backbone is not None:
         freezing.unfreeze(backbone)
-
-
-def _head_of(term: LossConfig) -> Head:
-    return get_head(losses.input_of(term.name, term.takes))
-
-
-def _build_term(term: LossConfig) -> keras.losses.Loss:
-    try:
-        return losses.get(term.name, **term.arguments)
-    except (TypeError, ValueError) as error:
-        said = str(error)
-        named = "" if repr(term.name) in said else f" {term.name!r}"
-        raise UsageError(f"`loss`{named}: {said}") from error
 
 
 def _build_group(

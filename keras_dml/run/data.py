@@ -74,7 +74,20 @@ def load_run_data(config: RunConfig) -> RunData:
 def stage_data(
     data: RunData, stage: StageConfig, config: RunConfig
 ) -> StageData:
-    """Splits the images of a stage into training and validation."""
+    """Splits the images of a stage into training and validation.
+
+    With `sampling.kind: views` the training images have no labels but their
+    own number.
+    """
+    parts = _split_stage(data, stage, config)
+    if config.sampling.kind != "views":
+        return parts
+    return dataclasses.replace(parts, fit=parts.fit.each_a_class())
+
+
+def _split_stage(
+    data: RunData, stage: StageConfig, config: RunConfig
+) -> StageData:
     train, held_out = data.train, "classes"
     if stage.classes == "first_half":
         fits = splits.first_half(train.labels)

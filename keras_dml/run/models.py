@@ -15,7 +15,12 @@ from keras_dml.models import (
 )
 from keras_dml.regularizers.registry import PROXY_REGULARIZERS
 from keras_dml.run.cached_features import trains_on_features
-from keras_dml.run.compiling import build_memory, draws_pairs, loss_head
+from keras_dml.run.loss_terms import (
+    build_memory,
+    build_moments,
+    draws_pairs,
+    loss_head,
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
         loss: The section `loss`.
 
     Raises:
-        UsageError: If a regularizer or a memory cannot be built.
+        UsageError: If a regularizer, a memory or moments cannot be built.
     """
     section = model.proxies
     try:
@@ -109,5 +114,6 @@ def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
         logits_bias=model.logits_bias,
         boundary=model.boundary,
         memory=build_memory(loss),
+        moments=build_moments(loss),
         step=draws_pairs(loss),
     )

@@ -91,6 +91,8 @@ def _read(config: RunConfig, data: RunData) -> str:
 
 
 def _amount(images: Manifest) -> str:
+    if images.num_classes == len(images):
+        return f"{len(images):,} images, each a class"
     return f"{len(images):,} images of {images.num_classes:,} classes"
 
 
@@ -122,8 +124,10 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
             "test": ", the test images: results are optimistic",
         }
         return _amount(parts.validation) + kind[parts.held_out]
+    views = config.sampling.kind == "views"
+    number = "the" if views else parts.fit.num_classes
     why = (
-        f"{parts.fit.num_classes} classes are too few to leave some out "
+        f"{number} classes are too few to leave some out "
         f"(`data.validation_from` is {config.data.validation_from})"
     )
     if stage.classes == "all":

@@ -12,6 +12,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.models import forward_function
 from keras_dml.run.batches import (
+    class_groups,
     evaluation_batches,
     make_sampler,
     train_batches,
@@ -94,7 +95,7 @@ def measure_pace(
         phase for phase in config.stages[index].phases if phase.epochs is None
     )
     before = [np.array(variable) for variable in trainer.variables]
-    compile_for(trainer, phase, config, 1, steps)
+    compile_for(trainer, phase, config, 1, steps, class_groups(fit, config))
     if distribute.num_workers() > 1:
         trainer.optimizer.build(trainer.trainable_variables)
         repair_fit(trainer, lambda: False)

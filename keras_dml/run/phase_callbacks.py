@@ -13,8 +13,8 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.models import forward_function
 from keras_dml.run.batches import evaluation_batches
 from keras_dml.run.cached_features import CachedFeatures
-from keras_dml.run.compiling import loss_head
 from keras_dml.run.data import StageData
+from keras_dml.run.loss_terms import loss_head
 from keras_dml.run.models import Models
 from keras_dml.run.timing import Timing
 

@@ -16,7 +16,12 @@ from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.errors import UsageError
 from keras_dml.models import refresh_bn
 from keras_dml.optimizers import group_table
-from keras_dml.run.batches import make_sampler, train_batches, whole_batches
+from keras_dml.run.batches import (
+    class_groups,
+    make_sampler,
+    train_batches,
+    whole_batches,
+)
 from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import compile_for, unfreeze
@@ -30,6 +35,7 @@ from keras_dml.run.preemption import Preemption
 from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunRecorder, RunState
 from keras_dml.run.replica_checks import check_trainer
+from keras_dml.run.start import class_similarity
 from keras_dml.run.timing import Timing
 
 
@@ -73,7 +79,9 @@ class StageTrainer:
         self.folder = folder
         self.state = state
         self.preemption = preemption or Preemption()
-        self.sampler: Callable[[int], Any] = make_sampler(data.fit, config)
+        self.sampler: Callable[[int], Any] = make_sampler(
+            data.fit, config, class_similarity(models, data, config)
+        )
         self.steps = len(self.sampler(0))
         monitor = f"val_{config.evaluation.monitor}"
         self.monitor = None if data.validation is None else monitor
@@ -119,7 +127,8 @@ class StageTrainer:
                 ),
                 phase.refresh_bn,
             )
-        compile_for(trainer, phase, self.config, epochs, self.steps)
+        groups = class_groups(self.data.fit, self.config)
+        compile_for(trainer, phase, self.config, epochs, self.steps, groups)
         check_trainer(trainer)
         trainer.optimizer.build(trainer.trainable_variables)
         self._log_optimizers(phase)
@@ -190,13 +199,14 @@ class StageTrainer:
 
     def _batches(self, epoch: int, step: int) -> tf.data.Dataset:
         if self._features is not None:
-            return self._features.train_batches(epoch, step)
+            return self._features.train_batches(epoch, step, self.sampler)
         return train_batches(
             self.data.fit,
             self.config,
             first_epoch=epoch,
             first_step=step,
             steps=self.steps,
+            sampler=self.sampler,
         )
 
     def _finish_phase(self) -> None:

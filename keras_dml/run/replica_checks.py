@@ -8,7 +8,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.optimizers import inner_optimizers
 from keras_dml.run.batches import make_sampler
-from keras_dml.run.compiling import loss_head
+from keras_dml.run.loss_terms import loss_head
 
 ACCUMULATION = "gradient_accumulation_steps"
 
@@ -28,7 +28,7 @@ def check_batches(manifest: Manifest, config: RunConfig, count: int) -> None:
         return
     settings = config.sampling
     size = len(make_sampler(manifest, config)(0)[0])
-    group = settings.images if settings.by_class else 1
+    group = settings.rows_together
     least = count * group
     if size % least == 0:
         return

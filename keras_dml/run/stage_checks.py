@@ -13,9 +13,10 @@ from keras_dml.config import RunConfig, load_recipe, recipe_names
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
-from keras_dml.run.batches import make_sampler
-from keras_dml.run.compiling import build_loss, build_optimizer, loss_head
+from keras_dml.run.batches import class_groups, make_sampler
+from keras_dml.run.compiling import build_optimizer
 from keras_dml.run.data import RunData, StageData, stage_data
+from keras_dml.run.loss_terms import build_loss, loss_head
 from keras_dml.run.memory import check_memory
 from keras_dml.run.models import head_options
 from keras_dml.run.replica_checks import check_batches
@@ -68,7 +69,7 @@ def check_stages(
         classes = parts.fit.num_classes
         settings = f"{config.loss} {config.optimizer} {config.model} {classes}"
         if settings not in built:
-            check_arguments(config, classes)
+            check_arguments(config, classes, class_groups(parts.fit, config))
             built.add(settings)
         make_sampler(parts.fit, config)(0)
         check_batches(parts.fit, config, replicas)
@@ -106,7 +107,9 @@ def _check_label_sets(config: RunConfig, train: Manifest) -> None:
     works = [
         name
         for name, one in losses.LOSSES.items()
-        if issubclass(one, losses.PairLoss) and one.takes == "embeddings"
+        if issubclass(one, losses.PairLoss)
+        and one.takes == "embeddings"
+        and not one.takes_groups
     ]
     recipes = [name for name in recipe_names() if name in works]
     needs = {
@@ -131,7 +134,9 @@ def _check_label_sets(config: RunConfig, train: Manifest) -> None:
         )
 
 
-def check_arguments(config: RunConfig, num_classes: int) -> None:
+def check_arguments(
+    config: RunConfig, num_classes: int, groups: list[int] | None = None
+) -> None:
     """Raises if the loss, its head or an optimizer refuses its arguments.
 
     TensorFlow builds them in a graph, where nothing runs and no array is made:
@@ -141,19 +146,21 @@ def check_arguments(config: RunConfig, num_classes: int) -> None:
     Args:
         config: The configuration.
         num_classes: Number of classes in training.
+        groups: The group of each class, see `build_loss`. Defaults to `None`.
 
     Raises:
         UsageError: Names the setting.
     """
     head, model = loss_head(config.loss), config.model
     with tf.Graph().as_default():
-        loss = build_loss(config.loss)
+        loss = build_loss(config.loss, groups)
         # The blocks of a decay are known once there is a network.
         whole = config.optimizer.changed(backbone={"layer_decay": 1.0})
         build_optimizer(whole, epochs=1, steps_per_epoch=1, head=head)
         options = head_options(model, config.loss)
         head.check(options, model.policy)
-        embedding = keras.Input((model.dim,))
+        orders = options.moments.orders if options.moments else 1
+        embedding = keras.Input((orders * model.dim,))
         label = keras.Input((), dtype="int32")
         with _refusing("model.proxies"):
             output = head.connect(embedding, label, num_classes, options)

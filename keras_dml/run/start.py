@@ -57,6 +57,42 @@ def start_from_features(
     return shrinkage
 
 
+def class_similarity(
+    models: Models, data: StageData, config: RunConfig
+) -> np.ndarray | None:
+    """Returns how alike the training classes are to the untrained network.
+
+    It depends on the configuration alone: a resumed run finds the same.
+
+    Args:
+        models: The models of the stage, whose network has not trained.
+        data: Images of the stage.
+        config: The settled configuration.
+
+    Returns:
+        Float32 array `(classes, classes)`, the cosines of the mean features of
+        the classes; `None` unless `sampling.kind` is `hard_classes`.
+    """
+    if config.sampling.kind != "hard_classes":
+        return None
+    images = some_images(data.fit)
+    logger.info(
+        "Embedding %s images, to find classes that are alike ...",
+        f"{len(images):,}",
+    )
+    features = embed(pooled_features(models.embedder), images, config)
+    rows, labels = by_label(_unit(features), images)
+    means = np.zeros((data.fit.num_classes, rows.shape[1]), np.float32)
+    np.add.at(means, labels, rows)
+    means = _unit(means)
+    return means @ means.T
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.maximum(lengths, 1e-12)
+
+
 def some_images(images: Manifest, most: int = MOST_IMAGES) -> Manifest:
     """Returns evenly spread images, so that every class keeps its share."""
     if len(images) <= most:

@@ -45,7 +45,7 @@ RUNS = {
     "proxynca_pp_table8": 7 * 2 * 5,
     "proxynca_pp_table9": 10 * 2 * 5,
     "proxynca_pp_table10": 11 * 2 * 5,
-    "proxynca_pp_table11": 4 * 2 * 5,
+    "proxynca_pp_table11": 5 * 2 * 5,
     "proxynca_pp_tables12_13": 8 * 2 * 5,
     "proxynca_pp_tables14_15": 2 * 4 * 5,
     "proxynca_pp_figure4a": 6 * 5,

@@ -292,3 +292,38 @@ def test_inverse_frequencies_depend_on_seed_and_epoch_only():
         other = inverse_frequency_batches(labels, 8, seed, epoch)
         assert (first != other).any()
     assert inverse_frequency_batches(labels, 50, 0, 0).shape == (1, 35)
+
+
+def test_hard_classes_are_those_most_like_a_drawn_one():
+    labels = np.repeat(np.arange(12), 5)
+    values = np.random.default_rng(0).normal(size=(12, 12))
+    similarity = values + values.T
+    batches = balanced_batches(
+        labels, 4, 2, seed=1, epoch=3, steps=24, similarity=similarity
+    )
+    classes = labels[batches].reshape(24, 4, 2)
+    assert (classes[..., 0] == classes[..., 1]).all()
+    for first, *others in classes[..., 0].tolist():
+        order = np.argsort(-similarity[first])
+        assert others == [one for one in order if one != first][:3]
+    # Each class is drawn as often as any other.
+    assert (np.bincount(classes[:, 0, 0]) == 2).all()
+    again = balanced_batches(
+        labels, 4, 2, seed=1, epoch=3, steps=24, similarity=similarity
+    )
+    np.testing.assert_array_equal(again, batches)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"similarity": np.eye(2)}, "`similarity`"),
+        (
+            {"similarity": np.eye(3), "groups": [0, 0, 1, 1, 1, 1]},
+            "`groups` must be None with `similarity`",
+        ),
+    ],
+)
+def test_similarities_that_do_not_fit_are_refused(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        balanced_batches([0, 0, 1, 1, 2, 2], 2, 1, 0, 0, **arguments)

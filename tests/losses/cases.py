@@ -73,6 +73,11 @@ def with_boundaries(labels, step=3.0):
     return np.concatenate([rows, *columns], axis=1)
 
 
+def with_predictions(labels):
+    rows = np.random.default_rng(3).standard_normal((len(labels), 5))
+    return np.concatenate([rows, embeddings(labels)], axis=1)
+
+
 def of_pairs(loop):
     """A loop over masks of pairs, as one over labels."""
     return lambda labels, x, **arguments: loop(
@@ -103,6 +108,42 @@ def loss_and_memory(labels, x, loss):
     return loss + x[:, -1].mean()
 
 
+# Classes 0 and 3 are of one group, 1 and 2 of the other, under all the names
+# and places that laws give them.
+GROUPS = np.zeros(100_000, int)
+GROUPS[[1, 2, 7, 99_999]] = 1
+OF_FOUR = GROUPS[:4].tolist()
+
+
+def of_classes(labels):
+    return embeddings(labels)
+
+
+def on_groups(labels, x, loss, groups, weight):
+    of_groups = np.zeros((len(x), 2))
+    for row, similarities in enumerate(x):
+        for group in range(2):
+            own = [s for c, s in enumerate(similarities) if groups[c] == group]
+            of_groups[row, group] = np.mean(own)
+    coarse = np.array([groups[label] for label in labels], int)
+    return proxies.cross_entropy(labels, x) + weight * proxies.cross_entropy(
+        coarse, of_groups
+    )
+
+
+def two_orders(labels):
+    rows = np.random.default_rng(4).standard_normal((len(labels), 5))
+    return np.concatenate([embeddings(labels), rows], axis=1)
+
+
+def sum_of_orders(labels, x, loss, orders):
+    masks = pairs.masks(labels)
+    return sum(
+        pairs.multi_similarity(*masks, part)
+        for part in np.split(x, orders, axis=1)
+    )
+
+
 def at_step(labels):
     step = np.full((len(labels), 1), 3.0)
     return np.concatenate([embeddings(labels), step], axis=1)
@@ -130,7 +171,8 @@ class Case:
             batch, or of each row. `None` if it is not a function of these.
         arguments: What the loss is made with.
         options: Function that makes the settings of the head in front.
-        head: Name of the head. Defaults to what the loss says.
+        head: Name of the head. Defaults to what the loss says; the laws of
+            heads leave out a loss that says nothing.
         class_axis: Axis of `y_pred` with one column for each class, if any.
         fixed_columns: Number of last columns that have no gradient.
         ordered: Whether the order of the rows matters.
@@ -320,13 +362,17 @@ for key, arguments in (
     ("recall_surrogate", {"rank_temperature": 0.1}),
     ("signal_to_noise", {"zero_mean": 0.1}),
     ("tuplet_margin", {"scale": 8.0}),
+    ("vicreg", {}),
+    ("vicreg", {"variance": 3.0, "covariance": 0.5, "normalize": True}),
+    # Two rows of variance 1 are known without it.
+    ("barlow_twins", {"redundancy": 0.3, "epsilon": 0.5}),
 ):
     CASES["_".join([key, *map(str, arguments.values())])] = Case(
         losses.LOSSES[key],
         embeddings,
         of_pairs(getattr(pairs, key)),
         arguments,
-        ordered=key == "n_pair",
+        ordered=key in ("n_pair", "vicreg", "barlow_twins"),
     )
 # Losses on pairs that a matrix of pairs may describe as well.
 PAIR_CASES = {
@@ -340,6 +386,9 @@ for nu in (0.0, 0.1):
         {"sampling": "all", "nu": nu},
         fixed_columns=1,
     )
+CASES["simsiam"] = Case(
+    losses.SimSiam, with_predictions, of_pairs(pairs.simsiam), fixed_columns=5
+)
 CASES |= {
     "margin_sampled": Case(
         losses.Margin,
@@ -356,6 +405,37 @@ CASES |= {
         {"loss": losses.MultiSimilarity()},
         options=memory,
         head="embeddings",
+    ),
+    **{
+        f"hierarchical_triplet_{mining}": Case(
+            losses.HierarchicalTriplet,
+            of_classes,
+            pairs.hierarchical_triplet,
+            {
+                "groups": GROUPS.tolist(),
+                "level_margin": 0.3,
+                "mining": mining,
+                "distance": distance,
+            },
+        )
+        for mining, distance in (("semi_hard", "cosine"), ("all", "euclidean"))
+    },
+    "on_groups": Case(
+        losses.OnGroups,
+        logits,
+        on_groups,
+        {"loss": losses.Softmax(), "groups": OF_FOUR, "weight": 0.5},
+        options=scaled("cosine"),
+        head="logits",
+        class_axis=1,
+        classes=4,
+    ),
+    # The layer in front needs a feature map: it has its own tests.
+    "on_moments": Case(
+        losses.OnMoments,
+        two_orders,
+        sum_of_orders,
+        {"loss": losses.MultiSimilarity(), "orders": 2},
     ),
     "at_step": Case(
         losses.AtStep,

@@ -426,3 +426,101 @@ def angular(positive, negative, x, angle=math.pi / 4):
             )
             values.append(math.log(1 + total))
     return mean(values)
+
+
+def hierarchical_triplet(
+    labels,
+    x,
+    groups,
+    margin=0.1,
+    level_margin=0.1,
+    mining="semi_hard",
+    distance="cosine",
+):
+    x, values = unit(x), []
+    positive, negative = masks(labels)
+    for a in range(len(x)):
+        shorter = []
+        for n in columns(negative, a):
+            levels = sum(
+                level[labels[a]] != level[labels[n]]
+                for level in np.atleast_2d(groups)
+            )
+            far = distance_of(distance, x[a], x[n])
+            shorter.append(far - level_margin * levels)
+        for p in columns(positive, a):
+            d = distance_of(distance, x[a], x[p])
+            if mining == "semi_hard":
+                chosen = [min([e for e in shorter if e > d], default=np.inf)]
+            else:
+                chosen = shorter
+            values += [max(0.0, d - e + margin) for e in chosen]
+    return mean([value for value in values if value > 0])
+
+
+def two_views(positive, x):
+    """The first row of each class, and the mean of its second ones."""
+    rows = range(len(x))
+    turn = [sum(bool(positive[j, i]) for j in range(i)) for i in rows]
+    first, second = [], []
+    for i in rows:
+        own = [x[j] for j in columns(positive, i) if turn[j] == 1]
+        if turn[i] == 0 and own:
+            first.append(x[i])
+            second.append(np.mean(own, axis=0))
+    return first, second
+
+
+def vicreg(
+    positive,
+    negative,
+    x,
+    invariance=25.0,
+    variance=25.0,
+    covariance=1.0,
+    normalize=False,
+):
+    first, second = two_views(positive, unit(x) if normalize else x)
+    squares = [
+        np.mean((a - b) ** 2) for a, b in zip(first, second, strict=True)
+    ]
+    value = invariance * mean(squares)
+    if len(first) < 2:
+        return value
+    for view in (first, second):
+        matrix = np.cov(np.transpose(view))
+        for j, k in itertools.product(range(x.shape[1]), repeat=2):
+            if j != k:
+                value += covariance * matrix[j, k] ** 2 / x.shape[1]
+        deviations = [math.sqrt(c + 1e-4) for c in np.diag(matrix)]
+        short = [max(0.0, 1 - deviation) for deviation in deviations]
+        value += variance * mean(short) / 2
+    return value
+
+
+def barlow_twins(positive, negative, x, redundancy=0.005, epsilon=1e-5):
+    first, second = map(np.array, two_views(positive, x))
+    if len(first) < 2:
+        return 0.0
+    u, v = (
+        (view - view.mean(axis=0)) / np.sqrt(view.var(axis=0) + epsilon)
+        for view in (first, second)
+    )
+    value = 0.0
+    for j, k in itertools.product(range(x.shape[1]), repeat=2):
+        correlation = np.mean(u[:, j] * v[:, k])
+        value += (
+            (1 - correlation) ** 2 if j == k else redundancy * correlation**2
+        )
+    return value
+
+
+def simsiam(positive, negative, y_pred):
+    predictions, x = (unit(part) for part in np.split(y_pred, 2, axis=1))
+    return -mean(
+        [
+            predictions[i] @ x[j]
+            for i in range(len(x))
+            for j in columns(positive, i)
+        ]
+    )

@@ -141,6 +141,17 @@ def test_float_labels_are_refused_in_fit():
         ),
         (losses.SignalToNoise, {"zero_mean": -1}, "`zero_mean`.*-1"),
         (losses.TupletMargin, {"margin": 5.73}, "`margin`.*radians"),
+        (losses.VICReg, {"covariance": -1}, "`covariance`.*-1"),
+        (losses.VICReg, {"epsilon": 0}, "`epsilon`.*positive"),
+        (losses.BarlowTwins, {"redundancy": -1}, "`redundancy`.*-1"),
+        *(
+            (cls, {"miner": "batch_hard"}, "`miner`.*chooses its pairs")
+            for cls in (
+                losses.VICReg,
+                losses.BarlowTwins,
+                losses.SimSiam,
+            )
+        ),
     ],
 )
 def test_refused_arguments(cls, arguments, message):
@@ -150,7 +161,13 @@ def test_refused_arguments(cls, arguments, message):
 
 @pytest.mark.parametrize(
     "cls",
-    [losses.Angular, losses.FastAP, losses.Histogram, losses.TupletMargin],
+    [
+        losses.Angular,
+        losses.FastAP,
+        losses.Histogram,
+        losses.SimSiam,
+        losses.TupletMargin,
+    ],
 )
 def test_a_loss_of_cosines_takes_rows_of_length_one_only(cls):
     message = f"`normalize` of {cls.__name__}.*length 1.*normalize=False"

@@ -15,6 +15,7 @@ ONCE = pytest.mark.parametrize(
     {
         (case.cls, case.options, case.head): name
         for name, case in reversed(CASES.items())
+        if case.head or case.cls.takes
     }.values(),
 )
 

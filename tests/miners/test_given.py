@@ -68,12 +68,23 @@ def test_a_whole_matrix_is_the_labels():
         ([(0, 1, -1)], "`triplets`.*counted from 0"),
         ([(0, 1, 2.0)], "`triplets`"),
         ("abc", "`triplets`"),
-        (None, "`triplets`"),
     ],
 )
 def test_refused_triplets(triplets, message):
     with pytest.raises(UsageError, match=message):
         miners.Given(triplets)
+
+
+def test_without_a_list_each_three_rows_are_a_triplet():
+    arguments = {"mining": "all", "margin": 2.0, "average": "all"}
+    given = miners.Given([(0, 1, 2), (3, 4, 5)])
+    wanted = losses.Triplet(miner=given, **arguments)(LABELS, X)
+    turns = losses.Triplet(miner=miners.Given(), **arguments)
+    assert float(turns(LABELS, X)) == float(wanted)
+    by_name = losses.Triplet(miner="given", **arguments)
+    assert float(by_name(LABELS, X)) == float(wanted)
+    with pytest.raises(UsageError, match="`triplets` must be given.*5 rows"):
+        turns(LABELS[:5], X[:5])
 
 
 def test_rows_beyond_the_batch_are_refused():

@@ -46,6 +46,7 @@ def trainer_of(head="logits", num_classes=3, policy="float32", **options):
         ("embeddings", (6, 5), "head"),
         ("unit_embeddings", (6, 5), "unit"),
         ("embeddings_and_boundaries", (6, 7), "boundaries"),
+        ("predictions", (6, 10), "predictor"),
     ],
 )
 def test_last_layer_for_each_input(takes, shape, layer):
@@ -87,6 +88,40 @@ def test_a_memory_without_embeddings_is_refused():
     memory = layers.CrossBatchMemory(losses.Contrastive(), size=12)
     with pytest.raises(UsageError, match="loss that takes logits"):
         trainer_of("logits", memory=memory)
+
+
+def test_moments_are_of_the_features_before_pooling():
+    layer = layers.HighOrderMoments(3, 16, name="moments")
+    trainer = trainer_of("embeddings", moments=layer)
+    assert trainer.output_shape == (None, 15)
+    trainer.compile("sgd", losses.OnMoments(losses.Contrastive(), 3))
+    model, before = embedder(), [np.array(v) for v in trainer.variables]
+    trainer.fit(INPUTS, LABELS, batch_size=6, shuffle=False, verbose=0)
+    moved = {
+        variable.path
+        for variable, old in zip(trainer.variables, before, strict=True)
+        if not np.array_equal(np.array(variable), old)
+    }
+    assert {"moments/order_2", "moments/order_3"} <= moved
+    assert "moments/random" not in moved
+    assert model.output_shape == (None, 5)
+
+
+def test_moments_that_cannot_be_are_refused():
+    layer = layers.HighOrderMoments(3, 16, name="moments")
+    with pytest.raises(UsageError, match="`moments` needs.*takes logits"):
+        trainer_of("logits", moments=layer)
+    memory = layers.CrossBatchMemory(losses.Contrastive(), size=12)
+    with pytest.raises(UsageError, match="exclude each other"):
+        trainer_of("embeddings", moments=layer, memory=memory)
+    with pytest.raises(UsageError, match="a frozen network"):
+        build_trainer(
+            embedder(),
+            3,
+            "embeddings",
+            HeadOptions(moments=layer),
+            on_features=True,
+        )
 
 
 def test_an_unknown_input_is_refused():

@@ -1,5 +1,7 @@
 """Writes `peer_losses.json`: what other libraries export as losses.
 
+Of open-metric-learning also what it exports as miners, samplers and metrics.
+
 It reads the packages that pip downloads, and imports none of them:
 
     python generate_peer_losses.py
@@ -14,14 +16,21 @@ import zipfile
 from pathlib import Path
 
 PEERS = {
-    "tensorflow-addons": "0.23.0",
-    "tensorflow-similarity": "0.17.1",
-    "pytorch-metric-learning": "2.9.0",
+    "tensorflow-addons": ("0.23.0", "tensorflow_addons/losses"),
+    "tensorflow-similarity": ("0.17.1", "tensorflow_similarity/losses"),
+    "pytorch-metric-learning": ("2.9.0", "pytorch_metric_learning/losses"),
+    "open-metric-learning": (
+        "4.0.0",
+        *(
+            f"oml/{part}"
+            for part in ("losses", "miners", "samplers", "metrics")
+        ),
+    ),
 }
 
 
-def exported(package, version):
-    """The names that `losses/__init__.py` of a package imports, sorted."""
+def exported(package, version, *folders):
+    """The names that `__init__.py` in folders of a package imports, sorted."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
             [
@@ -36,10 +45,12 @@ def exported(package, version):
         )
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as files:
-            name = package.replace("-", "_") + "/losses/__init__.py"
-            tree = ast.parse(files.read(name))
+            trees = [
+                ast.parse(files.read(f"{one}/__init__.py")) for one in folders
+            ]
     return sorted(
         alias.asname or alias.name
+        for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
@@ -48,8 +59,8 @@ def exported(package, version):
 
 def main():
     names = {
-        f"{package} {version}": exported(package, version)
-        for package, version in PEERS.items()
+        f"{package} {version}": exported(package, version, *folders)
+        for package, (version, *folders) in PEERS.items()
     }
     path = Path(__file__).with_name("peer_losses.json")
     path.write_text(json.dumps(names, indent=2) + "\n")

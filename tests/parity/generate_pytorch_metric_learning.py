@@ -35,6 +35,12 @@ def two_views(rows, classes, chosen):
     return loss(rows[:half], rows[half:])
 
 
+def vicreg(rows, classes, chosen):
+    """The first half of the rows are the first views."""
+    half = len(rows) // 2
+    return losses.VICRegLoss()(rows[:half], ref_emb=rows[half:])
+
+
 def angular(rows, classes, chosen):
     """It normalizes anchors and positives, but not negatives."""
     return losses.AngularLoss()(torch.nn.functional.normalize(rows), classes)
@@ -93,6 +99,7 @@ def pair_losses():
             None,
         ),
         "two_views": (two_views, None),
+        "vicreg": (vicreg, None),
         "triplet_all": (losses.TripletMarginLoss(margin=0.2), None),
         "triplet_swap": (
             losses.TripletMarginLoss(margin=0.2, swap=True),

@@ -137,6 +137,11 @@ def two_views(labels, x):
     return losses.NTXent(dtype="float64")(views, x)
 
 
+def vicreg(labels, x):
+    views = np.tile(np.arange(len(labels) // 2), 2)
+    return losses.VICReg(dtype="float64")(views, x)
+
+
 def ours(name):
     if name == "multiple":
         return losses.WeightedSum(
@@ -153,6 +158,7 @@ def ours(name):
         "margin": margin,
         "smooth_ap": smooth_ap,
         "two_views": two_views,
+        "vicreg": vicreg,
     }[name]
 
 

@@ -44,6 +44,7 @@ def first(batches, count):
 
 def test_only_a_network_that_never_moves_is_cached():
     assert trains_on_features(settings())
+    assert not trains_on_features(settings("sampling.kind=views"))
     for phase in ("{}", "{freeze: weights}", "{freeze: all, refresh_bn: 2}"):
         two = f"stages=[{{phases: [{{freeze: all}}, {phase}]}}]"
         assert not trains_on_features(settings(two))

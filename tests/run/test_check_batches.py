@@ -36,6 +36,11 @@ def test_batches_that_divide_pass(replicas):
     "sampling, replicas, message",
     [
         (
+            {"kind": "triplets", "batch_size": 12, "triplets": "TRIPLETS"},
+            3,
+            "the multiples of 9, such as 9 or 18.",
+        ),
+        (
             {"kind": "random", "batch_size": 30},
             4,
             "by the 4 devices. Received: a batch of 30 images. Sizes that do "
@@ -57,8 +62,12 @@ def test_batches_that_divide_pass(replicas):
     ],
 )
 def test_other_batches_are_refused_with_sizes_that_do(
-    sampling, replicas, message
+    sampling, replicas, message, tmp_path
 ):
+    if "triplets" in sampling:
+        file = tmp_path / "triplets.csv"
+        file.write_text("anchor,positive,negative\n" + "0,1,5\n" * 9)
+        sampling = {**sampling, "triplets": str(file)}
     with pytest.raises(UsageError) as refused:
         check_batches(MANIFEST, settings(**sampling), replicas)
     assert message in str(refused.value)

@@ -9,8 +9,10 @@ from keras_dml.data import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import evaluate
 from keras_dml.run import groups
-from keras_dml.run.batches import make_sampler
+from keras_dml.run.batches import class_groups, make_sampler
 from keras_dml.run.groups import measure_groups
+from keras_dml.run.loss_terms import build_loss
+from keras_dml.run.stage_checks import check_arguments
 from tests.images import image_folder
 
 CONFIG = resolve("norm_softmax", "digits")
@@ -119,3 +121,71 @@ def test_batches_by_inverse_frequency():
         "sampling.steps_per_epoch=5",
     )
     assert [len(set(rows.tolist())) for rows in batches] == [16] * 5
+
+
+def config_of(*overrides):
+    return resolve("norm_softmax:groups", "digits", overrides=overrides)
+
+
+def test_losses_on_groups_take_those_of_the_data():
+    _, manifest = made_up(240)
+    found = class_groups(manifest, config_of())
+    assert found == [label % 3 for label in range(12)]
+    built = build_loss(config_of().loss, found)
+    assert (built.groups, built.weight) == ([found], 0.5)
+    config = resolve("hierarchical_triplet", "digits")
+    assert class_groups(manifest, config) == found
+    assert build_loss(config.loss, found).groups == [found]
+    assert class_groups(manifest, resolve("triplet", "digits")) is None
+    # Given groups are not those of the data.
+    own = resolve(
+        "hierarchical_triplet",
+        "digits",
+        overrides=[f"loss.0.arguments.groups={[0] * 12}"],
+    )
+    assert class_groups(manifest, own) is None
+    assert build_loss(own.loss, found).groups == [[0] * 12]
+
+
+@pytest.mark.parametrize(
+    "recipe", ["norm_softmax:groups", "hierarchical_triplet"]
+)
+def test_losses_on_groups_refuse_data_without(recipe):
+    _, manifest = made_up(group=None)
+    with pytest.raises(UsageError, match="`loss` must be another.*without"):
+        class_groups(manifest, resolve(recipe, "digits"))
+
+
+@pytest.mark.parametrize(
+    "overrides, message",
+    [
+        (["model.proxies.sample=0.5"], "`loss.N.group_weight` and.*exclude"),
+        (["model.proxies.centers=3"], "logits of shape"),
+    ],
+)
+def test_groups_that_a_loss_cannot_use(overrides, message):
+    config = config_of(*overrides)
+    with pytest.raises(UsageError, match=message):
+        check_arguments(config, 4, [0, 0, 1, 1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "recipe", ["norm_softmax:groups", "hierarchical_triplet"]
+)
+def test_a_run_trains_on_groups(recipe, tmp_path):
+    for group in ("fur", "fins"):
+        image_folder(tmp_path / "photos" / group, classes=4, images=4)
+        for one in list((tmp_path / "photos" / group).iterdir()):
+            one.rename(one.with_name(f"{one.name} {group}"))
+    run = keras_dml.fit(
+        tmp_path / "photos",
+        recipe=recipe,
+        backbone="small_cnn",
+        epochs=1,
+        output=tmp_path / "run",
+        export=False,
+        report=False,
+        settings={"sampling.steps_per_epoch": 2, "model.dim": 8},
+    )
+    assert 0 <= run.metrics["after"]["recall@1"] <= 1

@@ -9,7 +9,8 @@ import pytest
 from keras_dml.config import load_recipe, recipe_names, resolve
 from keras_dml.models import BACKBONES
 from keras_dml.models.small_cnn import small_cnn
-from keras_dml.run.compiling import build_loss, build_optimizer, loss_head
+from keras_dml.run.compiling import build_optimizer
+from keras_dml.run.loss_terms import build_loss, loss_head
 from keras_dml.run.models import build_models
 
 VARIANTS = [
@@ -49,7 +50,7 @@ def test_a_step_changes_every_trained_weight(variant, monkeypatch):
             steps_per_epoch=2,
             head=loss_head(config.loss),
         ),
-        build_loss(config.loss),
+        build_loss(config.loss, groups=[0, 0, 1, 1, 2]),
         run_eagerly=True,
     )
     before = [np.array(v.numpy()) for v in trainer.trainable_variables]

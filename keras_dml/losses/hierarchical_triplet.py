@@ -1,0 +1,152 @@
+"""Triplet loss whose margin grows where classes are of other groups."""
+
+import keras
+from keras import ops
+
+from keras_dml import distribute
+from keras_dml.checks import finite_number, one_of
+from keras_dml.losses.base import PairLoss
+from keras_dml.losses.triplet import ALL, BY_PAIR, BY_ROW, triplet_loss
+from keras_dml.ops.groups import checked_groups, groups_of
+from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances
+
+
+def hierarchical_triplet_loss(
+    distance,
+    positive,
+    negative,
+    levels,
+    margin=0.1,
+    level_margin=0.1,
+    mining="semi_hard",
+):
+    """Averages `[d_ap - d_an + m + g l_an]_+` over the mined triplets.
+
+    Args:
+        distance: Float tensor `(rows, columns)`.
+        positive: Boolean tensor `(rows, columns)`, the pairs of one class.
+        negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        levels: Tensor `(rows, columns)`, `l`: at how many levels the classes
+            of a pair are of other groups; zero for positives.
+        margin: Float, `m`. Defaults to `0.1`.
+        level_margin: Float, `g`. Defaults to `0.1`.
+        mining: String, see `Triplet`. Defaults to `"semi_hard"`.
+
+    Returns:
+        Tensor `(rows,)`, the same value in every entry: the mean over the
+        batch of all replicas.
+
+    Example:
+
+    >>> distance = np.array([[0.0, 0.5, 0.75]])
+    >>> positive = np.array([[False, True, False]])
+    >>> negative = np.array([[False, False, True]])
+    >>> levels = np.array([[0, 0, 2]])
+    >>> float(hierarchical_triplet_loss(
+    ...     distance, positive, negative, levels, 0.25, 0.25, "all")[0])
+    0.5
+    """
+    distance = ops.convert_to_tensor(distance)
+    # A margin of a pair is as good as a shorter distance.
+    distance = distance - level_margin * ops.cast(levels, distance.dtype)
+    return triplet_loss(
+        distance, positive, negative, margin=margin, mining=mining
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_dml")
+class HierarchicalTriplet(PairLoss):
+    """Keeps classes of other groups farther apart than those of one group.
+
+    `L = mean [d_ap - d_an + m + g l_an]_+` over triplets of an anchor `a`, a
+    positive `p` and a negative `n`, where `l_an` is the number of levels of
+    the hierarchy at which the classes of `a` and `n` are of other groups: 0
+    for classes of the same group. `mining` chooses the triplets as in
+    `Triplet`, by the distances less `g l_an`.
+
+    The paper builds its tree from the distances of the classes, anew in each
+    epoch, and takes the margins from it; here tree and margins are given. The
+    loss is one number for the whole batch of all replicas. So every row has
+    the same value, and sample weights scale the whole loss.
+
+    Args:
+        groups: List of integers, the group of each class; or a list of such
+            lists, from the finest level to the coarsest. Defaults to `None`,
+            one group, which makes this `Triplet`. A run takes the
+            [groups](../../training.md#groups-of-classes) of its images.
+        margin: Float, `m`. Defaults to `0.1`.
+        level_margin: Float, `g`. Defaults to `0.1`.
+        mining: String, see `Triplet`. Defaults to `"semi_hard"`.
+        distance: `"cosine"`, `"euclidean"` or `"squared_euclidean"`. Defaults
+            to `"cosine"`.
+        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
+
+    Raises:
+        ValueError: If a name is unknown, a number is not finite, `groups` are
+            no groups, or labels have no group.
+
+    Example:
+
+    ```python
+    # Of four classes the first two are alike, and the last two.
+    loss = HierarchicalTriplet(groups=[0, 0, 1, 1], level_margin=0.2)
+    model.compile("adam", loss=loss)
+    ```
+
+    Reference:
+        Ge et al., "Deep Metric Learning with Hierarchical Triplet Loss", 2018.
+    """
+
+    within_batch = True
+    takes_groups = True
+
+    def __init__(
+        self,
+        groups=None,
+        margin=0.1,
+        level_margin=0.1,
+        mining="semi_hard",
+        distance="cosine",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.groups = None if groups is None else checked_groups(groups)
+        self.margin = finite_number("margin", margin)
+        self.level_margin = finite_number("level_margin", level_margin)
+        self.mining = one_of("mining", mining, (*BY_PAIR, *BY_ROW, ALL))
+        self.distance = one_of("distance", distance, DISTANCES)
+
+    def call(self, y_true, y_pred):
+        pairs = self.mined(self.batch_pairs(y_true, y_pred))
+        return self.pair_loss(pairs, self._levels(y_true, y_pred))
+
+    def pair_loss(self, pairs: Pairs, levels=0):
+        return hierarchical_triplet_loss(
+            pair_distances(pairs, self.distance),
+            *pairs.masks,
+            levels,
+            self.margin,
+            self.level_margin,
+            self.mining,
+        )
+
+    def _levels(self, y_true, y_pred):
+        """Returns the number of levels at which rows and columns differ."""
+        if self.groups is None:
+            return 0
+        labels, received = self._flat_labels(y_true, y_pred)
+        if len(labels.shape) != 1:
+            raise ValueError(
+                f"`y_true` of the loss {self.name!r} must be integer class "
+                "labels of shape (batch,), for a matrix of pairs says nothing "
+                f"of groups. {received}"
+            )
+        own = groups_of(labels, self.groups, self.name)
+        every = groups_of(
+            distribute.all_gather(ops.cast(labels, "int32")),
+            self.groups,
+            self.name,
+        )
+        differ = ops.not_equal(own[:, :, None], every[:, None, :])
+        return ops.sum(ops.cast(differ, "int32"), axis=0)

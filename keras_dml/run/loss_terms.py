@@ -1,0 +1,162 @@
+"""Builds the loss of a run, and the layers in front of it, from its terms."""
+
+from typing import Any
+
+import keras
+
+from keras_dml import losses
+from keras_dml.config import LossConfig
+from keras_dml.errors import UsageError
+from keras_dml.layers import CrossBatchMemory, HighOrderMoments
+from keras_dml.models.heads import Head, get_head
+
+
+def build_loss(
+    terms: list[LossConfig], groups: list[int] | None = None
+) -> keras.losses.Loss:
+    """Builds the loss: one term, or a weighted sum of several.
+
+    Args:
+        terms: The section `loss`.
+        groups: The group of each class, for losses that need it, see
+            `needs_groups`. Defaults to `None`.
+    """
+    built = [
+        _on_groups(_build_term(term, groups), term, groups) for term in terms
+    ]
+    weights = [term.weight for term in terms]
+    whole = built[0]
+    if terms[0].memory is not None:
+        whole = losses.WithMemory(whole)
+    elif terms[0].moments is not None:
+        whole = losses.OnMoments(whole, terms[0].moments.orders)
+    elif weights != [1.0]:
+        whole = losses.WeightedSum(built, weights)
+    if draws_pairs(terms):
+        return losses.AtStep(whole)
+    if not any(term.sampled for term in terms):
+        return whole
+    try:
+        return losses.OnSampledClasses(whole)
+    except ValueError as error:
+        raise UsageError(f"`model.proxies.sample`: {error}") from error
+
+
+def needs_groups(terms: list[LossConfig]) -> bool:
+    """Returns whether a term takes the groups of the classes from the data."""
+    return any(
+        term.group_weight is not None or _takes_groups(term) for term in terms
+    )
+
+
+def draws_pairs(terms: list[LossConfig]) -> bool:
+    """Returns whether a miner draws pairs, which the step shall seed.
+
+    `Margin` has the step of its head.
+    """
+    if loss_head(terms).name != "embeddings":
+        return False
+    miners = (getattr(_build_term(term), "miner", None) for term in terms)
+    return any(miner is not None and miner.draws for miner in miners)
+
+
+def loss_head(terms: list[LossConfig]) -> Head:
+    """Returns the head that all terms of the loss need.
+
+    Raises:
+        UsageError: If the terms do not take the same input.
+    """
+    heads = {term.name: _head_of(term) for term in terms}
+    if len(set(heads.values())) > 1:
+        listed = ", ".join(
+            f"{name!r} {one.name}" for name, one in heads.items()
+        )
+        raise UsageError(
+            "The terms of `loss` must take the same input. Received: "
+            f"{listed}. Choose losses of one kind."
+        )
+    return next(iter(heads.values()))
+
+
+def build_memory(terms: list[LossConfig]) -> CrossBatchMemory | None:
+    """Builds the memory that the loss needs, or returns `None`.
+
+    Raises:
+        UsageError: If the loss has several terms, or cannot use a memory.
+    """
+    memory = _of_only_term(terms, "memory")
+    if memory is None:
+        return None
+    try:
+        return CrossBatchMemory(
+            _build_term(terms[0]), **memory.model_dump(), name="memory"
+        )
+    except ValueError as error:
+        raise UsageError(f"`loss.0.memory`: {error}") from error
+
+
+def build_moments(terms: list[LossConfig]) -> HighOrderMoments | None:
+    """Builds the layer of moments that the loss needs, or returns `None`.
+
+    Raises:
+        UsageError: If the loss has several terms.
+    """
+    moments = _of_only_term(terms, "moments")
+    if moments is None:
+        return None
+    return HighOrderMoments(**moments.model_dump(), name="moments")
+
+
+def _of_only_term(terms: list[LossConfig], key: str) -> Any:
+    """Returns a setting of a loss that must then have no other terms."""
+    if all(getattr(term, key) is None for term in terms):
+        return None
+    if len(terms) > 1 or terms[0].weight != 1.0:
+        raise UsageError(
+            f"`{key}` needs a `loss` of one term of weight 1. Received: "
+            f"{len(terms)} terms"
+        )
+    return getattr(terms[0], key)
+
+
+def _head_of(term: LossConfig) -> Head:
+    return get_head(losses.input_of(term.name, term.takes))
+
+
+def _takes_groups(term: LossConfig) -> bool:
+    known = losses.LOSSES.get(term.name)
+    return getattr(known, "takes_groups", False) and not term.arguments.get(
+        "groups"
+    )
+
+
+def _on_groups(
+    loss: keras.losses.Loss, term: LossConfig, groups: list[int] | None
+) -> keras.losses.Loss:
+    """Returns the loss of a term, with one on groups if the term says so."""
+    if term.group_weight is None:
+        return loss
+    if term.sampled:
+        raise UsageError(
+            "`loss.N.group_weight` and `model.proxies.sample` exclude each "
+            "other: a sample lacks classes of each group. Received: "
+            f"group_weight={term.group_weight}. Leave one out."
+        )
+    try:
+        return losses.OnGroups(loss, groups, term.group_weight)
+    except ValueError as error:
+        raise UsageError(f"`loss` {term.name!r}: {error}") from error
+
+
+def _build_term(
+    term: LossConfig, groups: list[int] | None = None
+) -> keras.losses.Loss:
+    arguments = dict(term.arguments)
+    if _takes_groups(term):
+        arguments["groups"] = groups
+    try:
+        return losses.get(term.name, **arguments)
+    except (TypeError, ValueError) as error:
+        said = str(error)
+        named = "" if repr(term.name) in said else f" {term.name!r}"
+        raise UsageError(f"`loss`{named}: {said}") from error

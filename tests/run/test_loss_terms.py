@@ -1,0 +1,140 @@
+import pytest
+
+from keras_dml import losses
+from keras_dml.config import LossConfig, MemoryConfig, MomentsConfig
+from keras_dml.errors import UsageError
+from keras_dml.models import get_head
+from keras_dml.run.loss_terms import (
+    build_loss,
+    build_memory,
+    build_moments,
+    draws_pairs,
+    loss_head,
+)
+
+
+def with_memory(name, **changes):
+    return LossConfig(name=name, memory=MemoryConfig(size=64, **changes))
+
+
+def test_one_term_is_the_loss_itself():
+    assert type(build_loss([LossConfig(name="softmax")])) is losses.Softmax
+
+
+def test_an_unknown_loss_is_named_once_with_the_nearest():
+    with pytest.raises(UsageError) as error:
+        build_loss([LossConfig(name="tripplet")])
+    said = str(error.value)
+    assert said.startswith("`loss`: The loss 'tripplet' is unknown. Did you")
+    assert said.count("tripplet") == 1 and len(said) < 160
+    assert "'triplet'" in said
+
+
+def test_an_argument_that_is_refused_names_its_loss():
+    wrong = LossConfig(name="triplet", arguments={"mining": "hardest"})
+    with pytest.raises(UsageError, match="`loss` 'triplet': `mining` must be"):
+        build_loss([wrong])
+
+
+def test_several_terms_are_summed():
+    terms = [
+        LossConfig(name="softmax"),
+        LossConfig(name="proxynca", weight=0.5),
+    ]
+    built = build_loss(terms)
+    assert type(built) is losses.WeightedSum
+    assert built.weights == [1.0, 0.5]
+    assert loss_head(terms) is get_head("logits")
+
+
+def test_terms_that_take_different_inputs_are_refused():
+    terms = [LossConfig(name="softmax"), LossConfig(name="triplet")]
+    with pytest.raises(UsageError, match="'softmax' logits, 'triplet' emb"):
+        loss_head(terms)
+
+
+def test_a_memory_holds_the_loss_and_its_arguments():
+    term = LossConfig(
+        name="contrastive",
+        arguments={"negative_margin": 0.3},
+        memory=MemoryConfig(size=64, weight=0.5, warm_up_steps=7),
+    )
+    memory = build_memory([term])
+    assert memory.name == "memory"
+    assert (memory.size, memory.weight, memory.warm_up_steps) == (64, 0.5, 7)
+    assert memory.loss.negative_margin == 0.3
+    built = build_loss([term])
+    assert type(built) is losses.WithMemory
+    assert built.loss.negative_margin == 0.3
+
+
+def test_a_miner_that_draws_gets_the_step():
+    drawing = {"miner": {"name": "distance_weighted", "nearest": 0.6}}
+    term = LossConfig(name="contrastive", arguments=drawing)
+    built = build_loss([term])
+    assert type(built) is losses.AtStep
+    assert built.loss.miner.nearest == 0.6
+    assert draws_pairs([term])
+    term = term.changed(memory=MemoryConfig(size=64))
+    built = build_loss([term])
+    assert type(built.loss) is losses.WithMemory
+    assert build_memory([term]).loss.miner.nearest == 0.6
+    fixed = LossConfig(name="contrastive", arguments={"miner": "batch_hard"})
+    assert build_loss([fixed]).miner is not None
+    assert not draws_pairs([fixed])
+    assert not draws_pairs([LossConfig(name="margin", arguments=drawing)])
+
+
+def test_an_unknown_miner_is_refused_with_the_name_of_the_loss():
+    term = LossConfig(name="contrastive", arguments={"miner": "batchhard"})
+    with pytest.raises(UsageError, match="'contrastive'.*'batch_hard'"):
+        build_loss([term])
+
+
+def test_most_losses_have_no_memory_and_no_moments():
+    assert build_memory([LossConfig(name="softmax")]) is None
+    assert build_moments([LossConfig(name="softmax")]) is None
+
+
+def test_moments_are_of_a_layer_and_its_loss():
+    moments = MomentsConfig(orders=3, projections=64)
+    term = LossConfig(
+        name="contrastive", arguments={"negative_margin": 0.3}, moments=moments
+    )
+    layer = build_moments([term])
+    assert layer.name == "moments"
+    assert (layer.orders, layer.projections) == (3, 64)
+    built = build_loss([term])
+    assert type(built) is losses.OnMoments
+    assert (built.loss.negative_margin, built.orders) == (0.3, 3)
+    with pytest.raises(UsageError, match="`moments` needs a `loss` of one"):
+        build_moments([term, term])
+
+
+@pytest.mark.parametrize(
+    "terms, message",
+    [
+        (
+            [with_memory("contrastive"), LossConfig(name="triplet")],
+            "one term of weight 1. Received: 2 terms",
+        ),
+        ([with_memory("n_pair")], "loss.0.memory`: `loss` must be"),
+        ([with_memory("softmax")], "loss.0.memory`: `loss` must be"),
+    ],
+)
+def test_memories_that_cannot_be_are_refused(terms, message):
+    with pytest.raises(UsageError, match=message):
+        build_memory(terms)
+
+
+def test_sampled_classes_need_the_loss_that_knows_their_columns():
+    terms = [
+        LossConfig(name="softmax", sampled=True),
+        LossConfig(name="proxynca", weight=0.5, sampled=True),
+    ]
+    built = build_loss(terms)
+    assert type(built) is losses.OnSampledClasses
+    assert built.loss.weights == [1.0, 0.5]
+    assert loss_head(terms) is get_head("logits")
+    with pytest.raises(UsageError, match="model.proxies.sample`:.*'triplet'"):
+        build_loss([LossConfig(name="triplet", sampled=True)])

@@ -1,0 +1,84 @@
+"""Batches by a file of triplets, and by how alike classes are."""
+
+import numpy as np
+import pytest
+
+from keras_dml.config import StageConfig
+from keras_dml.errors import UsageError
+from keras_dml.models import pooled_features
+from keras_dml.run.batches import batch_rows, make_sampler
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.measure import embed
+from keras_dml.run.phases import StageTrainer
+from keras_dml.run.recorder import RunState
+from keras_dml.run.start import class_similarity
+from tests.run import made_up
+
+
+def settings(*overrides):
+    return made_up.settings("sampling.steps_per_epoch=6", *overrides)
+
+
+def test_batches_of_triplets_of_a_file(tmp_path):
+    file = tmp_path / "triplets.csv"
+    lines = [f"1-{row},1-{row + 1},1-{row + 20}" for row in range(0, 60, 3)]
+    file.write_text("\n".join(["anchor,positive,negative", *lines, "1-0,x,y"]))
+    config = settings(
+        "sampling.kind=triplets",
+        f"sampling.triplets={file}",
+        "sampling.batch_size=13",
+    )
+    images = made_up.manifest()
+    batches = make_sampler(images, config)(0)
+    assert [len(rows) for rows in batches] == [12] * 6
+    assert batch_rows(images, config) == 12
+    for rows in batches:
+        anchors, positives, negatives = rows.reshape(-1, 3).T
+        np.testing.assert_array_equal(positives, anchors + 1)
+        np.testing.assert_array_equal(negatives, anchors + 20)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [["sampling.kind=triplets"], ["sampling.triplets=some.csv"]],
+)
+def test_triplets_and_their_file_go_together(overrides):
+    with pytest.raises(UsageError, match="needs `sampling.triplets`"):
+        settings(*overrides)
+
+
+HARD = (
+    "sampling.kind=hard_classes",
+    "sampling.classes=3",
+    "sampling.images=2",
+)
+
+
+def test_alike_are_classes_of_near_mean_features():
+    config, data = settings(*HARD), made_up.stage()
+    models = made_up.models()
+    found = class_similarity(models, data, config)
+    features = embed(pooled_features(models.embedder), data.fit, config)
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    means = [features[data.fit.labels == one].mean(axis=0) for one in range(12)]
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    np.testing.assert_allclose(found, means @ np.transpose(means), atol=1e-5)
+    assert class_similarity(models, data, settings()) is None
+
+
+def test_a_stage_draws_classes_that_are_alike(tmp_path):
+    config, data = settings(*HARD), made_up.stage()
+    models = made_up.models()
+    similarity = class_similarity(models, data, config)
+    stage = StageConfig(phases=[{}])
+    trainer = StageTrainer(
+        config, stage, data, models, RunFolder(tmp_path), RunState()
+    )
+    for rows in trainer.sampler(0):
+        first, *others = data.fit.labels[rows[::2]].tolist()
+        order = np.argsort(-similarity[first]).tolist()
+        order.remove(first)
+        assert others == order[:2]
+    # What the checks before a training draw has the same shapes.
+    shapes = np.shape(make_sampler(data.fit, config)(0))
+    assert np.shape(trainer.sampler(0)) == shapes == (6, 6)
