@@ -6,7 +6,7 @@ from keras import ops
 from keras_dml import distribute
 from keras_dml.checks import finite_number, require
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_similarities
+from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import batch_mean, log_sum_exp, masked_mean
 
 
@@ -102,9 +102,9 @@ class NPair(PairLoss):
         candidates = ops.equal(turn, 1)
         targets = ops.logical_and(pairs.positive, candidates[None, :])
         targets = ops.logical_and(targets, anchors[:, None])
-        values = n_pair_loss(pair_similarities(pairs), targets, candidates)
+        values = n_pair_loss(self.similarities(pairs), targets, candidates)
         lengths = ops.sum(ops.square(pairs.embeddings), axis=1)
-        return batch_mean(
+        return self.mean(pairs)(
             values, ops.any(targets, axis=1)
         ) + self.l2 * batch_mean(lengths, ops.ones_like(lengths))
 
