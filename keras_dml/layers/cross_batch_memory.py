@@ -140,6 +140,7 @@ class CrossBatchMemory(keras.layers.Layer):
             ops.logical_and(ops.logical_not(same), valid),
             distribute.replica_index() * ops.shape(rows)[0],
             step=ops.convert_to_tensor(self.step),
+            labels=labels,
         )
 
     def _enqueue(self, rows, labels):

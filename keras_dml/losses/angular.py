@@ -127,6 +127,7 @@ class Angular(PairLoss):
     """
 
     of_unit_rows = True
+    takes_any_average = False
     within_batch = True
 
     def __init__(self, angle=math.pi / 4, **kwargs):

@@ -97,6 +97,8 @@ class BarlowTwins(PairLoss):
 
     within_batch = True
     takes_miner = False
+    takes_any_metric = False
+    takes_any_average = False
 
     def __init__(
         self, redundancy=0.005, epsilon=1e-5, normalize=False, **kwargs

@@ -2,15 +2,23 @@
 
 import abc
 import warnings
+from functools import partial
 
 import keras
 from keras import ops
 
 from keras_dml import distribute, miners
 from keras_dml.arguments import arguments_of
-from keras_dml.checks import boolean, require
+from keras_dml.checks import boolean, optional, require
+from keras_dml.ops.average import as_average
 from keras_dml.ops.labels import within_classes
-from keras_dml.ops.pairs import Pairs, pair_masks, pair_similarities
+from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.pairs import (
+    Pairs,
+    pair_distances,
+    pair_masks,
+    pair_similarities,
+)
 from keras_dml.ops.sampling import training_step
 from keras_dml.ops.similarities import unit_rows
 from keras_dml.ops.unit_lengths import look_like_embeddings
@@ -242,6 +250,19 @@ class PairLoss(Loss, abc.ABC):
             Defaults to `True`.
         miner: What chooses the pairs, anything that `keras_dml.miners.get`
             takes. Defaults to `None`, all pairs that the loss uses.
+        average: How the terms of the loss become one number, for losses that
+            average pairs, triplets or rows: `"all"` for their mean,
+            `"non_zero"` for the mean of those that are not zero, or a dict of
+            `low`, `high`, `per_anchor` and `class_weights`, see
+            `keras_dml.ops.Average`. Defaults to `None`, as the formula says.
+        similarity: What compares two rows `x` and `y`, for losses that allow a
+            choice: `"cosine"`; `"dot"`, the inner product, for
+            `normalize=False`; `"euclidean"` or `"squared_euclidean"`; `"l"`
+            and a number `p` of at least 1, such as `"l1"`, for the distance
+            `(sum_k |x_k - y_k|^p)^(1/p)`; or `"signal_to_noise"`, the distance
+            `var(x - y) / var(x)`. A loss of similarities takes a distance with
+            a minus sign; a loss of distances takes `1 - s` for a cosine, `-s`
+            for an inner product. Defaults to `None`, that of its formula.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Call arguments:
@@ -256,14 +277,14 @@ class PairLoss(Loss, abc.ABC):
 
     Raises:
         ValueError: If labels are floats, are one-hot, or do not fit the
-            embeddings.
+            embeddings; if `similarity` is unknown, or the formula of the loss
+            holds for its own only.
 
     Example:
 
-    >>> from keras_dml.ops.pairs import pair_similarities
     >>> class Repulsion(PairLoss):
     ...     def pair_loss(self, pairs):
-    ...         alike = pair_similarities(pairs)
+    ...         alike = self.similarities(pairs)
     ...         return ops.max(ops.where(pairs.negative, alike, 0.0), axis=1)
     >>> embeddings = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     >>> float(Repulsion(reduction="sum")(np.array([0, 0, 1]), embeddings))
@@ -284,11 +305,39 @@ class PairLoss(Loss, abc.ABC):
     takes_miner = True
     # Whether it takes the groups of the classes, which no matrix of pairs has.
     takes_groups = False
+    # What compares two rows: a name of `keras_dml.ops.metrics`, and whether
+    # the formula holds for others.
+    metric = "cosine"
+    takes_any_metric = True
+    # What `average=None` means: `"all"`, `"non_zero"`, or `None` for a loss
+    # that leaves its rows to Keras' reduction; and whether it can differ.
+    usual_average: str | None = "all"
+    takes_any_average = True
 
-    def __init__(self, normalize=True, miner=None, **kwargs):
+    def __init__(
+        self,
+        normalize=True,
+        miner=None,
+        average=None,
+        similarity=None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
+        require(
+            self.takes_any_average or average is None,
+            "average",
+            f"None for {type(self).__name__}, whose formula is no mean of "
+            "such terms",
+            average,
+        )
+        self.average = average
+        chosen = self.usual_average if average is None else average
+        self._average = None if chosen is None else as_average(chosen)
         self.normalize = boolean("normalize", normalize)
         self.miner = miners.get(miner)
+        self.similarity = optional(metric_name, "similarity", similarity)
+        self._check_similarity()
+        self.metric = similarity or self.metric
         # Subclasses have arguments that stand for a miner.
         self._chosen_by = self.miner
         require(
@@ -307,6 +356,20 @@ class PairLoss(Loss, abc.ABC):
     def pair_loss(self, pairs: Pairs):
         """Returns one loss per row of `pairs.embeddings`."""
 
+    def similarities(self, pairs: Pairs):
+        """Returns the similarities of the pairs `(rows, columns)`."""
+        return pair_similarities(pairs, self.metric)
+
+    def mean(self, pairs: Pairs):
+        """Returns the function of terms and their mask that averages them."""
+        if self._average is None:
+            return lambda values, mask=None: values
+        return partial(self._average, labels=pairs.labels)
+
+    def distances(self, pairs: Pairs):
+        """Returns the distances of the pairs `(rows, columns)`."""
+        return pair_distances(pairs, self.metric)
+
     def call(self, y_true, y_pred):
         return self.pair_loss(self.mined(self.batch_pairs(y_true, y_pred)))
 
@@ -317,6 +380,35 @@ class PairLoss(Loss, abc.ABC):
         # The miner and the loss compare the same rows.
         pairs = pairs._replace(similarity=pair_similarities(pairs))
         return self._chosen_by(pairs)
+
+    def _check_similarity(self):
+        free = self.takes_any_metric and not self.of_unit_rows
+        require(
+            free or self.similarity is None,
+            "similarity",
+            f"None for {type(self).__name__}, whose formula holds for "
+            f"{self.metric!r} alone",
+            self.similarity,
+        )
+        require(
+            self.similarity != "dot" or not self.normalize,
+            "normalize",
+            "False where `similarity` is 'dot'",
+            self.normalize,
+            "The inner product of rows of length 1 is the cosine.",
+        )
+
+    def _compare_by(self, argument: str, metric: str) -> None:
+        """Takes the metric that an argument stands for."""
+        usual = type(self).metric
+        require(
+            self.similarity is None or metric == usual,
+            "similarity",
+            f"None where `{argument}` is given, which is a similarity as well",
+            self.similarity,
+            f"`{argument}` is {getattr(self, argument)!r}.",
+        )
+        self.metric = self.similarity or metric
 
     def _choose_by(self, argument: str, miner: miners.Miner) -> None:
         """Takes the miner that an argument stands for."""
@@ -367,4 +459,5 @@ class PairLoss(Loss, abc.ABC):
             negative,
             first_row,
             step=training_step(),
+            labels=ops.cast(labels, "int32") if columns is None else None,
         )

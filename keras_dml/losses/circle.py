@@ -5,8 +5,8 @@ from keras import ops
 
 from keras_dml.checks import finite_number, positive_number
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_similarities, rows_with_both
-from keras_dml.ops.reductions import batch_mean, log_sum_exp
+from keras_dml.ops.pairs import Pairs, rows_with_both
+from keras_dml.ops.reductions import log_sum_exp
 
 
 def circle_loss(similarity, positive, negative, gamma=80.0, margin=0.4):
@@ -70,6 +70,9 @@ class Circle(PairLoss):
         Optimization", 2020, equation 6.
     """
 
+    takes_any_metric = False
+    usual_average = "non_zero"
+
     def __init__(self, gamma=80.0, margin=0.4, **kwargs):
         super().__init__(**kwargs)
         self.gamma = positive_number("gamma", gamma)
@@ -77,9 +80,9 @@ class Circle(PairLoss):
 
     def pair_loss(self, pairs: Pairs):
         values = circle_loss(
-            pair_similarities(pairs),
+            self.similarities(pairs),
             *pairs.masks,
             gamma=self.gamma,
             margin=self.margin,
         )
-        return batch_mean(values, values > 0)
+        return self.mean(pairs)(values)

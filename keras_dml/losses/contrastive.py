@@ -3,17 +3,34 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import finite_number, one_of, positive_number
+from keras_dml.checks import (
+    finite_number,
+    not_negative,
+    one_of,
+    positive_number,
+)
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_distances, pair_similarities
-from keras_dml.ops.reductions import batch_mean, count, masked_sum, rounding
+from keras_dml.ops.average import NON_ZERO
+from keras_dml.ops.metrics import is_distance
+from keras_dml.ops.pairs import Pairs
+from keras_dml.ops.reductions import rounding
 
-# The default margins of positives and negatives.
-MARGINS = {"similarity": (1.0, 0.5), "euclidean": (0.0, 1.0)}
+FORMS = {"similarity": "cosine", "euclidean": "euclidean"}
+# The default margins of positives and negatives, of similarities and distances.
+MARGINS = {False: (1.0, 0.5), True: (0.0, 1.0)}
 
 
-def contrastive_loss(too_far, too_near, positive, negative, power=1.0):
-    """Adds the mean of the non-zero positive terms and of the negative ones.
+def contrastive_loss(
+    too_far,
+    too_near,
+    positive,
+    negative,
+    power=1.0,
+    positive_weight=1.0,
+    negative_weight=1.0,
+    mean=NON_ZERO,
+):
+    """Adds the means of the positive terms and of the negative ones.
 
     Args:
         too_far: Float tensor `(rows, columns)`, by how much a pair is farther
@@ -23,10 +40,14 @@ def contrastive_loss(too_far, too_near, positive, negative, power=1.0):
         positive: Boolean tensor `(rows, columns)`, the pairs of one class.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         power: Float, the power of every term. Defaults to `1.0`.
+        positive_weight: Float. Defaults to `1.0`.
+        negative_weight: Float. Defaults to `1.0`.
+        mean: Function that averages terms, such as a `keras_dml.ops.Average`.
+            Defaults to that of the terms that are not zero.
 
     Returns:
-        Tensor `(rows,)`, the same value in every entry: the sum of the two
-        means over the batch of all replicas.
+        Tensor `(rows,)`, the same value in every entry: the weighted sum of
+        the two means over the batch of all replicas.
 
     Example:
 
@@ -36,48 +57,51 @@ def contrastive_loss(too_far, too_near, positive, negative, power=1.0):
     >>> float(contrastive_loss(distance, -distance, positive, nothing)[0])
     0.25
     """
-    return _mean_of_active(too_far, positive, power) + _mean_of_active(
-        too_near, negative, power
-    )
+    return positive_weight * mean(
+        _terms(too_far, power), positive
+    ) + negative_weight * mean(_terms(too_near, power), negative)
 
 
-def _mean_of_active(excess, mask, power):
+def _terms(excess, power):
     # The rounding error of equal rows must not count as a term above zero.
-    mask = ops.logical_and(mask, excess > rounding(excess))
+    active = excess > rounding(excess)
     if power != 1.0:
-        # Outside of the mask the power may have no finite derivative.
-        excess = ops.where(mask, excess, 1.0)
-        excess = ops.power(excess, power)
-    return batch_mean(masked_sum(excess, mask), count(mask, excess.dtype))
+        # Elsewhere the power may have no finite derivative.
+        excess = ops.power(ops.where(active, excess, 1.0), power)
+    return ops.where(active, excess, 0.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class Contrastive(PairLoss):
     """Pulls positives together and pushes negatives beyond a margin.
 
-    `L = mean_P [s+ - s_ij]_+ + mean_N [s_ij - s-]_+` with cosines `s_ij`, or
-    `L = mean_P [d_ij - d+]_+ + mean_N [d- - d_ij]_+` with Euclidean distances
-    `d_ij`. Each mean is over the pairs of the batch whose term is not zero, so
-    that the many easy negatives do not hide the few hard ones. With the
-    default `s+ = 1` all positives count, and their terms have the gradient of
-    `-s_ij`.
+    `L = w+ mean_P [s+ - s_ij]_+ + w- mean_N [s_ij - s-]_+` with cosines `s_ij`,
+    or `L = w+ mean_P [d_ij - d+]_+ + w- mean_N [d- - d_ij]_+` with Euclidean
+    distances `d_ij`. Each mean is over the pairs of the batch whose term is not
+    zero, so that the many easy negatives do not hide the few hard ones. With
+    the default `s+ = 1` all positives count, and their terms have the gradient
+    of `-s_ij`.
 
     The loss is one number for the whole batch of all replicas. So every row
     has the same value, and sample weights scale the whole loss.
 
     Args:
-        form: `"similarity"` or `"euclidean"`. Defaults to `"similarity"`.
+        form: `"similarity"` or `"euclidean"`, which stand for `similarity`
+            `"cosine"` and `"euclidean"`. Defaults to `"similarity"`.
         positive_margin: Float, `s+` or `d+`. Defaults to `None`, `1.0` for
             similarities and `0.0` for distances.
         negative_margin: Float, `s-` or `d-`. Defaults to `None`, `0.5` for
             similarities and `1.0` for distances.
         power: Positive float, the power of every term; the original paper and
             tensorflow-addons use `2.0`. Defaults to `1.0`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        positive_weight: Float, `w+`, at least 0. Defaults to `1.0`.
+        negative_weight: Float, `w-`, at least 0. Defaults to `1.0`.
+        **kwargs: `similarity`, any; `normalize`, `miner`, `reduction`, `name`
+            and `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `form` is unknown or a number is out of range.
+        ValueError: If `form` is unknown or contradicts `similarity`, or a
+            number is out of range.
 
     Example:
 
@@ -87,8 +111,13 @@ class Contrastive(PairLoss):
 
     Reference:
         Hadsell, Chopra and LeCun, "Dimensionality Reduction by Learning an
-        Invariant Mapping", 2006, equation 4.
+        Invariant Mapping", 2006, equation 4; with the margins 0.9 and 0.5 it
+        is the threshold-consistent margin that Zhang et al., "Threshold-
+        Consistent Margin Loss for Open-World Deep Metric Learning", 2024, add
+        to another loss.
     """
+
+    usual_average = "non_zero"
 
     def __init__(
         self,
@@ -96,25 +125,39 @@ class Contrastive(PairLoss):
         positive_margin=None,
         negative_margin=None,
         power=1.0,
+        positive_weight=1.0,
+        negative_weight=1.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.form = one_of("form", form, MARGINS)
+        self.form = one_of("form", form, FORMS)
+        self._compare_by("form", FORMS[form])
+        usual = MARGINS[is_distance(self.metric)]
         if positive_margin is None:
-            positive_margin = MARGINS[form][0]
+            positive_margin = usual[0]
         if negative_margin is None:
-            negative_margin = MARGINS[form][1]
+            negative_margin = usual[1]
         self.positive_margin = finite_number("positive_margin", positive_margin)
         self.negative_margin = finite_number("negative_margin", negative_margin)
         self.power = positive_number("power", power)
+        self.positive_weight = not_negative("positive_weight", positive_weight)
+        self.negative_weight = not_negative("negative_weight", negative_weight)
 
     def pair_loss(self, pairs: Pairs):
-        similar = self.form == "similarity"
-        values = pair_similarities(pairs) if similar else pair_distances(pairs)
-        sign = 1.0 if similar else -1.0
+        if is_distance(self.metric):
+            values = self.distances(pairs)
+            too_far = values - self.positive_margin
+            too_near = self.negative_margin - values
+        else:
+            values = self.similarities(pairs)
+            too_far = self.positive_margin - values
+            too_near = values - self.negative_margin
         return contrastive_loss(
-            sign * (self.positive_margin - values),
-            sign * (values - self.negative_margin),
+            too_far,
+            too_near,
             *pairs.masks,
             power=self.power,
+            positive_weight=self.positive_weight,
+            negative_weight=self.negative_weight,
+            mean=self.mean(pairs),
         )

@@ -5,8 +5,8 @@ from keras import ops
 
 from keras_dml.checks import positive_integer
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_distances
-from keras_dml.ops.reductions import batch_mean, count, masked_sum
+from keras_dml.ops.pairs import Pairs
+from keras_dml.ops.reductions import count, masked_sum
 
 # The largest squared distance of two unit vectors.
 LARGEST = 4.0
@@ -85,12 +85,13 @@ class FastAP(PairLoss):
     """
 
     of_unit_rows = True
+    metric = "squared_euclidean"
 
     def __init__(self, bins=10, **kwargs):
         super().__init__(**kwargs)
         self.bins = positive_integer("bins", bins, most=MOST_BINS)
 
     def pair_loss(self, pairs: Pairs):
-        distance = pair_distances(pairs, "squared_euclidean")
+        distance = self.distances(pairs)
         values = fast_ap_loss(distance, *pairs.masks, bins=self.bins)
-        return batch_mean(values, ops.any(pairs.positive, axis=1))
+        return self.mean(pairs)(values, ops.any(pairs.positive, axis=1))

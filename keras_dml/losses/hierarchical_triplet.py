@@ -8,7 +8,8 @@ from keras_dml.checks import finite_number, one_of
 from keras_dml.losses.base import PairLoss
 from keras_dml.losses.triplet import ALL, BY_PAIR, BY_ROW, triplet_loss
 from keras_dml.ops.groups import checked_groups, groups_of
-from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances
+from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.pairs import Pairs
 
 
 def hierarchical_triplet_loss(
@@ -19,6 +20,8 @@ def hierarchical_triplet_loss(
     margin=0.1,
     level_margin=0.1,
     mining="semi_hard",
+    average="non_zero",
+    labels=None,
 ):
     """Averages `[d_ap - d_an + m + g l_an]_+` over the mined triplets.
 
@@ -31,6 +34,9 @@ def hierarchical_triplet_loss(
         margin: Float, `m`. Defaults to `0.1`.
         level_margin: Float, `g`. Defaults to `0.1`.
         mining: String, see `Triplet`. Defaults to `"semi_hard"`.
+        average: See `keras_dml.losses.triplet_loss`. Defaults to
+            `"non_zero"`.
+        labels: See `keras_dml.losses.triplet_loss`. Defaults to `None`.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry: the mean over the
@@ -50,7 +56,13 @@ def hierarchical_triplet_loss(
     # A margin of a pair is as good as a shorter distance.
     distance = distance - level_margin * ops.cast(levels, distance.dtype)
     return triplet_loss(
-        distance, positive, negative, margin=margin, mining=mining
+        distance,
+        positive,
+        negative,
+        margin=margin,
+        mining=mining,
+        average=average,
+        labels=labels,
     )
 
 
@@ -77,9 +89,10 @@ class HierarchicalTriplet(PairLoss):
         margin: Float, `m`. Defaults to `0.1`.
         level_margin: Float, `g`. Defaults to `0.1`.
         mining: String, see `Triplet`. Defaults to `"semi_hard"`.
-        distance: `"cosine"`, `"euclidean"` or `"squared_euclidean"`. Defaults
-            to `"cosine"`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
+        distance: What compares two rows, another name of the argument
+            `similarity`. Defaults to `"cosine"`.
+        **kwargs: `normalize`, `miner`, `average`, by default `"non_zero"`,
+            `similarity`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:
@@ -100,6 +113,7 @@ class HierarchicalTriplet(PairLoss):
 
     within_batch = True
     takes_groups = True
+    usual_average = "non_zero"
 
     def __init__(
         self,
@@ -115,7 +129,8 @@ class HierarchicalTriplet(PairLoss):
         self.margin = finite_number("margin", margin)
         self.level_margin = finite_number("level_margin", level_margin)
         self.mining = one_of("mining", mining, (*BY_PAIR, *BY_ROW, ALL))
-        self.distance = one_of("distance", distance, DISTANCES)
+        self.distance = metric_name("distance", distance)
+        self._compare_by("distance", distance)
 
     def call(self, y_true, y_pred):
         pairs = self.mined(self.batch_pairs(y_true, y_pred))
@@ -123,12 +138,14 @@ class HierarchicalTriplet(PairLoss):
 
     def pair_loss(self, pairs: Pairs, levels=0):
         return hierarchical_triplet_loss(
-            pair_distances(pairs, self.distance),
+            self.distances(pairs),
             *pairs.masks,
             levels,
             self.margin,
             self.level_margin,
             self.mining,
+            self._average,
+            pairs.labels,
         )
 
     def _levels(self, y_true, y_pred):

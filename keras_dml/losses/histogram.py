@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml.checks import positive_integer
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_similarities
+from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import over_replicas
 
 # Float32 tells the places of cosines in finer ones hardly apart.
@@ -95,6 +95,7 @@ class Histogram(PairLoss):
     """
 
     of_unit_rows = True
+    takes_any_average = False
 
     def __init__(self, bins=100, **kwargs):
         super().__init__(**kwargs)
@@ -102,5 +103,5 @@ class Histogram(PairLoss):
 
     def pair_loss(self, pairs: Pairs):
         return histogram_loss(
-            pair_similarities(pairs), *pairs.masks, bins=self.bins
+            self.similarities(pairs), *pairs.masks, bins=self.bins
         )

@@ -5,8 +5,8 @@ from keras import ops
 
 from keras_dml.checks import finite_number
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_similarities
-from keras_dml.ops.reductions import batch_mean, count, masked_sum
+from keras_dml.ops.average import ALL
+from keras_dml.ops.pairs import Pairs
 
 
 def intra_pair_variance_loss(
@@ -15,6 +15,7 @@ def intra_pair_variance_loss(
     negative,
     positive_tolerance=0.01,
     negative_tolerance=0.01,
+    mean=ALL,
 ):
     """Adds the squared distances of pairs behind the mean of their kind.
 
@@ -24,6 +25,8 @@ def intra_pair_variance_loss(
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         positive_tolerance: Float. Defaults to `0.01`.
         negative_tolerance: Float. Defaults to `0.01`.
+        mean: Function that averages the squares, such as a
+            `keras_dml.ops.Average`. Defaults to that of all pairs.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry: the sum of the means
@@ -39,17 +42,11 @@ def intra_pair_variance_loss(
     0.03125
     """
     similarity = ops.convert_to_tensor(similarity)
-    of_positives = _mean(similarity, positive)[:, None]
-    of_negatives = _mean(similarity, negative)[:, None]
+    of_positives = ALL(similarity, positive)[:, None]
+    of_negatives = ALL(similarity, negative)[:, None]
     below = ops.relu((1.0 - positive_tolerance) * of_positives - similarity)
     above = ops.relu(similarity - (1.0 + negative_tolerance) * of_negatives)
-    return _mean(ops.square(below), positive) + _mean(
-        ops.square(above), negative
-    )
-
-
-def _mean(x, mask):
-    return batch_mean(masked_sum(x, mask), count(mask, x.dtype))
+    return mean(ops.square(below), positive) + mean(ops.square(above), negative)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -85,6 +82,8 @@ class IntraPairVariance(PairLoss):
         Yu and Tao, "Deep Metric Learning with Tuplet Margin Loss", 2019.
     """
 
+    takes_any_metric = False
+
     def __init__(
         self, positive_tolerance=0.01, negative_tolerance=0.01, **kwargs
     ):
@@ -98,8 +97,9 @@ class IntraPairVariance(PairLoss):
 
     def pair_loss(self, pairs: Pairs):
         return intra_pair_variance_loss(
-            pair_similarities(pairs),
+            self.similarities(pairs),
             *pairs.masks,
             positive_tolerance=self.positive_tolerance,
             negative_tolerance=self.negative_tolerance,
+            mean=self.mean(pairs),
         )

@@ -12,18 +12,12 @@ from keras_dml.checks import (
     positive_number,
 )
 from keras_dml.losses.base import PairLoss
+from keras_dml.ops.average import ALL
 from keras_dml.ops.pairs import (
     Pairs,
-    pair_distances,
-    pair_similarities,
     rows_with_both,
 )
-from keras_dml.ops.reductions import (
-    batch_mean,
-    count,
-    log_sum_exp,
-    masked_sum,
-)
+from keras_dml.ops.reductions import log_sum_exp
 
 FORMS = ("similarity", "distance", "pairs")
 # The logarithm of a sum of nothing, with finite gradients.
@@ -72,7 +66,7 @@ def lifted_loss(
     return ops.where(rows_with_both(positive, negative), values, 0.0)
 
 
-def lifted_pairs_loss(distance, positive, negative, margin=1.0):
+def lifted_pairs_loss(distance, positive, negative, margin=1.0, mean=ALL):
     """Compares every positive pair with the negatives of both its rows.
 
     This is the original form of the loss.
@@ -83,6 +77,8 @@ def lifted_pairs_loss(distance, positive, negative, margin=1.0):
         positive: Boolean tensor `(rows, columns)`, the pairs of one class.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         margin: Float. Defaults to `1.0`.
+        mean: Function that averages terms, such as a `keras_dml.ops.Average`.
+            Defaults to that of all positive pairs.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry: the mean of
@@ -108,10 +104,7 @@ def lifted_pairs_loss(distance, positive, negative, margin=1.0):
     joint = ops.maximum(of_row[:, None], of_column[None, :])
     positive = ops.logical_and(positive, joint > _NOTHING)
     joint = ops.logaddexp(of_row[:, None], of_column[None, :]) + distance
-    return batch_mean(
-        masked_sum(0.5 * ops.square(ops.relu(joint)), positive),
-        count(positive, distance.dtype),
-    )
+    return mean(0.5 * ops.square(ops.relu(joint)), positive)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -123,7 +116,8 @@ class LiftedStructure(PairLoss):
     `L_i = [1/a log sum_{P_i} exp(a (l - s_ij))`
     `+ 1/b log sum_{N_i} exp(b s_ij)]_+`
 
-    `form="distance"` replaces `s` by minus the Euclidean distance. Rows
+    `form="distance"` replaces `s` by minus the Euclidean distance, as
+    `similarity="euclidean"` does. Rows
     without a positive or without a negative give zero and count in the mean.
 
     `form="pairs"` is the original loss, the mean of `[J_ij]_+**2 / 2` over
@@ -165,6 +159,8 @@ class LiftedStructure(PairLoss):
         the Triplet Loss", 2017, equation 8.
     """
 
+    usual_average = None
+
     def __init__(
         self,
         form="similarity",
@@ -177,6 +173,8 @@ class LiftedStructure(PairLoss):
     ):
         super().__init__(**kwargs)
         self.form = one_of("form", form, FORMS)
+        usual = "cosine" if form == "similarity" else "euclidean"
+        self.metric = self.similarity or usual
         self.margin = finite_number("margin", margin)
         self.positive_scale = positive_number("positive_scale", positive_scale)
         self.negative_scale = positive_number("negative_scale", negative_scale)
@@ -185,10 +183,11 @@ class LiftedStructure(PairLoss):
             finite_number, "mining_margin", mining_margin
         )
         if self.mining_margin is not None:
-            distance = "cosine" if form == "similarity" else "euclidean"
-            miner = miners.MultiSimilarity(self.mining_margin, distance)
+            miner = miners.MultiSimilarity(self.mining_margin, self.metric)
             self._choose_by("mining_margin", miner)
         self.within_batch = form == "pairs"
+        if form == "pairs" and self.average is None:
+            self._average = ALL
         given = (positive_scale, negative_scale, hinge, mining_margin)
         if form == "pairs" and given != (1.0, 1.0, True, None):
             raise ValueError(
@@ -201,15 +200,19 @@ class LiftedStructure(PairLoss):
 
     def pair_loss(self, pairs: Pairs):
         if self.form == "pairs":
-            distance = pair_distances(pairs)
-            return lifted_pairs_loss(distance, *pairs.masks, self.margin)
-        return lifted_loss(
-            pair_similarities(pairs)
-            if self.form == "similarity"
-            else -pair_distances(pairs),
+            distance = self.distances(pairs)
+            return lifted_pairs_loss(
+                distance,
+                *pairs.masks,
+                self.margin,
+                self.mean(pairs),
+            )
+        values = lifted_loss(
+            self.similarities(pairs),
             *pairs.masks,
             margin=self.margin,
             positive_scale=self.positive_scale,
             negative_scale=self.negative_scale,
             hinge=self.hinge,
         )
+        return self.mean(pairs)(values)

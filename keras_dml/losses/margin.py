@@ -6,7 +6,6 @@ from keras import ops
 from keras_dml import miners
 from keras_dml.checks import finite_number, one_of
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import pair_distances
 from keras_dml.ops.reductions import batch_mean, count, masked_sum
 
 SAMPLINGS = ("distance_weighted", "all")
@@ -97,6 +96,8 @@ class Margin(PairLoss):
 
     takes = "embeddings_and_boundaries"
     within_batch = True
+    metric = "euclidean"
+    takes_any_average = False
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class Margin(PairLoss):
 
     def pair_loss(self, pairs, boundary):  # type: ignore[override]
         return margin_loss(
-            pair_distances(pairs),
+            self.distances(pairs),
             pairs.positive,
             pairs.negative,
             boundary,

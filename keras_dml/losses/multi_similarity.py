@@ -5,7 +5,7 @@ import keras
 from keras_dml import miners
 from keras_dml.checks import finite_number, optional, positive_number
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_similarities
+from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import log_one_plus_sum_exp
 
 
@@ -82,6 +82,8 @@ class MultiSimilarity(PairLoss):
         Deep Metric Learning", 2019, equations 8 to 10.
     """
 
+    usual_average = None
+
     def __init__(
         self, alpha=2.0, beta=50.0, base=0.5, mining_margin=None, **kwargs
     ):
@@ -93,14 +95,15 @@ class MultiSimilarity(PairLoss):
             finite_number, "mining_margin", mining_margin
         )
         if self.mining_margin is not None:
-            miner = miners.MultiSimilarity(self.mining_margin)
+            miner = miners.MultiSimilarity(self.mining_margin, self.metric)
             self._choose_by("mining_margin", miner)
 
     def pair_loss(self, pairs: Pairs):
-        return multi_similarity_loss(
-            pair_similarities(pairs),
+        values = multi_similarity_loss(
+            self.similarities(pairs),
             *pairs.masks,
             alpha=self.alpha,
             beta=self.beta,
             base=self.base,
         )
+        return self.mean(pairs)(values)

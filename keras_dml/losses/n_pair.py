@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml.checks import finite_number
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_similarities
+from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import batch_mean, log_sum_exp, masked_mean
 from keras_dml.ops.views import first_pairs
 
@@ -91,8 +91,8 @@ class NPair(PairLoss):
 
     def pair_loss(self, pairs: Pairs):
         targets, candidates = first_pairs(pairs)
-        values = n_pair_loss(pair_similarities(pairs), targets, candidates)
+        values = n_pair_loss(self.similarities(pairs), targets, candidates)
         lengths = ops.sum(ops.square(pairs.embeddings), axis=1)
-        return batch_mean(
+        return self.mean(pairs)(
             values, ops.any(targets, axis=1)
         ) + self.l2 * batch_mean(lengths, ops.ones_like(lengths))

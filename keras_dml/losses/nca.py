@@ -5,8 +5,8 @@ from keras import ops
 
 from keras_dml.checks import positive_number
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_distances
-from keras_dml.ops.reductions import batch_mean, log_sum_exp
+from keras_dml.ops.pairs import Pairs
+from keras_dml.ops.reductions import log_sum_exp
 
 
 def nca_loss(logits, positive, negative):
@@ -72,11 +72,13 @@ class NCA(PairLoss):
         1 and 6.
     """
 
+    metric = "squared_euclidean"
+
     def __init__(self, temperature=1.0, **kwargs):
         super().__init__(**kwargs)
         self.temperature = positive_number("temperature", temperature)
 
     def pair_loss(self, pairs: Pairs):
-        squared = pair_distances(pairs, "squared_euclidean")
+        squared = self.distances(pairs)
         values = nca_loss(-squared / self.temperature, *pairs.masks)
-        return batch_mean(values, ops.any(pairs.positive, axis=1))
+        return self.mean(pairs)(values, ops.any(pairs.positive, axis=1))

@@ -5,11 +5,12 @@ from keras import ops
 
 from keras_dml.checks import positive_number
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_similarities
-from keras_dml.ops.reductions import batch_mean, count, log_sum_exp, masked_sum
+from keras_dml.ops.average import ALL
+from keras_dml.ops.pairs import Pairs
+from keras_dml.ops.reductions import log_sum_exp
 
 
-def nt_xent_loss(logits, positive, negative):
+def nt_xent_loss(logits, positive, negative, mean=ALL):
     """Averages `-log(exp(z_ip) / (exp(z_ip) + sum_{N_i} exp(z_ij)))`.
 
     Args:
@@ -17,6 +18,8 @@ def nt_xent_loss(logits, positive, negative):
             temperature.
         positive: Boolean tensor `(rows, columns)`, the pairs of one class.
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
+        mean: Function that averages terms, such as a `keras_dml.ops.Average`.
+            Defaults to that of all positive pairs.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry: the mean over the
@@ -34,9 +37,7 @@ def nt_xent_loss(logits, positive, negative):
     against = log_sum_exp(logits, negative)[:, None]
     values = ops.softplus(against - logits)
     selected = ops.logical_and(positive, ops.any(negative, axis=1)[:, None])
-    return batch_mean(
-        masked_sum(values, selected), count(positive, logits.dtype)
-    )
+    return mean(ops.where(selected, values, 0.0), positive)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -76,5 +77,5 @@ class NTXent(PairLoss):
         self.temperature = positive_number("temperature", temperature)
 
     def pair_loss(self, pairs: Pairs):
-        logits = pair_similarities(pairs) / self.temperature
-        return nt_xent_loss(logits, *pairs.masks)
+        logits = self.similarities(pairs) / self.temperature
+        return nt_xent_loss(logits, *pairs.masks, self.mean(pairs))

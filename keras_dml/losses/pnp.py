@@ -9,8 +9,8 @@ from keras import ops
 from keras_dml.checks import one_of, optional, positive_number
 from keras_dml.losses.base import PairLoss
 from keras_dml.ops.gradients import with_slopes
-from keras_dml.ops.pairs import Pairs, over_positives, pair_similarities
-from keras_dml.ops.reductions import batch_mean, count
+from keras_dml.ops.pairs import Pairs, over_positives
+from keras_dml.ops.reductions import count
 
 
 class Penalty(NamedTuple):
@@ -167,10 +167,10 @@ class PNP(PairLoss):
 
     def pair_loss(self, pairs: Pairs):
         values = pnp_loss(
-            pair_similarities(pairs),
+            self.similarities(pairs),
             *pairs.masks,
             penalty=self.penalty,
             parameter=self.parameter,
             temperature=self.temperature,
         )
-        return batch_mean(values, ops.any(pairs.positive, axis=1))
+        return self.mean(pairs)(values, ops.any(pairs.positive, axis=1))

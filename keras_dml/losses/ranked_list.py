@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml.checks import in_interval, not_negative, positive_number
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_distances
+from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import masked_max, masked_sum, rounding
 
 
@@ -100,6 +100,9 @@ class RankedList(PairLoss):
         Wang et al., "Ranked List Loss for Deep Metric Learning", 2019.
     """
 
+    metric = "euclidean"
+    usual_average = None
+
     def __init__(
         self,
         boundary=1.2,
@@ -117,8 +120,8 @@ class RankedList(PairLoss):
         self.balance = in_interval("balance", balance, 0, 1, "both")
 
     def pair_loss(self, pairs: Pairs):
-        return ranked_list_loss(
-            pair_distances(pairs),
+        values = ranked_list_loss(
+            self.distances(pairs),
             *pairs.masks,
             boundary=self.boundary,
             margin=self.margin,
@@ -126,3 +129,4 @@ class RankedList(PairLoss):
             negative_scale=self.negative_scale,
             balance=self.balance,
         )
+        return self.mean(pairs)(values)

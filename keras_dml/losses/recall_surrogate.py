@@ -6,8 +6,8 @@ from keras import ops
 from keras_dml.checks import positive_number, require
 from keras_dml.losses.base import PairLoss
 from keras_dml.ops.gradients import with_slopes
-from keras_dml.ops.pairs import Pairs, over_positives, pair_similarities
-from keras_dml.ops.reductions import batch_mean, count
+from keras_dml.ops.pairs import Pairs, over_positives
+from keras_dml.ops.reductions import count
 
 K = (1, 2, 4, 8, 16)
 # A step compares every rank with every K; no batch has as many ranks.
@@ -131,10 +131,10 @@ class RecallSurrogate(PairLoss):
 
     def pair_loss(self, pairs: Pairs):
         values = recall_surrogate_loss(
-            pair_similarities(pairs),
+            self.similarities(pairs),
             *pairs.masks,
             k=self.k,
             rank_temperature=self.rank_temperature,
             k_temperature=self.k_temperature,
         )
-        return batch_mean(values, ops.any(pairs.positive, axis=1))
+        return self.mean(pairs)(values, ops.any(pairs.positive, axis=1))

@@ -6,8 +6,10 @@ from keras import ops
 from keras_dml.checks import finite_number, not_negative
 from keras_dml.losses.base import PairLoss
 from keras_dml.losses.contrastive import contrastive_loss
+from keras_dml.ops.average import NON_ZERO
+from keras_dml.ops.metrics import noise_ratios
 from keras_dml.ops.pairs import Pairs
-from keras_dml.ops.reductions import batch_mean, rounding
+from keras_dml.ops.reductions import batch_mean
 
 
 def signal_to_noise_loss(
@@ -17,6 +19,7 @@ def signal_to_noise_loss(
     negative,
     positive_margin=0.0,
     negative_margin=1.0,
+    mean=NON_ZERO,
 ):
     """Computes the contrastive loss of `d_ij = var(x_i - x_j) / var(x_i)`.
 
@@ -27,6 +30,8 @@ def signal_to_noise_loss(
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         positive_margin: Float. Defaults to `0.0`.
         negative_margin: Float. Defaults to `1.0`.
+        mean: See `contrastive_loss`. Defaults to that of the terms that are
+            not zero.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry, see `SignalToNoise`.
@@ -40,34 +45,12 @@ def signal_to_noise_loss(
     """
     ratio = noise_ratios(embeddings, references)
     return contrastive_loss(
-        ratio - positive_margin, negative_margin - ratio, positive, negative
+        ratio - positive_margin,
+        negative_margin - ratio,
+        positive,
+        negative,
+        mean=mean,
     )
-
-
-def noise_ratios(embeddings, references):
-    """Returns `var(x_i - y_j) / var(x_i)`, over the entries of the vectors.
-
-    Args:
-        embeddings: Float tensor `(rows, dim)`, `x`.
-        references: Float tensor `(columns, dim)`, `y`.
-
-    Returns:
-        Tensor `(rows, columns)`; zero where `x_i` has equal entries only.
-
-    Example:
-
-    >>> x, y = np.array([[1.0, -1.0]]), np.array([[1.0, 1.0]])
-    >>> ops.convert_to_numpy(noise_ratios(x, y))
-    array([[1.]])
-    """
-    x = embeddings - ops.mean(embeddings, axis=1, keepdims=True)
-    y = references - ops.mean(references, axis=1, keepdims=True)
-    own = ops.sum(ops.square(x), axis=1)[:, None]
-    lengths = own + ops.sum(ops.square(y), axis=1)[None, :]
-    noise = lengths - 2.0 * ops.matmul(x, ops.transpose(y))
-    # Rounding leaves noise in the difference of equal rows.
-    noise = ops.where(noise > rounding(noise) * lengths, noise, 0.0)
-    return ops.divide_no_nan(noise, own)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -106,6 +89,10 @@ class SignalToNoise(PairLoss):
         Metric Learning", 2019.
     """
 
+    metric = "signal_to_noise"
+    takes_any_metric = False
+    usual_average = "non_zero"
+
     def __init__(
         self,
         positive_margin=0.0,
@@ -125,6 +112,7 @@ class SignalToNoise(PairLoss):
             *pairs.masks,
             positive_margin=self.positive_margin,
             negative_margin=self.negative_margin,
+            mean=self.mean(pairs),
         )
         sums = ops.abs(ops.sum(pairs.embeddings, axis=1))
         return loss + self.zero_mean * batch_mean(sums, ops.ones_like(sums))

@@ -74,6 +74,8 @@ class SimSiam(PairLoss):
     within_batch = True
     of_unit_rows = True
     takes_miner = False
+    takes_any_metric = False
+    takes_any_average = False
 
     def call(self, y_true, y_pred):
         columns = y_pred.shape[1] if len(y_pred.shape) == 2 else 1

@@ -6,8 +6,8 @@ from keras import ops
 from keras_dml.checks import positive_number
 from keras_dml.losses.base import PairLoss
 from keras_dml.ops.gradients import with_slopes
-from keras_dml.ops.pairs import Pairs, over_positives, pair_similarities
-from keras_dml.ops.reductions import batch_mean, count
+from keras_dml.ops.pairs import Pairs, over_positives
+from keras_dml.ops.reductions import count
 
 
 def smooth_ap_loss(similarity, positive, negative, temperature=0.01):
@@ -109,6 +109,6 @@ class SmoothAP(PairLoss):
 
     def pair_loss(self, pairs: Pairs):
         values = smooth_ap_loss(
-            pair_similarities(pairs), *pairs.masks, temperature=self.temperature
+            self.similarities(pairs), *pairs.masks, temperature=self.temperature
         )
-        return batch_mean(values, ops.any(pairs.positive, axis=1))
+        return self.mean(pairs)(values, ops.any(pairs.positive, axis=1))

@@ -5,8 +5,8 @@ from keras import ops
 
 from keras_dml.checks import positive_number
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_similarities
-from keras_dml.ops.reductions import batch_mean, log_sum_exp, masked_mean
+from keras_dml.ops.pairs import Pairs
+from keras_dml.ops.reductions import log_sum_exp, masked_mean
 
 
 def supcon_loss(logits, positive, negative):
@@ -72,6 +72,6 @@ class SupCon(PairLoss):
         self.temperature = positive_number("temperature", temperature)
 
     def pair_loss(self, pairs: Pairs):
-        logits = pair_similarities(pairs) / self.temperature
+        logits = self.similarities(pairs) / self.temperature
         values = supcon_loss(logits, *pairs.masks)
-        return batch_mean(values, ops.any(pairs.positive, axis=1))
+        return self.mean(pairs)(values, ops.any(pairs.positive, axis=1))

@@ -10,22 +10,21 @@ from keras_dml.miners import (
     margin_triplets,
     semi_hard_triplets,
 )
+from keras_dml.ops.average import Average, as_average
 from keras_dml.ops.gradients import shared_slopes, with_slopes
+from keras_dml.ops.metrics import metric_name
 from keras_dml.ops.pairs import (
-    DISTANCES,
     Pairs,
     over_positives,
-    pair_distances,
     pair_similarities,
     rows_with_both,
 )
-from keras_dml.ops.reductions import batch_mean, count, masked_max, masked_min
+from keras_dml.ops.reductions import count, masked_max, masked_min
 
 BY_PAIR = ("semi_hard", "facenet", "all_semi_hard")
 BY_ROW = ("hard", "easy")
 # Every triplet, whatever its distances.
 ALL = "all"
-AVERAGES = ("non_zero", "all")
 
 
 def triplet_loss(
@@ -38,6 +37,7 @@ def triplet_loss(
     soft=False,
     between_columns=None,
     chooses=None,
+    labels=None,
 ):
     """Averages the mined triplets of a batch, see `Triplet`.
 
@@ -50,7 +50,8 @@ def triplet_loss(
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         margin: Float. Defaults to `0.1`.
         mining: String, see `Triplet`. Defaults to `"semi_hard"`.
-        average: `"non_zero"` or `"all"`. Defaults to `"non_zero"`.
+        average: `"non_zero"`, `"all"` or a `keras_dml.ops.Average`. Defaults to
+            `"non_zero"`.
         soft: Boolean, see `Triplet`. Defaults to `False`.
         between_columns: Float tensor `(columns, columns)`, the distances of the
             columns with each other, for `swap` in `Triplet`: with `"all"`, the
@@ -59,6 +60,8 @@ def triplet_loss(
         chooses: Function that chooses the negatives of a positive, for the
             mining `"all"`, see `keras_dml.miners.TripletMiner`. Defaults to
             `None`, all negatives.
+        labels: Integer tensor `(rows,)`, for an average with weights of the
+            classes. Defaults to `None`.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry: the mean over the
@@ -72,26 +75,33 @@ def triplet_loss(
     >>> float(triplet_loss(distance, positive, negative, mining="hard")[0])
     0.35
     """
+    average = as_average(average)
     if mining in BY_ROW:
         valid = rows_with_both(positive, negative)
         choose = masked_max if mining == "hard" else masked_min
         excess = choose(distance, positive) - masked_min(distance, negative)
         excess = ops.where(valid, excess, 0.0)
         values = ops.softplus(excess) if soft else ops.relu(excess + margin)
-        totals = ops.where(valid, values, 0.0)
-        active, candidates = totals > 0, valid
-    else:
-        if mining in BY_PAIR:
-            fixed = ops.stop_gradient(distance)
-            chooses = _chooser(fixed, negative, margin, mining)
-        totals, active, candidates = _sum_triplets(
-            distance, between_columns, positive, negative, chooses, margin, soft
-        )
-        if mining in BY_PAIR:
-            any_negative = ops.any(negative, axis=1, keepdims=True)
-            pairs = ops.logical_and(positive, any_negative)
-            candidates = count(pairs, distance.dtype)
-    return batch_mean(totals, active if average == "non_zero" else candidates)
+        return average(values, valid, labels)
+    if mining in BY_PAIR:
+        fixed = ops.stop_gradient(distance)
+        chooses = _chooser(fixed, negative, margin, mining)
+    totals, number = _sum_triplets(
+        distance,
+        between_columns,
+        positive,
+        negative,
+        chooses,
+        margin,
+        soft,
+        average,
+    )
+    if mining in BY_PAIR and average == Average():
+        # Pairs without a triplet count, too.
+        any_negative = ops.any(negative, axis=1, keepdims=True)
+        pairs = ops.logical_and(positive, any_negative)
+        number = count(pairs, distance.dtype)
+    return average.of_sums(totals, number, labels)
 
 
 def _chooser(distance, negative, margin, mining):
@@ -101,40 +111,43 @@ def _chooser(distance, negative, margin, mining):
 
 
 def _sum_triplets(
-    distance, between_columns, positive, negative, chooses, margin, soft
+    distance,
+    between_columns,
+    positive,
+    negative,
+    chooses,
+    margin,
+    soft,
+    average,
 ):
     """Adds the chosen triplets; a negative is near the anchor or the positive.
 
     Returns:
-        The sum of the triplets of every row, the number of those that are not
-        zero, and the number of all.
+        The sum of the triplets of every row that count in the average, and
+        the number of these.
     """
     dtype = distance.dtype
     fixed = ops.stop_gradient(distance)
     swap = between_columns is not None
     between = ops.stop_gradient(between_columns) if swap else fixed[:0]
-    # A sum of differences follows from the slopes.
-    linear = not (soft or swap)
 
     def step(state, own, there, itself):
-        values, slopes, of_others, active, number = state
+        values, slopes, of_others, number = state
         itself = ops.logical_and(itself, there)
         weight = ops.cast(ops.logical_and(negative, there), dtype)
         if chooses is not None:
             weight = weight * ops.cast(chooses(itself), dtype)
-        number = number + ops.sum(weight, axis=1)
         itself = ops.cast(itself, dtype)
         # The row of `between_columns` of each positive.
         from_positive = ops.matmul(itself, between) if swap else fixed
         excess = own - ops.minimum(fixed, from_positive)
         excess = excess if soft else excess + margin
-        if not soft:
-            weight = ops.where(excess > 0, weight, 0.0)
-        active = active + ops.sum(weight, axis=1)
-        if not linear:
-            term = ops.softplus(excess) if soft else excess
-            values = values + ops.sum(weight * term, axis=1)
-        slope = weight * ops.sigmoid(excess) if soft else weight
+        term = ops.softplus(excess) if soft else ops.relu(excess)
+        weight = ops.where(average.counts(term), weight, 0.0)
+        number = number + ops.sum(weight, axis=1)
+        values = values + ops.sum(weight * term, axis=1)
+        slope = ops.sigmoid(excess) if soft else ops.cast(excess > 0, dtype)
+        slope = weight * slope
         if swap:
             swapped = ops.where(from_positive < fixed, slope, 0.0)
             # PyTorch would change with `+=` the zeros that the state shares.
@@ -142,21 +155,18 @@ def _sum_triplets(
             of_others, slopes = of_others - moved, slopes + swapped
         total = ops.sum(slope, axis=1, keepdims=True)
         slopes = slopes + total * itself - slope
-        return values, slopes, of_others, active, number
+        return values, slopes, of_others, number
 
     zeros = ops.zeros_like(fixed)
     none = zeros[:, 0]
-    state = (none, zeros, ops.zeros_like(between), none, none)
-    values, slopes, of_others, active, number = over_positives(
+    state = (none, zeros, ops.zeros_like(between), none)
+    values, slopes, of_others, number = over_positives(
         fixed, positive, step, state
     )
-    if linear:
-        totals = ops.sum(slopes * distance, axis=1) + margin * active
-    else:
-        totals = with_slopes(values, slopes, distance)
+    totals = with_slopes(values, slopes, distance)
     if swap:
         totals = totals + shared_slopes(of_others, between_columns, values)
-    return totals, active, number
+    return totals, number
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -183,12 +193,12 @@ class Triplet(PairLoss):
     Args:
         margin: Float, `m`. Defaults to `0.1`.
         mining: String. Defaults to `"semi_hard"`.
-        distance: `"cosine"`, `"euclidean"` or `"squared_euclidean"`. Defaults
-            to `"cosine"`.
+        distance: What compares two rows, another name of the argument
+            `similarity`. Defaults to `"cosine"`.
         average: `"non_zero"` for the mean over the triplets whose term is not
-            zero, or `"all"`, which also counts positive pairs without a
-            triplet; with the mining `"all"` it counts all triplets. Defaults
-            to `"non_zero"`.
+            zero; `"all"`, which also counts positive pairs without a triplet,
+            with the mining `"all"` all triplets; or as in
+            `keras_dml.losses.PairLoss`. Defaults to `"non_zero"`.
         soft: Boolean, whether the term is `log(1 + exp(d_ap - d_an))`, for
             `"hard"`, `"easy"` and `"all"` only. Defaults to `False`.
         swap: Boolean, whether the smaller of `d_an` and `d_pn` stands for
@@ -228,10 +238,10 @@ class Triplet(PairLoss):
         swap=False,
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        super().__init__(average=average, **kwargs)
         self.mining = one_of("mining", mining, (*BY_PAIR, *BY_ROW, ALL))
-        self.distance = one_of("distance", distance, DISTANCES)
-        self.average = one_of("average", average, AVERAGES)
+        self.distance = metric_name("distance", distance)
+        self._compare_by("distance", distance)
         if soft and mining in BY_PAIR:
             raise ValueError(
                 "`soft=True` needs `mining` 'hard', 'easy' or 'all': the other "
@@ -261,13 +271,14 @@ class Triplet(PairLoss):
         return super().mined(pairs)
 
     def pair_loss(self, pairs: Pairs):
-        distance = pair_distances(pairs, self.distance)
+        distance = self.distances(pairs)
         return triplet_loss(
             distance,
             *pairs.masks,
             margin=self.margin,
             mining=self.mining,
-            average=self.average,
+            average=self._average,
+            labels=pairs.labels,
             soft=self.soft,
             between_columns=self._between_columns(pairs, distance),
             chooses=pairs.triplets,
@@ -279,4 +290,4 @@ class Triplet(PairLoss):
         columns = pairs.references
         if columns is pairs.embeddings:
             return distance
-        return pair_distances(pairs.with_rows(columns), self.distance)
+        return self.distances(pairs.with_rows(columns))

@@ -6,11 +6,14 @@ from keras import ops
 from keras_dml.checks import positive_number
 from keras_dml.losses.arcface import angle, cosine_of_smaller_angle
 from keras_dml.losses.base import PairLoss
-from keras_dml.ops.pairs import Pairs, pair_similarities
-from keras_dml.ops.reductions import batch_mean, count, log_sum_exp, masked_sum
+from keras_dml.ops.average import ALL
+from keras_dml.ops.pairs import Pairs
+from keras_dml.ops.reductions import log_sum_exp
 
 
-def tuplet_margin_loss(similarity, positive, negative, margin=0.1, scale=64.0):
+def tuplet_margin_loss(
+    similarity, positive, negative, margin=0.1, scale=64.0, mean=ALL
+):
     """Averages the tuplets of a batch, see `TupletMargin`.
 
     Args:
@@ -19,6 +22,8 @@ def tuplet_margin_loss(similarity, positive, negative, margin=0.1, scale=64.0):
         negative: Boolean tensor `(rows, columns)`, the pairs of two classes.
         margin: Float, in radians. Defaults to `0.1`.
         scale: Float. Defaults to `64.0`.
+        mean: Function that averages terms, such as a `keras_dml.ops.Average`.
+            Defaults to that of all positive pairs.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry: the mean over the
@@ -36,7 +41,7 @@ def tuplet_margin_loss(similarity, positive, negative, margin=0.1, scale=64.0):
     own = scale * cosine_of_smaller_angle(similarity, margin)
     there = ops.logical_and(positive, ops.any(negative, axis=1)[:, None])
     terms = ops.softplus(ops.where(there, of_negatives - own, 0.0))
-    return batch_mean(masked_sum(terms, there), count(positive, own.dtype))
+    return mean(ops.where(there, terms, 0.0), positive)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -83,8 +88,9 @@ class TupletMargin(PairLoss):
 
     def pair_loss(self, pairs: Pairs):
         return tuplet_margin_loss(
-            pair_similarities(pairs),
+            self.similarities(pairs),
             *pairs.masks,
             margin=self.margin,
             scale=self.scale,
+            mean=self.mean(pairs),
         )

@@ -110,6 +110,8 @@ class VICReg(PairLoss):
 
     within_batch = True
     takes_miner = False
+    takes_any_metric = False
+    takes_any_average = False
 
     def __init__(
         self,

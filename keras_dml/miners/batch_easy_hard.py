@@ -5,8 +5,8 @@ from keras import ops
 
 from keras_dml.checks import one_of
 from keras_dml.miners.base import Miner
+from keras_dml.ops.metrics import metric_name
 from keras_dml.ops.pairs import (
-    DISTANCES,
     Pairs,
     pair_distances,
     rows_with_both,
@@ -100,8 +100,8 @@ class BatchEasyHard(Miner):
     Args:
         positives: String. Defaults to `"easy"`.
         negatives: String. Defaults to `"semi_hard"`.
-        distance: `"euclidean"`, `"squared_euclidean"` or `"cosine"`. Defaults
-            to `"euclidean"`.
+        distance: What compares two rows, as `similarity` of
+            `keras_dml.losses.PairLoss`. Defaults to `"euclidean"`.
 
     Raises:
         ValueError: If a name is unknown, or `"semi_hard"` meets another than
@@ -121,7 +121,7 @@ class BatchEasyHard(Miner):
     ):
         self.positives = one_of("positives", positives, STRATEGIES)
         self.negatives = one_of("negatives", negatives, STRATEGIES)
-        self.distance = one_of("distance", distance, DISTANCES)
+        self.distance = metric_name("distance", distance)
         chosen = {positives, negatives}
         if "semi_hard" in chosen and not chosen & {"easy", "hard"}:
             raise ValueError(

@@ -5,9 +5,10 @@ from fractions import Fraction
 import keras
 from keras import ops
 
-from keras_dml.checks import in_interval, one_of
+from keras_dml.checks import in_interval
 from keras_dml.miners.base import Miner
-from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances
+from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.pairs import Pairs, pair_distances
 from keras_dml.ops.sampling import largest_of_groups
 
 
@@ -48,8 +49,8 @@ class HDC(Miner):
 
     Args:
         share: Float in (0, 1]. Defaults to `0.5`.
-        distance: `"euclidean"`, `"squared_euclidean"` or `"cosine"`. Defaults
-            to `"euclidean"`.
+        distance: What compares two rows, as `similarity` of
+            `keras_dml.losses.PairLoss`. Defaults to `"euclidean"`.
 
     Raises:
         ValueError: If `share` is out of range or `distance` is unknown.
@@ -65,7 +66,7 @@ class HDC(Miner):
 
     def __init__(self, share=0.5, distance="euclidean"):
         self.share = in_interval("share", share, 0, 1, closed="right")
-        self.distance = one_of("distance", distance, DISTANCES)
+        self.distance = metric_name("distance", distance)
 
     def mine(self, pairs: Pairs):
         distance = pair_distances(pairs, self.distance)

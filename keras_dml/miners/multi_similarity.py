@@ -3,9 +3,10 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import finite_number, one_of
+from keras_dml.checks import finite_number
 from keras_dml.miners.base import Miner
-from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances
+from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.pairs import Pairs, pair_distances
 from keras_dml.ops.reductions import masked_max, masked_min
 
 
@@ -50,8 +51,8 @@ class MultiSimilarity(Miner):
 
     Args:
         margin: Float, `e`. Defaults to `0.1`.
-        distance: `"cosine"`, `"euclidean"` or `"squared_euclidean"`. Defaults
-            to `"cosine"`, as in the paper.
+        distance: What compares two rows, as `similarity` of
+            `keras_dml.losses.PairLoss`. Defaults to `"cosine"`, the paper's.
 
     Raises:
         ValueError: If `margin` is not finite or `distance` is unknown.
@@ -68,7 +69,7 @@ class MultiSimilarity(Miner):
 
     def __init__(self, margin=0.1, distance="cosine"):
         self.margin = finite_number("margin", margin)
-        self.distance = one_of("distance", distance, DISTANCES)
+        self.distance = metric_name("distance", distance)
 
     def mine(self, pairs: Pairs):
         distance = pair_distances(pairs, self.distance)

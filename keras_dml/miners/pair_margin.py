@@ -3,9 +3,10 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import finite_number, one_of
+from keras_dml.checks import finite_number
 from keras_dml.miners.base import Miner
-from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances
+from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.pairs import Pairs, pair_distances
 
 
 @keras.saving.register_keras_serializable(package="keras_dml.miners")
@@ -18,8 +19,8 @@ class PairMargin(Miner):
     Args:
         positive_margin: Float. Defaults to `0.2`.
         negative_margin: Float. Defaults to `0.8`.
-        distance: `"euclidean"`, `"squared_euclidean"` or `"cosine"`. Defaults
-            to `"euclidean"`.
+        distance: What compares two rows, as `similarity` of
+            `keras_dml.losses.PairLoss`. Defaults to `"euclidean"`.
 
     Raises:
         ValueError: If a margin is not finite or `distance` is unknown.
@@ -35,7 +36,7 @@ class PairMargin(Miner):
     ):
         self.positive_margin = finite_number("positive_margin", positive_margin)
         self.negative_margin = finite_number("negative_margin", negative_margin)
-        self.distance = one_of("distance", distance, DISTANCES)
+        self.distance = metric_name("distance", distance)
 
     def mine(self, pairs: Pairs):
         distance = pair_distances(pairs, self.distance)

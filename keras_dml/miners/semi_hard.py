@@ -3,9 +3,10 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import boolean, one_of
+from keras_dml.checks import boolean
 from keras_dml.miners.base import TripletMiner, of_positive
-from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances
+from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.pairs import Pairs, pair_distances
 from keras_dml.ops.reductions import masked_max, masked_min
 
 
@@ -59,8 +60,8 @@ class SemiHard(TripletMiner):
         or_farthest: Boolean, whether a positive without a farther negative
             takes the farthest negative of its row. Defaults to `False`, no
             triplet.
-        distance: `"cosine"`, `"euclidean"` or `"squared_euclidean"`. Defaults
-            to `"cosine"`.
+        distance: What compares two rows, as `similarity` of
+            `keras_dml.losses.PairLoss`. Defaults to `"cosine"`.
 
     Raises:
         ValueError: If `distance` is unknown.
@@ -75,7 +76,7 @@ class SemiHard(TripletMiner):
 
     def __init__(self, or_farthest=False, distance="cosine"):
         self.or_farthest = boolean("or_farthest", or_farthest)
-        self.distance = one_of("distance", distance, DISTANCES)
+        self.distance = metric_name("distance", distance)
 
     def chooser(self, pairs: Pairs):
         return semi_hard_triplets(

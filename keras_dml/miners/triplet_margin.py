@@ -5,7 +5,8 @@ from keras import ops
 
 from keras_dml.checks import finite_number, one_of
 from keras_dml.miners.base import TripletMiner, of_positive
-from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances
+from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.pairs import Pairs, pair_distances
 
 KINDS = ("all", "hard", "semi_hard", "easy")
 
@@ -59,8 +60,8 @@ class TripletMargin(TripletMiner):
     Args:
         margin: Float, `m`. Defaults to `0.2`.
         kind: String. Defaults to `"all"`.
-        distance: `"euclidean"`, `"squared_euclidean"` or `"cosine"`. Defaults
-            to `"euclidean"`.
+        distance: What compares two rows, as `similarity` of
+            `keras_dml.losses.PairLoss`. Defaults to `"euclidean"`.
 
     Raises:
         ValueError: If `margin` is not finite or a name is unknown.
@@ -77,7 +78,7 @@ class TripletMargin(TripletMiner):
     def __init__(self, margin=0.2, kind="all", distance="euclidean"):
         self.margin = finite_number("margin", margin)
         self.kind = one_of("kind", kind, KINDS)
-        self.distance = one_of("distance", distance, DISTANCES)
+        self.distance = metric_name("distance", distance)
 
     def chooser(self, pairs: Pairs):
         distance = pair_distances(pairs, self.distance)

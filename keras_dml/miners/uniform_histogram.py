@@ -4,9 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_dml.checks import one_of, positive_integer
+from keras_dml.checks import positive_integer
 from keras_dml.miners.base import Miner
-from keras_dml.ops.pairs import DISTANCES, Pairs, pair_distances
+from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.pairs import Pairs, pair_distances
 from keras_dml.ops.reductions import over_replicas
 from keras_dml.ops.sampling import largest_of_groups, pair_noise
 
@@ -68,8 +69,8 @@ class UniformHistogram(Miner):
         bins: Integer. Defaults to `100`.
         positives_per_bin: Integer. Defaults to `10`.
         negatives_per_bin: Integer. Defaults to `10`.
-        distance: `"euclidean"`, `"squared_euclidean"` or `"cosine"`. Defaults
-            to `"euclidean"`.
+        distance: What compares two rows, as `similarity` of
+            `keras_dml.losses.PairLoss`. Defaults to `"euclidean"`.
 
     Raises:
         ValueError: If a number is not a positive integer or `distance` is
@@ -96,7 +97,7 @@ class UniformHistogram(Miner):
         self.negatives_per_bin = positive_integer(
             "negatives_per_bin", negatives_per_bin
         )
-        self.distance = one_of("distance", distance, DISTANCES)
+        self.distance = metric_name("distance", distance)
 
     def mine(self, pairs: Pairs):
         distance = pair_distances(pairs, self.distance)

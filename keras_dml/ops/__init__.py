@@ -1,5 +1,9 @@
 """Tensor operations that layers and losses share, for any Keras backend."""
 
+from keras_dml.ops.average import Average as Average
+from keras_dml.ops.average import (
+    balanced_class_weights as balanced_class_weights,
+)
 from keras_dml.ops.gradients import custom_gradient as custom_gradient
 from keras_dml.ops.pairs import Pairs as Pairs
 from keras_dml.ops.pairs import pair_distances as pair_distances

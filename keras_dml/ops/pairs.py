@@ -6,9 +6,13 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from keras_dml.ops.gradients import custom_gradient
-from keras_dml.ops.reductions import rounding
-
-DISTANCES = ("cosine", "euclidean", "squared_euclidean")
+from keras_dml.ops.metrics import (
+    is_distance,
+    lp_distances,
+    noise_ratios,
+    order_of,
+    without_rounding,
+)
 
 
 class Pairs(NamedTuple):
@@ -26,6 +30,8 @@ class Pairs(NamedTuple):
         similarity: Float tensor `(rows, columns)`, the inner products where
             they are known; `None` to compute them.
         step: Integer scalar, the training step, which seeds draws.
+        labels: Int32 tensor `(rows,)`, the classes of the rows; `None` where a
+            matrix of pairs stands for them.
     """
 
     embeddings: Any
@@ -36,6 +42,7 @@ class Pairs(NamedTuple):
     triplets: Callable[[Any], Any] | None = None
     similarity: Any = None
     step: Any = 0
+    labels: Any = None
 
     @property
     def masks(self) -> tuple[Any, Any]:
@@ -47,8 +54,24 @@ class Pairs(NamedTuple):
         return self._replace(embeddings=embeddings, similarity=None)
 
 
-def pair_similarities(pairs: Pairs):
-    """Returns inner products `(rows, columns)`: cosines for unit rows."""
+def pair_similarities(pairs: Pairs, metric: str = "cosine"):
+    """Computes the similarity of every pair.
+
+    Args:
+        pairs: The `Pairs`.
+        metric: Any that `metric_name` takes; for a distance the similarity is
+            minus the distance. Defaults to `"cosine"`, inner products, which
+            are cosines for unit rows.
+
+    Returns:
+        Tensor `(rows, columns)`; larger is closer.
+    """
+    if is_distance(metric):
+        return -pair_distances(pairs, metric)
+    return _products(pairs)
+
+
+def _products(pairs: Pairs):
     if pairs.similarity is not None:
         return pairs.similarity
     if pairs.references is pairs.embeddings:
@@ -75,24 +98,29 @@ def pair_distances(pairs: Pairs, metric: str = "euclidean"):
 
     Args:
         pairs: The `Pairs`.
-        metric: `"euclidean"`, `"squared_euclidean"`, or `"cosine"` for one
-            minus the inner product. Defaults to `"euclidean"`.
+        metric: Any that `metric_name` takes; for `"cosine"` the distance is
+            one minus the inner product, for `"dot"` minus the inner product.
+            Defaults to `"euclidean"`.
 
     Returns:
-        Tensor `(rows, columns)`. For vectors that differ by rounding only, the
-        Euclidean distance and its gradient are zero.
+        Tensor `(rows, columns)`; smaller is closer. For vectors that differ by
+        rounding only, the Euclidean distance and its gradient are zero.
     """
-    similarity = pair_similarities(pairs)
     if metric == "cosine":
-        return 1.0 - similarity
+        return 1.0 - _products(pairs)
+    if metric == "dot":
+        return -_products(pairs)
+    if metric == "signal_to_noise":
+        return noise_ratios(pairs.embeddings, pairs.references)
+    order = order_of(metric)
+    if order not in (None, 2.0):
+        return lp_distances(pairs.embeddings, pairs.references, order)
     lengths = (
         ops.sum(ops.square(pairs.embeddings), axis=1)[:, None]
         + ops.sum(ops.square(pairs.references), axis=1)[None, :]
     )
-    squared = lengths - 2.0 * similarity
-    # Rounding leaves noise in the difference, and its root is not small.
-    squared = ops.where(squared > rounding(squared) * lengths, squared, 0.0)
-    return squared if metric == "squared_euclidean" else _root(squared)
+    squared = without_rounding(lengths - 2.0 * _products(pairs), lengths)
+    return squared if order is None else _root(squared)
 
 
 def pair_masks(labels, reference_labels, first_row=0):

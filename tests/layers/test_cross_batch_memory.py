@@ -16,6 +16,8 @@ BATCHES = [
 COMPARABLE = (
     losses.Circle(),
     losses.Contrastive(),
+    losses.Contrastive(similarity="l1", name="l1"),
+    losses.Contrastive(similarity="signal_to_noise", name="ratio"),
     losses.FastAP(),
     losses.Histogram(),
     losses.IntraPairVariance(),

@@ -314,6 +314,23 @@ for key, arguments in (
     ("contrastive", {"form": "similarity"}),
     ("contrastive", {"form": "euclidean"}),
     ("contrastive", {"form": "euclidean", "power": 2}),
+    ("contrastive", {"similarity": "l1"}),
+    ("contrastive", {"similarity": "signal_to_noise"}),
+    ("multi_similarity", {"similarity": "euclidean"}),
+    ("nt_xent", {"similarity": "l3"}),
+    (
+        "supcon",
+        {"temperature": 10.0, "similarity": "dot", "normalize": False},
+    ),
+    ("triplet", {"mining": "all", "swap": True, "similarity": "l1"}),
+    ("contrastive", {"positive_weight": 0.5, "negative_weight": 2.0}),
+    ("contrastive", {"average": {"low": 0.1, "high": 0.8}}),
+    ("nt_xent", {"average": {"per_anchor": True}}),
+    ("multi_similarity", {"average": "non_zero"}),
+    (
+        "triplet",
+        {"margin": 0.3, "mining": "all", "average": {"low": 0.1, "high": 1.0}},
+    ),
     ("triplet", {"margin": 0.3}),
     (
         "triplet",

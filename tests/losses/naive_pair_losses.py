@@ -29,11 +29,48 @@ def mean(values):
     return sum(values) / len(values) if values else 0.0
 
 
-def multi_similarity(positive, negative, x, mining_margin=None):
+def distance_of(metric, a, b):
+    if metric == "cosine":
+        return 1 - a @ b
+    if metric == "dot":
+        return -a @ b
+    if metric == "signal_to_noise":
+        return np.var(a - b) / np.var(a) if np.var(a) else 0.0
+    if metric.startswith("l"):
+        return np.linalg.norm(a - b, float(metric[1:]))
+    squared = np.sum((a - b) ** 2)
+    return squared if metric == "squared_euclidean" else math.sqrt(squared)
+
+
+def similarity_of(metric, a, b):
+    inner = metric in ("cosine", "dot")
+    return a @ b if inner else -distance_of(metric, a, b)
+
+
+def averaged(terms, average):
+    """The average of the terms of each row, as `keras_dml.ops.Average`."""
+    named = {None: {}, "all": {}, "non_zero": {"low": 0.0}}
+    chosen = average if isinstance(average, dict) else named[average]
+    if chosen.get("per_anchor"):
+        terms = [[mean(row)] for row in terms if row]
+    low, high = chosen.get("low", -np.inf), chosen.get("high", np.inf)
+    return mean([v for row in terms for v in row if low < v < high])
+
+
+def multi_similarity(
+    positive,
+    negative,
+    x,
+    mining_margin=None,
+    similarity="cosine",
+    average="all",
+):
     x, values = unit(x), []
     for i in range(len(x)):
-        p = [x[i] @ x[j] for j in columns(positive, i)]
-        n = [x[i] @ x[j] for j in columns(negative, i)]
+        p, n = (
+            [similarity_of(similarity, x[i], x[j]) for j in columns(mask, i)]
+            for mask in (positive, negative)
+        )
         if mining_margin is not None:
             lowest, highest = min(p, default=np.inf), max(n, default=-np.inf)
             p = [s for s in p if s - mining_margin < highest]
@@ -42,25 +79,33 @@ def multi_similarity(positive, negative, x, mining_margin=None):
             math.log(1 + sum(math.exp(-2 * (s - 0.5)) for s in p)) / 2
             + math.log(1 + sum(math.exp(50 * (s - 0.5)) for s in n)) / 50
         )
-    return mean(values)
+    return averaged([[value] for value in values], average)
 
 
-def contrastive(positive, negative, x, form="similarity", power=1):
-    x, p, n = unit(x), [], []
+def contrastive(
+    positive,
+    negative,
+    x,
+    form="similarity",
+    power=1,
+    similarity=None,
+    average="non_zero",
+    positive_weight=1,
+    negative_weight=1,
+):
+    x = unit(x)
+    p, n = [[] for _ in x], [[] for _ in x]
+    metric = similarity or {"similarity": "cosine"}.get(form, form)
     for i in range(len(x)):
         for j in range(len(x)):
-            s, d = x[i] @ x[j], np.linalg.norm(x[i] - x[j])
-            far, near = (1 - s, s - 0.5) if form == "similarity" else (d, 1 - d)
-            p += [far**power] if positive[i, j] and far > 0 else []
-            n += [near**power] if negative[i, j] and near > 0 else []
-    return mean(p) + mean(n)
-
-
-def distance_of(metric, a, b):
-    if metric == "cosine":
-        return 1 - a @ b
-    squared = np.sum((a - b) ** 2)
-    return squared if metric == "squared_euclidean" else math.sqrt(squared)
+            d = distance_of(metric, x[i], x[j])
+            # The default margins: 1 and 0.5 of cosines, 0 and 1 of distances.
+            far, near = d, (0.5 if metric == "cosine" else 1) - d
+            p[i] += [max(far, 0) ** power] if positive[i, j] else []
+            n[i] += [max(near, 0) ** power] if negative[i, j] else []
+    return positive_weight * averaged(p, average) + negative_weight * averaged(
+        n, average
+    )
 
 
 def triplet(
@@ -74,8 +119,10 @@ def triplet(
     soft=False,
     swap=False,
     normalize=True,
+    similarity=None,
 ):
     x, values = unit(x) if normalize else x, []
+    distance = similarity or distance
     for a in range(len(x)):
         p = [distance_of(distance, x[a], x[j]) for j in columns(positive, a)]
         n = [distance_of(distance, x[a], x[j]) for j in columns(negative, a)]
@@ -113,9 +160,7 @@ def triplet(
                 values.append(max(0.0, d - max(n) + margin))
             else:
                 values.append(0.0)
-    if average == "non_zero":
-        values = [v for v in values if v > 0]
-    return mean(values)
+    return averaged([[v] for v in values], average)
 
 
 def n_pair(positive, negative, x, l2=0.02):
@@ -177,23 +222,39 @@ def lifted(
     return mean(values)
 
 
-def supcon(positive, negative, x, temperature=0.1):
-    x, values = unit(x), []
+def exponentials(mask, x, i, temperature, similarity):
+    return [
+        math.exp(similarity_of(similarity, x[i], x[j]) / temperature)
+        for j in columns(mask, i)
+    ]
+
+
+def supcon(
+    positive,
+    negative,
+    x,
+    temperature=0.1,
+    similarity="cosine",
+    normalize=True,
+):
+    x, values = unit(x) if normalize else x, []
     for i in range(len(x)):
-        p = [math.exp(x[i] @ x[j] / temperature) for j in columns(positive, i)]
-        n = [math.exp(x[i] @ x[j] / temperature) for j in columns(negative, i)]
+        p = exponentials(positive, x, i, temperature, similarity)
+        n = exponentials(negative, x, i, temperature, similarity)
         if p:
             values.append(mean([-math.log(e / sum(p + n)) for e in p]))
     return mean(values)
 
 
-def nt_xent(positive, negative, x, temperature=0.1):
+def nt_xent(
+    positive, negative, x, temperature=0.1, similarity="cosine", average="all"
+):
     x, values = unit(x), []
     for i in range(len(x)):
-        p = [math.exp(x[i] @ x[j] / temperature) for j in columns(positive, i)]
-        n = [math.exp(x[i] @ x[j] / temperature) for j in columns(negative, i)]
-        values += [-math.log(e / (e + sum(n))) for e in p]
-    return mean(values)
+        p = exponentials(positive, x, i, temperature, similarity)
+        n = exponentials(negative, x, i, temperature, similarity)
+        values.append([-math.log(e / (e + sum(n))) for e in p])
+    return averaged(values, average)
 
 
 def nca(positive, negative, x, temperature=1.0, normalize=True):

@@ -93,8 +93,16 @@ def test_float_labels_are_refused_in_fit():
         (losses.Contrastive, {"form": "cosine"}, "`form`.*form='cosine'"),
         (losses.Contrastive, {"power": -1}, "`power`.*positive.*power=-1"),
         (losses.Triplet, {"mining": "semihard"}, "`mining`.*mean 'semi_hard'"),
-        (losses.Triplet, {"distance": "l2"}, "`distance`.*distance='l2'"),
+        (losses.Triplet, {"distance": "l0"}, "`distance`.*distance='l0'"),
         (losses.Triplet, {"average": "mean"}, "`average`.*average='mean'"),
+        (losses.NTXent, {"average": {"lo": 1}}, "`average`.*dict of low, high"),
+        (losses.NTXent, {"average": {"low": "1"}}, "`low`.*finite.*low='1'"),
+        (
+            losses.NTXent,
+            {"average": {"class_weights": [1.0, -1.0]}},
+            "`class_weights`.*at least 0",
+        ),
+        (losses.Angular, {"average": "all"}, "`average`.*None for Angular"),
         (losses.Triplet, {"soft": True}, "`soft=True` needs.*semi_hard"),
         (losses.Triplet, {"swap": True}, "`swap=True` needs.*semi_hard"),
         (
@@ -139,6 +147,20 @@ def test_float_labels_are_refused_in_fit():
             (losses.RecallSurrogate, {"k": k}, "`k`.*1 to 100 integers")
             for k in ([], 0, [1, 0], [1.0], [True], "1", 10**7, [1] * 101)
         ),
+        (losses.Contrastive, {"similarity": "l0.5"}, "`similarity`.*'l0.5'"),
+        (losses.Contrastive, {"similarity": 2}, "`similarity`.*similarity=2"),
+        (
+            losses.Contrastive,
+            {"similarity": "dot"},
+            "`normalize`.*False where `similarity` is 'dot'",
+        ),
+        (
+            losses.Contrastive,
+            {"similarity": "l1", "form": "euclidean"},
+            "`similarity`.*None where `form` is given.*'euclidean'",
+        ),
+        (losses.Circle, {"similarity": "l1"}, "`similarity`.*None for Circle"),
+        (losses.FastAP, {"similarity": "l1"}, "`similarity`.*None for FastAP"),
         (losses.SignalToNoise, {"zero_mean": -1}, "`zero_mean`.*-1"),
         (losses.TupletMargin, {"margin": 5.73}, "`margin`.*radians"),
         (losses.VICReg, {"covariance": -1}, "`covariance`.*-1"),
@@ -250,6 +272,8 @@ def test_swap_takes_the_negative_that_is_near_the_positive():
         losses.PNP(),
         losses.RecallSurrogate(),
         losses.Angular(),
+        losses.Contrastive(similarity="l1"),
+        losses.MultiSimilarity(similarity="l2.5"),
     ],
 )
 def test_no_cube_is_allocated(loss):
@@ -270,7 +294,7 @@ def test_no_cube_is_allocated(loss):
         np.prod([int(n) for n in shape.split(",")])
         for shape in re.findall(r"(?:f32|s32|pred)\[([\d,]+)\]", program)
     ]
-    assert rows**2 <= max(sizes) < 4 * rows**2
+    assert rows**2 <= max(sizes) <= 4 * rows**2
 
 
 def test_sup_con_and_nt_xent_agree_on_two_views():

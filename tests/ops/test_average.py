@@ -1,0 +1,94 @@
+"""What averages promise of the terms of a loss."""
+
+import numpy as np
+import pytest
+
+from keras_dml import layers, losses
+from keras_dml.ops import Average, balanced_class_weights
+
+VALUES = np.array([[0.0, 0.4, 0.8], [0.6, 9.0, 9.0], [9.0, 9.0, 9.0]])
+MASK = np.array([[1, 1, 1], [1, 0, 0], [0, 0, 0]], bool)
+LABELS = np.array([0, 1, 1, 0, 2, 0, 1, 2], "int32")
+X = np.random.default_rng(0).standard_normal((8, 4))
+
+
+def of_row(i):
+    """A matrix of the pairs of one row alone."""
+    matrix = np.full((8, 8), -1)
+    matrix[i] = LABELS[i] == LABELS
+    return matrix
+
+
+@pytest.mark.parametrize(
+    "arguments, wanted",
+    [
+        ({}, 1.8 / 4),
+        ({"low": 0.0}, 1.8 / 3),
+        ({"low": 0.4}, 1.4 / 2),
+        ({"high": 0.6}, 0.4 / 2),
+        ({"low": 1.0}, 0.0),
+        # The last row has no terms.
+        ({"per_anchor": True}, (0.4 + 0.6) / 2),
+        ({"per_anchor": True, "low": 0.5}, 0.6),
+        ({"class_weights": [2.0, 0.5]}, (2.0 * 1.2 + 0.5 * 0.6) / 4),
+        (
+            {"class_weights": [2.0, 0.5], "per_anchor": True},
+            (2.0 * 0.4 + 0.5 * 0.6) / 2,
+        ),
+    ],
+)
+def test_averages_by_hand(arguments, wanted):
+    labels = np.array([0, 1, 1], "int32")
+    found = Average(**arguments)(VALUES, MASK, labels)
+    np.testing.assert_allclose(found, [wanted] * 3)
+
+
+@pytest.mark.parametrize("mining", ["hard", "easy", "all"])
+def test_triplets_by_anchor_are_the_mean_of_the_means_of_rows(mining):
+    loss = losses.Triplet(
+        0.5, mining, average={"per_anchor": True}, dtype="float64"
+    )
+    alone = losses.Triplet(0.5, mining, average="all", dtype="float64")
+    rows = [float(alone(of_row(i), X)) for i in range(8)]
+    np.testing.assert_allclose(loss(LABELS, X), np.mean(rows))
+
+
+def test_classes_without_weight_do_not_pull_their_rows():
+    weights = {"class_weights": [1.0, 1.0, 0.0]}
+    loss = losses.NTXent(average=weights, dtype="float64")
+    plain = losses.NTXent(dtype="float64")
+    number = LABELS[:, None] == LABELS
+    positives = number.sum(axis=1) - 1
+    rows = [
+        positives[i] * float(plain(of_row(i), X))
+        for i in np.flatnonzero(LABELS < 2)
+    ]
+    np.testing.assert_allclose(
+        loss(LABELS, X), np.sum(rows) / positives.sum(), rtol=1e-6
+    )
+
+
+def test_weights_of_classes_need_labels():
+    loss = losses.NTXent(average={"class_weights": [1.0, 2.0, 1.0]})
+    with pytest.raises(ValueError, match="`class_weights`.*matrix of pairs"):
+        loss(LABELS[:, None] == LABELS, X)
+
+
+def test_weights_of_classes_reach_the_pairs_of_a_memory():
+    def last(average):
+        loss = losses.Contrastive(average=average)
+        layer = layers.CrossBatchMemory(loss, 16, warm_up_steps=0)
+        for rows in (X, X[::-1]):
+            y = layer([rows, np.zeros(8, "int32")], training=True)
+        return float(y[0, -1])
+
+    weighted = last({"low": 0.0, "class_weights": [3.0]})
+    np.testing.assert_allclose(weighted, 3.0 * last(None), rtol=1e-6)
+
+
+def test_balanced_weights_make_classes_weigh_the_same():
+    labels = np.array([0, 0, 0, 2, 2, 3])
+    weights = np.array(balanced_class_weights(labels))
+    np.testing.assert_allclose(
+        weights * np.bincount(labels), [2.0, 0.0, 2.0, 2.0]
+    )
