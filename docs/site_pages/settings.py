@@ -50,6 +50,10 @@ ARGUMENTS_OF = {
         "layers.cross_batch_memory:CrossBatchMemory",
         "losses.with_memory:WithMemory",
     ),
+    "DistillationConfig": (
+        "layers.distillation:Distillation",
+        "fit_options:TrainingOptions",
+    ),
     "GroupConfig": ("optimizers.layer_decay:layer_decay",),
     "HeatConfig": (
         "callbacks.heat_up:HeatUp",

@@ -1,9 +1,12 @@
 """Builds the loss and the optimizer of a run from its configuration."""
 
+from collections.abc import Sequence
+
 import keras
 
 from keras_dml import losses
 from keras_dml.config import (
+    DistillationConfig,
     GroupConfig,
     LossConfig,
     OptimizerConfig,
@@ -11,9 +14,10 @@ from keras_dml.config import (
     RunConfig,
 )
 from keras_dml.errors import UsageError
-from keras_dml.layers import CrossBatchMemory, InChunks
+from keras_dml.layers import CrossBatchMemory, Distillation, InChunks
 from keras_dml.models import freezing
 from keras_dml.models.heads import LAYERS, Head, get_head
+from keras_dml.models.prefixes import widths_of
 from keras_dml.optimizers import (
     DecayToZero,
     PerVariable,
@@ -36,8 +40,45 @@ PROXIES_RULE = f"({'|'.join(LAYERS)})/.*"
 OTHER_PATHS = tuple(f"{name}/" for name in ("head", *LAYERS))
 
 
+def trainer_loss(trainer: keras.Model, config: RunConfig) -> keras.losses.Loss:
+    """Builds the loss of what a trainer gives, of prefixes and of a teacher.
+
+    Args:
+        trainer: Result of `build_trainer`.
+        config: The configuration.
+    """
+    loss, model = build_loss(config.loss), config.model
+    if model.prefixes:
+        weights = model.matryoshka_weights or None
+        loss = losses.Matryoshka(loss, widths_of(trainer), weights)
+    if any(isinstance(layer, Distillation) for layer in trainer.layers):
+        assert config.distillation is not None
+        loss = losses.WithDistillation(loss, config.distillation.label_weight)
+    return loss
+
+
+def build_distillation(
+    config: DistillationConfig, prefixes: Sequence[int]
+) -> Distillation:
+    """Builds the layer that compares with the embeddings of a teacher.
+
+    Args:
+        config: The section `distillation` of a configuration.
+        prefixes: Sizes of the prefixes of the embedding.
+
+    Raises:
+        UsageError: If the loss does not take its arguments.
+    """
+    cls = losses.DISTILLATIONS[config.loss]
+    try:
+        loss = losses.get(cls, **config.arguments)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"`distillation.arguments`: {error}") from error
+    return Distillation(loss, config.weight, prefixes, name="distillation")
+
+
 def build_loss(terms: list[LossConfig]) -> keras.losses.Loss:
-    """Builds the loss: one term, or a weighted sum of several."""
+    """Builds the loss of an embedding: a term, or a weighted sum of several."""
     built = [_build_term(term) for term in terms]
     weights = [term.weight for term in terms]
     whole = built[0]
@@ -196,7 +237,7 @@ def compile_for(
                 backbone.layer if isinstance(backbone, InChunks) else backbone
             ),
         ),
-        loss=build_loss(config.loss),
+        loss=trainer_loss(trainer, config),
     )
 
 

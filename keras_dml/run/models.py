@@ -1,5 +1,6 @@
 """Builds the models of a run from its configuration."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import keras
@@ -15,7 +16,12 @@ from keras_dml.models import (
 )
 from keras_dml.regularizers.registry import PROXY_REGULARIZERS
 from keras_dml.run.cached_features import trains_on_features
-from keras_dml.run.compiling import build_memory, draws_pairs, loss_head
+from keras_dml.run.compiling import (
+    build_distillation,
+    build_memory,
+    draws_pairs,
+    loss_head,
+)
 
 
 @dataclass(frozen=True)
@@ -26,12 +32,16 @@ class Models:
     trainer: keras.Model
 
 
-def build_models(config: RunConfig, num_classes: int) -> Models:
+def build_models(
+    config: RunConfig, num_classes: int, teacher_dim: int | None = None
+) -> Models:
     """Builds fresh models; the same seed gives the same weights.
 
     Args:
         config: The settled configuration.
         num_classes: Number of classes in training.
+        teacher_dim: Size of the teacher's embeddings. Defaults to `None`, no
+            teacher.
 
     Raises:
         UsageError: If settings of the model contradict each other.
@@ -58,11 +68,20 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         kernel_initializer=model.kernel_initializer,
         bias_initializer="uniform_fan_in" if torch_bias else "zeros",
     )
+    options = head_options(model, config.loss)
+    if config.distillation is not None and teacher_dim is not None:
+        options = dataclasses.replace(
+            options,
+            distillation=build_distillation(
+                config.distillation, model.prefixes
+            ),
+            teacher_dim=teacher_dim,
+        )
     trainer = build_trainer(
         embedder,
         num_classes,
         loss_head(config.loss),
-        head_options(model, config.loss),
+        options,
         model.policy,
         config.data.train_shape[0],
         config.sampling.embed_batch,
@@ -110,4 +129,5 @@ def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
         boundary=model.boundary,
         memory=build_memory(loss),
         step=draws_pairs(loss),
+        prefixes=model.prefixes,
     )

@@ -12,8 +12,15 @@ from keras_dml.config import RunConfig, load_recipe, recipe_names
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
+from keras_dml.models.prefixes import connect_head
 from keras_dml.run.batches import make_sampler
-from keras_dml.run.compiling import build_loss, build_optimizer, loss_head
+from keras_dml.run.compiling import (
+    build_distillation,
+    build_loss,
+    build_optimizer,
+    loss_head,
+    trainer_loss,
+)
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.memory import check_memory
 from keras_dml.run.models import head_options
@@ -65,7 +72,10 @@ def check_stages(
         parts = stage_data(data, stage, config)
         check_memory(config, parts.fit)
         classes = parts.fit.num_classes
-        settings = f"{config.loss} {config.optimizer} {config.model} {classes}"
+        settings = (
+            f"{config.loss} {config.distillation} {config.optimizer} "
+            f"{config.model} {classes}"
+        )
         if settings not in built:
             check_arguments(config, classes)
             built.add(settings)
@@ -146,7 +156,9 @@ def check_arguments(config: RunConfig, num_classes: int) -> None:
     """
     head, model = loss_head(config.loss), config.model
     with tf.Graph().as_default():
-        loss = build_loss(config.loss)
+        build_loss(config.loss)
+        if config.distillation is not None:
+            build_distillation(config.distillation, model.prefixes)
         # The blocks of a decay are known once there is a network.
         whole = config.optimizer.changed(backbone={"layer_decay": 1.0})
         build_optimizer(whole, epochs=1, steps_per_epoch=1, head=head)
@@ -155,11 +167,12 @@ def check_arguments(config: RunConfig, num_classes: int) -> None:
         embedding = keras.Input((model.dim,))
         label = keras.Input((), dtype="int32")
         with _refusing("model.proxies"):
-            output = head.connect(embedding, label, num_classes, options)
+            output = connect_head(head, embedding, label, num_classes, options)
+            trainer = keras.Model([embedding, label], output)
             # The regularizers compute.
-            keras.Model([embedding, label], output).losses  # noqa: B018
+            trainer.losses  # noqa: B018
         with _refusing("loss"):
-            loss(
+            trainer_loss(trainer, config)(
                 *(
                     tf.compat.v1.placeholder(x.dtype, x.shape)
                     for x in (label, output)
