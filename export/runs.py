@@ -27,6 +27,7 @@ from keras_dml.export.options import ExportOptions, References
 from keras_dml.run.batches import evaluation_batches
 from keras_dml.run.data import RunData, load_run_data
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.prefixes import with_dim
 from keras_dml.run.thresholds import (
     RunThreshold,
     check_rate,
@@ -48,6 +49,7 @@ def export_run(
     *,
     output: str | Path | None = None,
     data_dir: str | Path | None = None,
+    dim: int | None = None,
     max_false_match_rate: float | None = None,
     decision: str = "pairs",
     **changes: Any,
@@ -62,9 +64,12 @@ def export_run(
         formats: One or more of `"saved_model"` for servers, `"litert"` for
             phones, and `"onnx"`. Defaults to the first two.
         options: `ExportOptions`. Defaults to `ExportOptions()`.
-        output: Folder of the artifacts. Defaults to `None`, `RUN/export`.
+        output: Folder of the artifacts. Defaults to `None`, `RUN/export`, or
+            `RUN/export-DIM` with a `dim`.
         data_dir: Folder that holds the data set's files. Defaults to `None`,
             the folder that the run used.
+        dim: Number of values of an embedding, one of the sizes in
+            `model.matryoshka` of the run. Defaults to `None`, all of them.
         max_false_match_rate: The share in (0, 1) of wrong decisions on
             validation classes that sets the threshold in the manifests.
             Defaults to `None`, which is 0.001, or the next looser one that
@@ -104,11 +109,13 @@ def export_run(
             options,
             {
                 "output": output,
+                "dim": dim,
                 "data_dir": data_dir or trained.config.data.data_dir,
                 "max_false_match_rate": max_false_match_rate,
                 "decision": decision,
             },
         )
+    trained = with_dim(trained, dim)
     check = unchanged_files(trained.folder)
     embedder = trained.embedder
     threshold = _threshold(trained, max_false_match_rate, decision)
@@ -120,7 +127,7 @@ def export_run(
         result = export_embedder(
             embedder,
             formats,
-            output or trained.folder.export,
+            output or f"{trained.folder.export}{trained.suffix}",
             *_compared(data.test, trained.config, 4 * COMPARED_IMAGES),
             _completed(options, data, trained, threshold),
             check=check,
@@ -228,6 +235,7 @@ def _completed(
     config = run.config
     keys = ("dataset", "recipe", "backbone", "seed", "after")
     facts = {key: run.metrics[key] for key in keys}
+    facts["prefixes"] = run.metrics.get("prefixes", {})
     facts["threshold"] = threshold and threshold.facts()
     found: dict[str, Any] = {
         "metadata": {

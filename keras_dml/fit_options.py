@@ -25,6 +25,8 @@ class TrainingOptions(TypedDict, total=False):
         image_size: Side of the images in pixels. Defaults to that of the
             photos and the network.
         dim: Number of values of an embedding.
+        matryoshka: Sizes of prefixes of the embedding that shall retrieve
+            well alone, such as 32,64. Defaults to none.
         lr: Learning rate of network and head; the proxies keep theirs.
         freeze: `"all"` to keep the pretrained network and train the head
             alone; `"weights"` for the same, but the statistics of batch
@@ -32,6 +34,9 @@ class TrainingOptions(TypedDict, total=False):
             `"none"`.
         loss: Name of a loss that replaces that of the recipe, with its
             default arguments, and the batches and proxies of its own recipe.
+        teacher: A run, or a file of embeddings of the training images, whose
+            relations between images the embedder also learns. Defaults to
+            none.
         final: `"all"` to train once more on every class, in `RUN/final`,
             after the run was measured. Defaults to `"measured"`, no more.
     """
@@ -42,9 +47,11 @@ class TrainingOptions(TypedDict, total=False):
     embed_batch: Annotated[int | None, "sampling.embed_batch"]
     image_size: Annotated[int | None, "data.image_size"]
     dim: Annotated[int | None, "model.dim"]
+    matryoshka: Annotated[Sequence[int] | None, "model.matryoshka"]
     lr: Annotated[float | None, "optimizer.backbone.lr optimizer.head.lr"]
     freeze: Annotated[str | None, "stages.main.train.freeze"]
     loss: Annotated[str | None, "loss"]
+    teacher: Annotated[PathLike | None, "distillation.teacher"]
     final: Annotated[str | None, "final"]
 
 

@@ -33,6 +33,7 @@ RNG = np.random.default_rng(0)
 IMAGES = RNG.standard_normal((4, 3, 3, 5)).astype("float32")
 FEATURES = RNG.standard_normal((8, 6)).astype("float32")
 COSINES = RNG.uniform(-0.9, 0.9, (8, CLASSES, 3)).astype("float32")
+TEACHER = RNG.standard_normal((8, 3)).astype("float32")
 
 # What the losses take, by the name that `losses.input_of` gives it.
 PREDICTIONS = {
@@ -67,6 +68,8 @@ def layer_cases() -> dict:
         layers.HighOrderMoments(3, 8),
         [FEATURES[:4], IMAGES],
     )
+    layer = layers.Distillation(losses.Relational(), prefixes=[2])
+    cases["distillation"] = (layer, [FEATURES, FEATURES, TEACHER])
     for mode in layers.token_pooling.MODES:
         layer = layers.TokenPooling(mode, prefix_tokens=2, k=3)
         cases[f"tokens_{mode}"] = (layer, IMAGES.reshape(4, 9, 5))
@@ -149,7 +152,16 @@ def loss_cases() -> dict:
             cases[f"miner {name} of triplets"] = (loss, FEATURES)
     loss = losses.Contrastive(miner="distance_weighted")
     cases["at_step"] = (losses.AtStep(loss), FEATURES)
+    loss = losses.Matryoshka(losses.NTXent(), [2, 4], [1.0, 2.0])
+    cases["matryoshka"] = (loss, FEATURES)
+    loss = losses.WithDistillation(losses.NTXent(), 0.5)
+    cases["with_distillation"] = (loss, FEATURES)
     return cases
+
+
+def distillation_cases() -> dict:
+    """Losses on the embeddings of a teacher, by name."""
+    return {name: cls() for name, cls in losses.DISTILLATIONS.items()}
 
 
 def regularizer_cases() -> dict:
@@ -237,6 +249,8 @@ def computed() -> dict[str, list]:
         cases[f"layer {name}"] = (squares, x)
     for name, (loss, y_pred) in loss_cases().items():
         cases[f"loss {name}"] = (functools.partial(loss, LABELS), y_pred)
+    for name, loss in distillation_cases().items():
+        cases[f"loss {name}"] = (functools.partial(loss, TEACHER), FEATURES)
     for name, (regularizer, weights) in regularizer_cases().items():
         cases[f"regularizer {name}"] = (regularizer, weights)
     for name, (value, gradient) in values_and_gradients(cases).items():
@@ -335,6 +349,7 @@ def covered() -> set:
     """The classes of all layers, losses and regularizers here."""
     found = {type(layer) for layer, _ in layer_cases().values()}
     found |= {type(loss) for loss, _ in loss_cases().values()}
+    found |= {type(loss) for loss in distillation_cases().values()}
     found |= {
         type(regularizer) for regularizer, _ in regularizer_cases().values()
     }

@@ -51,6 +51,10 @@ ARGUMENTS_OF = {
         "losses.with_memory:WithMemory",
     ),
     "MomentsConfig": ("layers.high_order_moments:HighOrderMoments",),
+    "DistillationConfig": (
+        "layers.distillation:Distillation",
+        "fit_options:TrainingOptions",
+    ),
     "GroupConfig": ("optimizers.layer_decay:layer_decay",),
     "HeatConfig": (
         "callbacks.heat_up:HeatUp",

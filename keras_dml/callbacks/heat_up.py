@@ -35,15 +35,27 @@ class Heating(keras.callbacks.Callback):
         Raises:
             ValueError: If the model has no such layer.
         """
-        layers = {layer.name: layer for layer in self.model.layers}
-        layer = layers.get(self.layer_name)
-        if not hasattr(layer, "initial_scale"):
+        return self.layers()[0]
+
+    def layers(self) -> list[keras.layers.Layer]:
+        """Returns all layers of that name, also those of models in the model.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        found = [
+            layer
+            for layer in self.model._flatten_layers(include_self=False)
+            if layer.name == self.layer_name and hasattr(layer, "initial_scale")
+        ]
+        if not found:
             raise ValueError(
                 f"`layer_name` of `{type(self).__name__}` must name a "
                 "`ScaledLogits` layer of the model. Received: "
-                f"layer_name={self.layer_name!r}. The model has: {[*layers]}"
+                f"layer_name={self.layer_name!r}. The model has: "
+                f"{[layer.name for layer in self.model.layers]}"
             )
-        return layer
+        return found
 
     @property
     def current_scale(self) -> float:
@@ -60,7 +72,8 @@ class Heating(keras.callbacks.Callback):
         """Sets the scale and multiplies the rates, unless the scale is set."""
         if math.isclose(self.current_scale, scale, rel_tol=1e-5):
             return
-        self.layer().scale.assign(scale)
+        for layer in self.layers():
+            layer.scale.assign(scale)
         if self.learning_rate_factor != 1.0:
             rates = LearningRate(self.model.optimizer)
             rates.multiply(self.learning_rate_factor)

@@ -22,6 +22,7 @@ from keras_dml.config.resolve import (
     validate,
 )
 from keras_dml.config.sections import (
+    DistillationConfig,
     EvaluationConfig,
     GroupConfig,
     HeatConfig,
@@ -41,6 +42,7 @@ __all__ = [
     "DEFAULT_RECIPE",
     "AugmentationConfig",
     "DataConfig",
+    "DistillationConfig",
     "EvaluationConfig",
     "Explanation",
     "GroupConfig",

@@ -59,6 +59,8 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
         given["minutes"] = None
     if "loss" in given:
         given["loss"] = [{"name": given["loss"]}]
+    if "model.matryoshka" in given:
+        given["model.matryoshka"] = list(given["model.matryoshka"])
     classes = given.get("data.train_classes")
     if isinstance(classes, str | os.PathLike):
         given["data.train_classes"] = _listed_classes(Path(classes))

@@ -71,7 +71,9 @@ class ModelConfig(Section):
 
     With `whitening`, the head starts as a whitening of the features within
     classes; these are the shrinkages that validation classes choose from.
-    Otherwise it starts from random numbers.
+    Otherwise it starts from random numbers. `matryoshka` lists the sizes of
+    prefixes of the embedding that shall work alone, and its weights are those
+    of their losses, by default all 1; the whole embedding counts as well.
     """
 
     backbone: str = "small_cnn"
@@ -82,6 +84,8 @@ class ModelConfig(Section):
     k: Count = 1
     layer_norm: bool = True
     dim: Dim = 128
+    matryoshka: Annotated[list[Dim], Field(max_length=20)] = []
+    matryoshka_weights: Annotated[list[Positive], Field(max_length=21)] = []
     use_bias: bool = True
     kernel_initializer: Literal[
         "uniform_fan_in", "he_fan_out", "glorot_uniform", "scaled_fan_in"
@@ -94,6 +98,28 @@ class ModelConfig(Section):
     logits_bias: bool = False
     boundary: Positive = 1.2
     policy: Literal["float32", "mixed_float16", "mixed_bfloat16"] = "float32"
+
+    @property
+    def prefixes(self) -> list[int]:
+        """The sizes of the prefixes that are smaller than the embedding."""
+        return [size for size in self.matryoshka if size < self.dim]
+
+    @model_validator(mode="after")
+    def _prefixes_of_the_embedding(self):
+        sizes, weights = self.matryoshka, self.matryoshka_weights
+        if sizes != sorted({*sizes}) or max(sizes, default=0) > self.dim:
+            raise ValueError(
+                "`matryoshka` must list sizes that increase, up to `dim` at "
+                f"most. Received: {sizes} and dim={self.dim}."
+            )
+        wanted = len(self.prefixes) + 1
+        if weights and len(weights) != (wanted if sizes else 0):
+            raise ValueError(
+                "`matryoshka_weights` must hold a number for each prefix, and "
+                f"one for the whole embedding. Received: {len(weights)} "
+                f"numbers for matryoshka={sizes} and dim={self.dim}."
+            )
+        return self
 
 
 class MemoryConfig(Section):
@@ -128,6 +154,23 @@ class LossConfig(Section):
     moments: MomentsConfig | None = None
     group_weight: NotNegative | None = None
     sampled: bool = False
+
+
+class DistillationConfig(Section):
+    """The loss on a teacher's embeddings of the training images.
+
+    `teacher` is a run folder, or embeddings with the ids of the images. The
+    loss on labels counts with `label_weight`, by default not at all. `weight:
+    null` is that of the loss's paper.
+    """
+
+    teacher: str
+    loss: Literal[
+        "relational", "relaxed_contrastive", "similarity_preserving"
+    ] = "relaxed_contrastive"
+    weight: Positive | None = None
+    label_weight: NotNegative = 0.0
+    arguments: dict[str, Any] = {}
 
 
 class GroupConfig(Section):
@@ -306,6 +349,7 @@ class RunConfig(Section):
     augmentation: AugmentationConfig = AugmentationConfig()
     model: ModelConfig = ModelConfig()
     loss: Annotated[list[LossConfig], Field(min_length=1, max_length=20)]
+    distillation: DistillationConfig | None = None
     optimizer: OptimizerConfig = OptimizerConfig()
     stages: Annotated[list[StageConfig], Field(min_length=1, max_length=100)]
     evaluation: EvaluationConfig = EvaluationConfig()

@@ -17,8 +17,14 @@ from keras_dml.evaluation.labels import LabelSets, as_label_sets
 # The fields accept lists and always store a numpy array.
 Array = Any
 # The fields with one row for each image, and the dtypes of some.
-ROWS = ("labels", "ids", "paths", "images", "split", "role", "group", "box")
-DTYPES = {"ids": str, "paths": str, "group": np.int64, "box": np.float64}
+ROWS = (
+    *("labels", "ids", "paths", "images", "split", "role", "group", "box"),
+    "teacher",
+)
+DTYPES = {
+    **{"ids": str, "paths": str, "group": np.int64, "box": np.float64},
+    "teacher": np.float32,
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +50,8 @@ class Manifest(Brief):
         group: int64 array `(n,)`, a coarser class. Defaults to `None`.
         box: float array `(n, 4)`, the object's left, top, right and bottom
             in pixels. Defaults to `None`.
+        teacher: float32 array `(n, dim)`, embeddings of another network that
+            training imitates. Defaults to `None`.
         seen: Boolean, whether test classes are seen in training. Defaults to
             `False`.
         partial: Boolean, whether images of the published set are missing.
@@ -76,6 +84,7 @@ class Manifest(Brief):
     role: Array = None
     group: Array = None
     box: Array = None
+    teacher: Array = None
     seen: bool = False
     partial: bool = False
 
@@ -163,6 +172,11 @@ class Manifest(Brief):
     def num_classes(self) -> int:
         """Number of classes that have at least one row."""
         return len(np.unique(self.label_sets.values))
+
+    @property
+    def teacher_dim(self) -> int | None:
+        """Size of the embeddings of the teacher, if there is one."""
+        return None if self.teacher is None else self.teacher.shape[1]
 
     @property
     def has_label_sets(self) -> bool:

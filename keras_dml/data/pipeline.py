@@ -64,6 +64,7 @@ def train_batches(
         a static batch size. If images have several labels, the second part is
         the matrix of the pairs that share one, int32 `(batch, batch)`, for a
         loss on pairs; and "label" is the row of each image in the manifest.
+        With the embeddings of a teacher, the first part has "teacher" too.
 
     Raises:
         UsageError: If the sampler gives another number of batches, batches of
@@ -102,6 +103,7 @@ def train_batches(
     make = _batches_of_arrays if manifest.paths is None else _batches_of_files
     batches = make(manifest, batches, batch_size, augmentation, fit)
     labels = _on_cpu(manifest.labels.astype(np.uint8 if several else np.int32))
+    teacher = None if manifest.teacher is None else _on_cpu(manifest.teacher)
 
     @tf.autograph.experimental.do_not_convert
     def finish(rows, draw, images):
@@ -111,11 +113,14 @@ def train_batches(
         if augmentation.has_color:
             images = augment.random_color(images, draw, augmentation)
         own = tf.gather(labels, rows)
+        inputs = {"image": images, "label": own}
+        if teacher is not None:
+            inputs["teacher"] = tf.gather(teacher, rows)
         if not several:
-            return {"image": images, "label": own}, own
+            return inputs, own
         own = tf.cast(own, tf.float32)
         pairs = tf.cast(tf.matmul(own, own, transpose_b=True) > 0, tf.int32)
-        return {"image": images, "label": tf.cast(rows, tf.int32)}, pairs
+        return {**inputs, "label": tf.cast(rows, tf.int32)}, pairs
 
     batches = batches.map(finish, num_parallel_calls=tf.data.AUTOTUNE)
     return batches.prefetch(tf.data.AUTOTUNE)

@@ -26,6 +26,7 @@ from keras_dml.embeddings.shard_folder import ShardFolder, check_same
 from keras_dml.errors import RunError
 from keras_dml.files import readable
 from keras_dml.models import forward_function
+from keras_dml.run.prefixes import with_dim
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.version import __version__
 
@@ -68,6 +69,7 @@ def embed_source(
     shard_size: int = SHARD_SIZE,
     batch_size: int | None = None,
     max_pixels: int = decoding.MAX_PIXELS,
+    dim: int | None = None,
     resume: bool = False,
 ) -> Embedded:
     """Embeds all images of a source, in memory independent of their number.
@@ -86,6 +88,8 @@ def embed_source(
             run's `evaluation.batch_size`.
         max_pixels: Images with more pixels are bad ones. Defaults to
             89,478,485.
+        dim: Number of values of an embedding, one of the sizes in
+            `model.matryoshka` of the run. Defaults to `None`, all of them.
         resume: Whether to continue an output that exists. Defaults to
             `False`.
 
@@ -116,7 +120,7 @@ def embed_source(
     source = os.fspath(source)
     target = Output(output, file_format)
     target.check_free(resume)
-    opened = TrainedRun.of(run)
+    opened = with_dim(TrainedRun.of(run), dim)
     with progress_bar() as progress:
         progress.add_task("listing images", total=None, note="")
         images = list_images(source, data_dir)

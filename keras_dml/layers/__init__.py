@@ -2,6 +2,7 @@
 
 from keras_dml.layers.class_boundaries import ClassBoundaries
 from keras_dml.layers.cross_batch_memory import CrossBatchMemory
+from keras_dml.layers.distillation import Distillation
 from keras_dml.layers.embedding_head import EmbeddingHead
 from keras_dml.layers.frozen_statistics_batch_normalization import (
     FrozenStatisticsBatchNormalization,
@@ -31,6 +32,7 @@ from keras_dml.layers.training_step import TrainingStep
 __all__ = [
     "ClassBoundaries",
     "CrossBatchMemory",
+    "Distillation",
     "EmbeddingHead",
     "FrozenStatisticsBatchNormalization",
     "GlobalAveragePlusMaxPooling2D",

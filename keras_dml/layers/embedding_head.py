@@ -182,6 +182,41 @@ class EmbeddingHead(keras.layers.Layer):
             self._batch_norm.moving_mean.assign(outputs.mean(axis=0))
             self._batch_norm.moving_variance.assign(outputs.var(axis=0))
 
+    def prefix(self, embeddings, size):
+        """Returns what `cut(size)` makes of the features of embeddings.
+
+        Args:
+            embeddings: Float tensor `(batch, dim)`, the output of this layer.
+            size: Integer, the number of values to keep.
+        """
+        kept = embeddings[:, :size]
+        if self.normalization == "l2":
+            return unit_rows(kept)
+        if self.normalization == "batch_norm":
+            return kept * math.sqrt(self.dim / size)
+        return kept
+
+    def cut(self, size) -> "EmbeddingHead":
+        """Returns a head that makes the first values of an embedding alone.
+
+        It has the weights of this head, and normalizes what it keeps.
+
+        Args:
+            size: Integer, at most `dim`.
+
+        Example:
+
+        >>> head = EmbeddingHead(dim=64)
+        >>> embeddings = head(np.ones((2, 1280)))
+        >>> tuple(head.cut(16)(np.ones((2, 1280))).shape)
+        (2, 16)
+        """
+        config = {**self.get_config(), "dim": min(size, self.dim)}
+        head = type(self).from_config(config)
+        head.build((None, self._projection.kernel.shape[0]))
+        head.set_weights([one[..., : head.dim] for one in self.get_weights()])
+        return head
+
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.dim)
 

@@ -7,6 +7,7 @@ finds its losses by reading this folder: a new loss needs no entry anywhere.
 from typing import TYPE_CHECKING
 
 from keras_dml.losses.registry import (
+    DISTILLATIONS,
     LOSSES,
     PUBLIC,
     deserialize,
@@ -16,7 +17,8 @@ from keras_dml.losses.registry import (
 )
 
 globals().update(PUBLIC)
-__all__ = ["LOSSES", "deserialize", "get", "input_of", "serialize"]
+__all__ = ["DISTILLATIONS", "LOSSES", "deserialize", "get", "input_of"]
+__all__ += ["serialize"]
 __all__ += sorted(PUBLIC)
 
 if TYPE_CHECKING:

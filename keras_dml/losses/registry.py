@@ -12,12 +12,15 @@ from keras_dml.arguments import arguments_of, class_at
 from keras_dml.checks import require
 from keras_dml.errors import UsageError
 from keras_dml.losses.base import Loss
+from keras_dml.losses.distillation import DistillationLoss
 from keras_dml.naming import nearest, shown
 
 
-def _read_folder() -> tuple[dict[str, type[Loss]], dict[str, Any]]:
-    """Returns the loss of each file by file name; all classes and functions."""
-    found, public = {}, {}
+def _read_folder() -> tuple[
+    dict[str, type[Loss]], dict[str, type[DistillationLoss]], dict[str, Any]
+]:
+    """Returns losses of labels and of teachers by file; everything public."""
+    found, transfers, public = {}, {}, {}
     folder = importlib.import_module(__package__).__path__
     for _, key, _ in pkgutil.iter_modules(folder):
         module = importlib.import_module(f"{__package__}.{key}")
@@ -26,15 +29,20 @@ def _read_folder() -> tuple[dict[str, type[Loss]], dict[str, Any]]:
                 continue
             if inspect.isclass(value) and issubclass(value, Loss):
                 public[name] = value
-                if value.takes and not inspect.isabstract(value):
+                if inspect.isabstract(value):
+                    continue
+                if issubclass(value, DistillationLoss):
+                    transfers[key] = value
+                elif value.takes:
                     found[key] = value
             elif name.endswith("_loss"):
                 public[name] = value
-    return found, public
+    return found, transfers, public
 
 
-# Classes by key; everything that `keras_dml.losses` exposes, by Python name.
-LOSSES, PUBLIC = _read_folder()
+# Classes by key, of losses on labels and of those on the embeddings of a
+# teacher; everything that `keras_dml.losses` exposes, by Python name.
+LOSSES, DISTILLATIONS, PUBLIC = _read_folder()
 
 
 def get(identifier, **arguments) -> keras.losses.Loss:

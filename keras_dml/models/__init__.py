@@ -13,6 +13,7 @@ from keras_dml.models.batch_norm import (
 )
 from keras_dml.models.embedder import (
     build_embedder,
+    cut_embedder,
     keep_features,
     load_embedder,
     pooled_features,
@@ -34,6 +35,7 @@ __all__ = [
     "build_embedder",
     "build_trainer",
     "custom_backbone",
+    "cut_embedder",
     "float32_clone",
     "forward_function",
     "get_backbone",

@@ -210,8 +210,35 @@ def keep_features(embedder: keras.Model) -> keras.Model:
     >>> keep_features(embedder).output_shape
     (None, 128)
     """
-    x = embedder.get_layer("pooling").output
-    x = keras.layers.Identity(dtype="float32", name="head")(x)
+    identity = keras.layers.Identity(dtype="float32", name="head")
+    return _with_head(embedder, identity)
+
+
+def cut_embedder(embedder: keras.Model, dim: int) -> keras.Model:
+    """Returns the embedder of the first values of an embedding alone.
+
+    Its head is as small, and the embeddings have length 1 if those of
+    `embedder` do. An embedder trained for it retrieves well with a prefix, see
+    `keras_dml.losses.Matryoshka`.
+
+    Args:
+        embedder: Result of `build_embedder`.
+        dim: Number of values to keep.
+
+    Returns:
+        A model that shares all layers of `embedder` but the "head".
+
+    Example:
+
+    >>> embedder = build_embedder("small_cnn", (28, 28, 1), dim=8)
+    >>> cut_embedder(embedder, 4).output_shape
+    (None, 4)
+    """
+    return _with_head(embedder, embedder.get_layer("head").cut(dim))
+
+
+def _with_head(embedder, head):
+    x = head(embedder.get_layer("pooling").output)
     if embedder.layers[-1].name == "unit":
         x = keras.layers.UnitNormalization(dtype="float32", name="unit")(x)
     return keras.Model(embedder.inputs[0], x, name="embedder")

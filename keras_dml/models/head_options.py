@@ -1,11 +1,13 @@
 """The settings of the layers between an embedding and its loss."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from keras_dml.layers import (
     CrossBatchMemory,
+    Distillation,
     HighOrderMoments,
 )
 
@@ -31,6 +33,12 @@ class HeadOptions:
             training. Defaults to `None`.
         step: Whether the loss takes the step, see
             `keras_dml.losses.AtStep`. Defaults to `False`.
+        prefixes: Sizes of the prefixes of the embedding that the loss takes
+            as well, see `keras_dml.losses.Matryoshka`. Defaults to none.
+        distillation: Comparison with the embeddings of a teacher. Defaults to
+            `None`.
+        teacher_dim: Size of the embeddings of the teacher. Defaults to
+            `None`, no teacher.
 
     Example:
 
@@ -48,3 +56,13 @@ class HeadOptions:
     memory: CrossBatchMemory | None = None
     moments: HighOrderMoments | None = None
     step: bool = False
+    prefixes: Sequence[int] = ()
+    distillation: Distillation | None = None
+    teacher_dim: int | None = None
+
+    def renewed(self) -> Self:
+        """Returns the settings of one more head, which needs its own memory."""
+        if self.memory is None:
+            return self
+        memory = type(self.memory).from_config(self.memory.get_config())
+        return dataclasses.replace(self, memory=memory)

@@ -94,11 +94,17 @@ class Head(abc.ABC):
                     f"`{layer}` needs a loss that takes embeddings. Received: "
                     f"{layer} and a loss that takes {self.name}"
                 )
-        if options.memory is not None and options.moments is not None:
-            raise UsageError(
-                "`moments` and `memory` exclude each other. Received: both. "
-                "Leave one out."
-            )
+        others = {
+            "memory": options.memory,
+            "prefixes": options.prefixes,
+            "distillation": options.distillation,
+        }
+        for name, other in others.items():
+            if other and options.moments is not None:
+                raise UsageError(
+                    f"`moments` and `{name}` exclude each other. Received: "
+                    "both. Leave one out."
+                )
         if options.sample is not None:
             self._check_sample(options, policy)
 

@@ -7,6 +7,7 @@ from keras_dml.models.embedder import with_image_size
 from keras_dml.models.head_options import HeadOptions
 from keras_dml.models.heads import Head, get_head
 from keras_dml.models.precision import dtype_policy
+from keras_dml.models.prefixes import connect_head
 
 
 def build_trainer(
@@ -45,10 +46,12 @@ def build_trainer(
 
     Input shape:
         Dict of "image", as the embedder takes it or its pooled features, and
-        "label", int32 `(batch,)`.
+        "label", int32 `(batch,)`; with `options.distillation` also "teacher",
+        float32 `(batch, options.teacher_dim)`.
 
     Output shape:
-        Float32, see the classes of `keras_dml.models.heads`.
+        Float32, see the classes of `keras_dml.models.heads`; with
+        `options.prefixes` what `keras_dml.losses.Matryoshka` takes.
 
     Raises:
         UsageError: If `head` is unknown or cannot use one of the `options`.
@@ -88,8 +91,18 @@ def build_trainer(
     label = keras.Input((), dtype="int32", name="label")
     # Keras before 3.15 refuses an input that nothing takes.
     keras.layers.Identity()(label)
-    output = head.connect(embedding, label, num_classes, options)
+    output = connect_head(
+        head,
+        embedding,
+        label,
+        num_classes,
+        options,
+        embedder.get_layer("head").prefix,
+    )
+    inputs = {"image": image, "label": label}
+    if options.distillation is not None:
+        teacher = keras.Input((options.teacher_dim,), name="teacher")
+        output = options.distillation([output, embedding, teacher])
+        inputs["teacher"] = teacher
     with dtype_policy(policy):
-        return keras.Model(
-            {"image": image, "label": label}, output, name="trainer"
-        )
+        return keras.Model(inputs, output, name="trainer")

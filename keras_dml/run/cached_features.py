@@ -99,7 +99,10 @@ class CachedFeatures:
                     label = targets
                     if images.has_label_sets:
                         label = rows.astype(np.int32)
-                    yield {"image": view[rows], "label": label}, targets
+                    inputs = {"image": view[rows], "label": label}
+                    if images.teacher is not None:
+                        inputs["teacher"] = images.teacher[rows]
+                    yield inputs, targets
                 skipped = 0
 
         rows = batch_rows(images, self._config)
@@ -108,9 +111,12 @@ class CachedFeatures:
         if images.has_label_sets:
             targets = tf.TensorSpec((rows, rows), tf.int32)
         features = tf.TensorSpec((rows, self.views[0].shape[1]), tf.float32)
+        inputs = {"image": features, "label": label}
+        if images.teacher is not None:
+            size = (rows, images.teacher_dim)
+            inputs["teacher"] = tf.TensorSpec(size, tf.float32)
         return tf.data.Dataset.from_generator(
-            generate,
-            output_signature=({"image": features, "label": label}, targets),
+            generate, output_signature=(inputs, targets)
         ).prefetch(tf.data.AUTOTUNE)
 
 

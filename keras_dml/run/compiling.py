@@ -20,7 +20,7 @@ from keras_dml.optimizers import (
     TorchAdam,
     layer_decay_rules,
 )
-from keras_dml.run.loss_terms import build_loss, loss_head
+from keras_dml.run.loss_terms import loss_head, trainer_loss
 
 _OPTIMIZERS = {
     "adam": keras.optimizers.Adam,
@@ -128,7 +128,7 @@ def compile_for(
                 backbone.layer if isinstance(backbone, InChunks) else backbone
             ),
         ),
-        loss=build_loss(config.loss, groups),
+        loss=trainer_loss(trainer, config, groups),
     )
 
 

@@ -44,11 +44,12 @@ def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     Returns:
         Dicts of the metric, its value before and after training, the gain and
         the gain's 95 % interval. The interval is `"-"` for a metric of all
-        queries together, and in results of version 0.1.
+        queries together, and in results of version 0.1. The last rows are
+        those of the prefixes of the embeddings, if some were trained.
     """
     (title, before), *_, (last, after) = columns(metrics).items()
     gains = metrics.get("gains", {}).get("off_the_shelf", {})
-    return [
+    rows = [
         {
             "metric": metric_title(name),
             title: before[name],
@@ -57,6 +58,16 @@ def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
             "95 % interval": _bounds(gains[name]) if name in gains else "-",
         }
         for name in sorted(after, key=lambda name: name != HEADLINE)
+    ]
+    return rows + [
+        {
+            "metric": f"{metric_title(HEADLINE)}, first {size} numbers",
+            title: before[HEADLINE],
+            last: values[HEADLINE],
+            "gain": f"{values[HEADLINE] - before[HEADLINE]:+.4f}",
+            "95 % interval": "-",
+        }
+        for size, values in metrics.get("prefixes", {}).items()
     ]
 
 

@@ -27,6 +27,7 @@ from keras_dml.run.preemption import Preemption, heeding
 from keras_dml.run.replica_checks import check_settings
 from keras_dml.run.settling import settle
 from keras_dml.run.stage_checks import check_stages
+from keras_dml.run.teacher import with_teacher
 from keras_dml.run.timing import Timing
 from keras_dml.run.training import Request, Training
 from keras_dml.wording import source_title
@@ -132,6 +133,9 @@ def _fit(
         logger.info("Reading the images of %s ...", source)
         with request.timing.part("read"):
             data = distribute.together(lambda: load_run_data(config))
+        if config.distillation is not None:
+            with request.timing.part("features"):
+                data = with_teacher(data, config)
     check_same_data(data)
     with verification.naming_broken(data.train, data.test):
         config = settle(config, data)

@@ -21,7 +21,10 @@ from keras_dml.files import (
 from keras_dml.run.results import Results
 
 OPEN = (None, "auto")
-PATHS = ("data.source", "data.data_dir", "model.weights")
+PATHS = (
+    *("data.source", "data.data_dir", "model.weights"),
+    "distillation.teacher",
+)
 
 
 class RunFolder(ClaimedFolder):
@@ -108,7 +111,11 @@ class RunFolder(ClaimedFolder):
         # The start of the run filled in open settings from the data.
         settled = {k: stored[k] for k in stored if given.get(k, 0) in OPEN}
         for values in (stored, given):
-            values |= {key: readers.whole_path(values[key]) for key in PATHS}
+            values |= {
+                key: readers.whole_path(values[key])
+                for key in PATHS
+                if key in values
+            }
             # A final training may follow a measured run at any time.
             values.pop("final", None)
         self.check_same(stored, given | settled)

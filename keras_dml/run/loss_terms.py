@@ -1,20 +1,42 @@
 """Builds the loss of a run, and the layers in front of it, from its terms."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 
 from keras_dml import losses
-from keras_dml.config import LossConfig
+from keras_dml.config import DistillationConfig, LossConfig, RunConfig
 from keras_dml.errors import UsageError
-from keras_dml.layers import CrossBatchMemory, HighOrderMoments
+from keras_dml.layers import CrossBatchMemory, Distillation, HighOrderMoments
 from keras_dml.models.heads import Head, get_head
+from keras_dml.models.prefixes import widths_of
+
+
+def trainer_loss(
+    trainer: keras.Model, config: RunConfig, groups: list[int] | None = None
+) -> keras.losses.Loss:
+    """Builds the loss of what a trainer gives, of prefixes and of a teacher.
+
+    Args:
+        trainer: Result of `build_trainer`.
+        config: The configuration.
+        groups: The group of each class, see `build_loss`. Defaults to `None`.
+    """
+    loss, model = build_loss(config.loss, groups), config.model
+    if model.prefixes:
+        weights = model.matryoshka_weights or None
+        loss = losses.Matryoshka(loss, widths_of(trainer), weights)
+    if any(isinstance(layer, Distillation) for layer in trainer.layers):
+        assert config.distillation is not None
+        loss = losses.WithDistillation(loss, config.distillation.label_weight)
+    return loss
 
 
 def build_loss(
     terms: list[LossConfig], groups: list[int] | None = None
 ) -> keras.losses.Loss:
-    """Builds the loss: one term, or a weighted sum of several.
+    """Builds the loss of an embedding: a term, or a weighted sum of several.
 
     Args:
         terms: The section `loss`.
@@ -105,6 +127,26 @@ def build_moments(terms: list[LossConfig]) -> HighOrderMoments | None:
     if moments is None:
         return None
     return HighOrderMoments(**moments.model_dump(), name="moments")
+
+
+def build_distillation(
+    config: DistillationConfig, prefixes: Sequence[int]
+) -> Distillation:
+    """Builds the layer that compares with the embeddings of a teacher.
+
+    Args:
+        config: The section `distillation` of a configuration.
+        prefixes: Sizes of the prefixes of the embedding.
+
+    Raises:
+        UsageError: If the loss does not take its arguments.
+    """
+    cls = losses.DISTILLATIONS[config.loss]
+    try:
+        loss = losses.get(cls, **config.arguments)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"`distillation.arguments`: {error}") from error
+    return Distillation(loss, config.weight, prefixes, name="distillation")
 
 
 def _of_only_term(terms: list[LossConfig], key: str) -> Any:

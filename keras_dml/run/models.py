@@ -1,5 +1,6 @@
 """Builds the models of a run from its configuration."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import keras
@@ -16,6 +17,7 @@ from keras_dml.models import (
 from keras_dml.regularizers.registry import PROXY_REGULARIZERS
 from keras_dml.run.cached_features import trains_on_features
 from keras_dml.run.loss_terms import (
+    build_distillation,
     build_memory,
     build_moments,
     draws_pairs,
@@ -31,12 +33,16 @@ class Models:
     trainer: keras.Model
 
 
-def build_models(config: RunConfig, num_classes: int) -> Models:
+def build_models(
+    config: RunConfig, num_classes: int, teacher_dim: int | None = None
+) -> Models:
     """Builds fresh models; the same seed gives the same weights.
 
     Args:
         config: The settled configuration.
         num_classes: Number of classes in training.
+        teacher_dim: Size of the teacher's embeddings. Defaults to `None`, no
+            teacher.
 
     Raises:
         UsageError: If settings of the model contradict each other.
@@ -63,11 +69,20 @@ def build_models(config: RunConfig, num_classes: int) -> Models:
         kernel_initializer=model.kernel_initializer,
         bias_initializer="uniform_fan_in" if torch_bias else "zeros",
     )
+    options = head_options(model, config.loss)
+    if config.distillation is not None and teacher_dim is not None:
+        options = dataclasses.replace(
+            options,
+            distillation=build_distillation(
+                config.distillation, model.prefixes
+            ),
+            teacher_dim=teacher_dim,
+        )
     trainer = build_trainer(
         embedder,
         num_classes,
         loss_head(config.loss),
-        head_options(model, config.loss),
+        options,
         model.policy,
         config.data.train_shape[0],
         config.sampling.embed_batch,
@@ -116,4 +131,5 @@ def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
         memory=build_memory(loss),
         moments=build_moments(loss),
         step=draws_pairs(loss),
+        prefixes=model.prefixes,
     )

@@ -152,8 +152,12 @@ def _network(config: RunConfig) -> str:
         "imagenet": "its ImageNet weights from Keras",
         "preset": "its weights from keras-hub",
     }.get(weights, f"weights of {Path(weights).name}")
-    return (
+    text = (
         f"{config.model.backbone}, {origin}; it turns a photo into "
         f"{config.model.dim} numbers, its embedding; training brings those of "
         "like photos together"
     )
+    if config.model.prefixes:
+        sizes = listed(str(size) for size in config.model.prefixes)
+        text += f". The first {sizes} numbers shall work alone"
+    return text

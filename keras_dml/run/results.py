@@ -92,6 +92,7 @@ class Results(_Fields):
     final: bool = False
     several_labels: bool = False
     groups: Values = {}
+    prefixes: dict[Text, Values] = {}
 
     @model_validator(mode="after")
     def _same_metrics(self) -> Self:
@@ -106,6 +107,13 @@ class Results(_Fields):
             )
         if self.groups and not {"recall@1", HEADLINE} <= self.groups.keys():
             raise ValueError(f"`groups` must hold recall@1 and {HEADLINE}")
+        if any(
+            not size.isdecimal() or {"recall@1", HEADLINE} - one.keys()
+            for size, one in self.prefixes.items()
+        ):
+            raise ValueError(
+                f"`prefixes` must hold recall@1 and {HEADLINE} by size"
+            )
         if self.gains:
             needed = {"off_the_shelf", "interpolation", "shrinkage"}
             if needed - given:

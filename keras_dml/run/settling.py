@@ -49,6 +49,9 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
         )
         channels = 1 if gray else 3
     flip = config.augmentation.flip
+    if config.distillation is not None:
+        teacher = readers.whole_path(config.distillation.teacher)
+        config = config.changed(distillation={"teacher": teacher})
     return config.changed(
         data={
             "source": readers.whole_path(settings.source),

@@ -13,10 +13,16 @@ from keras_dml.config import RunConfig, load_recipe, recipe_names
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
+from keras_dml.models.prefixes import connect_head
 from keras_dml.run.batches import class_groups, make_sampler
 from keras_dml.run.compiling import build_optimizer
 from keras_dml.run.data import RunData, StageData, stage_data
-from keras_dml.run.loss_terms import build_loss, loss_head
+from keras_dml.run.loss_terms import (
+    build_distillation,
+    build_loss,
+    loss_head,
+    trainer_loss,
+)
 from keras_dml.run.memory import check_memory
 from keras_dml.run.models import head_options
 from keras_dml.run.replica_checks import check_batches
@@ -67,7 +73,10 @@ def check_stages(
         parts = stage_data(data, stage, config)
         check_memory(config, parts.fit)
         classes = parts.fit.num_classes
-        settings = f"{config.loss} {config.optimizer} {config.model} {classes}"
+        settings = (
+            f"{config.loss} {config.distillation} {config.optimizer} "
+            f"{config.model} {classes}"
+        )
         if settings not in built:
             check_arguments(config, classes, class_groups(parts.fit, config))
             built.add(settings)
@@ -153,7 +162,9 @@ def check_arguments(
     """
     head, model = loss_head(config.loss), config.model
     with tf.Graph().as_default():
-        loss = build_loss(config.loss, groups)
+        build_loss(config.loss, groups)
+        if config.distillation is not None:
+            build_distillation(config.distillation, model.prefixes)
         # The blocks of a decay are known once there is a network.
         whole = config.optimizer.changed(backbone={"layer_decay": 1.0})
         build_optimizer(whole, epochs=1, steps_per_epoch=1, head=head)
@@ -163,11 +174,12 @@ def check_arguments(
         embedding = keras.Input((orders * model.dim,))
         label = keras.Input((), dtype="int32")
         with _refusing("model.proxies"):
-            output = head.connect(embedding, label, num_classes, options)
+            output = connect_head(head, embedding, label, num_classes, options)
+            trainer = keras.Model([embedding, label], output)
             # The regularizers compute.
-            keras.Model([embedding, label], output).losses  # noqa: B018
+            trainer.losses  # noqa: B018
         with _refusing("loss"):
-            loss(
+            trainer_loss(trainer, config, groups)(
                 *(
                     ops.zeros((1, *x.shape[1:]), x.dtype)
                     for x in (label, output)

@@ -14,6 +14,7 @@ from keras_dml.models import (
     pooled_features,
     with_image_size,
 )
+from keras_dml.models.prefixes import proxies_of
 from keras_dml.run.data import RunData, StageData
 from keras_dml.run.measure import embed, evaluate, raw_pixels
 from keras_dml.run.models import Models
@@ -51,9 +52,11 @@ def start_from_features(
         shrinkage = _choose(models.embedder, features, images, data, config)
     if class_means:
         head = models.embedder.get_layer("head")
-        models.trainer.get_layer("proxies").assign_class_means(
-            head(features, training=False), images.labels
-        )
+        embeddings = head(features, training=False)
+        for size, layer in proxies_of(models.trainer, head.dim).items():
+            layer.assign_class_means(
+                head.prefix(embeddings, size), images.labels
+            )
     return shrinkage
 
 

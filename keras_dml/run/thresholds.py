@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -196,13 +197,13 @@ def _threshold(
     if key not in stored["thresholds"]:
         found = _calibrate(run, rate, decision, validation())
         stored["thresholds"][key] = dataclasses.asdict(found)
-        write_json(run.folder.path / FILE, stored)
+        write_json(_file(run), stored)
     return _from_dict(stored["thresholds"][key])
 
 
 def _carried(run: TrainedRun, key: str) -> RunThreshold:
     """Returns a threshold of the run that was measured before this one."""
-    thresholds = run.metrics.get(CARRIED, {})
+    thresholds = {} if run.suffix else run.metrics.get(CARRIED, {})
     if key not in thresholds:
         raise UsageError(
             f"Which distances are a match is known for the run "
@@ -258,9 +259,14 @@ def _from_dict(values: dict[str, Any]) -> RunThreshold:
     return found
 
 
+def _file(run: TrainedRun) -> Path:
+    path = run.folder.path / FILE
+    return path.with_stem(f"{path.stem}{run.suffix}")
+
+
 def _read(run: TrainedRun) -> dict[str, Any]:
     """Reads the stored thresholds, or returns none if the weights changed."""
-    path = run.folder.path / FILE
+    path = _file(run)
     if path.is_file():
         try:
             stored = load_json(path)

@@ -52,6 +52,9 @@ class TrainedRun:
         UsageError: If the folder holds no run, or the run is not finished.
     """
 
+    # What the names of files of this network alone end in.
+    suffix = ""
+
     def __init__(
         self, path: str | Path, data_dir: str | Path | None = None
     ) -> None:
@@ -96,6 +99,11 @@ class TrainedRun:
         embedder = load_embedder(self.folder.embedder)
         check_embedder(embedder, self.config, self.metrics)
         return embedder
+
+    @property
+    def dim(self) -> int:
+        """The number of values of an embedding."""
+        return _dim(self.config, self.metrics)
 
     @functools.cached_property
     def weights_hash(self) -> str:

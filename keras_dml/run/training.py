@@ -44,6 +44,7 @@ from keras_dml.run.models import Models, build_models
 from keras_dml.run.pace import TrainingPace, measure_pace
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.preemption import Preemption
+from keras_dml.run.prefixes import measure_prefixes
 from keras_dml.run.progress import legend
 from keras_dml.run.recorder import RunState
 from keras_dml.run.stage_checks import warn_about_section
@@ -72,7 +73,8 @@ class Request:
 BEFORE_TRAINING = ("off_the_shelf", "pretrained", "before")
 # What only a run that left classes out can say.
 RESULTS = (
-    *(*BEFORE_TRAINING, "after", "gains", "groups", "seen", "thresholds"),
+    *(*BEFORE_TRAINING, "after", "gains", "groups", "prefixes"),
+    *("seen", "thresholds"),
     *("split", "test_classes", "num_queries", "num_references"),
     *("num_lone_queries", "selected_by", "validation", "validated_on"),
 )
@@ -151,7 +153,9 @@ class Training:
         # `clear_session` would break the scope.
         keras.utils.clear_session(free_memory=False)
         with self.strategy.scope():
-            return build_models(self.config, data.fit.num_classes)
+            return build_models(
+                self.config, data.fit.num_classes, data.fit.teacher_dim
+            )
 
     def _run_stage(self) -> None:
         data = self._stage_data()
@@ -290,6 +294,9 @@ class Training:
         metrics["gains"] = gains(after, self.data.test, self.folder)
         metrics["groups"] = measure_groups(
             embeddings, self.data.test, self.config
+        )
+        metrics["prefixes"] = measure_prefixes(
+            embedder, embeddings, self.data.test, self.config
         )
         if self.request.measured is not None:
             measured = self.request.measured

@@ -17,6 +17,7 @@ from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.registry import build_index, check_index
 from keras_dml.evaluation.index.spaces import distances
 from keras_dml.files import readable
+from keras_dml.run.prefixes import with_dim
 from keras_dml.run.thresholds import (
     FALSE_MATCH_RATES,
     RunThreshold,
@@ -165,6 +166,7 @@ def search_run(
     gallery: str | os.PathLike[str] | None = None,
     data_dir: str | Path | None = None,
     index: str = "exact",
+    dim: int | None = None,
     max_false_match_rate: float | None = None,
     decision: str = "pairs",
 ) -> SearchResult:
@@ -181,6 +183,8 @@ def search_run(
         data_dir: Folder that holds the data set's files. Defaults to `None`,
             the folder that the run used.
         index: `"exact"`, or `"scann"` (approximate). Defaults to `"exact"`.
+        dim: Number of values of an embedding, one of the sizes in
+            `model.matryoshka` of the run. Defaults to `None`, all of them.
         max_false_match_rate: The share in (0, 1) of wrong decisions on
             validation classes that sets the threshold below which an image
             has no match. Defaults to `None`, which is 0.001, or the next
@@ -206,6 +210,7 @@ def search_run(
     check_index(index)
     positive_integer("k", k)
     opened = TrainedRun.of(run, data_dir if gallery is None else None)
+    opened = with_dim(opened, dim)
     queries = read_queries(images)
     threshold = _threshold(opened, max_false_match_rate, decision)
     source = None if gallery is None else os.fspath(gallery)

@@ -155,6 +155,23 @@ def draw_of_step_3(labels, x, loss):
     return pairs.contrastive(*drawn, x)
 
 
+def loss_and_entry(labels, x, loss):
+    loss = pairs.contrastive(*pairs.masks(labels), x[:, :-1])
+    return loss + x[:, -1].mean()
+
+
+def prefixes(labels):
+    rows = embeddings(labels)
+    return np.concatenate([rows[:, :2], rows], axis=1)
+
+
+def sum_over_prefixes(labels, x, loss, widths, weights):
+    masks = pairs.masks(labels)
+    return 3.0 * pairs.multi_similarity(
+        *masks, x[:, :2]
+    ) + 0.5 * pairs.multi_similarity(*masks, x[:, 2:])
+
+
 def on_sample(labels, x, loss):
     _, positions = np.unique(labels, return_inverse=True)
     return proxies.cross_entropy(positions, x)
@@ -463,6 +480,27 @@ CASES |= {
         head="embeddings",
         fixed_columns=1,
         ordered=True,
+    ),
+    "with_distillation": Case(
+        losses.WithDistillation,
+        with_memory,
+        loss_and_entry,
+        {"loss": losses.Contrastive()},
+        # It too appends a column.
+        options=memory,
+        head="embeddings",
+    ),
+    "matryoshka": Case(
+        losses.Matryoshka,
+        prefixes,
+        sum_over_prefixes,
+        {
+            "loss": losses.MultiSimilarity(),
+            "widths": [2, 5],
+            "weights": [3.0, 0.5],
+        },
+        options=lambda: HeadOptions(prefixes=[2]),
+        head="embeddings",
     ),
     "weighted_sum": Case(
         losses.WeightedSum,

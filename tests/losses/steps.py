@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml.models import get_head
+from keras_dml.models.prefixes import connect_head
 from tests.losses.cases import CASES
 
 # Inner products and squared distances of vectors that are not normalized.
@@ -42,6 +43,10 @@ def head_model(case, classes):
     """The head as a model of embeddings and labels."""
     embedding = keras.Input((5,))
     label = keras.Input((), dtype="int32")
-    head = head_of(case)
-    y_pred = head.connect(embedding, label, classes, case.options())
+    y_pred = connected(case, embedding, label, classes)
     return keras.Model([embedding, label], y_pred)
+
+
+def connected(case, embedding, label, classes):
+    head = head_of(case)
+    return connect_head(head, embedding, label, classes, case.options())

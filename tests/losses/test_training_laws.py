@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_dml import layers
 from tests.losses.cases import CASES, CLASSES
-from tests.losses.steps import head_of
+from tests.losses.steps import connected
 
 # Two cases of one loss and one head differ in arguments, which train alike.
 ONCE = pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def small_model(name):
     x = keras.Input((6,), name="image")
     label = keras.Input((), dtype="int32", name="label")
     embedding = layers.EmbeddingHead(5, name="head")(x)
-    y_pred = head_of(case).connect(embedding, label, CLASSES, case.options())
+    y_pred = connected(case, embedding, label, CLASSES)
     model = keras.Model({"image": x, "label": label}, y_pred)
     model.compile(keras.optimizers.SGD(0.05), case.make())
     return model
