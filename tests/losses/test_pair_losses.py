@@ -124,6 +124,8 @@ def test_float_labels_are_refused_in_fit():
         (losses.NTXent, {"temperature": -1}, "`temperature`.*positive"),
         (losses.Angular, {"angle": 40}, "`angle`.*angle=40.*radians"),
         (losses.FastAP, {"bins": 0}, "`bins`.*bins=0"),
+        (losses.DynamicSoftMargin, {"bins": 0}, "`bins`.*bins=0"),
+        (losses.Instance, {"scale": 0}, "`scale`.*positive"),
         (losses.Histogram, {"bins": 1.5}, "`bins`.*bins=1.5"),
         (
             losses.IntraPairVariance,
@@ -172,7 +174,14 @@ def test_refused_arguments(cls, arguments, message):
 
 @pytest.mark.parametrize(
     "cls",
-    [losses.Angular, losses.FastAP, losses.Histogram, losses.TupletMargin],
+    [
+        losses.Angular,
+        losses.DynamicSoftMargin,
+        losses.FastAP,
+        losses.Histogram,
+        losses.Instance,
+        losses.TupletMargin,
+    ],
 )
 def test_a_loss_of_cosines_takes_rows_of_length_one_only(cls):
     message = f"`normalize` of {cls.__name__}.*length 1.*normalize=False"
@@ -255,6 +264,7 @@ def test_swap_takes_the_negative_that_is_near_the_positive():
         losses.PNP(),
         losses.RecallSurrogate(),
         losses.Angular(),
+        losses.DynamicSoftMargin(),
         losses.Contrastive(similarity="l1"),
         losses.MultiSimilarity(similarity="l2.5"),
     ],
