@@ -39,6 +39,9 @@ TEACHER = RNG.standard_normal((8, 3)).astype("float32")
 PREDICTIONS = {
     "logits": 9.0 * COSINES[:, :, 0],
     "similarities": COSINES[:, :, 0],
+    "products_and_lengths": np.stack(
+        [2.0 * COSINES[:, :, 0], np.full((8, CLASSES), 2.0, "float32")], axis=2
+    ),
     "embeddings": FEATURES,
     "embeddings_and_boundaries": np.concatenate(
         # The last column is the step, which seeds the draw of negatives.
@@ -115,6 +118,12 @@ def loss_cases() -> dict:
         losses.Contrastive(form="euclidean", power=2.0),
         FEATURES,
     )
+    for similarity in ("l1", "l2.5"):
+        loss = losses.Contrastive(similarity=similarity)
+        cases[f"contrastive_{similarity}"] = (loss, FEATURES)
+    average = {"low": 0.1, "per_anchor": True}
+    loss = losses.Triplet(0.5, mining="all", average=average)
+    cases["triplet_by_anchor"] = (loss, FEATURES)
     cases["multi_similarity_mined"] = (
         losses.MultiSimilarity(mining_margin=0.1),
         FEATURES,

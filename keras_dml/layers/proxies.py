@@ -5,10 +5,20 @@ import numpy as np
 from keras import ops
 
 from keras_dml.arguments import own_config
-from keras_dml.checks import boolean, of_shape, one_of, positive_integer
+from keras_dml.checks import (
+    boolean,
+    of_shape,
+    one_of,
+    positive_integer,
+    require,
+)
 from keras_dml.former import renamed
 from keras_dml.initializers import get_proxy_initializer
-from keras_dml.ops.similarities import METRICS, proxy_similarities
+from keras_dml.ops.similarities import (
+    METRICS,
+    proxy_similarities,
+    row_lengths,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -37,6 +47,9 @@ class Proxies(keras.layers.Layer):
             `(num_classes * centers, dim)`: one that Keras knows,
             `"normal_eighth"`, `"he_fan_out"`, `"scaled_fan_in"` or
             `"normal"`. Defaults to `"normal_eighth"`, `N(0, 1) / 8`.
+        lengths: Boolean, whether to append `|x| |p|` to each product, for
+            `LargeMarginSoftmax`; only with `metric="dot"`, one center and
+            `unit_proxies=False`. Defaults to `False`.
         regularizer: Regularizer of the proxies, such as `CenterDistance`.
             Defaults to `None`.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`:
@@ -47,7 +60,8 @@ class Proxies(keras.layers.Layer):
 
     Output shape:
         2D float32 tensor `(batch, num_classes)`; with more than one center, 3D
-        `(batch, num_classes, centers)`.
+        `(batch, num_classes, centers)`; with `lengths`
+        `(batch, num_classes, 2)`.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -73,6 +87,7 @@ class Proxies(keras.layers.Layer):
         unit_proxies=True,
         initializer="normal_eighth",
         regularizer=None,
+        lengths=False,
         **kwargs,
     ):
         kwargs.setdefault("dtype", "float32")
@@ -87,6 +102,15 @@ class Proxies(keras.layers.Layer):
                 "defined on unit proxies. "
                 f"Received: metric={metric!r}, unit_proxies={unit_proxies!r}"
             )
+        self.lengths = boolean("lengths", lengths)
+        plain = metric == "dot" and centers == 1 and not unit_proxies
+        require(
+            plain or not lengths,
+            "lengths",
+            "False unless `metric` is 'dot', `centers` 1 and `unit_proxies` "
+            "False",
+            lengths,
+        )
         self.initializer = get_proxy_initializer(initializer)
         self.regularizer = keras.regularizers.get(regularizer)
         self.input_spec = keras.layers.InputSpec(ndim=2)
@@ -114,12 +138,17 @@ class Proxies(keras.layers.Layer):
                 "and its embeddings must have as many. "
                 f"Received: inputs.shape={tuple(inputs.shape)}"
             )
-        return proxy_similarities(
+        similarities = proxy_similarities(
             inputs, self.proxies, self.metric, self.unit_proxies
         )
+        if not self.lengths:
+            return similarities
+        lengths = row_lengths(inputs)[:, None] * row_lengths(self.proxies)
+        return ops.stack([similarities, lengths], axis=2)
 
     def compute_output_shape(self, input_shape):
-        return (input_shape[0], *self.columns(self.num_classes))
+        columns = self.columns(self.num_classes)
+        return (input_shape[0], *columns, *((2,) if self.lengths else ()))
 
     def columns(self, num_classes) -> tuple[int, ...]:
         """Returns the shape of a row of similarities to some classes."""

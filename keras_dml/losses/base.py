@@ -10,7 +10,7 @@ from keras import ops
 from keras_dml import distribute, miners
 from keras_dml.arguments import arguments_of
 from keras_dml.checks import boolean, optional, require
-from keras_dml.ops.average import as_average
+from keras_dml.ops.average import Average, as_average
 from keras_dml.ops.labels import within_classes
 from keras_dml.ops.metrics import metric_name
 from keras_dml.ops.pairs import (
@@ -330,6 +330,8 @@ class PairLoss(Loss, abc.ABC):
             "such terms",
             average,
         )
+        if isinstance(average, Average):
+            average = dict(vars(average))
         self.average = average
         chosen = self.usual_average if average is None else average
         self._average = None if chosen is None else as_average(chosen)

@@ -53,8 +53,8 @@ class Circle(PairLoss):
     Args:
         gamma: Positive float, `g`. Defaults to `80.0`.
         margin: Float, `m`. Defaults to `0.4`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `average`, `reduction`, `name` and
+            `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `gamma` is not positive or `margin` not finite.

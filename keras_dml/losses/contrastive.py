@@ -96,8 +96,8 @@ class Contrastive(PairLoss):
             tensorflow-addons use `2.0`. Defaults to `1.0`.
         positive_weight: Float, `w+`, at least 0. Defaults to `1.0`.
         negative_weight: Float, `w-`, at least 0. Defaults to `1.0`.
-        **kwargs: `similarity`, any; `normalize`, `miner`, `reduction`, `name`
-            and `dtype`, see `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `average`, `similarity`, `reduction`,
+            `name` and `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `form` is unknown or contradicts `similarity`, or a

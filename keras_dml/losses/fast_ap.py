@@ -68,7 +68,7 @@ class FastAP(PairLoss):
 
     Args:
         bins: Integer from 1 to 100, `B`. Defaults to `10`.
-        **kwargs: `miner`, `reduction`, `name` and `dtype`, see
+        **kwargs: `miner`, `average`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

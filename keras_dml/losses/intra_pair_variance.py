@@ -66,8 +66,8 @@ class IntraPairVariance(PairLoss):
     Args:
         positive_tolerance: Float, `e+`. Defaults to `0.01`.
         negative_tolerance: Float, `e-`. Defaults to `0.01`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `average`, `reduction`, `name` and
+            `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If a tolerance is not finite.

@@ -138,8 +138,8 @@ class LiftedStructure(PairLoss):
         mining_margin: Float, stands for the miner
             `keras_dml.miners.MultiSimilarity(mining_margin)` on the distances
             of the form, or `None` to use all pairs. Defaults to `None`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `average`, `similarity`, `reduction`,
+            `name` and `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `form` is unknown, a number is out of range,

@@ -73,8 +73,8 @@ class Margin(PairLoss):
             likely. Defaults to `0.5`.
         farthest: Float, the distance from which on negatives are not drawn.
             Defaults to `1.4`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `similarity`, `reduction`, `name` and
+            `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `sampling` is unknown or a number is not finite.

@@ -64,8 +64,8 @@ class MultiSimilarity(PairLoss):
         mining_margin: Float, stands for the miner
             `keras_dml.miners.MultiSimilarity(mining_margin)`, or `None` to use
             all pairs. The paper mines with `0.1`. Defaults to `None`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `average`, `similarity`, `reduction`,
+            `name` and `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `alpha` or `beta` is not positive, another number is

@@ -66,7 +66,8 @@ class NPair(PairLoss):
         l2: Float, `r`. Defaults to `0.02`.
         normalize: Boolean, whether to divide embeddings by their length.
             Defaults to `False`.
-        **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
+        **kwargs: `average`, `similarity`, `reduction`, `name` and `dtype`, see
+            `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `l2` is not finite, or there is a miner.

@@ -133,8 +133,8 @@ class PNP(PairLoss):
         parameter: Positive float, `b` of `"ib"` or `a` of `"dq"`. Defaults to
             `None`, which means 2 for `"ib"` and 1 for `"dq"`.
         temperature: Positive float, `T`. Defaults to `0.01`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `average`, `similarity`, `reduction`,
+            `name` and `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `penalty` is unknown or takes no `parameter`, or a

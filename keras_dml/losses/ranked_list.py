@@ -84,8 +84,8 @@ class RankedList(PairLoss):
             `10.0`.
         balance: Float from 0 to 1, `l`, the weight of the negatives. Defaults
             to `0.5`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `average`, `similarity`, `reduction`,
+            `name` and `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If a number is out of range.

@@ -98,8 +98,8 @@ class RecallSurrogate(PairLoss):
             `(1, 2, 4, 8, 16)`.
         rank_temperature: Positive float, `T`. Defaults to `0.01`.
         k_temperature: Positive float, `U`. Defaults to `1.0`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `average`, `similarity`, `reduction`,
+            `name` and `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `k` is empty, too long or holds anything else, or a

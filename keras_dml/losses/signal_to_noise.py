@@ -72,8 +72,8 @@ class SignalToNoise(PairLoss):
         positive_margin: Float, `d+`. Defaults to `0.0`.
         negative_margin: Float, `d-`. Defaults to `1.0`.
         zero_mean: Float, `r`, at least 0. Defaults to `0.0`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `average`, `reduction`, `name` and
+            `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If a margin is not finite, or `zero_mean` is negative.

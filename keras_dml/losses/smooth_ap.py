@@ -86,8 +86,8 @@ class SmoothAP(PairLoss):
 
     Args:
         temperature: Positive float, `T`. Defaults to `0.01`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `average`, `similarity`, `reduction`,
+            `name` and `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `temperature` is not positive.

@@ -203,8 +203,8 @@ class Triplet(PairLoss):
             `"hard"`, `"easy"` and `"all"` only. Defaults to `False`.
         swap: Boolean, whether the smaller of `d_an` and `d_pn` stands for
             `d_an`, for `"all"` only. Defaults to `False`.
-        **kwargs: `normalize`, `miner`, `reduction`, `name` and `dtype`, see
-            `keras_dml.losses.PairLoss`.
+        **kwargs: `normalize`, `miner`, `similarity`, `reduction`, `name` and
+            `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If a name is unknown, `margin` is not finite, or `mining`

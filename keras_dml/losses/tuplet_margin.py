@@ -62,7 +62,7 @@ class TupletMargin(PairLoss):
         margin: Float, `m` in radians, from 0 to below pi. Defaults to `0.1`,
             5.73 degrees.
         scale: Positive float, `s`. Defaults to `64.0`.
-        **kwargs: `miner`, `reduction`, `name` and `dtype`, see
+        **kwargs: `miner`, `average`, `reduction`, `name` and `dtype`, see
             `keras_dml.losses.PairLoss`.
 
     Raises:

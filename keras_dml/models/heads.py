@@ -214,6 +214,18 @@ class Logits(Similarities):
         )
 
 
+class ProductsAndLengths(Head):
+    """Gives the loss inner products with the proxies, and lengths."""
+
+    name = "products_and_lengths"
+    gives = "the output of `Proxies` with `lengths=True`"
+
+    def connect(self, embedding, label, num_classes, options):
+        plain = {"metric": "dot", "unit_proxies": False, "lengths": True}
+        arguments = {**plain, **options.proxies}
+        return Proxies(num_classes, **arguments, name="proxies")(embedding)
+
+
 class WeightedSimilarities(Head):
     """Gives the loss exponents, weighted by how informative a row is."""
 
@@ -291,6 +303,7 @@ HEADS: dict[str, Head] = {
     for head in (
         Logits(),
         Similarities(),
+        ProductsAndLengths(),
         WeightedSimilarities(),
         Embeddings(),
         UnitEmbeddings(),

@@ -40,6 +40,23 @@ def unit_rows(x, epsilon: float = 1e-12):
     return ops.cast(wide * ops.rsqrt(ops.maximum(squared, epsilon)), x.dtype)
 
 
+def row_lengths(x, epsilon: float = 1e-12):
+    """Returns `sqrt(max(sum(x**2), epsilon))` of each row, see `unit_rows`.
+
+    Args:
+        x: Float tensor `(rows, dim)`.
+        epsilon: Float, lower bound of the squared length. Defaults to
+            `1e-12`.
+
+    Example:
+
+    >>> ops.convert_to_numpy(row_lengths(np.array([[3.0, 4.0]])))
+    array([5.])
+    """
+    squared = ops.sum(ops.square(ops.convert_to_tensor(x)), axis=1)
+    return ops.sqrt(ops.maximum(squared, epsilon))
+
+
 def products_with_unit_rows(x, y, scale: float = 1.0, epsilon: float = 1e-12):
     """Computes `scale * x . u(y)` of all rows `x` and `y`, `u = unit_rows`.
 

@@ -4,7 +4,12 @@ import pytest
 import tensorflow as tf
 
 from keras_dml.layers import Proxies
-from tests.conformance import check_layer, numerical_gradient, to_numpy
+from tests.conformance import (
+    check_layer,
+    numerical_gradient,
+    roundtrip,
+    to_numpy,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 5)).astype("float32")
@@ -184,3 +189,24 @@ def test_a_layer_of_version_0_1_is_read(layer):
     config["centres"] = config.pop("centers")
     again = Proxies.from_config(config)
     assert again.get_config() == layer.get_config()
+
+
+def test_lengths_of_rows_and_proxies_stand_beside_their_products():
+    layer = Proxies(3, "dot", unit_proxies=False, lengths=True)
+    x = np.random.default_rng(0).standard_normal((2, 5)).astype("float32")
+    found = keras.ops.convert_to_numpy(layer(x))
+    p = keras.ops.convert_to_numpy(layer.proxies)
+    assert layer.compute_output_shape((2, 5)) == found.shape
+    np.testing.assert_allclose(found[..., 0], x @ p.T, rtol=1e-5)
+    wanted = np.outer(np.linalg.norm(x, axis=1), np.linalg.norm(p, axis=1))
+    np.testing.assert_allclose(found[..., 1], wanted, rtol=1e-5)
+    assert roundtrip(layer).lengths
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"metric": "dot"}, {"metric": "dot", "centers": 2}],
+)
+def test_lengths_need_plain_products(arguments):
+    with pytest.raises(ValueError, match="`lengths` must be False unless"):
+        Proxies(3, lengths=True, **arguments)

@@ -49,6 +49,12 @@ def cosines(labels, centers=1):
     return values if centers > 1 else values[:, :, 0]
 
 
+def products_and_lengths(labels):
+    values = cosines(labels)
+    lengths = np.random.default_rng(3).uniform(0.5, 2, values.shape)
+    return np.stack([lengths * values, lengths], axis=2)
+
+
 def cosines_of_centers(labels):
     return cosines(labels, centers=3)
 
@@ -221,6 +227,10 @@ def scaled(metric):
     )
 
 
+def products():
+    return HeadOptions(proxies={"metric": "dot", "unit_proxies": False})
+
+
 def several_centers():
     return HeadOptions(proxies={"centers": 3})
 
@@ -313,6 +323,15 @@ for key, predictions, arguments in (
             # The time of OurLoss2 grows with the square of the classes.
             classes=5_000 if key == "our_loss_2" else 100_000,
         )
+for given in ({}, {"margin": 2, "scale": 3.0}):
+    CASES["_".join(["large_margin_softmax", *map(str, given.values())])] = Case(
+        losses.LargeMarginSoftmax,
+        products_and_lengths,
+        proxies.large_margin_softmax,
+        given,
+        options=products,
+        class_axis=1,
+    )
 CASES["p2s_grad"] = Case(
     losses.P2SGrad, cosines, proxies.p2s_grad, class_axis=1
 )
@@ -384,8 +403,10 @@ for key, arguments in (
     ("nca", {"normalize": False}),
     ("nt_xent", {}),
     ("angular", {}),
+    ("dynamic_soft_margin", {"bins": 7}),
     ("fast_ap", {}),
     ("histogram", {"bins": 7}),
+    ("instance", {"scale": 8.0}),
     ("intra_pair_variance", {}),
     ("pnp", {"temperature": 0.1}),
     *(

@@ -314,6 +314,32 @@ def margin(positive, negative, y_pred, margin=0.2, nu=0.0, sampling="all"):
     return (sum(values) + regularizer) / active if active else 0.0
 
 
+def instance(positive, negative, x, scale=64.0):
+    x, values = unit(x), []
+    for i in range(len(x)):
+        # A zero vector, too, is at the cosine 1 to itself.
+        n = [scale * (x[i] @ x[j] - 1) for j in columns(negative, i)]
+        values.append(np.logaddexp.reduce([0.0, *n]))
+    return mean(values)
+
+
+def dynamic_soft_margin(positive, negative, x, bins=10):
+    x = unit(x)
+    excess = [
+        np.linalg.norm(x[a] - x[p]) - np.linalg.norm(x[a] - x[n])
+        for a in range(len(x))
+        for p in columns(positive, a)
+        for n in columns(negative, a)
+    ]
+    width = 4 / bins
+    found = [
+        sum(pulse(one, -2 + place * width, width) for one in excess)
+        for place in range(bins + 1)
+    ]
+    easier = np.cumsum(found) / max(1, len(excess))
+    return mean([easier[int((one + 2) // width)] * one for one in excess])
+
+
 def pulse(value, place, width):
     return max(0.0, 1 - abs(value - place) / width)
 

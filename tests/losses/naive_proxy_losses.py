@@ -55,6 +55,16 @@ def sphereface(labels, similarities, margin=4, scale=64.0):
     return cross_entropy(labels, scale * logits)
 
 
+def large_margin_softmax(labels, y_pred, margin=4, scale=1.0):
+    logits, lengths = np.moveaxis(np.array(y_pred, "float64"), 2, 0)
+    for i, label in enumerate(labels):
+        theta = np.arccos(logits[i, label] / lengths[i, label])
+        turns = np.floor(margin * theta / np.pi)
+        value = (-1) ** turns * np.cos(margin * theta) - 2 * turns
+        logits[i, label] = lengths[i, label] * value
+    return cross_entropy(labels, scale * logits)
+
+
 def p2s_grad(labels, similarities):
     own = np.eye(similarities.shape[1])[labels]
     return np.sum((similarities - own) ** 2, axis=1)

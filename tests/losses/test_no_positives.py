@@ -27,6 +27,7 @@ PAIR_LOSSES = {
 # By their formulas these act on negatives, or keep rows short, for themselves.
 NOT_ZERO = {
     "contrastive",
+    "instance",
     "intra_pair_variance",
     "multi_similarity",
     "n_pair",

@@ -124,6 +124,8 @@ def test_float_labels_are_refused_in_fit():
         (losses.NTXent, {"temperature": -1}, "`temperature`.*positive"),
         (losses.Angular, {"angle": 40}, "`angle`.*angle=40.*radians"),
         (losses.FastAP, {"bins": 0}, "`bins`.*bins=0"),
+        (losses.DynamicSoftMargin, {"bins": 0}, "`bins`.*bins=0"),
+        (losses.Instance, {"scale": 0}, "`scale`.*positive"),
         (losses.Histogram, {"bins": 1.5}, "`bins`.*bins=1.5"),
         (
             losses.IntraPairVariance,
@@ -185,8 +187,10 @@ def test_refused_arguments(cls, arguments, message):
     "cls",
     [
         losses.Angular,
+        losses.DynamicSoftMargin,
         losses.FastAP,
         losses.Histogram,
+        losses.Instance,
         losses.SimSiam,
         losses.TupletMargin,
     ],
@@ -272,6 +276,7 @@ def test_swap_takes_the_negative_that_is_near_the_positive():
         losses.PNP(),
         losses.RecallSurrogate(),
         losses.Angular(),
+        losses.DynamicSoftMargin(),
         losses.Contrastive(similarity="l1"),
         losses.MultiSimilarity(similarity="l2.5"),
     ],

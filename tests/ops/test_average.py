@@ -1,10 +1,13 @@
 """What averages promise of the terms of a loss."""
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_dml import layers, losses
 from keras_dml.ops import Average, balanced_class_weights
+from tests.conformance import roundtrip
 
 VALUES = np.array([[0.0, 0.4, 0.8], [0.6, 9.0, 9.0], [9.0, 9.0, 9.0]])
 MASK = np.array([[1, 1, 1], [1, 0, 0], [0, 0, 0]], bool)
@@ -84,6 +87,33 @@ def test_weights_of_classes_reach_the_pairs_of_a_memory():
 
     weighted = last({"low": 0.0, "class_weights": [3.0]})
     np.testing.assert_allclose(weighted, 3.0 * last(None), rtol=1e-6)
+
+
+def test_a_loss_keeps_the_arguments_of_its_average():
+    loss = losses.NTXent(average=Average(low=0.1, per_anchor=True))
+    revived = roundtrip(loss)
+    assert revived.average == loss.average
+    assert revived.average["low"] == 0.1
+    np.testing.assert_array_equal(revived(LABELS, X), loss(LABELS, X))
+
+
+def test_replicas_do_not_change_an_average(strategy):
+    average = {"per_anchor": True, "class_weights": [0.5, 2.0, 1.0]}
+
+    def trained():
+        keras.utils.set_random_seed(0)
+        x = keras.Input((4,))
+        model = keras.Model(x, keras.layers.Dense(3)(x))
+        model.compile("sgd", losses.Contrastive(average=average))
+        data = tf.data.Dataset.from_tensors((X.astype("float32"), LABELS))
+        model.fit(data, epochs=2, verbose=0, shuffle=False)
+        return model.get_weights()
+
+    wanted = trained()
+    with strategy.scope():
+        found = trained()
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 def test_balanced_weights_make_classes_weigh_the_same():

@@ -46,6 +46,18 @@ def angular(rows, classes, chosen):
     return losses.AngularLoss()(torch.nn.functional.normalize(rows), classes)
 
 
+def instance(rows, classes, chosen):
+    """Labels are places in the batch there: each row is a class of its own."""
+    return losses.InstanceLoss(gamma=8)(rows, torch.arange(len(rows)))
+
+
+class ConstantWeights(losses.DynamicSoftMarginLoss):
+    """Its gradient through the histogram breaks its second step."""
+
+    def update_histogram(self, data):
+        super().update_histogram(data.detach())
+
+
 def pair_losses():
     """Pairs of a loss and a miner, by name."""
     cosine = distances.CosineSimilarity()
@@ -87,6 +99,13 @@ def pair_losses():
         "circle": (losses.CircleLoss(), None),
         "nca": (losses.NCALoss(softmax_scale=3.0), None),
         "threshold_consistent": (losses.ThresholdConsistentMarginLoss(), None),
+        "threshold_consistent_weighted": (
+            losses.ThresholdConsistentMarginLoss(0.5, 2.0),
+            None,
+        ),
+        # It has no place for a difference in its last bin: half are empty.
+        "dynamic_soft_margin": (ConstantWeights(-4.0, num_bins=16), None),
+        "instance": (instance, None),
         "tuplet_of_no_margin": (
             losses.TupletMarginLoss(margin=0, scale=10),
             None,
@@ -157,6 +176,9 @@ def proxy_losses(dim):
             weight_reg_weight=0.2,
         ),
         "sphere_face": losses.SphereFaceLoss(**sizes, margin=4, scale=8.0),
+        "large_margin_softmax": losses.LargeMarginSoftmaxLoss(
+            **sizes, margin=3, scale=0.5
+        ),
         "p2s_grad": losses.P2SGradLoss(dim, CLASSES),
     }
 

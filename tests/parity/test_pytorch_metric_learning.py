@@ -46,6 +46,15 @@ OURS = {
     "sup_con": (losses.SupCon, {}),
     "nca": (losses.NCA, {"temperature": 1 / 3}),
     "threshold_consistent": (losses.Contrastive, {"positive_margin": 0.9}),
+    "threshold_consistent_weighted": (
+        losses.Contrastive,
+        {
+            "positive_margin": 0.9,
+            "positive_weight": 0.5,
+            "negative_weight": 2.0,
+        },
+    ),
+    "dynamic_soft_margin": (losses.DynamicSoftMargin, {"bins": 8}),
     "tuplet_of_no_margin": (losses.NTXent, {}),
     "triplet_all": (
         losses.Triplet,
@@ -142,6 +151,12 @@ def vicreg(labels, x):
     return losses.VICReg(dtype="float64")(views, x)
 
 
+def instance(labels, x):
+    """Theirs takes labels for places in the batch."""
+    loss = losses.Instance(scale=8.0, dtype="float64")
+    return loss(np.arange(len(labels)), x)
+
+
 def ours(name):
     if name == "multiple":
         return losses.WeightedSum(
@@ -155,6 +170,7 @@ def ours(name):
     if name.startswith("pnp_"):
         return pnp(name.removeprefix("pnp_"))
     return {
+        "instance": instance,
         "margin": margin,
         "smooth_ap": smooth_ap,
         "two_views": two_views,

@@ -63,6 +63,13 @@ OURS = {
     # and theirs next to nothing: only equal centers differ.
     "soft_triple_regularized": (losses.SoftTriple, {}, "cosine", 3, 1.0),
     "sphere_face": (losses.SphereFace, {"scale": 8.0}, "cosine", 1, 1.0),
+    "large_margin_softmax": (
+        losses.LargeMarginSoftmax,
+        {"margin": 3, "scale": 0.5},
+        "dot",
+        1,
+        1.0,
+    ),
     "p2s_grad": (losses.P2SGrad, {}, "cosine", 1, 1.0),
 }
 
@@ -73,8 +80,16 @@ def ours(name, labels, x):
     regularizer = None
     if name.endswith("regularized"):
         regularizer = regularizers.CenterDistance(0.2)
+    # Of their losses one alone keeps the lengths of rows and proxies.
+    keeps_lengths = metric == "dot"
     layer = layers.Proxies(
-        CLASSES, metric, centers, regularizer=regularizer, dtype="float64"
+        CLASSES,
+        metric,
+        centers,
+        unit_proxies=not keeps_lengths,
+        lengths=keeps_lengths,
+        regularizer=regularizer,
+        dtype="float64",
     )
     layer.build(x.shape)
     weights = proxies(x.shape[1], centers)
