@@ -5,7 +5,7 @@ import pytest
 
 from keras_dml.checks import one_of
 from keras_dml.errors import RunError, UsageError
-from keras_dml.export import on_tensorflow
+from keras_dml.export import FORMATS, on_tensorflow
 
 
 def test_what_cannot_be_passed_on_is_refused():
@@ -31,3 +31,14 @@ def test_another_failure_is_explained(capfd):
     with pytest.raises(RunError, match="with exit code 1; its output says why"):
         on_tensorflow.call(int, "no number")
     assert "invalid literal" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_model_in_memory_is_refused_elsewhere(monkeypatch, tmp_path, name):
+    monkeypatch.setattr(on_tensorflow, "is_here", lambda: False)
+    image = keras.Input((8, 8, 3))
+    pooled = keras.layers.GlobalAveragePooling2D()(image)
+    output = tmp_path / "artifact"
+    with pytest.raises(UsageError, match="with KERAS_BACKEND=tensorflow"):
+        FORMATS[name].export(keras.Model(image, pooled), output, None, {})
+    assert not any(tmp_path.iterdir())

@@ -84,8 +84,8 @@ def test_a_run_from_fit_to_export(backend, photos, on_tensorflow, tmp_path):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        (["--devices", "cpu:2"], "--devices cpu:2"),
-        (["--strategy", "mirrored"], "mirrored"),
+        (["--devices", "cpu:2"], "Received: devices='cpu:2'"),
+        (["--strategy", "mirrored"], "'mirrored'"),
     ],
 )
 def test_several_devices_are_refused_before_reading(
