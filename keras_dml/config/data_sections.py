@@ -33,6 +33,11 @@ class DataConfig(Section):
     smaller images sees objects as large as in tests, since training crops
     enlarge them, and learns faster.
 
+    With `quarter_turns`, each class trains four times, turned by 0, 90, 180 and
+    270 degrees: more classes to tell apart, where a turned image is of another
+    class. It has no effect with the embeddings of a teacher, which are of
+    images as they are.
+
     With `all_classes`, the test images train too: nothing is left to measure.
     `max_classes` keeps this many classes, spread evenly over the training and
     the test classes. `validation: test` chooses the epoch on the test classes
@@ -52,6 +57,7 @@ class DataConfig(Section):
     train_size: Side | None = None
     train_share: Share = 1.0
     channels: Literal[1, 3] | None = None
+    quarter_turns: bool = False
     train_fraction: Fraction | None = None
     train_classes: list[str] | None = None
     test_classes: list[str] | None = None

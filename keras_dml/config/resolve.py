@@ -242,7 +242,10 @@ def _facts(source: str) -> Iterator[Layer]:
     yield Layer(
         f"data set {facts.name}",
         {
-            "data": {"channels": facts.channels},
+            "data": {
+                "channels": facts.channels,
+                "quarter_turns": facts.quarter_turns,
+            },
             "augmentation": {"flip": facts.flip},
             "evaluation": {"k": list(facts.recall_k)},
             "model": {"backbone": facts.backbone},

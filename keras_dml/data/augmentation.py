@@ -166,6 +166,19 @@ def flips(draw) -> tf.Tensor:
     return draw[..., _FLIP] < 0.5
 
 
+def quarter_turns(images, turns) -> tf.Tensor:
+    """Turns every image counterclockwise, as `np.rot90` does.
+
+    Args:
+        images: Tensor `(batch, side, side, channels)`.
+        turns: Integer tensor `(batch,)`, the number of turns: 0 to 3.
+    """
+    turns = turns[:, None, None, None]
+    once = tf.reverse(tf.transpose(images, [0, 2, 1, 3]), [1])
+    images = tf.where(turns % 2 == 1, once, images)
+    return tf.where(turns >= 2, tf.reverse(images, [1, 2]), images)
+
+
 def random_affine(images, draw, augmentation: Augmentation) -> tf.Tensor:
     """Rotates, scales, shears and shifts every image about its center.
 

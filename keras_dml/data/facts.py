@@ -57,6 +57,8 @@ class DatasetFacts:
         files: Tuple of `SourceFile`.
         tfds_inverted: Boolean, whether that builder's images must be inverted
             to match those of the reader. Defaults to `False`.
+        quarter_turns: Boolean, whether classes turned by quarters train as
+            further classes. Defaults to `False`.
     """
 
     name: str
@@ -76,6 +78,7 @@ class DatasetFacts:
     tfds_unused: tuple[str, ...]
     files: tuple[SourceFile, ...]
     tfds_inverted: bool = False
+    quarter_turns: bool = False
 
 
 def known_datasets() -> list[str]:

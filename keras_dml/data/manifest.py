@@ -19,11 +19,11 @@ Array = Any
 # The fields with one row for each image, and the dtypes of some.
 ROWS = (
     *("labels", "ids", "paths", "images", "split", "role", "group", "box"),
-    "teacher",
+    *("teacher", "turn"),
 )
 DTYPES = {
     **{"ids": str, "paths": str, "group": np.int64, "box": np.float64},
-    "teacher": np.float32,
+    **{"teacher": np.float32, "turn": np.int32},
 }
 
 
@@ -52,6 +52,8 @@ class Manifest(Brief):
             in pixels. Defaults to `None`.
         teacher: float32 array `(n, dim)`, embeddings of another network that
             training imitates. Defaults to `None`.
+        turn: int32 array `(n,)`, how many quarter turns counterclockwise an
+            image is shown with. Defaults to `None`, as it is.
         seen: Boolean, whether test classes are seen in training. Defaults to
             `False`.
         partial: Boolean, whether images of the published set are missing.
@@ -85,6 +87,7 @@ class Manifest(Brief):
     group: Array = None
     box: Array = None
     teacher: Array = None
+    turn: Array = None
     seen: bool = False
     partial: bool = False
 
@@ -284,6 +287,27 @@ class Manifest(Brief):
             class_names=tuple(self.ids.tolist()),
         )
 
+    def with_quarter_turns(self) -> "Manifest":
+        """Adds each class three times, turned by 90, 180 and 270 degrees."""
+        rows: dict[str, Any] = {
+            name: np.concatenate([value] * 4)
+            for name, value in self._rows().items()
+        }
+        if self.has_label_sets:
+            rows["labels"] = np.kron(np.eye(4, dtype=bool), self.labels)
+        else:
+            first = np.arange(4) * len(self.class_names)
+            rows["labels"] += np.repeat(first, len(self))
+        rows["turn"] = np.repeat(np.arange(4), len(self))
+        rows["ids"] = np.array(_turned(self.ids.tolist()))
+        names = _turned(self.class_names)
+        return dataclasses.replace(self, class_names=names, **rows)
+
+    @property
+    def upright(self) -> "Manifest":
+        """The rows without those that `with_quarter_turns` added."""
+        return self if self.turn is None else self.select(self.turn == 0)
+
     def checksum(self) -> str:
         """Returns the SHA-256 of ids and labels, which identifies the list."""
         digest = hashlib.sha256()
@@ -292,6 +316,15 @@ class Manifest(Brief):
         ):
             digest.update(f"{identity}\0{label}\n".encode())
         return digest.hexdigest()
+
+
+def _turned(names: Sequence[str]) -> list[str]:
+    """Returns the names, and after them those of their turned images."""
+    return [
+        f"{name} turned by {90 * turn}" if turn else name
+        for turn in range(4)
+        for name in names
+    ]
 
 
 def _words(field, value, count, words):

@@ -104,10 +104,13 @@ def train_batches(
     batches = make(manifest, batches, batch_size, augmentation, fit)
     labels = _on_cpu(manifest.labels.astype(np.uint8 if several else np.int32))
     teacher = None if manifest.teacher is None else _on_cpu(manifest.teacher)
+    turns = None if manifest.turn is None else _on_cpu(manifest.turn)
 
     @tf.autograph.experimental.do_not_convert
     def finish(rows, draw, images):
         images = decoding.to_channels(images, channels)
+        if turns is not None:
+            images = augment.quarter_turns(images, tf.gather(turns, rows))
         if augmentation.has_affine:
             images = augment.random_affine(images, draw, augmentation)
         if augmentation.has_color:
@@ -196,6 +199,11 @@ def evaluation_batches(
     def finish(image, label):
         return {"image": image, "label": label}, label
 
+    if manifest.turn is not None:
+        turns = tf.data.Dataset.from_tensor_slices(manifest.turn)
+        images = tf.data.Dataset.zip(images, turns.batch(batch_size)).map(
+            augment.quarter_turns
+        )
     dataset = tf.data.Dataset.zip(images, labels.batch(batch_size)).map(finish)
     return dataset.prefetch(tf.data.AUTOTUNE)
 

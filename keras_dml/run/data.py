@@ -80,9 +80,12 @@ def stage_data(
     own number.
     """
     parts = _split_stage(data, stage, config)
-    if config.sampling.kind != "views":
-        return parts
-    return dataclasses.replace(parts, fit=parts.fit.each_a_class())
+    fit = parts.fit
+    if config.sampling.kind == "views":
+        fit = fit.each_a_class()
+    if config.data.quarter_turns and fit.teacher is None:
+        fit = fit.with_quarter_turns()
+    return dataclasses.replace(parts, fit=fit)
 
 
 def _split_stage(

@@ -91,9 +91,11 @@ def _read(config: RunConfig, data: RunData) -> str:
 
 
 def _amount(images: Manifest) -> str:
+    turns, images = images.turn is not None, images.upright
+    turned = "; turned by quarters they are further classes" if turns else ""
     if images.num_classes == len(images):
-        return f"{len(images):,} images, each a class"
-    return f"{len(images):,} images of {images.num_classes:,} classes"
+        return f"{len(images):,} images, each a class{turned}"
+    return f"{len(images):,} images of {images.num_classes:,} classes{turned}"
 
 
 def _tests(config: RunConfig, data: RunData) -> str:
@@ -125,7 +127,7 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
         }
         return _amount(parts.validation) + kind[parts.held_out]
     views = config.sampling.kind == "views"
-    number = "the" if views else parts.fit.num_classes
+    number = "the" if views else parts.fit.upright.num_classes
     why = (
         f"{number} classes are too few to leave some out "
         f"(`data.validation_from` is {config.data.validation_from})"

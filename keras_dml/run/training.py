@@ -246,7 +246,8 @@ class Training:
         """Returns how long a final training is, in lengths of this one."""
         if self.config.final == "measured":
             return 0.0
-        return (len(self.data.train) + len(self.data.test)) / len(data.fit)
+        images = len(self.data.train) + len(self.data.test)
+        return images / len(data.fit.upright)
 
     def _measure_baselines(self) -> None:
         """Measures what the run starts with, for the gains of the end."""

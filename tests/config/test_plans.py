@@ -38,7 +38,7 @@ RUNS = {
     "omniglot_search": 2 * 3,
     "omniglot_small": 4 * 2,
     "omniglot_temperature": 17 * 3,
-    "omniglot_tournament": 25 * 3,
+    "omniglot_tournament": 36 * 3,
     # ProxyNCA++: lines of a table, five runs each.
     "proxynca_pp_tables3_6": 5 * 4 * 5,
     "proxynca_pp_table7": 7 * 5,

@@ -223,6 +223,32 @@ def test_evaluation_is_complete_and_in_order(manifest, batch_size):
     assert dataset.element_spec[0]["image"].shape == (None, 12, 12, 3)
 
 
+@pytest.mark.parametrize("kind", ["files", "arrays"])
+def test_turned_images_are_turned_in_training_and_evaluation(kind, request):
+    manifest = request.getfixturevalue(kind)
+    turned = manifest.with_quarter_turns()
+    rows = np.arange(len(turned))[:: len(manifest) // 2]
+    plain = Augmentation(crop="center")
+
+    def trained(images, rows):
+        batches = train_batches(
+            images, lambda epoch: [rows], image_size=16, augmentation=plain
+        )
+        ((inputs, _),) = take(batches, 1)
+        return inputs["image"]
+
+    expected = trained(manifest, rows % len(manifest))
+    found = trained(turned, rows)
+    (inputs, labels), *_ = evaluation_batches(
+        turned.select(rows), batch_size=len(rows), image_size=16
+    )
+    assert labels.numpy().tolist() == turned.labels[rows].tolist()
+    for place, turn in enumerate(turned.turn[rows]):
+        image = np.rot90(expected[place], turn)
+        np.testing.assert_array_equal(found[place], image)
+        np.testing.assert_array_equal(inputs["image"][place], image)
+
+
 def test_evaluation_resizes_as_documented(files, arrays):
     dataset = evaluation_batches(
         files, batch_size=3, image_size=12, resize=14, channels=3

@@ -25,7 +25,8 @@ def manifest(classes=60):
     )
 
 
-def settings(**data):
+def settings(quarter_turns=False, **data):
+    data["quarter_turns"] = quarter_turns
     config = resolve("norm_softmax", "omniglot")
     return config.model_copy(
         update={"data": config.data.model_copy(update=data)}
@@ -47,6 +48,33 @@ def test_a_tenth_of_the_training_classes_validates():
     assert len(names(stage.validation)) == 4
     assert names(stage.fit) | names(stage.validation) == names(data.train)
     assert not names(stage.fit) & names(stage.validation)
+
+
+def test_training_classes_turn_and_others_do_not():
+    data, plain = parts(settings())
+    _, stage = parts(settings(quarter_turns=True))
+    assert stage.fit.num_classes == 4 * plain.fit.num_classes
+    assert len(stage.fit) == 4 * len(plain.fit)
+    assert names(stage.validation) == names(plain.validation)
+    assert stage.validation.turn is None and data.test.turn is None
+
+
+def test_each_turned_image_is_a_class_without_labels():
+    config = settings(quarter_turns=True)
+    config = config.changed(sampling={"kind": "views"})
+    _, stage = parts(config)
+    assert stage.fit.num_classes == len(stage.fit) == 4 * 72
+
+
+def test_a_teacher_knows_no_turned_images():
+    config = settings(quarter_turns=True)
+    data = split_data(manifest(), config)
+    train = dataclasses.replace(
+        data.train, teacher=np.zeros((len(data.train), 2))
+    )
+    data = dataclasses.replace(data, train=train)
+    stage = StageConfig(classes="fit", phases=[{}])
+    assert stage_data(data, stage, config).fit.turn is None
 
 
 def test_oracle_validates_on_the_test_classes_and_trains_on_all_others():

@@ -40,7 +40,8 @@ def test_images_network_and_folder():
     device = found.pop("Device")
     assert found == {
         "Images": "200 of 20 classes in omniglot",
-        "Train": "90 images of 9 classes",
+        "Train": "90 images of 9 classes; turned by quarters they are further "
+        "classes",
         "Validate": "30 images of 3 classes, not trained on: they choose the "
         "epoch to keep",
         "Test": "80 images of 8 classes, not trained on: they measure how it "
