@@ -164,7 +164,7 @@ def test_too_few_validation_images_for_the_default_rate_are_no_error(
     query = images / "class_30" / "03.png"
     outcome = command("search", run, query, "--json")
     assert outcome.code == 0
-    assert "where 0.1 % is usual" in outcome.err
+    assert "where at most 0.1 % is usual" in outcome.err
     assert "up to 1 % of the pairs" in outcome.err
     found = json.loads(outcome.out)
     assert isinstance(found["threshold"], float)

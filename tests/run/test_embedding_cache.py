@@ -41,8 +41,10 @@ def test_caches_of_a_run_log_a_reason_once(cache, caplog):
             assert EmbeddingCache(cache.path, told).load("w", "j") is None
         assert EmbeddingCache(cache.path, told).load("v", "i") is None
     assert caplog.messages == [
-        "The images of the run have changed; its images are embedded again.",
-        "The weights of the run have changed; its images are embedded again.",
+        "The images have changed since the run embedded its images; they are "
+        "embedded again.",
+        "The weights have changed since the run embedded its images; they are "
+        "embedded again.",
     ]
 
 
