@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_dml.checks import in_interval
-from keras_dml.losses.base import PairLoss
+from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.gradients import shared_slopes, with_slopes
 from keras_dml.ops.pairs import (
     Pairs,

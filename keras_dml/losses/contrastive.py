@@ -9,7 +9,7 @@ from keras_dml.checks import (
     one_of,
     positive_number,
 )
-from keras_dml.losses.base import PairLoss
+from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.average import NON_ZERO
 from keras_dml.ops.metrics import is_distance
 from keras_dml.ops.pairs import Pairs

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml.checks import positive_integer
-from keras_dml.losses.base import PairLoss
+from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import over_replicas
 

@@ -3,7 +3,7 @@
 import keras
 
 from keras_dml.checks import positive_number
-from keras_dml.losses.base import PairLoss
+from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import log_one_plus_sum_exp
 

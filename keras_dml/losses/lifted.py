@@ -11,7 +11,7 @@ from keras_dml.checks import (
     optional,
     positive_number,
 )
-from keras_dml.losses.base import PairLoss
+from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.average import ALL
 from keras_dml.ops.pairs import (
     Pairs,

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml import miners
 from keras_dml.checks import finite_number, one_of
-from keras_dml.losses.base import PairLoss
+from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.reductions import batch_mean, count, masked_sum
 
 SAMPLINGS = ("distance_weighted", "all")

@@ -5,7 +5,8 @@ import itertools
 import keras
 
 from keras_dml.checks import finite_number, positive_integer
-from keras_dml.losses.base import Loss, PairLoss
+from keras_dml.losses.base import Loss
+from keras_dml.losses.pair_loss import PairLoss
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml.checks import in_interval, not_negative, positive_number
-from keras_dml.losses.base import PairLoss
+from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import masked_max, masked_sum, rounding
 

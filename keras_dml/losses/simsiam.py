@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_dml.losses.base import PairLoss
+from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import batch_mean, count, masked_sum
 from keras_dml.ops.similarities import unit_rows

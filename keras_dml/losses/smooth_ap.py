@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml.checks import positive_number
-from keras_dml.losses.base import PairLoss
+from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.gradients import with_slopes
 from keras_dml.ops.pairs import Pairs, over_positives
 from keras_dml.ops.reductions import count

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml.checks import boolean, finite_number, one_of
-from keras_dml.losses.base import PairLoss
+from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.miners import (
     TripletMiner,
     margin_triplets,

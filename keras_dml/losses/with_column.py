@@ -4,7 +4,8 @@ import abc
 
 import keras
 
-from keras_dml.losses.base import Loss, PairLoss
+from keras_dml.losses.base import Loss
+from keras_dml.losses.pair_loss import PairLoss
 
 
 class WithColumn(Loss, abc.ABC):

@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from keras_dml.checks import finite_number
-from keras_dml.losses.base import Loss, PairLoss
+from keras_dml.losses.base import Loss
+from keras_dml.losses.pair_loss import PairLoss
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
