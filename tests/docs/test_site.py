@@ -98,7 +98,7 @@ def test_the_page_of_a_loss_has_its_picture_and_cost(generated):
 
 def test_the_page_of_a_loss_has_its_formula(generated):
     pages = {key for key, _, _ in symbols.loss_pages()} - {
-        *("base", "distillation", "registry", "with_column")
+        *("base", "distillation", "pair_loss", "registry", "with_column")
     }
     assert {*formulas.FORMULAS} == pages
     for key in pages:
