@@ -15,11 +15,12 @@ def complete(merged: Merged) -> Merged:
     """Adds the layers that follow from the merged settings.
 
     `optimizer.head` and `optimizer.proxies` copy from `optimizer.backbone`
-    the values that they do not set, or set to `null`. With
-    `model.proxies.sample`, the sample holds at least as many classes as a
-    batch may have, the terms of the loss are `sampled`, and `adam`, `adamw` or
-    `muon` of the proxies becomes `row_lazy_adam`. Other optimizers stay: plain
-    `sgd` does not change the proxies outside the sample either.
+    the values that they do not set, or set to `null`; proxies take `adam`
+    where the backbone has `muon`. With `model.proxies.sample`, the sample holds
+    at least as many classes as a batch may have, the terms of the loss are
+    `sampled`, and `adam`, `adamw` or `muon` of the proxies becomes
+    `row_lazy_adam`. Other optimizers stay: plain `sgd` does not change the
+    proxies outside the sample either.
     """
     for derive in (_class_sample, _groups):
         for layer in derive(merged.values):
@@ -43,12 +44,24 @@ def _groups(values: Mapping[str, Any]) -> Iterator[Layer]:
             for key, value in backbone.items()
             if key not in given
         }
+        if group == "proxies" and backbone.get("name") == "muon":
+            taken |= _beside_muon(taken, own)
         for key in {*own} - given - {*taken}:
             field = GroupConfig.model_fields.get(key)
             if field is not None:
                 taken[key] = field.get_default(call_default_factory=True)
         if taken:
             yield Layer("optimizer.backbone", {"optimizer": {group: taken}})
+
+
+def _beside_muon(
+    taken: Mapping[str, Any], own: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns what proxies do not copy: they are no map between features."""
+    if own.get("name") == "muon":
+        return {}
+    usual = {"name": "adam", "arguments": {}}
+    return {key: value for key, value in usual.items() if key in taken}
 
 
 def _class_sample(values: Mapping[str, Any]) -> Iterator[Layer]:

@@ -61,7 +61,11 @@ def build_loss(
     try:
         return losses.OnSampledClasses(whole)
     except ValueError as error:
-        raise UsageError(f"`model.proxies.sample`: {error}") from error
+        sampled = [term.sampled for term in terms].index(True)
+        raise UsageError(
+            f"`loss.{sampled}.sampled`, which `model.proxies.sample` sets: "
+            f"{error}"
+        ) from error
 
 
 def needs_groups(terms: list[LossConfig]) -> bool:
@@ -88,7 +92,9 @@ def loss_head(terms: list[LossConfig]) -> Head:
     Raises:
         UsageError: If the terms do not take the same input.
     """
-    heads = {term.name: _head_of(term) for term in terms}
+    heads = {
+        term.name: _head_of(number, term) for number, term in enumerate(terms)
+    }
     if len(set(heads.values())) > 1:
         listed = ", ".join(
             f"{name!r} {one.name}" for name, one in heads.items()
@@ -161,8 +167,12 @@ def _of_only_term(terms: list[LossConfig], key: str) -> Any:
     return getattr(terms[0], key)
 
 
-def _head_of(term: LossConfig) -> Head:
-    return get_head(losses.input_of(term.name, term.takes))
+def _head_of(number: int, term: LossConfig) -> Head:
+    try:
+        return get_head(losses.input_of(term.name, term.takes))
+    except UsageError as error:
+        key = "name" if term.takes is None else "takes"
+        raise UsageError(f"`loss.{number}.{key}`: {error}") from error
 
 
 def _takes_groups(term: LossConfig) -> bool:

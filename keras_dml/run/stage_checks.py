@@ -27,6 +27,13 @@ from keras_dml.run.memory import check_memory
 from keras_dml.run.models import head_options
 from keras_dml.run.replica_checks import check_batches
 
+# How messages of heads begin, and how those of their settings do.
+_SETTINGS = {
+    "`sample_aware`: `": "`model.proxies.sample_aware.",
+    "`moments`": "`loss.0.moments`",
+    "`memory`": "`loss.0.memory`",
+}
+
 
 def check_stages(
     config: RunConfig,
@@ -161,7 +168,7 @@ def check_arguments(
         UsageError: Names the setting.
     """
     head, model = loss_head(config.loss), config.model
-    with tf.Graph().as_default():
+    with tf.Graph().as_default(), _naming_settings():
         build_loss(config.loss, groups)
         if config.distillation is not None:
             build_distillation(config.distillation, model.prefixes)
@@ -185,6 +192,19 @@ def check_arguments(
                     for x in (label, output)
                 )
             )
+
+
+@contextlib.contextmanager
+def _naming_settings() -> Iterator[None]:
+    """Names the setting where a head names its own argument."""
+    try:
+        yield
+    except UsageError as error:
+        said = str(error)
+        for argument, setting in _SETTINGS.items():
+            if said.startswith(argument):
+                said = setting + said.removeprefix(argument)
+        raise UsageError(said) from error
 
 
 @contextlib.contextmanager

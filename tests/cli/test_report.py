@@ -128,7 +128,7 @@ def test_the_headline_is_the_gain_over_pretrained_features(page, reported):
         ):
             assert value == f"{metrics[part][name]:.3f}"
         low = metrics["gains"]["off_the_shelf"][name]["low"]
-        assert values[-1].startswith(f"[{low:+.3f}, ")
+        assert values[-1].startswith(f"{low:+.3f} to ")
     first = texts(page.find(".//ul[@class='conclusion']/li"))
     assert "raw pixels: MAP@R" in first
     interval = metrics["gains"]["off_the_shelf"]["map@r"]

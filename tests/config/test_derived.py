@@ -99,3 +99,14 @@ def test_shares_are_checked(share):
             "omniglot",
             overrides=[f"model.proxies.sample={share}"],
         )
+
+
+def test_proxies_take_adam_where_the_backbone_has_muon():
+    changes = ["optimizer.backbone={name: muon, arguments: {momentum: 0.9}}"]
+    config = resolve("norm_softmax", "digits", overrides=changes)
+    head, proxies = config.optimizer.head, config.optimizer.proxies
+    assert (head.name, head.arguments) == ("muon", {"momentum": 0.9})
+    assert (proxies.name, proxies.arguments) == ("adam", {})
+    changes.append("optimizer.proxies.name=muon")
+    config = resolve("norm_softmax", "digits", overrides=changes)
+    assert config.optimizer.proxies.arguments == {"momentum": 0.9}

@@ -136,5 +136,6 @@ def test_sampled_classes_need_the_loss_that_knows_their_columns():
     assert type(built) is losses.OnSampledClasses
     assert built.loss.weights == [1.0, 0.5]
     assert loss_head(terms) is get_head("logits")
-    with pytest.raises(UsageError, match="model.proxies.sample`:.*'triplet'"):
+    match = "`loss.0.sampled`, which `model.proxies.sample` sets: .*'triplet'"
+    with pytest.raises(UsageError, match=match):
         build_loss([LossConfig(name="triplet", sampled=True)])
