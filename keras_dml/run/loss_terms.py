@@ -44,7 +44,7 @@ def build_loss(
             `needs_groups`. Defaults to `None`.
     """
     built = [
-        _on_groups(_build_term(term, groups), term, groups) for term in terms
+        _build_term(number, term, groups) for number, term in enumerate(terms)
     ]
     weights = [term.weight for term in terms]
     whole = built[0]
@@ -82,7 +82,8 @@ def draws_pairs(terms: list[LossConfig]) -> bool:
     """
     if loss_head(terms).name != "embeddings":
         return False
-    miners = (getattr(_build_term(term), "miner", None) for term in terms)
+    built = (_build_plain(*numbered) for numbered in enumerate(terms))
+    miners = (getattr(loss, "miner", None) for loss in built)
     return any(miner is not None and miner.draws for miner in miners)
 
 
@@ -117,7 +118,7 @@ def build_memory(terms: list[LossConfig]) -> CrossBatchMemory | None:
         return None
     try:
         return CrossBatchMemory(
-            _build_term(terms[0]), **memory.model_dump(), name="memory"
+            _build_plain(0, terms[0]), **memory.model_dump(), name="memory"
         )
     except ValueError as error:
         raise UsageError(f"`loss.0.memory`: {error}") from error
@@ -182,26 +183,28 @@ def _takes_groups(term: LossConfig) -> bool:
     )
 
 
-def _on_groups(
-    loss: keras.losses.Loss, term: LossConfig, groups: list[int] | None
+def _build_term(
+    number: int, term: LossConfig, groups: list[int] | None
 ) -> keras.losses.Loss:
-    """Returns the loss of a term, with one on groups if the term says so."""
+    """Builds a term, with one on groups if the term says so."""
+    loss = _build_plain(number, term, groups)
     if term.group_weight is None:
         return loss
+    setting = f"`loss.{number}.group_weight`"
     if term.sampled:
         raise UsageError(
-            "`loss.N.group_weight` and `model.proxies.sample` exclude each "
-            "other: a sample lacks classes of each group. Received: "
+            f"{setting} and `model.proxies.sample` exclude each other: a "
+            "sample lacks classes of each group. Received: "
             f"group_weight={term.group_weight}. Leave one out."
         )
     try:
         return losses.OnGroups(loss, groups, term.group_weight)
     except ValueError as error:
-        raise UsageError(f"`loss` {term.name!r}: {error}") from error
+        raise UsageError(f"{setting} of {term.name!r}: {error}") from error
 
 
-def _build_term(
-    term: LossConfig, groups: list[int] | None = None
+def _build_plain(
+    number: int, term: LossConfig, groups: list[int] | None = None
 ) -> keras.losses.Loss:
     arguments = dict(term.arguments)
     if _takes_groups(term):
@@ -210,5 +213,6 @@ def _build_term(
         return losses.get(term.name, **arguments)
     except (TypeError, ValueError) as error:
         said = str(error)
-        named = "" if repr(term.name) in said else f" {term.name!r}"
-        raise UsageError(f"`loss`{named}: {said}") from error
+        key = "arguments" if term.arguments else "name"
+        named = "" if repr(term.name) in said else f" of {term.name!r}"
+        raise UsageError(f"`loss.{number}.{key}`{named}: {said}") from error

@@ -99,5 +99,5 @@ def test_all_mistakes_at_once(images, tmp_path):
     text = "\n".join(mistakes)
     assert "'resnet5'" in text
     assert "cars196" in text
-    assert "`loss`" in text
+    assert "`loss.0.arguments`" in text
     assert text.count("'resnet5'") == 1

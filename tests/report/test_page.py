@@ -113,7 +113,7 @@ def test_gains_have_their_intervals():
     page = render(**values(headline=headline, results=[headline, clusters]))
     head, first, second = cells(page, "result")
     assert head[-2:] == ["gain", "95 % interval"]
-    assert first[-2:] == ["-0.100", "[-0.200, +0.050]"]
+    assert first[-2:] == ["-0.100", "-0.200 to +0.050"]
     assert second[-2:] == ["-0.100", "-"]
     assert "resampled test classes" in page
 

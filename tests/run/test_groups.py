@@ -159,7 +159,7 @@ def test_losses_on_groups_refuse_data_without(recipe):
 @pytest.mark.parametrize(
     "overrides, message",
     [
-        (["model.proxies.sample=0.5"], "`loss.N.group_weight` and.*exclude"),
+        (["model.proxies.sample=0.5"], "`loss.0.group_weight` and.*exclude"),
         (["model.proxies.centers=3"], "logits of shape"),
     ],
 )

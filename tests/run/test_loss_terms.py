@@ -25,14 +25,16 @@ def test_an_unknown_loss_is_named_once_with_the_nearest():
     with pytest.raises(UsageError) as error:
         build_loss([LossConfig(name="tripplet")])
     said = str(error.value)
-    assert said.startswith("`loss`: The loss 'tripplet' is unknown. Did you")
+    assert said.startswith("`loss.0.name`: The loss 'tripplet' is unknown")
     assert said.count("tripplet") == 1 and len(said) < 160
     assert "'triplet'" in said
 
 
 def test_an_argument_that_is_refused_names_its_loss():
     wrong = LossConfig(name="triplet", arguments={"mining": "hardest"})
-    with pytest.raises(UsageError, match="`loss` 'triplet': `mining` must be"):
+    with pytest.raises(
+        UsageError, match="`loss.0.arguments` of 'triplet': `mining`"
+    ):
         build_loss([wrong])
 
 
