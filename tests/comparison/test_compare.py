@@ -196,7 +196,7 @@ def test_a_comparison_grows(tmp_path, compare):
     assert words.startswith(
         "The gap is an arm's value minus that of the highest"
     )
-    assert "For others like the seeds or test classes" in words
+    assert "With other seeds or test classes of the kind" in words
     assert "R@1" in second.out and " ± " in second.out
     assert "After ± stands" in second.out
     assert "over seeds" in second.out and "over classes" in second.out

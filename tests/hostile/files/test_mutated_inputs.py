@@ -122,7 +122,9 @@ def index(folder):
 
 def read_thresholds(path):
     folder = SimpleNamespace(path=path.parent)
-    return thresholds._read(SimpleNamespace(folder=folder, weights_hash="f00"))
+    return thresholds._read(
+        SimpleNamespace(folder=folder, weights_hash="f00", suffix="")
+    )
 
 
 @dataclasses.dataclass(frozen=True)
