@@ -104,7 +104,7 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
     baseline = metrics["pretrained_features"]
     change = (
         f"MAP@R {before:.3f} -> {after:.3f}"
-        + (f" ({_relative(after / before - 1)})" if before else "")
+        + (f" ({_relative(after / before)})" if before else "")
         + f", gain {_interval(gain)}"
     )
     if gain["low"] > 0:
@@ -166,8 +166,10 @@ def _kept(metrics: Mapping[str, Any]) -> str:
     )
 
 
-def _relative(change: float) -> str:
-    return f"{abs(change):.0%} {'more' if change >= 0 else 'less'}"
+def _relative(ratio: float) -> str:
+    if ratio >= 2:
+        return f"{ratio:.1f} times"
+    return f"{abs(ratio - 1):.0%} {'more' if ratio >= 1 else 'less'}"
 
 
 def _parts(metrics: Mapping[str, Any]) -> list[str]:

@@ -132,6 +132,11 @@ def test_better():
     ]
 
 
+def test_a_large_gain_is_told_in_times():
+    verdict, *_ = conclusion(metrics(values=(0.1, 0.3, 0.4, 0.25)))
+    assert "MAP@R 0.100 -> 0.250 (2.5 times), gain" in verdict
+
+
 def test_worse_says_what_to_do():
     verdict, *_ = conclusion(metrics(-0.3, -0.1, (0.5, 0.5, 0.4, 0.3)))
     assert verdict.startswith(
