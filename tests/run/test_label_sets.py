@@ -145,7 +145,11 @@ def settings(recipe="contrastive", *overrides):
         recipe,
         "omniglot",
         flags={"model": {"backbone": "small_cnn"}},
-        overrides=["data.train_fraction=0.8", *overrides],
+        overrides=[
+            "data.train_fraction=0.8",
+            "data.quarter_turns=false",
+            *overrides,
+        ],
     )
 
 
