@@ -54,7 +54,8 @@ class Setup:
     @property
     def tuned(self) -> Tuned:
         """The key of the tuning that finds settings for it."""
-        return Tuned(self.source, self.backbone, self.arm.name)
+        arm = self.arm.tuned_as or self.arm.name
+        return Tuned(self.source, self.backbone, arm)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +127,11 @@ def count_trials(plan: PlanConfig) -> int:
     """Counts the trials of a plan: each arm, network and data set is tuned."""
     if plan.tuning is None:
         return 0
-    budgets = [plan.tuning.with_space(arm.space).budget for arm in arms(plan)]
+    budgets = [
+        plan.tuning.with_space(arm.space).budget
+        for arm in arms(plan)
+        if arm.tuned_as is None
+    ]
     return sum(budgets) * sum(
         len(backbones(plan, source)) for source in plan.sources
     )

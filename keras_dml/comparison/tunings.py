@@ -82,8 +82,9 @@ def plan_tunings(plan: PlanConfig, folder: str | Path) -> list[PlannedTuning]:
     tunings: list[PlannedTuning] = []
     mistakes = Mistakes()
     taken = Counter[str]()
+    tuned = [arm for arm in arms(plan) if arm.tuned_as is None]
     for source in plan.sources:
-        for backbone, arm in product(backbones(plan, source), arms(plan)):
+        for backbone, arm in product(backbones(plan, source), tuned):
             parts = [source_title(source), backbone, arm.name]
             name = slug(*filter(None, parts))
             taken[name] += 1

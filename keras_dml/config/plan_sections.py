@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Set as AbstractSet
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, model_validator
@@ -47,13 +48,15 @@ class ArmConfig(Section):
     """One line of a table: a recipe and the changes to it.
 
     The plan's `tuning` tries `space` for this arm, in addition to the space
-    that it tries for all arms.
+    that it tries for all arms. An arm with `tuned_as` is not tuned: it takes
+    what the tuning of the arm of that name finds.
     """
 
     name: str
     recipe: str | None = None
     set: dict[str, Any] = {}
     space: SearchSpace = {}
+    tuned_as: str | None = None
 
 
 class ScopeConfig(Section):
@@ -192,6 +195,20 @@ class PlanConfig(Section):
             [arms, self.protocol.folds if crossed else 1, *lengths]
         )
 
+    def _check_tuned_as(self, names: AbstractSet[str]) -> None:
+        takers = {arm.name for arm in self.arms if arm.tuned_as}
+        for arm in self.arms:
+            if arm.tuned_as and arm.space:
+                raise ValueError(
+                    f"the arm {arm.name} has both a `space` and `tuned_as`; "
+                    "leave out one"
+                )
+            if arm.tuned_as and arm.tuned_as not in names - takers:
+                raise ValueError(
+                    f"`tuned_as` of the arm {arm.name} must name an arm of "
+                    f"the plan that is tuned itself; received {arm.tuned_as}"
+                )
+
     @model_validator(mode="after")
     def _every_arm_has_something_to_tune(self):
         spaces = {arm.name: arm.space for arm in self.arms}
@@ -205,6 +222,7 @@ class PlanConfig(Section):
                     "has no `tuning` that would try it"
                 )
             return self
+        self._check_tuned_as({*spaces})
         empty = []
         for name, space in spaces.items():
             tuned = self.tuning.with_space(space).space

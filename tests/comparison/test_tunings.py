@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from keras_dml.comparison.compare import compare
+from keras_dml.comparison.jobs import count_trials, make_jobs
 from keras_dml.comparison.tunings import (
     check_tunings,
     plan_tunings,
@@ -74,6 +75,34 @@ def test_a_space_of_its_own(tmp_path):
     tunings = plan_tunings(tuned(recipes=[], arms=arms), tmp_path)
     assert [planned.section.budget for planned in tunings] == [2, 6]
     assert [planned.left for planned in tunings] == [2, 6]
+
+
+LN = {"name": "ln", "recipe": "ln"}
+HEATED = {"name": "heated", "recipe": "hln", "tuned_as": "ln"}
+
+
+def test_an_arm_takes_what_another_found(tmp_path):
+    plan = tuned(recipes=[], arms=[LN, HEATED])
+    (planned,) = plan_tunings(plan, tmp_path)
+    assert planned.tuned.arm == "ln"
+    assert count_trials(plan) == 2
+    rate = {"optimizer.backbone.lr": 1e-8}
+    jobs = make_jobs(plan, {planned.tuned: rate})
+    assert {job.record.arm for job in jobs} == {"ln", "heated"}
+    assert {job.config.optimizer.backbone.lr for job in jobs} == {1e-8}
+
+
+@pytest.mark.parametrize(
+    ("arms", "message"),
+    [
+        ([HEATED], "must name an arm of the plan"),
+        ([LN, HEATED | {"tuned_as": "heated"}], "that is tuned itself"),
+        ([LN, HEATED | {"space": {"model.scale": [2.0]}}], "leave out one"),
+    ],
+)
+def test_whose_settings_an_arm_takes(arms, message):
+    with pytest.raises(UsageError, match=message):
+        tuned(recipes=[], arms=arms)
 
 
 def test_mistakes_of_all_tunings_come_first(tmp_path):

@@ -35,7 +35,7 @@ RUNS = {
     "omniglot_k_max": 7 * 3,
     "omniglot_proxy_isa": 9 * 3,
     "omniglot_proxy_isa_start": 8 * 3,
-    "omniglot_search": 2 * 3,
+    "omniglot_search": 5 * 3,
     "omniglot_small": 4 * 2,
     "omniglot_temperature": 17 * 3,
     "omniglot_tournament": 36 * 3,
