@@ -26,6 +26,8 @@ from keras_dml.export.parity import REPORT, describe_drops, parity
 from keras_dml.files import write_json
 
 Row = dict[str, Any]
+# A smaller loss of MAP@R is not worth a sentence.
+NOTICED = 0.005
 
 
 class ExportResult(Brief, list[Row]):
@@ -53,6 +55,35 @@ class ExportResult(Brief, list[Row]):
         """What clients load: a file, or the folder of a SavedModel."""
         folders = [self.folder / row["artifact"] for row in self[1:]]
         return [next(one.glob("embedder.*"), one) for one in folders]
+
+    @property
+    def worse(self) -> list[str]:
+        """The artifacts that lose 0.005 or more of the embedder's MAP@R."""
+        own, *exported = self
+        return [
+            row["artifact"]
+            for row in exported
+            if "map@r" in own and own["map@r"] - row["map@r"] >= NOTICED
+        ]
+
+    def conclusions(self) -> list[str]:
+        """Returns a sentence on each artifact: how well it retrieves, its size.
+
+        Without labels to compare retrieval there are none.
+        """
+        own, *exported = self
+        if "map@r" not in own:
+            return []
+        sentences = []
+        for row in exported:
+            name, found = row["artifact"], f"MAP@R {row['map@r']:.3f}"
+            well = "less well than" if name in self.worse else "as well as"
+            size = row["megabytes"] / own["megabytes"]
+            sentences.append(
+                f"{name} finds images {well} the embedder, {found} and "
+                f"{own['map@r']:.3f}, in {size:.0%} of its size."
+            )
+        return sentences
 
     def _brief_title(self) -> str:
         return f"ExportResult in {self.folder}"

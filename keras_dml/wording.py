@@ -13,6 +13,7 @@ _TITLES = {
     "r_precision": "R-precision",
 }
 _MEANINGS = {
+    "recall@1": "the share of queries whose nearest image is of their class",
     "recall@": "the share of queries with an image of their class among the "
     "{k} nearest",
     "precision@": "the share of images of the query's class among the {k} "
@@ -34,8 +35,10 @@ _MEANINGS = {
 _UNITS = ((86400, "day"), (3600, "h"), (60, "min"), (1, "s"))
 # How many of a unit a rough length has, or it is told in a smaller one.
 _FEWEST = 1.9
-# Of a terminal, and of the titles in front of facts.
-_WIDTH, _TITLE = 80, 10
+# Facts, lists and commands fit a terminal of this width.
+WIDTH = 80
+# Of the titles in front of facts.
+_TITLE = 10
 _NO_NAMES = {"data", "images", "img", "labels", "photos", "train"}
 _AT_K = {"recall": "R", "precision": "P", "map": "MAP"}
 
@@ -183,7 +186,7 @@ def titled(lines: Iterable[tuple[str, str]]) -> str:
     return "\n".join(
         textwrap.fill(
             text,
-            _WIDTH,
+            WIDTH,
             initial_indent=f"{title:<{_TITLE - 1}} ",
             subsequent_indent=" " * _TITLE,
             break_long_words=False,

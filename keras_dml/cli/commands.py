@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
+from keras_dml.cli.next_steps import command_line
 from keras_dml.cli.options import Json, options_of
 from keras_dml.cli.printing import (
-    command_line,
     print_answers,
     print_artifacts,
     print_comparison,
@@ -264,7 +264,7 @@ def export(**options: Any) -> None:
         from keras_dml.export import export_run
 
         result = export_run(**options)
-    print_artifacts(result)
+    print_artifacts(result, options["run"])
 
 
 @options_of(

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keras_dml.cli.next_steps import command_line
 from keras_dml.cli.printing import (
-    command_line,
     print_facts,
     print_groups,
     print_rows,

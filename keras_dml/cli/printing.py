@@ -1,9 +1,8 @@
 """Prints the results of the commands on standard output."""
 
 import re
-import shlex
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,12 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
-from keras_dml.wording import metric_meaning, metric_title
+from keras_dml.cli.next_steps import (
+    from_scratch,
+    steps_after_export,
+    steps_after_fit,
+)
+from keras_dml.wording import WIDTH, metric_meaning, metric_title
 
 if TYPE_CHECKING:
     from keras_dml.api import Run
@@ -80,8 +84,6 @@ _INDEX_IN_WORDS = (
 _RAW_PIXELS_IN_WORDS = (
     "Raw pixels: the photos themselves, compared pixel by pixel."
 )
-# Lists fit a terminal of this width.
-WIDTH = 80
 
 
 def say(sentence: str) -> None:
@@ -101,7 +103,7 @@ def print_run(run: "Run") -> None:
     for sentence in run.conclusion():
         tell(sentence)
     say("")
-    if _from_scratch(run):
+    if from_scratch(run):
         tell(_RAW_PIXELS_IN_WORDS)
     tell(_METRICS_IN_WORDS)
     if run.metrics["partial"]:
@@ -113,88 +115,13 @@ def print_run(run: "Run") -> None:
             f"{run.final.folder.path}"
         )
         tell("What it gains on new classes is above: none is left to tell.")
-    say("Next:")
-    for aim, command in _next_steps(run):
-        say(f"  {aim}\n{command}")
+    _print_steps(steps_after_fit(run))
 
 
-def command_line(*words: object) -> str:
-    """Joins the words of a command; a long one goes on in a further line.
-
-    An option stays beside its value.
-    """
-    lines, parts = ["   "], list(map(shlex.quote, map(str, words)))
-    for place, part in enumerate(parts):
-        beside = place > 0 and parts[place - 1].startswith("--")
-        after = parts[place + 1 : place + 2] if part.startswith("--") else []
-        length = len(" ".join([part, *after]))
-        if not beside and len(lines[-1]) + length > WIDTH - 3:
-            lines[-1] += " \\"
-            lines.append("     ")
-        lines[-1] += f" {part}"
-    return "\n".join(lines)
-
-
-def _from_scratch(run: "Run") -> bool:
-    return any("raw pixels" in row for row in run.rows())
-
-
-def _from_here(place: str) -> str:
-    """Returns a path from the working directory, if it is below that."""
-    path, here = Path(place), Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else place
-
-
-def _next_steps(run: "Run") -> Iterator[tuple[str, str]]:
-    """Yields what a person may do with a run, each with its command."""
-    path = run.folder.path
-    again = ("keras-dml", "fit", "--config", path)
-    page = run.folder.report
-    if page.is_file():
-        yield "look at its page in a browser", f"    {page}"
-    yield (
-        "find images like a photo: test images, or those of `--gallery FOLDER`",
-        command_line("keras-dml", "search", path, "PHOTO.jpg"),
-    )
-    if run.rising or not run.gained or run.kept:
-        minutes = run.config.minutes
-        longer = (
-            ("--minutes", f"{2 * minutes:g}")
-            if minutes is not None
-            else ("--epochs", 2 * len(run.history))
-        )
-        yield (
-            "train again, twice as long, as validation still rose at the end"
-            if run.rising
-            else "train again, twice as long, as no gain is sure so far",
-            command_line(*again, *longer, "--output", f"{path}-longer"),
-        )
-    if not run.gained and _from_scratch(run):
-        data = run.config.data
-        folder = data.data_dir and _from_here(data.data_dir)
-        given = ("--data-dir", folder) if folder else ()
-        yield (
-            "start from a pretrained network; `keras-dml backbones` lists them",
-            command_line(
-                *("keras-dml", "fit", _from_here(data.source), *given),
-                *("--backbone", "mobilenet_v2"),
-                *("--output", f"{path}-pretrained"),
-            ),
-        )
-    learned = run.gained and not run.kept
-    if learned and run.final is None and not run.metrics["seen"]:
-        yield (
-            f"train once more on all classes, into {path}/final, and ship that",
-            command_line(
-                *again, "--output", path, "--resume", "--final", "all"
-            ),
-        )
-    shipped = path if run.final is None else run.final.folder.path
-    phone = ("--format", "litert", "--quantize", "int8")
-    yield (
-        "make it small for a phone, with numbers of 8 bits",
-        command_line("keras-dml", "export", shipped, *phone),
-    )
+def _print_steps(steps: Iterable[tuple[str, str]]) -> None:
+    lines = [f"  {aim}\n{command}" for aim, command in steps]
+    if lines:
+        say("\n".join(["Next:", *lines]))
 
 
 def print_evaluation(measured: "Measured") -> None:
@@ -294,7 +221,7 @@ def print_comparison(result: "Comparison") -> None:
     say(f"Run folders, to search with or to export: {result.folder}/runs")
 
 
-def print_artifacts(result: "ExportResult") -> None:
+def print_artifacts(result: "ExportResult", run: str | Path) -> None:
     """Prints how exports compare with their embedder, a column for each."""
     measures = [key for key in result[0] if key not in ("artifact", "images")]
     whole = "" if result.of is None else f" of {result.of:,} test"
@@ -308,6 +235,9 @@ def print_artifacts(result: "ExportResult") -> None:
             for key in measures
         ],
     )
+    for sentence in result.conclusions():
+        tell(sentence)
+    say("")
     tell(
         _EXPORTS_IN_WORDS.format(
             recall=metric_meaning("recall@1"), map=metric_meaning("map@r")
@@ -322,6 +252,7 @@ def print_artifacts(result: "ExportResult") -> None:
     for path in result.models:
         # Not wrapped: a path that is cut over two lines cannot be copied.
         say(f"  {path}")
+    _print_steps(steps_after_export(result, run))
 
 
 def _measure_title(key: str) -> str:

@@ -5,7 +5,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from keras_dml.cli.printing import WIDTH, say
+from keras_dml.cli.printing import say
+from keras_dml.wording import WIDTH
 
 # The column at which notes start, unless they are too long.
 NOTE = 52

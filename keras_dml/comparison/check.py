@@ -18,6 +18,7 @@ from keras_dml.models import get_backbone
 from keras_dml.run.batches import make_sampler
 from keras_dml.run.data import RunData, StageData, split_data
 from keras_dml.run.length import with_length
+from keras_dml.run.overview import images_read
 from keras_dml.run.settling import natural_size, settle
 from keras_dml.run.stage_checks import check_stages
 
@@ -109,7 +110,13 @@ def _checked(
     weights = Path(config.model.weights).name
     record = dataclasses.replace(job.record, weights=weights)
     work = Work.of(config, steps, validated, len(data.test))
-    return Job(job.config, record, work)
+    return Job(job.config, record, work, _images(config, data))
+
+
+def _images(config: RunConfig, data: RunData) -> str:
+    train, test = data.train.upright.num_classes, data.test.num_classes
+    split = "" if data.seen else f": {train:,} to train on, {test:,} to test"
+    return images_read(config, data) + split
 
 
 def _read(

@@ -66,11 +66,13 @@ class Job:
         config: The configuration. Equal configurations share a run.
         record: The record of the run, without an outcome.
         work: What the run computes; `None` until the data are listed.
+        images: What it reads, in words. Defaults to an empty text.
     """
 
     config: RunConfig
     record: RunRecord
     work: Work | None = None
+    images: str = ""
 
     @property
     def run(self) -> str:

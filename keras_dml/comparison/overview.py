@@ -24,10 +24,12 @@ def comparison_overview(jobs: Sequence[Job], protocol: ProtocolConfig) -> str:
     batches = _span(config.sampling.batch_size for config in configs)
     sizes = _span(work.size for work in works)
     networks = _names(config.model.backbone for config in configs)
-    data = _names(source_title(config.data.source) for config in configs)
+    images = [
+        job.images or source_title(job.config.data.source) for job in jobs
+    ]
     return titled(
         [
-            ("Data", data),
+            *(("Images", one) for one in dict.fromkeys(images)),
             *_arms(jobs),
             (
                 "Network",

@@ -82,7 +82,7 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
             return Protocol(
                 f"fixed validation: {fraction * 100:g} % of the training "
                 "classes (images of each class where these are few) are not "
-                "trained on and choose the epoch; test classes measure it",
+                "trained on and choose the epoch; the test images measure it",
                 {"validation": "classes", "validation_fraction": fraction},
                 holds_out=True,
             )

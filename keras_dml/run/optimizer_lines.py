@@ -5,9 +5,7 @@ from collections.abc import Iterable
 
 from keras_dml.naming import shortened
 from keras_dml.optimizers import OptimizerGroup
-from keras_dml.wording import counted
-
-WIDTH = 80
+from keras_dml.wording import WIDTH, counted
 
 
 def optimizer_lines(groups: Iterable[OptimizerGroup]) -> str:

@@ -26,7 +26,7 @@ def overview(
         folder: The run folder.
         replicas: Number of replicas that train. Defaults to `1`.
     """
-    lines = [("Images", _read(config, data))]
+    lines = [("Images", images_read(config, data))]
     for stage in config.stages:
         name = f" ({stage.name})" if len(config.stages) > 1 else ""
         parts = stage_data(data, stage, config)
@@ -41,6 +41,28 @@ def overview(
         ("Folder", str(folder.path)),
     ]
     return titled(lines)
+
+
+def images_read(config: RunConfig, data: RunData) -> str:
+    """Returns how many images of which data a run reads.
+
+    Args:
+        config: The configuration.
+        data: The images of the run.
+    """
+    images, classes = len(data.train), data.train.num_classes
+    if not config.data.all_classes:
+        images += len(data.test)
+        classes += 0 if data.seen else data.test.num_classes
+    source = source_title(config.data.source)
+    text = f"{images:,} of {classes:,} classes in {source}"
+    if data.skipped:
+        text += f"; {data.skipped:,} left out as unreadable"
+    if data.test.has_label_sets:
+        text += "; several labels an image"
+    if data.partial:
+        text += "; the data set is incomplete"
+    return text
 
 
 def device(replicas: int = 1) -> str:
@@ -72,22 +94,6 @@ def _unused_gpu() -> str:
         f". {backend.title} does not see the GPU of this machine: install its "
         f"libraries with pip install '{backend.for_gpus}'"
     )
-
-
-def _read(config: RunConfig, data: RunData) -> str:
-    images, classes = len(data.train), data.train.num_classes
-    if not config.data.all_classes:
-        images += len(data.test)
-        classes += 0 if data.seen else data.test.num_classes
-    source = source_title(config.data.source)
-    text = f"{images:,} of {classes:,} classes in {source}"
-    if data.skipped:
-        text += f"; {data.skipped:,} left out as unreadable"
-    if data.test.has_label_sets:
-        text += "; several labels an image"
-    if data.partial:
-        text += "; the data set is incomplete"
-    return text
 
 
 def _amount(images: Manifest) -> str:

@@ -17,7 +17,7 @@ def row(artifact, **values):
 
 def printed(capsys, folder, **values):
     rows = [row("embedder", **values), row("saved_model", **values)]
-    printing.print_artifacts(ExportResult(rows, Path(folder)))
+    printing.print_artifacts(ExportResult(rows, Path(folder)), "run")
     return capsys.readouterr().out
 
 
@@ -38,8 +38,8 @@ def test_an_export_names_the_files_that_clients_load(capsys, tmp_path):
         tmp_path / "saved_model",
         tmp_path / "litert" / "embedder.tflite",
     ]
-    printing.print_artifacts(result)
-    lines = capsys.readouterr().out.splitlines()
+    printing.print_artifacts(result, "run")
+    lines = capsys.readouterr().out.partition("\nNext:")[0].splitlines()
     assert lines[-2:] == [f"  {path}" for path in result.models]
 
 
@@ -61,9 +61,42 @@ def test_measures_are_put_into_words(capsys, key, words):
 
 def test_an_export_says_how_many_of_the_test_images_it_compared(capsys):
     rows = [row("embedder"), row("litert")]
-    printing.print_artifacts(ExportResult(rows, Path("phone"), of=2139))
+    printing.print_artifacts(ExportResult(rows, Path("phone"), of=2139), "run")
     words = " ".join(capsys.readouterr().out.split())
     assert "Compared on 264 of 2,139 test images" in words
+
+
+@pytest.mark.parametrize(
+    ("found", "well", "smaller"),
+    [(0.596, "as well as", False), (0.594, "less well than", True)],
+)
+def test_an_export_ends_with_a_verdict_and_what_to_do(
+    capsys, found, well, smaller
+):
+    rows = [
+        row("embedder", **{"map@r": 0.6}),
+        row("litert-int8", **{"map@r": found}) | {"megabytes": 0.45},
+    ]
+    printing.print_artifacts(ExportResult(rows, Path("phone")), "runs/shoes")
+    text = " ".join(capsys.readouterr().out.split())
+    assert (
+        f"litert-int8 finds images {well} the embedder, MAP@R {found} and "
+        "0.600, in 30% of its size."
+    ) in text
+    command = "keras-dml export runs/shoes --format litert --quantize float16"
+    assert (command in text) == smaller
+    assert ("Next:" in text) == smaller
+
+
+def test_an_export_names_what_else_it_may_be(capsys):
+    rows = [row("embedder"), row("saved_model"), row("litert")]
+    printing.print_artifacts(ExportResult(rows, Path("phone")), "run")
+    text = capsys.readouterr().out
+    assert "keras-dml export run --format litert --quantize int8" in text
+    assert "keras-dml export run --format saved_model --with-index" in text
+    indexed = [one | {"index_recall@1": 1.0} for one in rows]
+    printing.print_artifacts(ExportResult(indexed, Path("phone")), "run")
+    assert "--with-index" not in capsys.readouterr().out
 
 
 def finished(path, **values):

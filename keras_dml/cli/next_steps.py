@@ -1,0 +1,119 @@
+"""What a person may do after a command, each with the command for it."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keras_dml.wording import WIDTH
+
+if TYPE_CHECKING:
+    from keras_dml.api import Run
+    from keras_dml.export.exporting import ExportResult
+
+# What it is good for, and the command, or a path to look at.
+Step = tuple[str, str]
+
+
+def command_line(*words: object) -> str:
+    """Joins the words of a command; a long one goes on in a further line.
+
+    An option stays beside its value.
+    """
+    lines, parts = ["   "], list(map(shlex.quote, map(str, words)))
+    for place, part in enumerate(parts):
+        beside = place > 0 and parts[place - 1].startswith("--")
+        after = parts[place + 1 : place + 2] if part.startswith("--") else []
+        length = len(" ".join([part, *after]))
+        if not beside and len(lines[-1]) + length > WIDTH - 3:
+            lines[-1] += " \\"
+            lines.append("     ")
+        lines[-1] += f" {part}"
+    return "\n".join(lines)
+
+
+def from_scratch(run: "Run") -> bool:
+    """Returns whether a run is compared with raw pixels."""
+    return any("raw pixels" in row for row in run.rows())
+
+
+def steps_after_fit(run: "Run") -> Iterator[Step]:
+    """Yields what a person may do with a run, each with its command."""
+    path = run.folder.path
+    again = ("keras-dml", "fit", "--config", path)
+    page = run.folder.report
+    if page.is_file():
+        yield "look at its page in a browser", f"    {page}"
+    yield (
+        "find images like a photo: test images, or those of `--gallery FOLDER`",
+        command_line("keras-dml", "search", path, "PHOTO.jpg"),
+    )
+    if run.rising or not run.gained or run.kept:
+        minutes = run.config.minutes
+        longer = (
+            ("--minutes", f"{2 * minutes:g}")
+            if minutes is not None
+            else ("--epochs", 2 * len(run.history))
+        )
+        yield (
+            "train again, twice as long, as validation still rose at the end"
+            if run.rising
+            else "train again, twice as long, as no gain is sure so far",
+            command_line(*again, *longer, "--output", f"{path}-longer"),
+        )
+    if not run.gained and from_scratch(run):
+        data = run.config.data
+        folder = data.data_dir and _from_here(data.data_dir)
+        given = ("--data-dir", folder) if folder else ()
+        yield (
+            "start from a pretrained network; `keras-dml backbones` lists them",
+            command_line(
+                *("keras-dml", "fit", _from_here(data.source), *given),
+                *("--backbone", "mobilenet_v2"),
+                *("--output", f"{path}-pretrained"),
+            ),
+        )
+    learned = run.gained and not run.kept
+    if learned and run.final is None and not run.metrics["seen"]:
+        yield (
+            f"train once more on all classes, into {path}/final, and ship that",
+            command_line(
+                *again, "--output", path, "--resume", "--final", "all"
+            ),
+        )
+    shipped = path if run.final is None else run.final.folder.path
+    phone = ("--format", "litert", "--quantize", "int8")
+    yield (
+        "make it small for a phone, with numbers of 8 bits",
+        command_line("keras-dml", "export", shipped, *phone),
+    )
+
+
+def steps_after_export(
+    result: "ExportResult", run: str | Path
+) -> Iterator[Step]:
+    """Yields what a person may do with the artifacts of a run."""
+    again = ("keras-dml", "export", run)
+    names = [row["artifact"] for row in result[1:]]
+    small = ("--format", "litert", "--quantize")
+    if any(name in result.worse for name in names if "int8" in name):
+        yield (
+            "make it half as large instead, with numbers of 16 bits",
+            command_line(*again, *small, "float16"),
+        )
+    elif "litert" in names and "litert-int8" not in names:
+        yield (
+            "make it about a quarter of the size, with numbers of 8 bits",
+            command_line(*again, *small, "int8"),
+        )
+    if "saved_model" in names and "index_recall@1" not in result[0]:
+        yield (
+            "let it answer with the nearest images and their labels",
+            command_line(*again, "--format", "saved_model", "--with-index"),
+        )
+
+
+def _from_here(place: str) -> str:
+    """Returns a path from the working directory, if it is below that."""
+    path, here = Path(place), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else place
