@@ -37,7 +37,8 @@ from keras_dml.run.fit import fit as fit_config
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history
 from keras_dml.run.trained_run import TrainedRun
-from keras_dml.search.search import SearchResult, search_run
+from keras_dml.search.result import SearchResult
+from keras_dml.search.search import search_run
 
 
 class Run(Brief, TrainedRun):

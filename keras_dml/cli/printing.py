@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from keras_dml.comparison.comparison import Comparison
     from keras_dml.evaluation import Measured
     from keras_dml.export.exporting import ExportResult
-    from keras_dml.search.search import SearchResult
+    from keras_dml.search.result import SearchResult
 
 output = Console()
 

@@ -7,7 +7,7 @@ from keras_dml.config import RunConfig, StageConfig, validate
 from keras_dml.config.explanation import Explanation, differences
 from keras_dml.config.merging import Layer, Merged
 from keras_dml.config.plan_sections import BudgetConfig
-from keras_dml.config.sections import HeatConfig
+from keras_dml.config.training_sections import HeatConfig
 from keras_dml.config.values import Scheduled, Section
 
 # The length that the schedules of recipes are meant for, if theirs is open.

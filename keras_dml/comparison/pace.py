@@ -19,10 +19,11 @@ FILE = "estimate.json"
 # Seconds that a run takes beside its steps and images: to start, to trace the
 # graph and to save. Measured on two cores.
 START = 12.0
-# Billions of multiplications that a core does in a second of training with
-# MobileNetV2, measured; a GPU is assumed to do as many as 500 cores.
-PER_CORE = 6.0
-GPU_CORES = 500
+# Billions of multiplications that a core does in a second of training. A core
+# of a server of 2025 did 45 with MobileNetV2 and 90 with `small_cnn`; others do
+# less. A GPU is assumed to do as many as 100 cores.
+PER_CORE = 30.0
+GPU_CORES = 100
 # How far off the seconds may be, by what they come from.
 MEASURED, ELSEWHERE, SCALED, MODELED = 1.3, 1.6, 2.5, 5.0
 # At most so many runs beside the folder are read, the newest.

@@ -24,17 +24,19 @@ from keras_dml.config.resolve import (
 from keras_dml.config.sections import (
     DistillationConfig,
     EvaluationConfig,
-    GroupConfig,
-    HeatConfig,
     LossConfig,
     MemoryConfig,
     ModelConfig,
     MomentsConfig,
+    ProxiesConfig,
+    RunConfig,
+)
+from keras_dml.config.training_sections import (
+    GroupConfig,
+    HeatConfig,
     OptimizerConfig,
     PhaseConfig,
     PlateauConfig,
-    ProxiesConfig,
-    RunConfig,
     StageConfig,
 )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from keras_dml.config.data_sections import BY_CLASS, SamplingConfig
 from keras_dml.config.merging import Layer, Merged
-from keras_dml.config.sections import GroupConfig
+from keras_dml.config.training_sections import GroupConfig
 
 # The default of `keras.optimizers.AdamW`.
 ADAMW_DECAY = 0.004

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from keras_dml.config.legacy import current
-from keras_dml.config.sections import LossConfig, PhaseConfig, StageConfig
+from keras_dml.config.sections import LossConfig
 from keras_dml.config.settings import Settings, parse_settings
+from keras_dml.config.training_sections import PhaseConfig, StageConfig
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest, shortened, shown
 

@@ -9,7 +9,7 @@ from keras_dml.errors import UsageError
 from keras_dml.files import replacing
 from keras_dml.plotting import GRAY, NEGATIVE, POSITIVE
 from keras_dml.report.thumbnails import Thumbnails
-from keras_dml.search.search import Neighbor, SearchResult
+from keras_dml.search.result import Neighbor, SearchResult
 
 INCHES = 1.5
 MAX_LETTERS = 22

@@ -1,0 +1,140 @@
+"""The answers of a search."""
+
+import dataclasses
+import os
+from typing import Any
+
+from keras_dml.brief import Brief
+from keras_dml.data.manifest import Manifest
+from keras_dml.run.thresholds import RunThreshold
+from keras_dml.run.trained_run import EmbeddedImages
+from keras_dml.wording import counted, source_title
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbor:
+    """Describes an image that was found.
+
+    Args:
+        id: String, its path within the data set, or its number there.
+        label: String, its class.
+        score: Float; larger is closer.
+        distance: Float; smaller is closer: 1 minus the cosine, or the
+            Euclidean distance.
+        row: Integer, its row in the gallery.
+        accepted: Boolean, whether the score reaches the threshold; `None`
+            without a threshold.
+    """
+
+    id: str
+    label: str
+    score: float
+    distance: float
+    row: int
+    accepted: bool | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """Lists the neighbors of one image, nearest first.
+
+    Args:
+        path: The file of the image.
+        neighbors: List of `Neighbor`.
+        left_out: Whether the file is one of the gallery, and was left out.
+            Defaults to `False`.
+    """
+
+    path: str
+    neighbors: list[Neighbor]
+    left_out: bool = False
+
+    @property
+    def match(self) -> bool | None:
+        """Whether the nearest neighbor reaches the threshold.
+
+        `None` without a threshold, or if there is no neighbor.
+        """
+        return self.neighbors[0].accepted if self.neighbors else None
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SearchResult(Brief):
+    """Holds the answers for all images, and the gallery.
+
+    Args:
+        answers: One `Answer` for each image.
+        queries: `Manifest` of the images, in the order of the answers.
+        gallery: `EmbeddedImages`.
+        threshold: `RunThreshold`, or `None` if none could be calibrated.
+        source: The source whose images were searched. Defaults to `None`, the
+            run's test images.
+    """
+
+    answers: list[Answer]
+    queries: Manifest
+    gallery: EmbeddedImages
+    threshold: RunThreshold | None
+    source: str | None = None
+
+    @property
+    def num_references(self) -> int:
+        """Number of images that were searched."""
+        return len(self.gallery.embeddings)
+
+    def searched(self, answer: Answer | None = None) -> str:
+        """Says which images were searched.
+
+        Args:
+            answer: For which image. Defaults to `None`, any.
+        """
+        left_out = answer is not None and answer.left_out
+        count, other = self.num_references - left_out, "other " * left_out
+        if self.source is None:
+            return f"the run's {counted(count, f'{other}test image')}"
+        images = counted(count, f"{other}image")
+        return f"{images} of {source_title(self.source)}"
+
+    def _brief_title(self) -> str:
+        images = counted(len(self.answers), "image")
+        return f"SearchResult of {images} in {self.searched()}"
+
+    def _brief_rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "image": os.path.basename(answer.path),
+                "nearest": answer.neighbors[0].id,
+                "label": answer.neighbors[0].label,
+                "distance": answer.neighbors[0].distance,
+                "match": answer.match,
+            }
+            for answer in self.answers
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the answers as plain values, for JSON."""
+        threshold = self.threshold
+        return {
+            "num_references": self.num_references,
+            "threshold": (
+                None if threshold is None else threshold.threshold.score
+            ),
+            "max_distance": None if threshold is None else threshold.distance,
+            "answers": [
+                {
+                    "image": answer.path,
+                    "match": answer.match,
+                    "neighbors": [
+                        {
+                            "id": one.id,
+                            "label": one.label,
+                            "distance": one.distance,
+                            "score": one.score,
+                            "match": one.accepted,
+                        }
+                        for one in answer.neighbors
+                    ],
+                }
+                for answer in self.answers
+            ],
+        }
