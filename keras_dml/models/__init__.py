@@ -20,8 +20,9 @@ from keras_dml.models.embedder import (
     with_image_size,
 )
 from keras_dml.models.forward import forward_function
+from keras_dml.models.head import Head
 from keras_dml.models.head_options import HeadOptions
-from keras_dml.models.heads import HEADS, Head, get_head
+from keras_dml.models.heads import HEADS, get_head
 from keras_dml.models.precision import float32_clone
 from keras_dml.models.small_cnn import small_cnn
 from keras_dml.models.trainer import build_trainer

@@ -5,8 +5,8 @@ from typing import Any
 
 import keras
 
+from keras_dml.models.head import Head
 from keras_dml.models.head_options import HeadOptions
-from keras_dml.models.heads import Head
 
 _SIDE_BY_SIDE = "prefixes"
 _PREFIX = "prefix_"

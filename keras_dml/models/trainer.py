@@ -4,8 +4,9 @@ import keras
 
 from keras_dml.errors import UsageError
 from keras_dml.models.embedder import with_image_size
+from keras_dml.models.head import Head
 from keras_dml.models.head_options import HeadOptions
-from keras_dml.models.heads import Head, get_head
+from keras_dml.models.heads import get_head
 from keras_dml.models.precision import dtype_policy
 from keras_dml.models.prefixes import connect_head
 

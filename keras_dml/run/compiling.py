@@ -11,7 +11,8 @@ from keras_dml.config import (
 from keras_dml.errors import UsageError
 from keras_dml.layers import InChunks
 from keras_dml.models import freezing
-from keras_dml.models.heads import LAYERS, OF_EMBEDDINGS, Head
+from keras_dml.models.head import Head
+from keras_dml.models.heads import LAYERS, OF_EMBEDDINGS
 from keras_dml.optimizers import (
     DecayToZero,
     Muon,

@@ -9,7 +9,8 @@ from keras_dml import losses
 from keras_dml.config import DistillationConfig, LossConfig, RunConfig
 from keras_dml.errors import UsageError
 from keras_dml.layers import CrossBatchMemory, Distillation, HighOrderMoments
-from keras_dml.models.heads import Head, get_head
+from keras_dml.models.head import Head
+from keras_dml.models.heads import get_head
 from keras_dml.models.prefixes import widths_of
 
 
