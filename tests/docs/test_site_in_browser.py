@@ -28,7 +28,7 @@ window.addEventListener("load", function () {
     input.dispatchEvent(new Event("keyup", {bubbles: true}));
     var found = Array.from(
       document.querySelectorAll(".md-search-result__link"));
-    if (!found.length && ++turns < 400) { return; }
+    if (!found.length && ++turns < 250) { return; }
     clearInterval(clock);
     var answer = document.createElement("pre");
     answer.id = "answer";
