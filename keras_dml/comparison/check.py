@@ -95,18 +95,20 @@ def _checked(
     parts = check_stages(config, data, built=built)
     if get_protocol(protocol).holds_out:
         _check_validation(config, data, parts[-1])
-    steps = validated = 0
+    steps = validated = last = 0
     for index, part in enumerate(parts):
         config = with_length(config, index, part)
         stage = config.stages[index]
         epochs = sum(phase.epochs or 0 for phase in stage.phases)
-        steps += epochs * (
+        last = epochs * (
             config.sampling.steps_per_epoch
             or len(make_sampler(part.fit, config)(0))
         )
+        steps += last
         if part.validation is not None:
             often = epochs // (config.evaluation.every or 1)
             validated += often * len(part.validation)
+    steps += last * (len(config.trainings) - len(config.stages))
     weights = Path(config.model.weights).name
     record = dataclasses.replace(job.record, weights=weights)
     work = Work.of(config, steps, validated, len(data.test))

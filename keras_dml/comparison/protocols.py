@@ -33,6 +33,8 @@ class Protocol:
             Defaults to `False`.
         concatenates: Whether the concatenated embeddings of all folds are
             measured. Defaults to `False`.
+        refits: Whether runs are trained once more on all training classes if
+            their recipe says so. Defaults to `False`.
     """
 
     in_words: str
@@ -41,6 +43,7 @@ class Protocol:
     folds: tuple[int | None, ...] = (None,)
     holds_out: bool = False
     concatenates: bool = False
+    refits: bool = False
 
     def applied(self, config: RunConfig, fold: int | None = None) -> RunConfig:
         """Returns the run of a recipe under the protocol.
@@ -50,7 +53,11 @@ class Protocol:
             fold: Number of the fold. Defaults to `None`.
         """
         data = dict(self.data) if fold is None else {**self.data, "fold": fold}
-        return config.changed(data=data, stages=self.stages(config.stages))
+        return config.changed(
+            data=data,
+            stages=self.stages(config.stages),
+            refit=config.refit and self.refits,
+        )
 
 
 def get_protocol(section: ProtocolConfig) -> Protocol:
@@ -65,7 +72,7 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
     """
     match section.kind:
         case "recipe":
-            return Protocol("as each recipe says", stages=list)
+            return Protocol("as each recipe says", stages=list, refits=True)
         case "oracle":
             return Protocol(
                 "oracle: the test classes themselves choose the epoch",

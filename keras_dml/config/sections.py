@@ -200,11 +200,17 @@ class EvaluationConfig(Section):
     batch_size: Count = 128
 
 
+# The name of the stage that trains once more.
+REFIT = "refit"
+
+
 class RunConfig(Section):
     """Everything that defines one run; saved as `config.yaml` to repeat it.
 
-    With `final: all`, a second training on all classes follows the measured
-    one.
+    With `refit`, a stage whose validation classes have chosen how far the
+    weights go is trained once more, from the same start and as far, with these
+    classes among those that train. With `final: all`, a training on all classes
+    follows the measured one.
     """
 
     recipe: str = "custom"
@@ -214,6 +220,7 @@ class RunConfig(Section):
     devices: str | None = None
     minutes: Minutes | None = None
     passes: Count | None = 40
+    refit: bool = False
     final: Literal["measured", "all"] = "measured"
     data: DataConfig = DataConfig()
     sampling: SamplingConfig = SamplingConfig()
@@ -224,6 +231,20 @@ class RunConfig(Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     stages: Annotated[list[StageConfig], Field(min_length=1, max_length=100)]
     evaluation: EvaluationConfig = EvaluationConfig()
+
+    @property
+    def trainings(self) -> list[StageConfig]:
+        """The stages, and the one that `refit` adds."""
+        last = self.stages[-1]
+        validates = self.data.validation == "classes" and last.classes == "fit"
+        if not (self.refit and validates and self.evaluation.interpolate):
+            return self.stages
+        phases = [
+            phase.changed(plateau=None, stop_patience=None, stop_tail=0)
+            for phase in last.phases
+        ]
+        again = {"name": REFIT, "classes": "all", "phases": phases}
+        return [*self.stages, last.changed(**again)]
 
     def __repr__(self) -> str:
         losses = " + ".join(term.name for term in self.loss)

@@ -141,6 +141,11 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
             f"The epoch with the best {metric_title(monitor)} on the "
             "validation images was kept."
         )
+    if metrics.get("refit"):
+        sentences.append(
+            "Once the validation images had chosen how much of the training "
+            "to keep, it was repeated with these images among the others."
+        )
     if metrics.get("validated_on") == "images":
         sentences.append(
             "Too few classes train to leave some out: other images of the same "

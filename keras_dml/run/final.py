@@ -73,6 +73,7 @@ def final_config(config: RunConfig, metrics: Mapping[str, Any]) -> RunConfig:
     whitening = [metrics["shrinkage"]] if whitens else []
     final = config.changed(
         final="measured",
+        refit=False,
         data={"all_classes": True, "validation": "none"},
         model={"whitening": whitening},
         evaluation={"interpolate": [chosen["share"]] if chosen else []},

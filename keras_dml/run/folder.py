@@ -50,7 +50,7 @@ class RunFolder(ClaimedFolder):
         self.checkpoints = self.path / "checkpoints"
         self.last_checkpoint = self.checkpoints / "last.npz"
         self.best_checkpoint = self.checkpoints / "best.npz"
-        self.start_checkpoint = self.checkpoints / "start.npz"
+        self.unseen = self.path / "unseen.npz"
         self.tensorboard = self.path / "tensorboard"
         self.export = self.path / "export"
         self.report = self.path / "report.html"
@@ -128,6 +128,10 @@ class RunFolder(ClaimedFolder):
     def load_config(self) -> RunConfig:
         """Reads the configuration that the run was started with."""
         return load_run_config(self.record)
+
+    def start_checkpoint(self, stage: int) -> Path:
+        """Returns the file of the weights that a stage starts from."""
+        return self.checkpoints / f"start{stage or ''}.npz"
 
     def baseline(self, name: str) -> Path:
         """Returns the file of a baseline's metrics of every query."""

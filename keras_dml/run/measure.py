@@ -188,7 +188,7 @@ def trained_length(
         Dict of `"steps"` and of `"passes"`, how often the stage saw each of
         its training images on average.
     """
-    stage = config.stages[-1]
+    stage = config.trainings[state.stage]
     fit = stage_data(data, stage, config).fit
     epochs = sum(row["stage"] == stage.name for row in state.history)
     batches = make_sampler(fit, config)(0)

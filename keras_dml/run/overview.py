@@ -32,6 +32,10 @@ def overview(
         parts = stage_data(data, stage, config)
         lines.append((f"Train{name}", _amount(parts.fit)))
         lines.append((f"Validate{name}", _validates(parts, stage, config)))
+    if len(config.trainings) > len(config.stages) and parts.validation:
+        everything = _amount(data.train)
+        refit = f"{everything}, all that is not tested: they train once more"
+        lines.append(("Refit", refit))
     lines += [
         ("Test", _tests(config, data)),
         ("Recipe", _recipe(config)),
@@ -126,8 +130,11 @@ def _recipe(config: RunConfig) -> str:
 def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
     """Returns what validates, or why nothing does."""
     if parts.validation is not None:
+        chosen = "the epoch to keep"
+        if config.evaluation.interpolate:
+            chosen = "how much of the training to keep"
         kind = {
-            "classes": ", not trained on: they choose the epoch to keep",
+            "classes": f", not trained on: they choose {chosen}",
             "images": "; other images of these classes train",
             "test": ", the test images: results are optimistic",
         }

@@ -104,7 +104,9 @@ class StageTrainer:
             best = load_checkpoint(self.folder.best_checkpoint)
             best.restore("model", self.models.trainer.variables)
         if self.config.evaluation.interpolate:
-            start = load_checkpoint(self.folder.start_checkpoint)
+            start = load_checkpoint(
+                self.folder.start_checkpoint(self.state.stage)
+            )
             with self._timing.part("choice"):
                 embedder, self.state.interpolation = interpolate(
                     self.models.embedder,
@@ -213,6 +215,7 @@ class StageTrainer:
         """Unfreezes the backbone, records the phase, and moves to the next."""
         unfreeze(self.models.trainer)
         record = self.state.records.setdefault(self.stage.name, {})
+        record.setdefault("epochs", []).append(self.state.epoch)
         record["best_epoch"] = self.state.best_epoch
         record["best_phase"] = self.state.best_phase
         plateau = self.state.callbacks.get("ReduceLROnPlateau")
@@ -281,7 +284,7 @@ class StageTrainer:
         """Counts the epochs of the run after this phase, as far as settled."""
         state = self.state
         later = sum(map(self._epochs, self.stage.phases[state.phase + 1 :]))
-        for stage in self.config.stages[state.stage + 1 :]:
+        for stage in self.config.trainings[state.stage + 1 :]:
             later += sum(phase.epochs or 0 for phase in stage.phases)
         return later
 

@@ -90,6 +90,7 @@ class Results(_Fields):
     image_size: NonNegativeInt | None = None
     natural_size: NonNegativeInt | None = None
     final: bool = False
+    refit: bool = False
     several_labels: bool = False
     groups: Values = {}
     prefixes: dict[Text, Values] = {}

@@ -2,8 +2,9 @@
 
 Thresholds are calibrated on the classes that the run held out of its training
 to choose the weights, or else on the images that it held out, and stored in
-`RUN/thresholds.json` with the hash of the weights. A network that trained on
-all classes takes those of the measured run.
+`RUN/thresholds.json` with the hash of the weights. After a refit they are those
+of the network that saw none of these classes; a network that trained on all
+classes takes those of the measured run.
 """
 
 import contextlib
@@ -18,13 +19,14 @@ from pydantic import TypeAdapter
 
 from keras_dml.checks import one_of
 from keras_dml.console import logger
+from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
 from keras_dml.evaluation.index.spaces import distances
 from keras_dml.evaluation.labels import as_label_sets
 from keras_dml.evaluation.open_set.thresholds import DECISIONS
 from keras_dml.files import load_json, write_json
-from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
+from keras_dml.run.trained_run import TrainedRun
 
 FILE = "thresholds.json"
 # The first one that the validation images are enough for is the default.
@@ -39,7 +41,7 @@ CAUTIONS = {
     ),
     "measured run": (
         " The network that was calibrated trained without these classes; the "
-        "one that trained on all has its thresholds, not its errors."
+        "one that trained on them as well has its thresholds, not its errors."
     ),
 }
 
@@ -128,7 +130,7 @@ def usual_threshold(
         or an empty text.
     """
     reason = ""
-    validation = functools.cache(lambda: run.part("validation"))
+    validation = functools.cache(functools.partial(_unseen, run))
     for rate in FALSE_MATCH_RATES:
         try:
             return _threshold(run, rate, decision, validation), reason
@@ -157,7 +159,7 @@ def threshold_of(
             rate; or if it trained on all classes and the measured run has no
             threshold of this rate.
     """
-    validation = functools.partial(run.part, "validation")
+    validation = functools.partial(_unseen, run)
     return _threshold(run, max_false_match_rate, decision, validation)
 
 
@@ -168,7 +170,7 @@ def usual_thresholds(run: TrainedRun) -> dict[str, Any]:
         run: The measured run.
     """
     found: dict[str, Any] = {}
-    validation = functools.cache(lambda: run.part("validation"))
+    validation = functools.cache(functools.partial(_unseen, run))
     for decision in DECISIONS:
         for rate in FALSE_MATCH_RATES:
             with contextlib.suppress(UsageError):
@@ -188,7 +190,7 @@ def _threshold(
     run: TrainedRun,
     rate: float,
     decision: str,
-    validation: Callable[[], EmbeddedImages | None],
+    validation: Callable[[], EmbeddingSet | None],
 ) -> RunThreshold:
     key = _key(rate, decision)
     if run.metrics.get("final"):
@@ -199,6 +201,14 @@ def _threshold(
         stored["thresholds"][key] = dataclasses.asdict(found)
         write_json(_file(run), stored)
     return _from_dict(stored["thresholds"][key])
+
+
+def _unseen(run: TrainedRun) -> EmbeddingSet | None:
+    """Returns the validation images as a network that saw none embeds them."""
+    if run.metrics.get("refit"):
+        return load_embeddings(run.folder.unseen)
+    images = run.part("validation")
+    return None if images is None else images.embeddings
 
 
 def _carried(run: TrainedRun, key: str) -> RunThreshold:
@@ -224,7 +234,7 @@ def _calibrate(
     run: TrainedRun,
     rate: float,
     decision: str,
-    validation: EmbeddedImages | None,
+    validation: EmbeddingSet | None,
 ) -> RunThreshold:
     if validation is None:
         raise UsageError(
@@ -233,8 +243,7 @@ def _calibrate(
             "`data.validation` says otherwise or its last stage trains on all "
             "of them."
         )
-    rows = validation.embeddings.embeddings
-    labels = validation.embeddings.labels
+    rows, labels = validation.embeddings, validation.labels
     threshold = calibrate_threshold(
         rows,
         labels,
@@ -249,7 +258,9 @@ def _calibrate(
         float(np.mean(threshold.accepts(impostors))),
         len(rows),
         len(np.unique(as_label_sets(labels, len(rows), "labels").values)),
-        run.metrics.get("validated_on", "classes"),
+        "measured run"
+        if run.metrics.get("refit")
+        else run.metrics.get("validated_on", "classes"),
     )
 
 

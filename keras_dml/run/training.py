@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_dml import distribute
-from keras_dml.config import RunConfig
+from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
 from keras_dml.files import replacing
@@ -47,6 +47,13 @@ from keras_dml.run.preemption import Preemption
 from keras_dml.run.prefixes import measure_prefixes
 from keras_dml.run.progress import legend
 from keras_dml.run.recorder import RunState
+from keras_dml.run.refit import (
+    is_refit,
+    keep_unseen,
+    refit_config,
+    refit_follows,
+    refit_stage,
+)
 from keras_dml.run.stage_checks import warn_about_section
 from keras_dml.run.start import measure_baselines, start_from_features
 from keras_dml.run.timing import Timing
@@ -120,7 +127,7 @@ class Training:
         path = self.folder.last_checkpoint
         try:
             state = RunState.from_dict(saved)
-            self.config.stages[state.stage].phases[state.phase]
+            self.config.trainings[state.stage].phases[state.phase]
         except (ValueError, IndexError) as error:
             reason = " ".join(str(error).split())[:200]
             raise RunError(
@@ -138,14 +145,51 @@ class Training:
                 self.folder.write_history(self.state.history)
         while True:
             self._run_stage()
-            if self.state.stage + 1 == len(self.config.stages):
+            if not self._next_stage():
                 return self._finish()
-            self.state.next_stage()
             self.models = self._build(self._stage_data())
 
+    def _next_stage(self) -> bool:
+        """Moves on to the next stage if there is one."""
+        state = self.state
+        if state.stage + 1 < len(self.config.stages):
+            state.next_stage()
+            return True
+        if not refit_follows(self.config, state):
+            return False
+        with self.timing.part("validation"):
+            keep_unseen(
+                self.models.embedder,
+                self._stage_data(),
+                self.config,
+                self.folder,
+            )
+        validated = state.best_metrics
+        state.next_stage()
+        state.best_metrics = validated
+        images = self.data.train
+        logger.info(
+            "Training once more, from the same start and as long, with what "
+            "validated as well: %s images of %d classes ...",
+            f"{len(images):,}",
+            images.num_classes,
+        )
+        return True
+
+    @property
+    def _stage(self) -> StageConfig:
+        if is_refit(self.config, self.state):
+            return refit_stage(self.config, self.state)
+        return self.config.stages[self.state.stage]
+
+    @property
+    def _stage_config(self) -> RunConfig:
+        if is_refit(self.config, self.state):
+            return refit_config(self.config, self.state)
+        return self.config
+
     def _stage_data(self) -> StageData:
-        stage = self.config.stages[self.state.stage]
-        return stage_data(self.data, stage, self.config)
+        return stage_data(self.data, self._stage, self.config)
 
     def _build(self, data: StageData) -> Models:
         # A resumed run looks up its variables by name, so automatic names must
@@ -162,6 +206,7 @@ class Training:
         for warning in sampling_warnings(data.fit, self.config):
             logger.warning(warning)
         state, pace = self.state, None
+        refits, chosen = is_refit(self.config, state), state.interpolation
         if trains_on_features(self.config):
             with self.timing.part("features"):
                 self._features = CachedFeatures(
@@ -172,19 +217,21 @@ class Training:
                 pace = self._begin_stage(data)
         with self.strategy.scope():
             trainer = StageTrainer(
-                self.config,
-                self.config.stages[self.state.stage],
+                self._stage_config,
+                self._stage,
                 data,
                 self.models,
                 self.folder,
                 self.state,
                 self.preemption,
-                image_seconds=None if pace else self._image_seconds,
+                image_seconds=None if pace or refits else self._image_seconds,
                 timing=self.timing,
                 features=self._features,
             )
             trainer.run()
         self.models = trainer.models
+        if refits:
+            state.interpolation = chosen
 
     def _begin_stage(self, data: StageData) -> TrainingPace | None:
         """Settles what must be known, or done, before the first step.
@@ -194,11 +241,23 @@ class Training:
         """
         with self.timing.part("features"):
             self.state.shrinkage = start_from_features(
-                self.models, data, self.config
+                self.models, data, self._stage_config
             )
         if not self.state.baselines:
             with self.timing.part("baselines"):
                 self._measure_baselines()
+        pace = None
+        if not is_refit(self.config, self.state):
+            pace = self._plan_stage(data)
+        if self._stage_config.evaluation.interpolate:
+            save_checkpoint(
+                self.folder.start_checkpoint(self.state.stage),
+                {"embedder": self.models.embedder.variables},
+            )
+        return pace
+
+    def _plan_stage(self, data: StageData) -> TrainingPace | None:
+        """Settles the length of the stage, and says what it will be."""
         pace = None
         if is_open(self.config, self.state.stage):
             self.config, pace = self._planned(data)
@@ -210,11 +269,6 @@ class Training:
             monitor = self.config.evaluation.monitor
         epochs = legend(monitor, self.config.evaluation.every)
         logger.info(titled([("Plan", length), ("Epochs", epochs)]))
-        if self.config.evaluation.interpolate:
-            save_checkpoint(
-                self.folder.start_checkpoint,
-                {"embedder": self.models.embedder.variables},
-            )
         return pace
 
     def _planned(
@@ -243,11 +297,15 @@ class Training:
         return config, pace
 
     def _images_again(self, data: StageData) -> float:
-        """Returns how long a final training is, in lengths of this one."""
-        if self.config.final == "measured":
-            return 0.0
-        images = len(self.data.train) + len(self.data.test)
-        return images / len(data.fit.upright)
+        """Returns how long later trainings are, in lengths of this one."""
+        again = 0.0
+        if len(self.config.trainings) > len(self.config.stages):
+            steps = self.config.sampling.steps_per_epoch
+            again += 1.0 if steps else len(self.data.train) / len(data.fit)
+        if self.config.final == "all":
+            images = len(self.data.train) + len(self.data.test)
+            again += images / len(data.fit.upright)
+        return again
 
     def _measure_baselines(self) -> None:
         """Measures what the run starts with, for the gains of the end."""
@@ -291,7 +349,9 @@ class Training:
             return None
         metrics = run_metrics(self.config, self.data, self.state, after)
         metrics["dim"] = embedder.output_shape[-1]
-        metrics["validated_on"] = self._stage_data().held_out
+        validated = stage_data(self.data, self.config.stages[-1], self.config)
+        metrics["validated_on"] = validated.held_out
+        metrics["refit"] = is_refit(self.config, self.state)
         metrics["gains"] = gains(after, self.data.test, self.folder)
         metrics["groups"] = measure_groups(
             embeddings, self.data.test, self.config

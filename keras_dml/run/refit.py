@@ -1,0 +1,86 @@
+"""Trains a stage once more, with the classes that validated among the others.
+
+Which weights to keep is chosen on classes that do not train; the network that
+is kept need not do without them. As after a cross-validation, the same training
+is repeated on all training classes: from the same start, for as many epochs,
+and as far of the way as validation has chosen.
+"""
+
+import keras
+
+from keras_dml import distribute
+from keras_dml.config import RunConfig, StageConfig
+from keras_dml.embeddings import EmbeddingSet, save_embeddings
+from keras_dml.run.data import StageData
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.measure import embed
+from keras_dml.run.recorder import RunState
+
+
+def is_refit(config: RunConfig, state: RunState) -> bool:
+    """Whether the present stage is the one that `refit` adds."""
+    return state.stage == len(config.stages)
+
+
+def refit_follows(config: RunConfig, state: RunState) -> bool:
+    """Whether the stage that has just ended is to be trained once more.
+
+    It is not if nothing validated, or if no step of the training was kept.
+    """
+    chosen = state.interpolation
+    return (
+        state.stage + 1 == len(config.stages) < len(config.trainings)
+        and bool(chosen.get("values"))
+        and not chosen["kept"]
+        and chosen["share"] > 0
+    )
+
+
+def refit_config(config: RunConfig, state: RunState) -> RunConfig:
+    """Returns the settings of the refit: what validation chose is settled."""
+    whitens = state.shrinkage is not None
+    return config.changed(
+        model={"whitening": [state.shrinkage] if whitens else []},
+        evaluation={"interpolate": [state.interpolation["share"]]},
+    )
+
+
+def refit_stage(config: RunConfig, state: RunState) -> StageConfig:
+    """Returns the stage of the refit, as long as the first training was."""
+    stage = config.trainings[-1]
+    trained = state.records[config.stages[-1].name]["epochs"]
+    phases = [
+        phase.changed(epochs=epochs)
+        for phase, epochs in zip(stage.phases, trained, strict=True)
+    ]
+    return stage.changed(phases=phases)
+
+
+def keep_unseen(
+    embedder: keras.Model,
+    data: StageData,
+    config: RunConfig,
+    folder: RunFolder,
+) -> None:
+    """Keeps how the validation images look to a network that saw none of them.
+
+    The network of the refit cannot tell how near images of other classes are,
+    so the thresholds of a match are those of this one. All workers must call
+    it.
+
+    Args:
+        embedder: The embedder that validation has chosen.
+        data: Images of the stage, with validation images.
+        config: The settled configuration.
+        folder: The run folder.
+    """
+    images = data.validation
+    assert images is not None
+    rows = embed(embedder, images, config)
+    if distribute.is_chief():
+        save_embeddings(
+            folder.unseen,
+            EmbeddingSet(
+                rows, images.labels, images.ids, None, images.class_names
+            ),
+        )

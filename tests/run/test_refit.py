@@ -1,0 +1,140 @@
+"""`refit`: what validated trains too, once it has chosen what to keep."""
+
+import numpy as np
+import pytest
+
+from keras_dml.config.sections import REFIT
+from keras_dml.embeddings import load_embeddings
+from keras_dml.models import load_embedder
+from keras_dml.run import fit as training
+from keras_dml.run import phases
+from keras_dml.run.conclusion import conclusion
+from keras_dml.run.data import load_run_data, stage_data
+from keras_dml.run.interpolation import interpolate
+from keras_dml.run.phases import StageTrainer
+from keras_dml.run.thresholds import usual_threshold
+from keras_dml.run.trained_run import TrainedRun
+from tests.images import image_folder
+from tests.run.made_up import quick_settings, write_weights
+
+CHOSEN = {
+    "share": 0.5,
+    "kept": False,
+    "values": {"0": 0.1, "0.5": 0.3, "1": 0.2},
+    "pretrained": 0.1,
+    "lower": [],
+}
+
+
+@pytest.fixture(scope="module", name="settings")
+def settings_of_photos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("refit")
+    weights = write_weights(folder / "small_cnn.weights.h5")
+    photos = image_folder(folder / "photos", classes=40, images=8)
+    return quick_settings(photos, weights, epochs=2).changed(refit=True)
+
+
+def chosen_half(embedder, start, data, config):
+    """Validation always finds half of the way best."""
+    if data.validation is None:
+        return interpolate(embedder, start, data, config)
+    return embedder, dict(CHOSEN)
+
+
+@pytest.fixture(scope="module", name="run")
+def refitted_run(settings, tmp_path_factory):
+    output = tmp_path_factory.mktemp("runs") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(phases, "interpolate", chosen_half)
+        training.fit(settings, output)
+    return TrainedRun(output)
+
+
+def test_it_is_as_long_and_on_all_training_classes(run):
+    rows = run.folder.history.read_text().splitlines()[1:]
+    assert [row.split(",")[0] for row in rows] == ["main"] * 2 + [REFIT] * 2
+    config = run.config
+    data = load_run_data(config)
+    last = stage_data(data, config.trainings[-1], config)
+    assert (last.fit.num_classes, last.validation) == (20, None)
+    assert run.metrics["refit"]
+    assert run.metrics["length"]["steps"] == 6
+
+
+def test_what_validation_chose_stays_on_record(run):
+    assert run.metrics["interpolation"] == CHOSEN
+    assert run.metrics["validated_on"] == "classes"
+    assert run.metrics["validation"]
+    said = " ".join(conclusion(run.metrics))
+    assert "repeated with these images" in said
+
+
+def test_thresholds_are_of_the_network_that_saw_none_of_them(run):
+    config = run.config
+    validation = stage_data(
+        load_run_data(config), config.stages[0], config
+    ).validation
+    unseen = load_embeddings(run.folder.unseen)
+    assert unseen.ids.tolist() == validation.ids.tolist()
+    now = run.embed_images(validation)
+    assert np.abs(now - unseen.embeddings).max() > 1e-3
+    found, _ = usual_threshold(run)
+    assert found.measured_on == "measured run"
+    assert found.num_images == len(validation)
+
+
+def weights_of(folder):
+    embedder = load_embedder(folder / "embedder.keras")
+    return [np.array(value) for value in embedder.variables]
+
+
+@pytest.mark.parametrize("stage", [0, 1])
+def test_an_interrupted_run_ends_as_if_it_had_not_been(
+    run, settings, tmp_path, monkeypatch, stage
+):
+    finish = StageTrainer._finish_phase
+
+    def interrupted(self):
+        if self.state.stage == stage:
+            raise KeyboardInterrupt
+        finish(self)
+
+    monkeypatch.setattr(phases, "interpolate", chosen_half)
+    with monkeypatch.context() as patch:
+        patch.setattr(StageTrainer, "_finish_phase", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            training.fit(settings, tmp_path / "run")
+    training.fit(settings, tmp_path / "run", resume=True)
+    for one, other in zip(
+        weights_of(tmp_path / "run"), weights_of(run.folder.path), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "found", [{"share": 0.0}, {"share": 0.0, "kept": True}]
+)
+def test_nothing_is_repeated_if_nothing_of_it_was_kept(
+    settings, tmp_path, monkeypatch, found
+):
+    monkeypatch.setattr(
+        phases, "interpolate", lambda embedder, *_: (embedder, CHOSEN | found)
+    )
+    metrics = training.fit(settings, tmp_path / "run")
+    assert not metrics["refit"]
+    assert metrics["length"]["steps"] == 6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"refit": False},
+        {"data": {"validation": "none"}},
+        {"data": {"validation": "test"}},
+        {"evaluation": {"interpolate": []}},
+    ],
+)
+def test_without_held_out_images_there_is_none(settings, changes):
+    assert len(settings.trainings) == 2
+    changed = settings.changed(**changes)
+    assert changed.trainings == changed.stages
