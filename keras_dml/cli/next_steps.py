@@ -50,10 +50,12 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
     )
     if run.rising or not run.gained or run.kept:
         minutes = run.config.minutes
+        # A refit has repeated the first training, epoch by epoch.
+        trained = len(run.history) // (2 if run.metrics.get("refit") else 1)
         longer = (
             ("--minutes", f"{2 * minutes:g}")
             if minutes is not None
-            else ("--epochs", 2 * len(run.history))
+            else ("--epochs", 2 * trained)
         )
         yield (
             "train again, twice as long, as validation still rose at the end"
