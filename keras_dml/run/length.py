@@ -59,8 +59,8 @@ def with_length(
         data: Images of the stage.
         pace: `TrainingPace`, if `minutes` bounds the run. Defaults to `None`.
         test_images: Number of test images of the run. Defaults to `0`.
-        again: Length of a final training, in lengths of this one. Defaults to
-            `0.0`, none.
+        again: Length of the refit and the final training, in lengths of this
+            one. Defaults to `0.0`, none.
         seconds_used: Seconds since the start of the command. Defaults to
             `0.0`.
 
@@ -125,9 +125,11 @@ def describe_length(
     steps = epochs * len(make_sampler(data.fit, config)(0))
     batch = config.sampling.batch_size
     lasts = f", about {roughly(steps * pace.step)}" if pace else ""
+    refits = len(config.trainings) > len(config.stages) and data.validation
+    again = ", then as many in the refit" if refits else ""
     return (
         f"{counted(epochs, 'epoch')}, in all {steps:,} steps of {batch} images"
-        f"{lasts}; every image is seen "
+        f"{lasts}{again}; every image is seen "
         f"{steps * batch / len(data.fit):.1f} times"
     )
 

@@ -81,7 +81,7 @@ BEFORE_TRAINING = ("off_the_shelf", "pretrained", "before")
 # What only a run that left classes out can say.
 RESULTS = (
     *(*BEFORE_TRAINING, "after", "gains", "groups", "prefixes"),
-    *("seen", "thresholds"),
+    *("seen", "thresholds", "refit"),
     *("split", "test_classes", "num_queries", "num_references"),
     *("num_lone_queries", "selected_by", "validation", "validated_on"),
 )
@@ -301,7 +301,9 @@ class Training:
         again = 0.0
         if len(self.config.trainings) > len(self.config.stages):
             steps = self.config.sampling.steps_per_epoch
-            again += 1.0 if steps else len(self.data.train) / len(data.fit)
+            again += (
+                1.0 if steps else len(self.data.train) / len(data.fit.upright)
+            )
         if self.config.final == "all":
             images = len(self.data.train) + len(self.data.test)
             again += images / len(data.fit.upright)

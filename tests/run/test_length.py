@@ -195,6 +195,9 @@ def test_the_length_is_told():
     )
     untimed = describe_length(config, 0, DATA)
     assert "75 steps of 12 images; every" in untimed
+    config = config.changed(refit=True, evaluation={"interpolate": [1.0]})
+    twice = describe_length(config, 0, DATA)
+    assert "75 steps of 12 images, then as many in the refit; every" in twice
 
 
 def pace_settings():

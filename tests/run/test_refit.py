@@ -10,6 +10,7 @@ from keras_dml.run import fit as training
 from keras_dml.run import phases
 from keras_dml.run.conclusion import conclusion
 from keras_dml.run.data import load_run_data, stage_data
+from keras_dml.run.final import fit_final
 from keras_dml.run.interpolation import interpolate
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.thresholds import usual_threshold
@@ -67,6 +68,13 @@ def test_what_validation_chose_stays_on_record(run):
     assert run.metrics["validation"]
     said = " ".join(conclusion(run.metrics))
     assert "repeated with these images" in said
+
+
+def test_a_final_training_repeats_its_results(run):
+    final = fit_final(run.folder, run.metrics)
+    metrics = TrainedRun(final).metrics
+    assert metrics["refit"]
+    assert conclusion(metrics) == conclusion(run.metrics)
 
 
 def test_thresholds_are_of_the_network_that_saw_none_of_them(run):
