@@ -19,14 +19,13 @@ from pydantic import TypeAdapter
 
 from keras_dml.checks import one_of
 from keras_dml.console import logger
-from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
 from keras_dml.evaluation.index.spaces import distances
 from keras_dml.evaluation.labels import as_label_sets
 from keras_dml.evaluation.open_set.thresholds import DECISIONS
 from keras_dml.files import load_json, write_json
-from keras_dml.run.trained_run import TrainedRun
+from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
 
 FILE = "thresholds.json"
 # The first one that the validation images are enough for is the default.
@@ -130,7 +129,7 @@ def usual_threshold(
         or an empty text.
     """
     reason = ""
-    validation = functools.cache(functools.partial(_unseen, run))
+    validation = functools.cache(lambda: run.part("validation"))
     for rate in FALSE_MATCH_RATES:
         try:
             return _threshold(run, rate, decision, validation), reason
@@ -159,7 +158,7 @@ def threshold_of(
             rate; or if it trained on all classes and the measured run has no
             threshold of this rate.
     """
-    validation = functools.partial(_unseen, run)
+    validation = functools.partial(run.part, "validation")
     return _threshold(run, max_false_match_rate, decision, validation)
 
 
@@ -170,7 +169,7 @@ def usual_thresholds(run: TrainedRun) -> dict[str, Any]:
         run: The measured run.
     """
     found: dict[str, Any] = {}
-    validation = functools.cache(functools.partial(_unseen, run))
+    validation = functools.cache(lambda: run.part("validation"))
     for decision in DECISIONS:
         for rate in FALSE_MATCH_RATES:
             with contextlib.suppress(UsageError):
@@ -190,7 +189,7 @@ def _threshold(
     run: TrainedRun,
     rate: float,
     decision: str,
-    validation: Callable[[], EmbeddingSet | None],
+    validation: Callable[[], EmbeddedImages | None],
 ) -> RunThreshold:
     key = _key(rate, decision)
     if run.metrics.get("final"):
@@ -201,14 +200,6 @@ def _threshold(
         stored["thresholds"][key] = dataclasses.asdict(found)
         write_json(_file(run), stored)
     return _from_dict(stored["thresholds"][key])
-
-
-def _unseen(run: TrainedRun) -> EmbeddingSet | None:
-    """Returns the validation images as a network that saw none embeds them."""
-    if run.metrics.get("refit"):
-        return load_embeddings(run.folder.unseen)
-    images = run.part("validation")
-    return None if images is None else images.embeddings
 
 
 def _carried(run: TrainedRun, key: str) -> RunThreshold:
@@ -234,7 +225,7 @@ def _calibrate(
     run: TrainedRun,
     rate: float,
     decision: str,
-    validation: EmbeddingSet | None,
+    validation: EmbeddedImages | None,
 ) -> RunThreshold:
     if validation is None:
         raise UsageError(
@@ -243,7 +234,8 @@ def _calibrate(
             "`data.validation` says otherwise or its last stage trains on all "
             "of them."
         )
-    rows, labels = validation.embeddings, validation.labels
+    rows = validation.embeddings.embeddings
+    labels = validation.embeddings.labels
     threshold = calibrate_threshold(
         rows,
         labels,

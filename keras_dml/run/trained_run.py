@@ -16,7 +16,7 @@ from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data import readers, verification
 from keras_dml.data.manifest import Manifest
-from keras_dml.embeddings import EmbeddingSet
+from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.errors import RunError, UsageError
 from keras_dml.models import load_embedder
 from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
@@ -125,7 +125,9 @@ class TrainedRun:
 
         Args:
             part: `"test"`, `"validation"` (classes, or images, held out to
-                choose the weights) or `"all"`.
+                choose the weights) or `"all"`. After a refit, validation
+                images are as the network embedded them that saw none of them,
+                and without the images.
             source: Other data to use instead of the run's. Defaults to
                 `None`.
             data_dir: Folder of this source. Defaults to `None`.
@@ -138,6 +140,8 @@ class TrainedRun:
             UsageError: If the images cannot be read.
         """
         config = self.config
+        if part == "validation" and self.metrics.get("refit"):
+            return EmbeddedImages(load_embeddings(self.folder.unseen), None)
         if source is not None:
             config = with_data(config, source, data_dir)
         cache = self._cache(_file_name(part, source, data_dir))

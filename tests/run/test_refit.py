@@ -13,6 +13,7 @@ from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.final import fit_final
 from keras_dml.run.interpolation import interpolate
 from keras_dml.run.phases import StageTrainer
+from keras_dml.run.prefixes import with_dim
 from keras_dml.run.thresholds import usual_threshold
 from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
@@ -32,7 +33,7 @@ def settings_of_photos(tmp_path_factory):
     folder = tmp_path_factory.mktemp("refit")
     weights = write_weights(folder / "small_cnn.weights.h5")
     photos = image_folder(folder / "photos", classes=40, images=8)
-    return quick_settings(photos, weights, epochs=2).changed(refit=True)
+    return quick_settings(photos, weights, epochs=2, matryoshka=[4])
 
 
 def chosen_half(embedder, start, data, config):
@@ -89,6 +90,14 @@ def test_thresholds_are_of_the_network_that_saw_none_of_them(run):
     found, _ = usual_threshold(run)
     assert found.measured_on == "measured run"
     assert found.num_images == len(validation)
+
+
+def test_a_prefix_is_calibrated_on_itself(run):
+    whole = run.part("validation").embeddings.embeddings
+    cut = with_dim(run, 4).part("validation").embeddings.embeddings
+    assert (whole.shape[1], cut.shape[1]) == (8, 4)
+    short = usual_threshold(with_dim(run, 4))[0]
+    assert short.threshold.score != usual_threshold(run)[0].threshold.score
 
 
 def weights_of(folder):
