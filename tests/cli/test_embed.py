@@ -115,7 +115,9 @@ def test_after_a_kill_no_row_is_missing_or_twice(
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["finished"] is False
     refused(command("evaluate", "--embeddings", folder), "--resume")
-    before = {path: path.stat().st_mtime_ns for path in folder.glob("*.npz")}
+    before = {
+        path: path.stat().st_mtime_ns for path in folder.glob("shard-*.npz")
+    }
     assert 20 < len(before) < 133
     # What the kill may also have left: a list of bad images ahead of its
     # shard, half a shard under its temporary name.
