@@ -24,10 +24,13 @@ from keras_dml.export.index_parity import index_parity
 from keras_dml.export.options import ExportOptions
 from keras_dml.export.parity import REPORT, describe_drops, parity
 from keras_dml.files import write_json
+from keras_dml.wording import listed, percent
 
 Row = dict[str, Any]
 # A smaller loss of MAP@R is not worth a sentence.
 NOTICED = 0.005
+# Nor is a size that is larger than this share of the embedder's.
+SMALLER = 0.95
 
 
 class ExportResult(Brief, list[Row]):
@@ -79,9 +82,12 @@ class ExportResult(Brief, list[Row]):
             name, found = row["artifact"], f"MAP@R {row['map@r']:.3f}"
             well = "less well than" if name in self.worse else "as well as"
             size = row["megabytes"] / own["megabytes"]
+            smaller = (
+                f", in {percent(size)} of its size" if size < SMALLER else ""
+            )
             sentences.append(
                 f"{name} finds images {well} the embedder, {found} and "
-                f"{own['map@r']:.3f}, in {size:.0%} of its size."
+                f"{own['map@r']:.3f}{smaller}."
             )
         return sentences
 
@@ -160,7 +166,9 @@ def export_embedder(
                 logger.info("Exporting %s%s ...", name, aim)
                 folders[name] = one.make(embedder, staging / name, artifact)
         logger.info(
-            "Comparing with the embedder on %s images ...", f"{len(images):,}"
+            "Comparing %s with the embedder on %s images ...",
+            listed(folders),
+            f"{len(images):,}",
         )
         rows, drops = _compare(embedder, folders, images, labels, options)
         if check is not None:

@@ -33,7 +33,6 @@ from keras_dml.run.thresholds import (
     usual_threshold,
 )
 from keras_dml.run.trained_run import TrainedRun
-from keras_dml.wording import listed
 
 DEFAULT_FORMATS = ("saved_model", "litert")
 COMPARED_IMAGES = 250
@@ -169,17 +168,13 @@ def exporter(
                 _export_trained, run, data, formats, chosen
             )
         logger.debug("%r", result)
-        own, *exported = result
-        values = [f"{row['artifact']} {row['map@r']:.3f}" for row in exported]
         logger.info(
-            "Exported to %s, for programs without keras-dml. MAP@R on %s of "
-            "the %s test images, as the exports embed them: %s; as the run "
-            "does: %.3f.",
+            "Exported to %s, for programs without keras-dml. On %s of the %s "
+            "test images, %s",
             folder.export,
-            f"{own['images']:,}",
+            f"{result[0]['images']:,}",
             f"{len(data.test):,}",
-            listed(values),
-            own["map@r"],
+            " ".join(result.conclusions()),
         )
         return result
 

@@ -78,6 +78,15 @@ def counted(count: int, singular: str) -> str:
     return f"{count:,} {singular}{'' if count == 1 else 's'}"
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Returns a share of one as people write it.
+
+    >>> percent(0.961), percent(0.961, digits=1)
+    ('96 %', '96.1 %')
+    """
+    return f"{100 * share:.{digits}f} %"
+
+
 def duration(seconds: float) -> str:
     """Returns a length of time in words, in its two largest units.
 

@@ -106,7 +106,7 @@ def masked(text):
     text = re.sub(r"(milliseconds .*?│).*", r"\1 TIMES", text)
     text = re.sub(r"│ (yes|no ) ", "│ Y/N ", text)
     text = re.sub(r"│ (open|worse) +│\n", "│ VERDICT │\n", text)
-    text = re.sub(r": (nearest|no match) among", ": FOUND among", text)
+    text = re.sub(r": (no match; )?nearest first", ": FOUND", text)
     text = re.sub(
         r"(?ms)^[\w ]+ (leads|is best) by MAP@R.*?otherwise\.",
         "CONCLUSION",
@@ -115,7 +115,7 @@ def masked(text):
     gap = r"│ +-\d\.\d{3} │ +-\d\.\d{3} to"
     text = re.sub(gap, lambda found: found[0].replace("-", _BELOW), text)
     text = re.sub(r"(?<!\w)[+-](?=\d)", "±", text).replace(_BELOW, "-")
-    text = re.sub(r"\b\d+\.\d%", "##.#%", text)
+    text = re.sub(r"\b\d+\.\d %", "##.# %", text)
     text = text.replace("% less)", "% more)")
     text = re.sub(r"\b\d+\s(h|min|s)\b(\s\d+\s(min|s)\b)?", "TIME", text)
     # A long time wraps the line.

@@ -78,6 +78,18 @@ def fit(*, as_json: Json = False, **options: Any) -> None:
         print_run(run)
 
 
+def _given_without(option: str) -> list[str]:
+    """Returns the words of the running command without an option."""
+    words = iter(sys.argv[1:])
+    kept = []
+    for word in words:
+        if word == option:
+            next(words, None)
+        elif not word.startswith(f"{option}="):
+            kept.append(word)
+    return kept
+
+
 def _command(*more: str) -> str:
     """Returns the command that is running, with more options."""
     given = [*sys.argv[1:], *(one for one in more if one not in sys.argv)]
@@ -238,7 +250,7 @@ def compare(*, as_json: Json = False, **options: Any) -> None:
     if as_json:
         print(json.dumps(result.summary()))
     else:
-        print_comparison(result)
+        print_comparison(result, _given_without("--seeds"))
     if result.failed:
         names = ", ".join(result.failed)
         raise RunError(

@@ -1,7 +1,7 @@
 """What a person may do after a command, each with the command for it."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,7 @@ from keras_dml.wording import WIDTH
 
 if TYPE_CHECKING:
     from keras_dml.api import Run
+    from keras_dml.comparison.comparison import Comparison
     from keras_dml.export.exporting import ExportResult
 
 # What it is good for, and the command, or a path to look at.
@@ -44,10 +45,6 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
     page = run.folder.report
     if page.is_file():
         yield "look at its page in a browser", f"    {page}"
-    yield (
-        "find images like a photo: test images, or those of `--gallery FOLDER`",
-        command_line("keras-dml", "search", path, "PHOTO.jpg"),
-    )
     if run.rising or not run.gained or run.kept:
         minutes = run.config.minutes
         # A refit has repeated the first training, epoch by epoch.
@@ -75,6 +72,10 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
                 *("--output", f"{path}-pretrained"),
             ),
         )
+    yield (
+        "find images like a photo: test images, or those of `--gallery FOLDER`",
+        command_line("keras-dml", "search", path, "PHOTO.jpg"),
+    )
     learned = run.gained and not run.kept
     if learned and run.final is None and not run.metrics["seen"]:
         yield (
@@ -86,7 +87,7 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
     shipped = path if run.final is None else run.final.folder.path
     phone = ("--format", "litert", "--quantize", "int8")
     yield (
-        "make it small for a phone, with numbers of 8 bits",
+        "make it small for a phone, with 8-bit integers",
         command_line("keras-dml", "export", shipped, *phone),
     )
 
@@ -95,23 +96,50 @@ def steps_after_export(
     result: "ExportResult", run: str | Path
 ) -> Iterator[Step]:
     """Yields what a person may do with the artifacts of a run."""
-    again = ("keras-dml", "export", run)
+    again = ("keras-dml", "export", run, "--output")
+    output = result.folder
     names = [row["artifact"] for row in result[1:]]
     small = ("--format", "litert", "--quantize")
     if any(name in result.worse for name in names if "int8" in name):
         yield (
-            "make it half as large instead, with numbers of 16 bits",
-            command_line(*again, *small, "float16"),
+            "make it half as large instead, with 16-bit numbers",
+            command_line(*again, f"{output}-float16", *small, "float16"),
         )
     elif "litert" in names and "litert-int8" not in names:
         yield (
-            "make it about a quarter of the size, with numbers of 8 bits",
-            command_line(*again, *small, "int8"),
+            "make it about a quarter of the size, with 8-bit integers",
+            command_line(*again, f"{output}-int8", *small, "int8"),
         )
     if "saved_model" in names and "index_recall@1" not in result[0]:
         yield (
             "let it answer with the nearest images and their labels",
-            command_line(*again, "--format", "saved_model", "--with-index"),
+            command_line(
+                *(*again, f"{output}-index"),
+                *("--format", "saved_model", "--with-index"),
+            ),
+        )
+
+
+def steps_after_comparison(
+    result: "Comparison", again: Sequence[str]
+) -> Iterator[Step]:
+    """Yields what a person may do with a comparison.
+
+    Args:
+        result: The comparison.
+        again: The words of its command, without its seeds.
+    """
+    yield "look at its page in a browser", f"    {result.page}"
+    if seeds := ",".join(map(str, result.further_seeds())):
+        yield (
+            "repeat it with other random numbers, to see whether the ranking "
+            "stays;\n  only what is missing is trained",
+            command_line("keras-dml", *again, "--seeds", seeds),
+        )
+    if result.best is not None:
+        yield (
+            "find images like a photo with a run of the best arm",
+            command_line("keras-dml", "search", result.best, "PHOTO.jpg"),
         )
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from keras_dml.cli.next_steps import (
     from_scratch,
+    steps_after_comparison,
     steps_after_export,
     steps_after_fit,
 )
@@ -58,20 +59,16 @@ _DEVIATION_IN_WORDS = (
     "After ± stands the standard deviation over the runs of an arm."
 )
 _GAPS_IN_WORDS = (
-    "The gap is an arm's value minus that of the highest arm, on the same "
-    "queries and seeds. With other {drawn} of the kind, it lies in "
-    "{interval} with 95 % confidence. Worse: {below} below zero. Open: no "
-    "winner is shown; more {more} may tell."
+    "The gap is an arm's value minus that of the best arm, on the same queries "
+    "and seeds. With other {drawn} it would lie in {interval} with 95 % "
+    "confidence. Worse: {below} below zero. Open: zero is inside, so the arm "
+    "may be as good; more {more} may tell."
 )
 # The parts of headings of intervals, and what would be drawn again.
 _DRAWN = {"seeds": "seeds", "folds": "folds", "classes": "test classes"}
-_SEEDS_IN_WORDS = (
-    "A seed is one repetition, with other random numbers. The same command "
-    "with `--seeds {seeds}` trains only the missing ones, and shows whether "
-    "the ranking stays."
-)
 _EXPORTS_IN_WORDS = (
-    "The embedder is the trained network in Keras. Likeness is the cosine "
+    "The embedder is the trained network in Keras; litert is its form for "
+    "LiteRT, formerly TensorFlow Lite, in phones. Likeness is the cosine "
     "similarity of the two embeddings of an image: 1 means the same. A query "
     "is an image that is looked up among the others. R@1 is {recall}. MAP@R is "
     "{map}. R@1 and MAP@R change a little where rounding swaps two neighbors "
@@ -83,6 +80,10 @@ _INDEX_IN_WORDS = (
 )
 _RAW_PIXELS_IN_WORDS = (
     "Raw pixels: the photos themselves, compared pixel by pixel."
+)
+_PRETRAINED_IN_WORDS = (
+    "Pretrained backbone: the network as it came, before any training here, on "
+    "photos of {size} pixels, their own size."
 )
 
 
@@ -105,6 +106,8 @@ def print_run(run: "Run") -> None:
     say("")
     if from_scratch(run):
         tell(_RAW_PIXELS_IN_WORDS)
+    elif size := run.metrics.get("natural_size"):
+        tell(_PRETRAINED_IN_WORDS.format(size=size))
     tell(_METRICS_IN_WORDS)
     if run.metrics["partial"]:
         say("The data set is incomplete: these numbers are partial.")
@@ -152,30 +155,36 @@ def print_answers(result: "SearchResult") -> None:
         if not answer.neighbors:
             say(f"{answer.path}: the gallery holds no other image.")
             continue
-        verdict = "no match" if answer.match is False else "nearest"
+        verdict = "no match; " if answer.match is False else ""
         print_rows(
-            f"{answer.path}: {verdict} among {result.searched(answer)}",
+            f"{answer.path}: {verdict}nearest first, of "
+            f"{result.searched(answer)}",
             [
                 {
-                    "label": one.label,
+                    "class": one.label,
                     "distance": one.distance,
                     "match": _YES_OR_NO[one.accepted],
-                    "id": one.id,
+                    "image": one.id,
                 }
                 for one in answer.neighbors
             ],
         )
     if result.threshold is not None:
         tell(result.threshold.meaning)
+        rate = result.threshold.threshold.target_fmr
         tell(
-            "`--max-false-match-rate` sets the share of false matches, now "
-            f"{result.threshold.threshold.target_fmr:g}; a smaller one needs "
-            "more validation images."
+            f"`--max-false-match-rate {rate:g}` stands for these "
+            f"{100 * rate:g} %; a smaller one needs more validation images."
         )
 
 
-def print_comparison(result: "Comparison") -> None:
-    """Prints the ranking of a comparison, or what it would train."""
+def print_comparison(result: "Comparison", again: Sequence[str]) -> None:
+    """Prints the ranking of a comparison, or what it would train.
+
+    Args:
+        result: The comparison.
+        again: The words of its command, without its seeds.
+    """
     if result.report is None:
         statuses = {record.run: record.status for record in result.records}
         print_rows(
@@ -214,11 +223,9 @@ def print_comparison(result: "Comparison") -> None:
                 more=more,
             )
         )
-    if seeds := ",".join(map(str, result.further_seeds())):
-        tell(_SEEDS_IN_WORDS.format(seeds=seeds))
-    say(f"Page, for a browser: {result.page}")
-    say(f"The same as text: {result.report}")
-    say(f"Run folders, to search with or to export: {result.folder}/runs")
+    say(f"\nThe page as text: {result.report}")
+    say(f"Run folders: {result.folder}/runs")
+    _print_steps(steps_after_comparison(result, again))
 
 
 def print_artifacts(result: "ExportResult", run: str | Path) -> None:
@@ -245,13 +252,11 @@ def print_artifacts(result: "ExportResult", run: str | Path) -> None:
     )
     if "index_recall@1" in measures:
         tell(_INDEX_IN_WORDS)
-    tell(
-        "Exported. The manifest.json in the same folder says what goes in and "
-        "what comes out:"
-    )
+    say("Exported:")
     for path in result.models:
         # Not wrapped: a path that is cut over two lines cannot be copied.
         say(f"  {path}")
+    tell("The manifest.json beside each says what goes in and what comes out.")
     _print_steps(steps_after_export(result, run))
 
 

@@ -21,6 +21,7 @@ from keras_dml.run.length import with_length
 from keras_dml.run.overview import images_read
 from keras_dml.run.settling import natural_size, settle
 from keras_dml.run.stage_checks import check_stages
+from keras_dml.wording import listed
 
 # So many splits of data are kept while jobs are checked.
 _SPLITS = 8
@@ -112,13 +113,20 @@ def _checked(
     weights = Path(config.model.weights).name
     record = dataclasses.replace(job.record, weights=weights)
     work = Work.of(config, steps, validated, len(data.test))
-    return Job(job.config, record, work, _images(config, data))
+    return Job(job.config, record, work, _images(config, data, parts[-1]))
 
 
-def _images(config: RunConfig, data: RunData) -> str:
-    train, test = data.train.upright.num_classes, data.test.num_classes
-    split = "" if data.seen else f": {train:,} to train on, {test:,} to test"
-    return images_read(config, data) + split
+def _images(config: RunConfig, data: RunData, parts: StageData) -> str:
+    """Says what is read, and which classes train, validate and test."""
+    read = images_read(config, data)
+    if data.seen:
+        return read
+    uses = [f"{parts.fit.upright.num_classes:,} classes train"]
+    if parts.validation is not None and parts.held_out == "classes":
+        uses.append(f"{parts.validation.num_classes:,} validate")
+    elif parts.validation is not None and parts.held_out == "images":
+        uses.append(f"{len(parts.validation):,} of their images validate")
+    return f"{read}: {listed([*uses, f'{data.test.num_classes:,} test'])}"
 
 
 def _read(

@@ -71,6 +71,21 @@ class Comparison(Brief):
         return {record.run for record in trained_runs(self.records)}
 
     @property
+    def best(self) -> Path | None:
+        """The folder of a run of the best arm; `None` without a ranking.
+
+        Arms of different data or networks are not ranked among each other.
+        """
+        if len(self._standings) != 1:
+            return None
+        ((best, *_),) = self._standings.values()
+        return next(
+            record.folder
+            for record in self.records
+            if record.arm == best.arm and record.status == "done"
+        )
+
+    @property
     def failed(self) -> dict[str, str]:
         """Maps the name of each failed run to the reason."""
         return {r.run: r.error for r in self.records if r.status == "failed"}

@@ -44,10 +44,12 @@ def comparison_overview(jobs: Sequence[Job], protocol: ProtocolConfig) -> str:
 def _arms(jobs: Sequence[Job]) -> Iterator[tuple[str, str]]:
     """Yields the arms, and the recipes unless these are the arms."""
     arms = _names(job.record.arm for job in jobs)
-    recipes = _names(job.record.recipe for job in jobs)
+    used = list(dict.fromkeys(job.record.recipe for job in jobs))
+    recipes = _names(used)
     if arms != recipes:
         yield "Arms", f"{arms}: the settings that are compared"
-    yield "Recipes", f"{recipes}; `keras-dml recipes NAME` explains one"
+    known = [name.partition(":")[0] for name in used]
+    yield "Recipes", f"{recipes}; `keras-dml recipes {known[0]}` explains one"
 
 
 def _names(names: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_dml.config import RunConfig, StageConfig
 from keras_dml.config.plan_sections import ProtocolConfig
+from keras_dml.wording import percent
 
 
 def first_stage(stages: list[StageConfig]) -> list[StageConfig]:
@@ -87,9 +88,9 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
         case "fixed_validation":
             fraction = section.fraction
             return Protocol(
-                f"fixed validation: {fraction * 100:g} % of the training "
-                "classes (images of each class where these are few) are not "
-                "trained on and choose the epoch; the test images measure it",
+                f"fixed validation: {percent(fraction)} of the training "
+                "classes (of their images where these are few) validate: they "
+                "are not trained on, and choose the epoch that is tested",
                 {"validation": "classes", "validation_fraction": fraction},
                 holds_out=True,
             )

@@ -16,6 +16,7 @@ from keras_dml.data.image_file import MAX_PIXELS, reason_unopened
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import RunError, UsageError
 from keras_dml.files import readable
+from keras_dml.wording import percent
 
 logger = logging.getLogger(__name__)
 
@@ -126,9 +127,9 @@ def drop_bad(
     if len(bad) > limit * len(manifest):
         named = "; ".join(f"{path} ({why})" for path, why in bad[:MAX_NAMED])
         raise UsageError(
-            f"At most {limit:.0%} of the images of `{manifest.name}` may be "
-            f"unreadable. Received: {len(bad)} of {len(manifest)} unreadable, "
-            f"first: {named}. Repair, replace or delete them."
+            f"At most {percent(limit)} of the images of `{manifest.name}` may "
+            f"be unreadable. Received: {len(bad)} of {len(manifest)} "
+            f"unreadable, first: {named}. Repair, replace or delete them."
         )
     known = {(os.path.abspath(path), why) for path, why in bad}
     if not known <= _told:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from keras_dml.run.history import History
+from keras_dml.wording import percent
 
 OCCUPANCY = "val_proxy_occupancy"
 
@@ -33,13 +34,13 @@ def health_lines(
     occupancy = history.values(OCCUPANCY)
     if occupancy:
         lines.append(
-            f"Proxy occupancy: {occupancy[max(occupancy)]:.1%} (the share of "
-            "the proxies that were nearest to any validation image, at the "
-            "last validation of the training)."
+            f"Proxy occupancy: {percent(occupancy[max(occupancy)], 1)} (the "
+            "share of the proxies that were nearest to any validation image, "
+            "at the last validation of the training)."
         )
     if health["duplicates"]:
         lines.append(
-            f"Duplicates: {health['duplicates']:.1%} (the share of the images "
-            "that have the embedding of an earlier one)."
+            f"Duplicates: {percent(health['duplicates'], 1)} (the share of the "
+            "images that have the embedding of an earlier one)."
         )
     return lines

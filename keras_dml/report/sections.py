@@ -25,6 +25,7 @@ from keras_dml.run.conclusion import HEADLINE, columns, conclusion
 from keras_dml.run.history import read_history
 from keras_dml.run.thresholds import threshold_of
 from keras_dml.run.trained_run import TrainedRun
+from keras_dml.wording import percent
 
 FALSE_MATCH_RATES = (0.1, 0.01, 0.001)
 CONFUSIONS = 12
@@ -198,7 +199,7 @@ def health(material: Material) -> dict[str, Any]:
         "spectrum": {
             "uri": charts.spectrum(shares),
             "alt": "Share of the variance along each principal direction: "
-            f"{shares[0]:.1%} along the first of {len(shares)}.",
+            f"{percent(shares[0], 1)} along the first of {len(shares)}.",
         },
     }
 
@@ -238,8 +239,8 @@ def kept_weights(metrics: Mapping[str, Any]) -> str:
         return "those of the pretrained network"
     if chosen.get("share", 1) < 1:
         return (
-            f"{chosen['share']:.0%} of the way from the start to those of the "
-            f"{end}"
+            f"{percent(chosen['share'])} of the way from the start to those of "
+            f"the {end}"
         )
     return f"those of the {end}"
 
@@ -258,8 +259,8 @@ def way(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not found.get("values"):
         return []
     places = [(metrics["pretrained_features"], found["pretrained"])]
-    places += [(f"{float(s):.0%}", v) for s, v in found["values"].items()]
-    kept = f"{found['share']:.0%}"
+    places += [(percent(float(s)), v) for s, v in found["values"].items()]
+    kept = percent(found["share"])
     if found["kept"]:
         kept = metrics["pretrained_features"]
     return [

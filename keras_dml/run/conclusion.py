@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keras_dml.wording import metric_title
+from keras_dml.wording import metric_title, percent
 
 HEADLINE = "map@r"
 
@@ -102,24 +102,28 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
     after = metrics["after"][HEADLINE]
     gain = compared["off_the_shelf"][HEADLINE]
     baseline = metrics["pretrained_features"]
-    change = (
-        f"MAP@R {before:.3f} -> {after:.3f}"
-        + (f" ({_relative(after / before)})" if before else "")
-        + f", gain {_interval(gain)}"
-    )
+    # What the last column of the table holds.
+    subject = "What was kept" if is_kept(metrics) else "The trained network"
+    change = f"MAP@R {before:.3f} -> {after:.3f}"
     if gain["low"] > 0:
-        verdict = f"Better than the {baseline}: {change}."
+        more = f" ({_relative(after / before)})" if before else ""
+        verdict = (
+            f"{subject} is better than the {baseline}: {change}{more}, gain "
+            f"{_interval(gain)}."
+        )
     elif gain["high"] < 0:
         verdict = (
-            f"Worse than the {baseline}: {change}. Use the {baseline} instead, "
-            "or train longer, on more classes or with another recipe."
+            f"{subject} is worse than the {baseline}: {change}, gain "
+            f"{_interval(gain)}. Use the {baseline} instead, or train longer, "
+            "on more classes or with another recipe."
         )
     else:
         other = "a pretrained" if baseline == "raw pixels" else "another"
         verdict = (
-            f"Not distinguishable from the {baseline}: {change}, which "
-            "includes zero: there may be no gain. Train on more images or "
-            f"classes, longer, or start from {other} network."
+            f"{subject} is not distinguishable from the {baseline}: {change}, "
+            f"gain {_interval(gain)}. That includes zero, so there may be no "
+            "gain. Train on more images or classes, longer, or start from "
+            f"{other} network."
         )
     sentences = [verdict]
     if is_kept(metrics):
@@ -131,8 +135,8 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
         start = metrics["off_the_shelf"]["recall@1"]
         end = metrics["after"]["recall@1"]
         sentences.append(
-            f"The nearest image is of the right class for {end:.1%} of the "
-            f"queries, by the {baseline} for {start:.1%}."
+            f"The nearest image is of the right class for {percent(end, 1)} "
+            f"of the queries, by the {baseline} for {percent(start, 1)}."
         )
     sentences += _parts(metrics)
     chooser, _, monitor = metrics["selected_by"].partition(" ")
@@ -165,16 +169,16 @@ def _kept(metrics: Mapping[str, Any]) -> str:
             if harm
             else "what training gained may be chance."
         )
-        + " Column kept is that network, untrained. Train on more images or "
-        "classes, longer, or start from another network: `keras-dml backbones` "
-        "lists them."
+        + " The column `kept` is that network, untrained. Train on more images "
+        "or classes, longer, or start from another network: `keras-dml "
+        "backbones` lists them."
     )
 
 
 def _relative(ratio: float) -> str:
     if ratio >= 2:
         return f"{ratio:.1f} times"
-    return f"{abs(ratio - 1):.0%} {'more' if ratio >= 1 else 'less'}"
+    return f"{percent(abs(ratio - 1))} {'more' if ratio >= 1 else 'less'}"
 
 
 def _parts(metrics: Mapping[str, Any]) -> list[str]:

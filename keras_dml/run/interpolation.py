@@ -19,7 +19,7 @@ from keras_dml.run.cached_features import trains_on_features
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import embed, evaluate, measure
 from keras_dml.run.start import apply_head
-from keras_dml.wording import metric_title
+from keras_dml.wording import metric_title, percent
 
 # Stricter than the usual 95 %, because the best of several is judged.
 LEVEL = 0.99
@@ -107,12 +107,18 @@ def interpolate(
             "The pretrained network was kept, and training discarded: %s.",
             f"it lowers {metric_title(GUARDED)} on the validation images"
             if best in lower
-            else _no_gain(gain, monitor, data.validation),
+            else _no_gain(
+                gain, pretrained.metrics[monitor], monitor, data.validation
+            ),
         )
     else:
         logger.info(
-            "%s was kept: it is the best on the validation images.",
+            "%s was chosen: its %s on the validation images is %.3f, that of "
+            "the pretrained network %.3f.",
             _mixture(best),
+            metric_title(monitor),
+            values[best],
+            pretrained.metrics[monitor],
         )
     return embedder, {
         "share": 0.0 if kept else best,
@@ -129,7 +135,7 @@ def _mixture(share: float) -> str:
         return "The trained network"
     if share == 0:
         return "The network before training, its features weighted,"
-    return f"An average of both networks, {100 * share:.0f} % of it trained,"
+    return f"An average of both networks, {percent(share)} of it trained,"
 
 
 def _assign(embedder, start, trained, share):
@@ -172,11 +178,13 @@ def _least_gain(
     return min(gains, key=lambda gain: gain.low)
 
 
-def _no_gain(gain: Difference, metric: str, validation: Manifest) -> str:
+def _no_gain(
+    gain: Difference, before: float, metric: str, validation: Manifest
+) -> str:
     return (
         f"on {len(validation):,} validation images of "
-        f"{validation.num_classes:,} classes it changed "
-        f"{metric_title(metric)} by {gain.difference:+.4f}, which is no gain "
-        f"beyond chance ({100 * gain.level:g} % interval {gain.low:+.4f} to "
-        f"{gain.high:+.4f})"
+        f"{validation.num_classes:,} classes, {metric_title(metric)} was "
+        f"{before:.3f} before it and {before + gain.difference:.3f} after, "
+        f"{gain.difference:+.3f}, which is no gain beyond chance "
+        f"({percent(gain.level)} interval {gain.low:+.3f} to {gain.high:+.3f})"
     )

@@ -129,7 +129,7 @@ def describe_length(
     again = ", then as many in the refit" if refits else ""
     return (
         f"{counted(epochs, 'epoch')}, in all {steps:,} steps of {batch} images"
-        f"{lasts}{again}; every image is seen "
+        f"{lasts}{again}; each training image is seen "
         f"{steps * batch / len(data.fit):.1f} times"
     )
 

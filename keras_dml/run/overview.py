@@ -34,7 +34,10 @@ def overview(
         lines.append((f"Validate{name}", _validates(parts, stage, config)))
     if len(config.trainings) > len(config.stages) and parts.validation:
         everything = _amount(data.train)
-        refit = f"{everything}, all that is not tested: they train once more"
+        refit = (
+            f"{everything}, those that train and those that validate: once "
+            "that is chosen, the same training is repeated on all of them"
+        )
         lines.append(("Refit", refit))
     lines += [
         ("Test", _tests(config, data)),

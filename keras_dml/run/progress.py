@@ -24,7 +24,7 @@ def legend(monitor: str | None, every: int | None = 1) -> str:
         every: Epochs between two validations. Defaults to `1`.
     """
     validated = ""
-    often = "" if every in (None, 1) else f", after {every} epochs each"
+    often = "" if every in (None, 1) else f", every {every} epochs"
     if monitor is not None:
         validated = (
             f"{_title(monitor)}, how well images of one class find each other "
@@ -169,7 +169,7 @@ class TrainingProgress(keras.callbacks.Callback):
         )
         text = (
             f"about {roughly(seconds)} of training, by the pace of the first "
-            "steps; measuring follows"
+            "steps; then the test images are measured"
         )
         logger.info(titled([("Time", text)]))
 

@@ -26,6 +26,7 @@ from keras_dml.evaluation.labels import as_label_sets
 from keras_dml.evaluation.open_set.thresholds import DECISIONS
 from keras_dml.files import load_json, write_json
 from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
+from keras_dml.wording import percent
 
 FILE = "thresholds.json"
 # The first one that the validation images are enough for is the default.
@@ -77,8 +78,8 @@ class RunThreshold:
         """What the threshold decides, and how often that is wrong."""
         pairs = (
             "Of all pairs of images of different classes, at most "
-            f"{self.threshold.target_fmr:.1%} are as near and would be called "
-            "a match. "
+            f"{percent(self.threshold.target_fmr, 1)} are as near and would be "
+            "called a match. "
             if self.threshold.decision == "pairs"
             else ""
         )
@@ -86,8 +87,8 @@ class RunThreshold:
             f"A match has a distance of at most {self.distance:.4f}; smaller "
             f"is more alike. {pairs}A photo whose class was missing among "
             f"{self.num_images:,} validation images of {self.num_classes:,} "
-            f"classes still got a match in {self.wrong_answers:.1%} of cases; "
-            "among more images it gets one more often."
+            f"classes still got a match in {percent(self.wrong_answers, 1)} of "
+            "cases; among more images it gets one more often."
             f"{CAUTIONS[self.measured_on]}"
         )
 

@@ -317,7 +317,9 @@ class Training:
                 name: measured[name] for name in BEFORE_TRAINING
             }
             return
-        logger.info("Measuring the test images first, to compare with ...")
+        logger.info(
+            "Measuring on the test images what training has to beat ..."
+        )
         embedder, test = self.models.embedder, self.data.test
         started = time.perf_counter()
         features = embed(pooled_features(embedder), test, self.config)
@@ -342,7 +344,7 @@ class Training:
         logger.info(
             "Embedding what a search looks through ..."
             if self.config.data.all_classes
-            else "Measuring the test images again ..."
+            else "Measuring the result on the test images ..."
         )
         with self.timing.part("test"):
             embeddings = embed(embedder, self.data.test, self.config)

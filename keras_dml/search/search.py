@@ -136,7 +136,8 @@ def _threshold(
         logger.warning(
             "The validation images are few, so a match is less sure than "
             "usual: up to %g %% of the %s are called a match, where at most "
-            "%g %% is usual. A run on more classes can be stricter.",
+            "%g %% is usual. To be stricter, train on more classes: some of "
+            "them validate.",
             100 * found.threshold.target_fmr,
             "pairs of images of different classes"
             if decision == "pairs"

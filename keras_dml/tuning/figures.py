@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from keras_dml.config.tuning_section import RangeConfig, TuningConfig
 from keras_dml.plotting import COLORS, GRAY, save_figure, styled
 from keras_dml.tuning.trials import Trial, TuningResult
-from keras_dml.wording import metric_title
+from keras_dml.wording import metric_title, percent
 
 COMPLETE, BEST, PRUNED = COLORS[0], COLORS[1], COLORS[4]
 # The state of a trial, its name in the legend, its color and its marker.
@@ -149,7 +149,7 @@ def _importances(result: TuningResult) -> Figure:
     figure = Figure(figsize=(7, 1.1 + 0.32 * len(keys)), layout="constrained")
     axes = figure.subplots()
     bars = axes.barh(keys, shares, color=COMPLETE, height=0.6)
-    axes.bar_label(bars, [f"{share:.0%}" for share in shares], padding=3)
+    axes.bar_label(bars, [percent(share) for share in shares], padding=3)
     axes.set_xlim(0, max(1.0, *shares) * 1.08)
     axes.grid(axis="y", visible=False)
     axes.set_xlabel(

@@ -40,7 +40,7 @@ def test_an_export_names_the_files_that_clients_load(capsys, tmp_path):
     ]
     printing.print_artifacts(result, "run")
     lines = capsys.readouterr().out.partition("\nNext:")[0].splitlines()
-    assert lines[-2:] == [f"  {path}" for path in result.models]
+    assert lines[-3:-1] == [f"  {path}" for path in result.models]
 
 
 @pytest.mark.parametrize(
@@ -81,19 +81,30 @@ def test_an_export_ends_with_a_verdict_and_what_to_do(
     text = " ".join(capsys.readouterr().out.split())
     assert (
         f"litert-int8 finds images {well} the embedder, MAP@R {found} and "
-        "0.600, in 30% of its size."
+        "0.600, in 30 % of its size."
     ) in text
-    command = "keras-dml export runs/shoes --format litert --quantize float16"
+    command = (
+        "keras-dml export runs/shoes --output phone-float16 --format litert "
+        "\\ --quantize float16"
+    )
     assert (command in text) == smaller
     assert ("Next:" in text) == smaller
 
 
-def test_an_export_names_what_else_it_may_be(capsys):
+def test_an_export_names_what_else_it_may_be(capsys, tmp_path):
     rows = [row("embedder"), row("saved_model"), row("litert")]
-    printing.print_artifacts(ExportResult(rows, Path("phone")), "run")
+    printing.print_artifacts(ExportResult(rows, tmp_path / "phone"), "run")
     text = capsys.readouterr().out
-    assert "keras-dml export run --format litert --quantize int8" in text
-    assert "keras-dml export run --format saved_model --with-index" in text
+    aim = f"{tmp_path / 'phone'}"
+    words = " ".join(text.replace("\\\n", "").split())
+    assert (
+        f"keras-dml export run --output {aim}-int8 --format litert "
+        "--quantize int8"
+    ) in words
+    assert (
+        f"keras-dml export run --output {aim}-index --format saved_model "
+        "--with-index"
+    ) in words
     indexed = [one | {"index_recall@1": 1.0} for one in rows]
     printing.print_artifacts(ExportResult(indexed, Path("phone")), "run")
     assert "--with-index" not in capsys.readouterr().out
@@ -132,8 +143,8 @@ def test_next_commands_fit_the_terminal_and_a_shell_takes_them(
     ]
     again = ["keras-dml", "fit", "--config", str(path)]
     assert commands == [
-        ["keras-dml", "search", str(path), "PHOTO.jpg"],
         [*again, "--epochs", "40", "--output", f"{path}-longer"],
+        ["keras-dml", "search", str(path), "PHOTO.jpg"],
         [*again, "--output", str(path), "--resume", "--final", "all"],
         [
             *("keras-dml", "export", str(path)),

@@ -16,5 +16,7 @@ def test_the_health_is_that_of_the_run(command, run):
     assert any(line.startswith("Mean norm: 1 ") for line in found)
     with open(run / "history.csv", newline="", encoding="utf-8") as file:
         *_, last = csv.DictReader(file)
-    occupied = f"Proxy occupancy: {float(last['val_proxy_occupancy']):.1%} "
+    occupied = (
+        f"Proxy occupancy: {100 * float(last['val_proxy_occupancy']):.1f} % "
+    )
     assert any(line.startswith(occupied) for line in found)

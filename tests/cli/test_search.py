@@ -93,8 +93,9 @@ def test_beyond_the_threshold_the_answer_is_none(command, run, images):
     (answer,) = ask(command, run, query, *rate, "--k", "1")["answers"]
     assert answer["match"] is False
     shown = command("search", run, query, *rate)
-    assert "no match among the run's 263 other test images" in " ".join(
-        shown.out.split()
+    assert (
+        "no match; nearest first, of the run's 263 other test images"
+        in " ".join(shown.out.split())
     )
     assert "yes" not in shown.out
 

@@ -199,7 +199,7 @@ def test_a_comparison_grows(tmp_path, compare):
     assert "With other seeds or test classes of the kind" in words
     assert "R@1" in second.out and " ± " in second.out
     assert "After ± stands" in second.out
-    assert "over seeds" in second.out and "over classes" in second.out
+    assert "other seeds" in second.out and "other classes" in second.out
     assert page == f"Page, for a browser: {folder / 'page.html'}"
     assert text == f"The same as text: {folder / 'report.md'}"
     assert networks.endswith(str(folder / "runs"))

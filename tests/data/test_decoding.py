@@ -236,7 +236,7 @@ def test_few_bad_files_are_dropped_and_logged(tmp_path, caplog):
 def test_many_bad_files_are_an_error(tmp_path):
     manifest = make_manifest(tmp_path, 20, ["empty", "text"])
     with pytest.raises(
-        UsageError, match=r"At most 1% .* 2 of 22 unreadable.*bad0.jpg \(the f"
+        UsageError, match=r"At most 1 % .* 2 of 22 unreadable.*bad0.jpg \(the f"
     ):
         verification.drop_bad(manifest)
     assert len(verification.drop_bad(manifest, limit=0.1)) == 20

@@ -38,8 +38,8 @@ def test_every_number_of_a_training_has_a_line(lines):
     ]
     assert values["Effective dimension"].startswith("1.2 of 2 ")
     assert values["Mean norm"].startswith("3 ")
-    assert values["Proxy occupancy"].startswith("75.0% ")
-    assert values["Duplicates"].startswith("25.0% ")
+    assert values["Proxy occupancy"].startswith("75.0 % ")
+    assert values["Duplicates"].startswith("25.0 % ")
 
 
 def test_a_run_without_proxies_or_duplicates_says_nothing_of_them():

@@ -166,11 +166,11 @@ def test_the_length_of_training_is_told():
 
 def test_the_choice_on_the_way_is_marked():
     places = [
-        {"place": "0%", "value": 0.5, "chosen": False},
-        {"place": "100%", "value": 0.6, "chosen": True},
+        {"place": "0 %", "value": 0.5, "chosen": False},
+        {"place": "100 %", "value": 0.6, "chosen": True},
     ]
     head, row = cells(render(**values(way=places)), "training")
-    assert head == ["weights", "0%", "100%"]
+    assert head == ["weights", "0 %", "100 %"]
     assert row == [EVIL, "0.500", "✓ 0.600"]
 
 

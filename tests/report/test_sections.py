@@ -62,7 +62,9 @@ def test_the_gain_is_over_the_network_off_the_shelf():
     assert headline["gain"] == pytest.approx(0.3)
     assert headline["interval"]["low"] == 0.1
     assert clusters["interval"] is None
-    assert found["conclusion"][0].startswith("Better than the pretrained")
+    assert found["conclusion"][0].startswith(
+        "The trained network is better than the pretrained"
+    )
 
 
 def test_results_of_version_0_1_are_compared_with_their_features():
@@ -88,7 +90,7 @@ def test_a_run_on_all_classes_says_where_its_numbers_are_from():
     [
         (
             {},
-            "75% of the way from the start to those of the epoch with the "
+            "75 % of the way from the start to those of the epoch with the "
             "best validation map@r",
         ),
         (
@@ -112,8 +114,8 @@ def test_the_weights_that_were_kept_are_named(changes, kept):
 @pytest.mark.parametrize(
     ("share", "kept", "chosen"),
     [
-        (0.75, False, "75%"),
-        (0.0, False, "0%"),
+        (0.75, False, "75 %"),
+        (0.0, False, "0 %"),
         (0.0, True, "pretrained backbone"),
     ],
 )
@@ -122,9 +124,9 @@ def test_one_place_on_the_way_is_chosen(share, kept, chosen):
     places = way(metrics_of(interpolation=found))
     assert [one["place"] for one in places] == [
         "pretrained backbone",
-        "0%",
-        "75%",
-        "100%",
+        "0 %",
+        "75 %",
+        "100 %",
     ]
     assert [one["value"] for one in places] == [0.5, 0.6, 0.8, 0.7]
     assert [one["place"] for one in places if one["chosen"]] == [chosen]
