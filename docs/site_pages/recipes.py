@@ -7,8 +7,8 @@ from keras_dml.comparison.plans import arms
 from keras_dml.config import load_recipe, recipe_names
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.plans import load_plan, plan_names
-from keras_dml.config.recipes import DEFAULT_RECIPE, GROUPS
-from keras_dml.wording import counted
+from keras_dml.config.recipes import DEFAULTS, GROUPS
+from keras_dml.wording import counted, listed
 from site_pages.markdown import as_code, facts, folded, page, table
 from site_pages.symbols import ROOT
 
@@ -24,13 +24,14 @@ def recipe_pages() -> Iterator[tuple[str, str, str]]:
     for title, names in groups.items():
         if names:
             parts += [f"## {title}", *map(_recipe, names)]
+    defaults = (f"{as_code(name)} {when}" for name, when in DEFAULTS.items())
     yield (
         RECIPES,
         "Recipes",
         page(
             "# Recipes",
             "A recipe defines everything about a training except the data. "
-            f"{as_code(DEFAULT_RECIPE)} is the default. "
+            f"{listed(defaults)} are the defaults. "
             "[The guide](../recipes.md) says how a recipe, its presets and "
             "your settings become a configuration; `keras-dml config --recipe "
             "NAME` shows the result.",

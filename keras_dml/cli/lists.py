@@ -30,14 +30,15 @@ Groups = dict[str, list[tuple[str, str]]]
 def recipes(name: Name = None) -> None:
     """List the recipes by their use, or show one: when, cost, paper, result."""
     from keras_dml.config import load_recipe, recipe_names
-    from keras_dml.config.recipes import DEFAULT_RECIPE, GROUPS
+    from keras_dml.config.recipes import DEFAULTS, GROUPS
 
     if name is not None:
         _show_recipe(name)
         return
     groups: Groups = {title: [] for title in GROUPS.values()}
     for one in map(load_recipe, recipe_names()):
-        default = " The default." if one.name == DEFAULT_RECIPE else ""
+        when = DEFAULTS.get(one.name)
+        default = f" The default {when}." if when else ""
         groups[GROUPS[one.group]].append((one.name, one.about + default))
     print_groups({title: lines for title, lines in groups.items() if lines})
     say("When to take one, its cost and its result: `keras-dml recipes NAME`.")

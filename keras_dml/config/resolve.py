@@ -11,6 +11,7 @@ from keras_dml.config.explanation import Explanation
 from keras_dml.config.merging import Layer, Merged
 from keras_dml.config.recipes import (
     DEFAULT_RECIPE,
+    PRETRAINED_RECIPE,
     Recipe,
     load_recipe,
     recipe_names,
@@ -54,7 +55,8 @@ def explain(
     >>> explain("hbn:authors", "cub200").origins["model.logits_bias"]
     'bn: presets.authors'
     """
-    recipe = str(recipe or DEFAULT_RECIPE)
+    whence = "flag" if recipe else "built in"
+    recipe = str(recipe or _default_recipe(source, flags or {}))
     name, _, preset = recipe.partition(":")
     parsed = load_recipe(name)
     presets = [one for one in preset.split("+") if one]
@@ -63,7 +65,8 @@ def explain(
     given = [
         *_fed_to_loss(flags or {}, source),
         Layer("flag", flags or {}),
-        Layer("flag", {"recipe": recipe, "data": {"source": source}}),
+        Layer(whence, {"recipe": recipe}),
+        Layer("flag", {"data": {"source": source}}),
         Layer("recipe", {"section": source if published else "default"}),
     ]
 
@@ -96,6 +99,26 @@ def explain(
     return Explanation(validated(RunConfig, merged.values), merged.origins)
 
 
+def _default_recipe(source: str, flags: Mapping[str, Any]) -> str:
+    """Returns the recipe that a run takes if nobody names one."""
+    plain = resolve(DEFAULT_RECIPE, source, flags=_network(flags))
+    model = plain.model
+    pretrained = starts_from_weights(model.backbone, model.weights)
+    if pretrained and plain.section == "default":
+        return PRETRAINED_RECIPE
+    return DEFAULT_RECIPE
+
+
+def _network(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the flags that say which network starts, and from what."""
+    network = {
+        key: value
+        for key, value in flags.get("model", {}).items()
+        if key in ("backbone", "weights")
+    }
+    return {"model": network}
+
+
 def _fed_to_loss(flags: Mapping[str, Any], source: str) -> list[Layer]:
     """Returns what the recipe of a flag's loss has in front of the loss.
 
@@ -104,12 +127,7 @@ def _fed_to_loss(flags: Mapping[str, Any], source: str) -> list[Layer]:
     names = [term["name"] for term in flags.get("loss", ())]
     if len(names) != 1 or names[0] not in recipe_names():
         return []
-    network = {
-        key: value
-        for key, value in flags.get("model", {}).items()
-        if key in ("backbone", "weights")
-    }
-    own = resolve(names[0], source, flags={"model": network}).model_dump()
+    own = resolve(names[0], source, flags=_network(flags)).model_dump()
     values = {
         section: {key: own[section][key] for key in keys}
         for section, keys in _FED.items()

@@ -101,7 +101,10 @@ def test_differences_of_recipes_and_runs(command, tmp_path):
         (["--set", "loss.x.margin=3"], "Received: 'x'"),
         (["--set", "dim"], "must be `key=value`"),
         (["--loss", "tripplet"], "Did you mean 'triplet'"),
-        (["--set", "loss.0.scale=3"], "has no argument 'scale'"),
+        (
+            ["--recipe", "norm_softmax", "--set", "loss.0.scale=3"],
+            "has no argument 'scale'",
+        ),
         (["--diff", "bn", "."], "has no `config.yaml`"),
         (["no_such_folder"], "no_such_folder"),
     ],

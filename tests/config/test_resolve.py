@@ -153,6 +153,30 @@ def test_pretrained_changes_apply_with_weights_only(tmp_path):
     assert rates == [1e-2, 1e-5, 1e-2]
 
 
+@pytest.mark.parametrize(
+    ("source", "model", "recipe"),
+    [
+        ("./x", {}, "proxy_anchor"),
+        ("./x", {"backbone": "mobilenet_v2"}, "proxy_anchor"),
+        ("./x", {"backbone": "hub:resnet_18_imagenet"}, "proxy_anchor"),
+        ("./x", {"backbone": "small_cnn"}, "norm_softmax"),
+        (
+            "./x",
+            {"backbone": "mobilenet_v2", "weights": "none"},
+            "norm_softmax",
+        ),
+        ("omniglot", {}, "norm_softmax"),
+        ("omniglot", {"backbone": "resnet50"}, "proxy_anchor"),
+        ("cub200", {"backbone": "resnet50"}, "norm_softmax"),
+    ],
+)
+def test_the_default_recipe_follows_the_network(source, model, recipe):
+    explanation = explain(None, source, flags={"model": model})
+    assert explanation.config.recipe == recipe
+    assert explanation.origins["recipe"] == "built in"
+    assert explanation.config == resolve(recipe, source, flags={"model": model})
+
+
 def test_data_set_facts_reach_the_configuration():
     config = resolve("norm_softmax", "omniglot")
     assert config.augmentation.flip is False
