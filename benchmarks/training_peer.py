@@ -13,7 +13,7 @@ with `torch==2.13.0` and `pytorch-metric-learning==2.9.0`, by default this one.
   against a bare Keras step on photos in memory and against the peer's, from
   files and in memory. The sides take turns; medians over the rounds.
 - quality: `keras_dml.fit` for some minutes; then the peer trains for as long
-  as our whole command took, once with each of three losses, on the same
+  as our whole command took, once with each of `--losses`, on the same
   training classes. Our exact evaluation measures both on the other classes.
   MultiSimilarityLoss draws four images a class, so 16 classes must train.
 
@@ -88,7 +88,7 @@ def measure_quality(case, arguments):
             "features": {name: metrics["pretrained"][name] for name in METRICS},
             "ours": {name: metrics["after"][name] for name in METRICS},
         }
-        for loss in LOSSES:
+        for loss in arguments.losses:
             with start_peer() as peer:
                 steps = peer.ask("train", loss, seconds)
             found = ours.ask("evaluate", f"{case}.{loss}.npy")
@@ -140,7 +140,7 @@ def show(report):
         values = "".join(f"  {metric} {row[metric]:.3f}" for metric in METRICS)
         print(f"{name:22}{values}{steps}")
     for metric in METRICS:
-        best = max(LOSSES, key=lambda loss: rows[loss][metric])
+        best = max(rows.keys() & {*LOSSES}, key=lambda loss: rows[loss][metric])
         ahead = rows["ours"][metric] - rows[best][metric]
         who = "ours" if ahead > 0 else best
         print(f"{metric}: {who} is ahead by {abs(ahead):.3f}")
@@ -156,6 +156,7 @@ def main():
     parser.add_argument("--peer-python", default=sys.executable, metavar="PATH")
     parts = ("agreement", "speed", "quality")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--losses", nargs="+", choices=LOSSES, default=LOSSES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)

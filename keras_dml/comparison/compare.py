@@ -101,7 +101,7 @@ def compare(
     with place, logging_to():
         if not dry_run:
             place.open(made)
-        logger.info("%s", comparison_overview(jobs, made.protocol))
+        logger.info("%s", comparison_overview(jobs, made))
         trainings = announce(jobs, tunings, place)
         expected = None
         if trainings and (estimate or measure):

@@ -4,19 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from keras_dml.comparison.jobs import Job
 from keras_dml.comparison.protocols import get_protocol
-from keras_dml.config.plan_sections import ProtocolConfig
+from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.wording import counted, listed, source_title, titled
 
 # More names than this are counted.
 MOST = 6
 
 
-def comparison_overview(jobs: Sequence[Job], protocol: ProtocolConfig) -> str:
+def comparison_overview(jobs: Sequence[Job], plan: PlanConfig) -> str:
     """Returns a few lines on the data, the networks and the trainings.
 
     Args:
         jobs: The checked runs of the plan.
-        protocol: What chooses the weights.
+        plan: The plan.
     """
     configs = [job.config for job in jobs]
     works = [job.work for job in jobs if job.work is not None]
@@ -30,24 +30,28 @@ def comparison_overview(jobs: Sequence[Job], protocol: ProtocolConfig) -> str:
     return titled(
         [
             *(("Images", one) for one in dict.fromkeys(images)),
-            *_arms(jobs),
+            *_arms(jobs, plan),
             (
                 "Network",
                 f"{networks}, on images of {sizes} x {sizes} pixels",
             ),
             ("Training", f"{steps} steps of {batches} images in each run"),
-            ("Protocol", get_protocol(protocol).in_words),
+            ("Protocol", get_protocol(plan.protocol).in_words),
         ]
     )
 
 
-def _arms(jobs: Sequence[Job]) -> Iterator[tuple[str, str]]:
-    """Yields the arms, and the recipes unless these are the arms."""
+def _arms(jobs: Sequence[Job], plan: PlanConfig) -> Iterator[tuple[str, str]]:
+    """Yields the arms with their settings, if they are more than recipes."""
     arms = _names(job.record.arm for job in jobs)
     used = list(dict.fromkeys(job.record.recipe for job in jobs))
     recipes = _names(used)
     if arms != recipes:
-        yield "Arms", f"{arms}: the settings that are compared"
+        yield "Arms", f"{arms}: what is compared"
+    for arm in plan.arms if len(plan.arms) <= MOST else ():
+        if arm.set:
+            changes = listed(f"{key}={value}" for key, value in arm.set.items())
+            yield "", f"{arm.name}: {changes}"
     known = [name.partition(":")[0] for name in used]
     yield "Recipes", f"{recipes}; `keras-dml recipes {known[0]}` explains one"
 
