@@ -8,7 +8,7 @@ from keras_dml import former
 from keras_dml.backbone_facts import starts_from_weights
 from keras_dml.config.derived import complete
 from keras_dml.config.explanation import Explanation
-from keras_dml.config.merging import Layer, Merged
+from keras_dml.config.merging import BUILT_IN, Layer, Merged
 from keras_dml.config.recipes import (
     DEFAULT_RECIPE,
     PRETRAINED_RECIPE,
@@ -55,7 +55,7 @@ def explain(
     >>> explain("hbn:authors", "cub200").origins["model.logits_bias"]
     'bn: presets.authors'
     """
-    whence = "flag" if recipe else "built in"
+    whence = "flag" if recipe else BUILT_IN
     recipe = str(recipe or _default_recipe(source, flags or {}))
     name, _, preset = recipe.partition(":")
     parsed = load_recipe(name)

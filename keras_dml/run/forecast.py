@@ -3,11 +3,11 @@
 import dataclasses
 
 from keras_dml.brief import Brief
-from keras_dml.config import Explanation
+from keras_dml.config import Explanation, RunConfig, StageConfig
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.batches import make_sampler
-from keras_dml.run.data import split_data
+from keras_dml.run.data import StageData, split_data, stage_data
 from keras_dml.run.length import with_length
 from keras_dml.run.settling import settle
 from keras_dml.run.stage_checks import check_stages
@@ -46,7 +46,8 @@ class Forecast(Brief):
         explanation: The configuration without open settings, except lengths
             that follow from `minutes`. Settings that were filled in from the
             data have the origin `"data"`.
-        stages: A `StageForecast` for each stage.
+        stages: A `StageForecast` for each stage. That of a refit is the last;
+            there is none if the pretrained network is kept.
         test_classes, test_images: Numbers of test classes and images.
         seen: Whether the test classes are also training classes.
     """
@@ -86,26 +87,33 @@ def forecast(explanation: Explanation) -> Forecast:
         explanation.config,
     )
     config = settle(explanation.config, data)
-    stages = []
-    for index, part in enumerate(check_stages(config, data)):
-        if config.minutes is None:
+    parts = check_stages(config, data)
+    if config.minutes is None:
+        for index, part in enumerate(parts):
             config = with_length(config, index, part)
-        stage = config.stages[index]
-        stages.append(
-            StageForecast(
-                stage.name,
-                part.fit.num_classes,
-                len(part.fit),
-                *_size(part.validation),
-                _sum_of([phase.epochs for phase in stage.phases]),
-                len(make_sampler(part.fit, config)(0)),
-            )
-        )
+    refits = config.trainings[len(parts) :] if parts[-1].validation else []
+    parts += [stage_data(data, stage, config) for stage in refits]
     return Forecast(
         explanation.changed(config, "data"),
-        tuple(stages),
+        tuple(
+            _forecast_of(stage, part, config)
+            for stage, part in zip(config.trainings, parts, strict=False)
+        ),
         *_size(data.test),
         data.seen,
+    )
+
+
+def _forecast_of(
+    stage: StageConfig, part: StageData, config: RunConfig
+) -> StageForecast:
+    return StageForecast(
+        stage.name,
+        part.fit.num_classes,
+        len(part.fit),
+        *_size(part.validation),
+        _sum_of([phase.epochs for phase in stage.phases]),
+        len(make_sampler(part.fit, config)(0)),
     )
 
 

@@ -1,14 +1,17 @@
 """What the commands print of results that are made up here."""
 
+import dataclasses
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from keras_dml.cli import printing
+from keras_dml.cli import commands, printing
+from keras_dml.comparison.comparison import Comparison
 from keras_dml.export.exporting import ExportResult
 from keras_dml.run.folder import RunFolder
+from tests.comparison.made_up import record
 
 
 def row(artifact, **values):
@@ -108,6 +111,28 @@ def test_an_export_names_what_else_it_may_be(capsys, tmp_path):
     indexed = [one | {"index_recall@1": 1.0} for one in rows]
     printing.print_artifacts(ExportResult(indexed, Path("phone")), "run")
     assert "--with-index" not in capsys.readouterr().out
+
+
+def test_a_comparison_ends_with_what_to_do_next(capsys, monkeypatch):
+    records = [
+        dataclasses.replace(record(arm, 0, value), folder=Path("p/runs") / arm)
+        for arm, value in (("ln", 0.5), ("bn", 0.6))
+    ]
+    words = ["compare", "my photos", "--seeds", "4", "--seeds=4", "--epochs=2"]
+    monkeypatch.setattr(commands.sys, "argv", ["keras-dml", *words])
+    again = commands._given_without("--seeds")
+    printing.print_comparison(
+        Comparison(Path("p"), records, Path("p/report.md")), again
+    )
+    text = capsys.readouterr().out.partition("\nNext:\n")[2]
+    assert "    p/page.html\n" in text
+    commands_shown = [
+        shlex.split(line) for line in text.splitlines() if "keras-dml" in line
+    ]
+    assert commands_shown == [
+        ["keras-dml", "compare", "my photos", "--epochs=2", "--seeds", "0,1,2"],
+        ["keras-dml", "search", "p/runs/bn", "PHOTO.jpg"],
+    ]
 
 
 def finished(path, **values):

@@ -1,9 +1,11 @@
 """Plans from the command line to the report, with real trainings."""
 
 import csv
+import dataclasses
 import json
 import os
 import re
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -191,18 +193,18 @@ def test_a_comparison_grows(tmp_path, compare):
     assert explained and max(map(len, tables)) <= 80
     assert conclusion.startswith(("ln ", "triplet ", "bn ")), conclusion
     assert " by MAP@R" in conclusion and "trained once" not in conclusion
-    *lines, page, text, networks = words.splitlines()
-    *_, words = (one for one in lines if "--seeds" not in one)
-    assert words.startswith(
-        "The gap is an arm's value minus that of the highest"
-    )
-    assert "With other seeds or test classes of the kind" in words
+    words, _, then = words.partition("\nNext:\n")
+    *_, words, _, text, networks = words.splitlines()
+    assert words.startswith("The gap is an arm's value minus that of the best")
+    assert "With other seeds or test classes it would lie" in words
     assert "R@1" in second.out and " ± " in second.out
     assert "After ± stands" in second.out
     assert "other seeds" in second.out and "other classes" in second.out
-    assert page == f"Page, for a browser: {folder / 'page.html'}"
-    assert text == f"The same as text: {folder / 'report.md'}"
-    assert networks.endswith(str(folder / "runs"))
+    assert text == f"The page as text: {folder / 'report.md'}"
+    assert networks == f"Run folders: {folder / 'runs'}"
+    assert f"\n    {folder / 'page.html'}\n" in then
+    best = next(line for line in then.splitlines() if "dml search" in line)
+    assert shlex.split(best)[2] in map(str, (folder / "runs").iterdir())
     assert (folder / "page.html").is_file()
 
     # The folder alone says the rest; a dry run trains nothing.
@@ -271,6 +273,18 @@ def test_what_is_settled_or_alone_needs_no_more_seeds():
     ]
     assert Comparison(Path("plan"), settled).further_seeds() == []
     assert Comparison(Path("plan"), settled[:3]).further_seeds() == []
+
+
+def test_the_best_arm_has_a_run_to_search_with():
+    runs = [record("ln", 0, 0.5), record("bn", 0, 0.6), record("bn", 1, 0.7)]
+    compared = [
+        dataclasses.replace(one, folder=Path(f"runs/{one.arm}-{one.seed}"))
+        for one in runs
+    ]
+    assert Comparison(Path("plan"), compared).best == Path("runs/bn-0")
+    other = dataclasses.replace(compared[0], source="elsewhere")
+    assert Comparison(Path("plan"), [*compared, other]).best is None
+    assert Comparison(Path("plan"), [unfinished("ln", 0, "to do")]).best is None
 
 
 def test_folds_of_one_seed_do_not_settle_what_other_seeds_would():

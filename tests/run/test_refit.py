@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from keras_dml.config import Explanation
 from keras_dml.config.sections import REFIT
 from keras_dml.embeddings import load_embeddings
 from keras_dml.models import load_embedder
@@ -11,6 +12,7 @@ from keras_dml.run import phases
 from keras_dml.run.conclusion import conclusion
 from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.final import fit_final
+from keras_dml.run.forecast import forecast
 from keras_dml.run.interpolation import interpolate
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.prefixes import with_dim
@@ -155,3 +157,17 @@ def test_without_held_out_images_there_is_none(settings, changes):
     assert len(settings.trainings) == 2
     changed = settings.changed(**changes)
     assert changed.trainings == changed.stages
+
+
+def test_the_forecast_tells_of_it(settings):
+    stages = forecast(Explanation(settings, {})).stages
+    first, again = stages
+    assert (first.stage, again.stage) == ("main", REFIT)
+    assert again.train_images == first.train_images + first.validation_images
+    assert again.train_classes == (
+        first.train_classes + first.validation_classes
+    )
+    assert again.validation_images == 0
+    assert (again.epochs, first.epochs) == (2, 2)
+    once = settings.changed(refit=False)
+    assert forecast(Explanation(once, {})).stages == (first,)
