@@ -173,7 +173,8 @@ def fit(
             CSV file (path,label[,split]), or `"tfds:NAME"`. Defaults to
             `None`, which needs `config`.
         recipe: `"NAME"` or `"FILE.yaml"`, optionally with `":PRESET"` or
-            `":PRESET+PRESET"`. Defaults to `None`, the default recipe.
+            `":PRESET+PRESET"`. Defaults to `"proxy_anchor"` with a pretrained
+            network, else to `"norm_softmax"`.
         backbone: A network's name, see `keras-dml backbones`. Defaults to
             `None`, which is that of the data set.
         weights: `"imagenet"`, `"preset"`, `"none"` or a file. Defaults to

@@ -35,7 +35,7 @@ COMMANDS = (
     (config, TRAIN, "config ./shoes --recipe proxy_anchor"),
     (commands.search, USE, "search runs/shoes photo.jpg --k 5"),
     (commands.evaluate, USE, "evaluate runs/shoes --k 1,10 --intervals"),
-    (commands.report, USE, "report runs/shoes"),
+    (commands.report, USE, "report runs/shoes --open"),
     (commands.embed, USE, "embed runs/shoes ./photos --output photos.npz"),
     (commands.export, USE, "export runs/shoes --format litert --quantize int8"),
     (recipes, LOOK, "recipes triplet"),
@@ -89,6 +89,7 @@ class _Command(TyperCommand):
         super().format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _leave_types_out(self.params)
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
@@ -121,7 +122,10 @@ class _Command(TyperCommand):
             for option, text in helps.items()
             if words and all(re.search(rf"\b{one}", text) for one in words)
         ]
-        return (named or letters or said)[:3]
+        settings = options_that_set().get(given.replace("-", "_"), "")
+        key = settings.partition(" ")[0]
+        by_set = [f"--set {key}=..."] if key and "--set" in helps else []
+        return (named or by_set or letters or said)[:3]
 
 
 class _Group(TyperGroup):
@@ -137,8 +141,17 @@ def _leave_types_out(parameters: Iterable[Any]) -> None:
     for one in parameters:
         if isinstance(one, TyperArgument):
             one.display_type_rich = lambda ctx: None  # type: ignore
+            # Typer puts braces around what is required.
+            one._usage_display_name = functools.partial(_usage, one)  # type: ignore
         elif one.is_flag:
             one.metavar = ""
+
+
+def _usage(argument: TyperArgument) -> str:
+    """Returns an argument as the line of usage has it."""
+    name = argument.display_name_raw
+    several = "..." if argument.nargs != 1 else ""
+    return f"{name if argument.required else f'[{name}]'}{several}"
 
 
 app = typer.Typer(
@@ -230,7 +243,11 @@ class _OptionNames(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        parameters = [p for c in _group().commands.values() for p in c.params]
+        commands = _group().commands
+        running = [commands[word] for word in sys.argv[1:2] if word in commands]
+        parameters = [
+            one for each in running or commands.values() for one in each.params
+        ]
         # `embeddings` also names an array in files of embeddings.
         others = {"embeddings"} | {
             one.name for one in parameters if isinstance(one, TyperArgument)
@@ -257,7 +274,8 @@ class _OptionNames(logging.Filter):
             text = setting.sub(f"`{option}`", text)
         # One value after a sentence that names it already.
         text = re.sub(r"Received: \w+=(?!.*\b\w+=)", "Received: ", text)
-        return re.sub(r"`(\w+)(?:=([^`]*))?`", self._option, text)
+        named = r"(?<!Unknown configuration key )`(\w+)(?:=([^`]*))?`"
+        return re.sub(named, self._option, text)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Translates a log line; keeps every line."""
@@ -266,7 +284,7 @@ class _OptionNames(logging.Filter):
 
     def _option(self, match: re.Match[str]) -> str:
         name, value = match.groups()
-        option = self._options.get(name)
+        option = self._options.get(name) or self._options.get(f"{name}s")
         if option is None:
             return match.group()
         if value == "False" and option.secondary_opts:
@@ -285,6 +303,8 @@ def _setting_pattern(path: str) -> re.Pattern[str]:
 
 
 def _fail(message: str, code: int) -> NoReturn:
+    # An option that sets two settings is wrong once.
+    message = "\n".join(dict.fromkeys(message.split("\n")))
     # A name of thousands of letters would hide the sentence.
     message = re.sub(
         rf"\S{{{LONGEST_WORD},}}",

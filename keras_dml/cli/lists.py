@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 # Billions of multiplications for an image, from which on processors are slow.
 LARGE = 1.0
 Name = Annotated[
-    str | None, typer.Argument(help="Show this one.", show_default=False)
+    str | None,
+    typer.Argument(help="Show this one.", metavar="NAME", show_default=False),
 ]
+DECK = "the slides of a thesis, Psomas 2020, Metric Learning: A Deep Dive"
 Groups = dict[str, list[tuple[str, str]]]
 
 
@@ -49,6 +51,7 @@ def _show_recipe(name: str) -> None:
     from keras_dml.config.recipes import PARTS
 
     recipe = load_recipe(name)
+    texts = (recipe.about, recipe.use, recipe.paper, recipe.expected)
     result = recipe.result or "not yet."
     if recipe.result:
         result += " (docs/lab/results.md compares all recipes)"
@@ -59,13 +62,14 @@ def _show_recipe(name: str) -> None:
             "Cost": recipe.cost,
             "Paper": recipe.paper,
             "Reported": recipe.expected,
-            "Network of the paper": recipe.backbone,
+            "The deck": DECK if "deck" in " ".join(texts) else "",
+            "Network for a paper's data": recipe.backbone,
             "Measured here": result,
-            "Builds on": ", ".join(recipe.bases),
-            "Sections": ", ".join(["default", *recipe.sources]),
+            "With a paper's settings for": ", ".join(recipe.sources),
             "Presets": ", ".join(recipe.presets),
         }
     )
+    say(f"Train with it: `keras-dml fit FOLDER --recipe {recipe.name}`.")
     keys = {"sources": recipe.sources, "presets": recipe.presets}
     print_settings(
         (key, value, name)
@@ -83,7 +87,7 @@ def plans(name: Name = None) -> None:
     from keras_dml.wording import counted
 
     if name is not None:
-        _show_plan(load_plan(name))
+        _show_plan(name, load_plan(name))
         return
     groups: Groups = {"To try, and to compare on small data": []}
     for one in plan_names():
@@ -100,10 +104,11 @@ def plans(name: Name = None) -> None:
     say("Arms, data and budget: `keras-dml plans NAME`.")
 
 
-def _show_plan(plan: "PlanConfig") -> None:
+def _show_plan(name: str, plan: "PlanConfig") -> None:
+    from keras_dml.comparison.budget import budget_in_words
     from keras_dml.comparison.plans import arms
+    from keras_dml.comparison.protocols import get_protocol
 
-    protocol = plan.protocol.model_dump(exclude_defaults=True)
     runs, trials = _size(plan)
     print_facts(
         {
@@ -114,21 +119,24 @@ def _show_plan(plan: "PlanConfig") -> None:
             "Networks": ", ".join(plan.backbones),
             "Embedding sizes": ", ".join(map(str, plan.dims)),
             "Seeds": ", ".join(map(str, plan.seeds)),
-            "Protocol": _inline({"kind": plan.protocol.kind, **protocol}),
-            "Budget": _inline(plan.budget.model_dump(exclude_none=True)),
+            "Protocol": f"{get_protocol(plan.protocol).in_words}.",
+            "Budget": budget_in_words(plan.budget),
             "Runs": str(runs),
             "Trials before": str(trials or ""),
         }
     )
+    sets = {"set": ""} if any(arm.set for arm in arms(plan)) else {}
     print_rows(
         "Arms",
         [
-            {"arm": arm.name, "recipe": arm.recipe, "set": _inline(arm.set)}
+            {"arm": arm.name, "recipe": arm.recipe}
+            | {key: _inline(arm.set) for key in sets}
             for arm in arms(plan)
         ],
     )
     print_settings((key, plan.set[key], "all arms") for key in plan.set)
     print_settings((key, plan.grid[key], "each of") for key in plan.grid)
+    say(f"Run it: `keras-dml compare {name}`.")
 
 
 def _size(plan: "PlanConfig") -> tuple[int, int]:

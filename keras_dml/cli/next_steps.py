@@ -22,10 +22,13 @@ def command_line(*words: object) -> str:
     An option stays beside its value.
     """
     lines, parts = ["   "], list(map(shlex.quote, map(str, words)))
-    for place, part in enumerate(parts):
-        beside = place > 0 and parts[place - 1].startswith("--")
-        after = parts[place + 1 : place + 2] if part.startswith("--") else []
-        length = len(" ".join([part, *after]))
+    for part, before, after in zip(
+        parts, ["", *parts], [*parts[1:], "--"], strict=False
+    ):
+        option = part.startswith("--")
+        beside = before.startswith("--") and not option
+        value = [after] if option and not after.startswith("--") else []
+        length = len(" ".join([part, *value]))
         if not beside and len(lines[-1]) + length > WIDTH - 3:
             lines[-1] += " \\"
             lines.append("     ")

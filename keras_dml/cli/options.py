@@ -37,6 +37,10 @@ def _numbers(name: str, text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
+def _each(name: str, texts: list[str]) -> list[str]:
+    return [part for text in texts for part in _words(name, text)]
+
+
 def _as_given(name: str, value: Any) -> Any:
     return value
 
@@ -51,7 +55,7 @@ FORMS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "Sequence[str]": (str, _words),
     "Sequence[int]": (str, _numbers),
     "int | Sequence[int]": (str, _numbers),
-    "str | Sequence[str]": (list[str], _as_given),
+    "str | Sequence[str]": (list[str], _each),
     "Mapping[str, Any] | Sequence[str]": (list[str], _as_given),
     "Sequence[str | os.PathLike[str]]": (list[str], _as_given),
 }
@@ -62,8 +66,12 @@ METAVARS = {
     "float": "NUMBER",
     "Sequence[int]": "N,N,...",
     "int | Sequence[int]": "N,N,...",
+    "Sequence[str]": "NAME,...",
+    "str | Sequence[str]": "NAME,...",
     "Mapping[str, Any] | Sequence[str]": "KEY=VALUE",
 }
+# Options of text that may be the path of a file or a folder.
+PLACES = ("gallery", "source", "weights")
 
 
 def options_of(
@@ -173,7 +181,7 @@ def _parameter(
         )
     else:
         info = typer.Option(*name.split(), show_default=shown)
-        path = "Path" in one.annotation
+        path = "Path" in one.annotation or one.name in PLACES
         info.metavar = METAVARS.get(one.annotation, "PATH" if path else "NAME")
         info.rich_help_panel = one.group
     info.help = _in_words(one.about, spelled)

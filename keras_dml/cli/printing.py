@@ -67,12 +67,14 @@ _GAPS_IN_WORDS = (
 # The parts of headings of intervals, and what would be drawn again.
 _DRAWN = {"seeds": "seeds", "folds": "folds", "classes": "test classes"}
 _EXPORTS_IN_WORDS = (
-    "The embedder is the trained network in Keras; litert is its form for "
-    "LiteRT, formerly TensorFlow Lite, in phones. Likeness is the cosine "
-    "similarity of the two embeddings of an image: 1 means the same. A query "
-    "is an image that is looked up among the others. R@1 is {recall}. MAP@R is "
-    "{map}. R@1 and MAP@R change a little where rounding swaps two neighbors "
-    "that are about as near. Times are of this computer."
+    "The embedder is the trained network in Keras. {litert}Likeness is the "
+    "cosine similarity of the two embeddings of an image: 1 means the same. A "
+    "query is an image that is looked up among the others. R@1 is {recall}. "
+    "MAP@R is {map}. R@1 and MAP@R change a little where rounding swaps two "
+    "neighbors that are about as near. Times are of this computer."
+)
+_LITERT_IN_WORDS = (
+    "litert is for LiteRT, formerly TensorFlow Lite, which runs on phones. "
 )
 _INDEX_IN_WORDS = (
     "By the index: among the images that the artifact's own search returns. "
@@ -230,6 +232,7 @@ def print_comparison(result: "Comparison", again: Sequence[str]) -> None:
 
 def print_artifacts(result: "ExportResult", run: str | Path) -> None:
     """Prints how exports compare with their embedder, a column for each."""
+    names = " ".join(row["artifact"] for row in result)
     measures = [key for key in result[0] if key not in ("artifact", "images")]
     whole = "" if result.of is None else f" of {result.of:,} test"
     print_rows(
@@ -247,7 +250,9 @@ def print_artifacts(result: "ExportResult", run: str | Path) -> None:
     say("")
     tell(
         _EXPORTS_IN_WORDS.format(
-            recall=metric_meaning("recall@1"), map=metric_meaning("map@r")
+            litert=_LITERT_IN_WORDS if "litert" in names else "",
+            recall=metric_meaning("recall@1"),
+            map=metric_meaning("map@r"),
         )
     )
     if "index_recall@1" in measures:

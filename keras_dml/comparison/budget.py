@@ -9,6 +9,7 @@ from keras_dml.config.merging import Layer, Merged
 from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.config.training_sections import HeatConfig
 from keras_dml.config.values import Scheduled, Section
+from keras_dml.wording import counted
 
 # The length that the schedules of recipes are meant for, if theirs is open.
 USUAL_EPOCHS = 20
@@ -50,9 +51,9 @@ def budget_in_words(budget: BudgetConfig) -> str:
     """Says how long every run trains; empty if each recipe decides."""
     parts = []
     if budget.epochs is not None:
-        parts.append(f"{budget.epochs} epochs")
+        parts.append(counted(budget.epochs, "epoch"))
     if budget.steps_per_epoch is not None:
-        parts.append(f"{budget.steps_per_epoch} steps an epoch")
+        parts.append(f"{counted(budget.steps_per_epoch, 'step')} an epoch")
     return ", ".join(parts) + " for every run" if parts else ""
 
 

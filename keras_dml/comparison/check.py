@@ -59,6 +59,8 @@ def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
         raise UsageError(
             "\n".join(
                 f"{mistake} ({count} of {len(jobs)} runs)"
+                if len(jobs) > 1
+                else mistake
                 for mistake, count in spoilt.items()
             )
         )

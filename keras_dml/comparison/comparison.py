@@ -19,7 +19,7 @@ from keras_dml.comparison.records import (
 )
 from keras_dml.comparison.standings import (
     Standing,
-    conclusion,
+    conclusions,
     gap_rows,
     needs_seeds,
     ranking_rows,
@@ -126,7 +126,8 @@ class Comparison(Brief):
                 name = metric_title(self.metric)
                 tables.append(
                     (
-                        f"{name}: the gap from the best arm, {arms[0].arm}",
+                        f"{name}: the gap from the best arm, {arms[0].arm}, "
+                        "and its 95 % intervals",
                         behind,
                     )
                 )
@@ -134,14 +135,7 @@ class Comparison(Brief):
 
     def conclusions(self) -> list[str]:
         """Says of each experiment which arm is best, and how surely."""
-        found = self._standings
-        several = len(found) > 1
-        name = metric_title(self.metric)
-        return [
-            f"{_title(experiment)}: {said}" if several else said
-            for experiment, arms in found.items()
-            if (said := conclusion(arms, name))
-        ]
+        return conclusions(self._standings, metric_title(self.metric))
 
     def further_seeds(self) -> list[int]:
         """Returns the seeds with which the comparison would tell more.

@@ -1,6 +1,7 @@
 """How fast runs are: as earlier runs were, else as their network suggests."""
 
 import dataclasses
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,8 @@ PER_CORE = 30.0
 GPU_CORES = 100
 # How far off the seconds may be, by what they come from.
 MEASURED, ELSEWHERE, SCALED, MODELED = 1.3, 1.6, 2.5, 5.0
+# Steps of up to so many times as many products take time in proportion.
+ALIKE = 4.0
 # At most so many runs beside the folder are read, the newest.
 MOST_RUNS = 40
 
@@ -111,12 +114,23 @@ class Paces:
             pace = self._others[work.kind]
             return Known(pace, ELSEWHERE, "from earlier runs beside it")
         expected = modeled(work)
-        for kind, pace in {**self._others, **self._own}.items():
-            if kind[0] == work.backbone:
-                like = modeled(Work(*kind, steps=0))
-                step = expected.step * pace.step / like.step
-                basis = f"scaled from other runs of {work.backbone}"
-                return Known(RunPace(pace.start, step), SCALED, basis)
+        known = [
+            (modeled(Work(*kind, steps=0)).step, pace)
+            for kind, pace in {**self._others, **self._own}.items()
+            if kind[0] == work.backbone
+        ]
+        if known:
+            like, pace = min(
+                known, key=lambda one: abs(math.log(one[0] / expected.step))
+            )
+            ratio = expected.step / like
+            step, factor = pace.step * ratio, SCALED
+            if not 1 / ALIKE <= ratio <= ALIKE:
+                # A part of a short step does not grow with what it computes.
+                more = max(0.0, expected.step - like)
+                step, factor = min(step, pace.step + MODELED * more), MODELED
+            basis = f"scaled from other runs of {work.backbone}"
+            return Known(RunPace(pace.start, step), factor, basis)
         basis = "a guess from the model, the images and the device"
         return Known(expected, MODELED, basis)
 

@@ -118,8 +118,8 @@ def gap_rows(arms: Sequence[Standing]) -> list[dict[str, Any]]:
     gaps = [(one, one.gap) for one in arms if one.gap is not None]
     repeated = [gap.seeds for _, gap in gaps if gap.seeds is not None]
     units = {one.unit for one in repeated} or {"seeds"}
-    seeds = f"95 %, other {'/'.join(sorted(units))}"
-    classes = "95 %, other classes"
+    seeds = f"other {'/'.join(sorted(units))}"
+    classes = "other classes"
     rows = [
         {
             "arm": one.arm,
@@ -136,6 +136,27 @@ def gap_rows(arms: Sequence[Standing]) -> list[dict[str, Any]]:
     return [
         {key: value for key, value in row.items() if key not in empty}
         for row in rows
+    ]
+
+
+def conclusions(
+    found: Mapping[Experiment, Sequence[Standing]], name: str
+) -> list[str]:
+    """Says of each experiment which arm is best, and how surely.
+
+    Args:
+        found: The arms of each experiment, best first.
+        name: The name of the metric that ranks them, in words.
+    """
+    titled = {
+        # Without the marks of Markdown.
+        f"{experiment.title.replace('`', '')}: " if len(found) > 1 else "": arms
+        for experiment, arms in found.items()
+    }
+    return [
+        title + said
+        for title, arms in titled.items()
+        if (said := conclusion(arms, name))
     ]
 
 

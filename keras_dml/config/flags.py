@@ -49,8 +49,8 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if len({"minutes", EPOCHS} & given.keys()) == 2:
         raise UsageError(
             "`minutes` and `epochs` both say how long to train. Received: "
-            f"minutes={arguments['minutes']}, epochs={arguments['epochs']}. "
-            "Leave one of them out."
+            f"`minutes={arguments['minutes']:g}` and "
+            f"`epochs={arguments['epochs']}`. Leave one of them out."
         )
     # Each of them replaces the other in a recipe or an earlier run.
     if "minutes" in given:

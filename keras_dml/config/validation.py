@@ -1,7 +1,8 @@
 """Validates plain values against sections; errors name every mistake."""
 
+import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -9,11 +10,14 @@ from pydantic import BaseModel, ValidationError
 
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest, shortened, shown
+from keras_dml.wording import listed
 
 # What pydantic adds to a key whose value may have several forms.
 FORMS = re.compile(r"range|list|(constrained-)?(int|float)|bool|literal\[.*\]")
 # As many mistakes as a person reads.
 MOST_SENTENCES = 20
+# So alike are a mistyped name and what was meant.
+ALIKE = 0.7
 # What a value must be, by the kind of mistake that pydantic found.
 _WANTED = {
     **dict.fromkeys(
@@ -66,10 +70,11 @@ def _sentence(item: Any, root: type[BaseModel]) -> str:
     key = shortened(".".join(str(part) for part in location))
     if item["type"] == "extra_forbidden":
         known = _fields_at(location[:-1], root)
-        return (
-            f"Unknown configuration key `{key}`. Nearest: "
-            f"{nearest(str(location[-1]), known)}."
-        )
+        last = str(location[-1])
+        mistyped = difflib.get_close_matches(last, known, cutoff=ALIKE)
+        elsewhere = [] if mistyped else [*_keys_ending(last, root)]
+        near = listed(elsewhere[:3]) or nearest(last, known)
+        return f"Unknown configuration key `{key}`. Nearest: {near}."
     received = shown(item["input"])
     if key and item["type"] in _WANTED:
         bounds = item.get("ctx", {}).items()
@@ -101,6 +106,18 @@ def _fields_at(
             inner = _section_of(section.model_fields[part].annotation)
             section = inner or section
     return list(section.model_fields)
+
+
+def _keys_ending(
+    name: str, section: type[BaseModel], above: str = ""
+) -> Iterator[str]:
+    """Yields the keys below a section that end with a name."""
+    for field, info in section.model_fields.items():
+        inner = _section_of(info.annotation)
+        if field == name:
+            yield f"`{above}{field}`"
+        if inner is not None:
+            yield from _keys_ending(name, inner, f"{above}{field}.")
 
 
 def _section_of(annotation: Any) -> type[BaseModel] | None:

@@ -82,7 +82,8 @@ def prepare(
     try:
         manifest = readers.read(name, data_dir, download=False)
     except UsageError as error:
-        problem = str(error)
+        # It asks for the command that is running.
+        problem = str(error).partition(" Run `keras-dml prepare")[0]
         with contextlib.suppress(UsageError):
             manifest = readers.read(
                 name, data_dir, allow_partial=True, download=False

@@ -127,10 +127,11 @@ def describe_length(
     lasts = f", about {roughly(steps * pace.step)}" if pace else ""
     refits = len(config.trainings) > len(config.stages) and data.validation
     again = ", then as many in the refit" if refits else ""
+    images = counted(batch, "image")
     return (
-        f"{counted(epochs, 'epoch')}, in all {steps:,} steps of {batch} images"
+        f"{counted(epochs, 'epoch')}, in all {steps:,} steps of {images}"
         f"{lasts}{again}; each training image is seen "
-        f"{steps * batch / len(data.fit):.1f} times"
+        f"{steps * batch / len(data.fit):,.1f} times"
     )
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from keras_dml.console import logger
 from keras_dml.distribute import PreemptedError
 from keras_dml.errors import RunError
 from keras_dml.files import is_full_disk
@@ -77,6 +78,12 @@ def supervise(
                     return
                 if not over:
                     time.sleep(poll)
+        except KeyboardInterrupt:
+            logger.info(
+                "Stopped; all trainings are saved. Run the same command again "
+                "to go on."
+            )
+            raise
         except OSError as error:
             full = is_full_disk(error)
             what = "The disk is full" if full else f"Stopped: {error.strerror}"

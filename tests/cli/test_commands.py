@@ -185,6 +185,8 @@ def test_a_run_that_fails_ends_with_1(command, monkeypatch):
         (["fit", "digits", "--embedding-size", "8"], "--dim"),
         (["compare", "digits", "--recipe", "ln"], "--recipes"),
         (["search", "run", "a.jpg", "--top-k", "3"], "--k"),
+        (["compare", "demo", "--lr", "1"], "--set optimizer.backbone.lr=..."),
+        (["compare", "demo", "--image-size", "1"], "--set data.image_size=..."),
     ],
 )
 def test_a_mistyped_name_finds_the_right_one(command, arguments, meant):

@@ -92,11 +92,12 @@ def test_a_long_setting_of_a_plan_can_be_copied(command):
 
 def test_a_recipe_says_when_what_it_costs_and_what_it_reached(command):
     outcome = command("recipes", "proxy_anchor")
-    found = re.findall(r"^([A-Z][a-z ]+): ", outcome.out, re.MULTILINE)
-    assert found[:6] == [
-        *("When", "Cost", "Paper", "Reported"),
-        *("Network of the paper", "Measured here"),
+    found = re.findall(r"^([A-Z][a-z ']+): ", outcome.out, re.MULTILINE)
+    assert found[:7] == [
+        *("When", "Cost", "Paper", "Reported", "The deck"),
+        *("Network for a paper's data", "Measured here"),
     ]
+    assert "fit FOLDER --recipe proxy_anchor`" in outcome.out
     assert "MAP@R 0.646 on unseen characters" in outcome.out
 
 

@@ -134,6 +134,14 @@ def test_only_what_is_given_is_passed_on():
         (["export", "absent", "--max-drop", "-1"], "`--max-drop` must be"),
         (["fit", "digits", "--peer-timeout", "0"], "`--peer-timeout` must"),
         (["fit", "digits", "--seed", "-1"], "`--seed`"),
+        # The names are those of the command, and of its settings.
+        (["compare", "digits", "--recipes", "lm"], "`--recipes` must be"),
+        (
+            ["compare", "digits", "--recipes", "ln", "--backbones", "resnet"],
+            "`--backbones` is unknown",
+        ),
+        (["fit", "digits", "--set", "lr=3"], "`optimizer.backbone.lr`"),
+        (["fit", "digits", "--set", "epoch=3"], "key `epoch`"),
     ],
 )
 def test_the_library_refuses_what_is_out_of_range(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_dml.cli import commands, printing
+from keras_dml.cli import commands, next_steps, printing
 from keras_dml.comparison.comparison import Comparison
 from keras_dml.export.exporting import ExportResult
 from keras_dml.run.folder import RunFolder
@@ -179,6 +179,17 @@ def test_next_commands_fit_the_terminal_and_a_shell_takes_them(
     folder = str(path)
     for line in text.splitlines():
         assert len(line) <= 80 or folder in line
+
+
+def test_a_long_command_keeps_its_flags_and_values_together():
+    words = "keras-dml fit digits --epochs 400 --output a/long/folder/of/runs"
+    flags = ["--no-export", "--no-report", "--resume"]
+    lines = next_steps.command_line(*words.split(), *flags).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(line.endswith(" \\") for line in lines[:-1])
+    assert " --output a/long/folder/of/runs" in lines[0]
+    joined = "\n".join(lines).replace(" \\\n", " ")
+    assert shlex.split(joined) == [*words.split(), *flags]
 
 
 def test_what_was_trained_on_all_classes_is_shipped(capsys, tmp_path):

@@ -53,6 +53,26 @@ def test_larger_images_batches_and_networks_take_longer():
     assert modeled(Work("hub:unknown", 96, 32)).step > step
 
 
+def test_a_short_step_does_not_grow_with_its_products(tmp_path):
+    """A step of one image is mostly what every step takes."""
+    paces, small = Paces(tmp_path / "plan"), Work("mobilenet_v2", 96, 1)
+    paces.learn(small, RunPace(10.0, 2.0))
+    known = paces.of(Work("mobilenet_v2", 96, 128))
+    more = modeled(Work("mobilenet_v2", 96, 128)).step - modeled(small).step
+    assert known.pace.step == pytest.approx(2.0 + MODELED * more)
+    assert known.pace.step < 128 * 2.0 / 4
+    assert (known.factor, "scaled" in known.basis) == (MODELED, True)
+
+
+def test_the_most_alike_run_is_scaled(tmp_path):
+    paces = Paces(tmp_path / "plan")
+    for batch, step in ((1, 2.0), (64, 4.0), (512, 30.0)):
+        paces.learn(Work("mobilenet_v2", 96, batch), RunPace(10.0, step))
+    known = paces.of(Work("mobilenet_v2", 96, 48))
+    assert known.pace.step == pytest.approx(4.0 * 48 / 64)
+    assert known.factor == SCALED
+
+
 def test_without_any_run_the_pace_is_a_guess(tmp_path):
     known = Paces(tmp_path / "plan").of(WORK)
     assert (known.pace, known.factor) == (modeled(WORK), MODELED)

@@ -62,7 +62,9 @@ def test_a_loss_brings_the_batches_and_proxies_that_it_needs():
 
 
 def test_minutes_and_epochs_are_refused_together():
-    with pytest.raises(UsageError, match=r"minutes=2, epochs=3. Leave one"):
+    with pytest.raises(
+        UsageError, match=r"`minutes=2` and `epochs=3`. Leave one"
+    ):
         flags_of({"minutes": 2, "epochs": 3})
 
 

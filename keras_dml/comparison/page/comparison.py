@@ -39,7 +39,12 @@ from keras_dml.comparison.records import (
     counts_in_words,
     trained_runs,
 )
-from keras_dml.comparison.standings import METRICS, ranked_by, standings
+from keras_dml.comparison.standings import (
+    METRICS,
+    conclusions,
+    ranked_by,
+    standings,
+)
 from keras_dml.comparison.summary import metric_of
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.tuning.trials import TuningResult
@@ -47,6 +52,7 @@ from keras_dml.wording import (
     counted,
     duration,
     listed,
+    metric_meaning,
     metric_title,
     slug,
     source_title,
@@ -96,6 +102,14 @@ def write_comparison(
         _what_was_run(records),
         f"Protocol: {protocol}.",
         f"Budget: {budget}." if budget else "",
+    )
+    found = standings(records, metrics, metric)
+    said = conclusions(found, metric_title(metric))
+    if said:
+        meaning = metric_meaning(metric)
+        explained = f"{metric_title(metric)} is {meaning}." if meaning else ""
+        page.add("## Verdict", *said, explained)
+    page.add(
         "## Results",
         _never_measured(records, metrics),
     )
@@ -103,7 +117,7 @@ def write_comparison(
         records, metrics, paper_values=plan.paper_values, protocol=protocol
     ):
         page.add_table(table)
-    gaps = gaps_table(standings(records, metrics, metric), metric)
+    gaps = gaps_table(found, metric)
     if gaps.rows:
         page.add("## Behind the best")
         page.add_table(gaps)

@@ -91,6 +91,7 @@ def test_the_page_has_all_its_parts(written):
     text = written[1].read_text(encoding="utf-8")
     heads = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert heads == [
+        "Verdict",
         "Results",
         "Behind the best",
         "Ranks",
