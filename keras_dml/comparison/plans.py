@@ -30,7 +30,8 @@ class PlanOptions(TypedDict, total=False):
         recipes: The recipes to compare on data, `NAME[:PRESET],...`
         arms: The arms of the plan to keep, `NAME,...`
         seeds: The seeds of each arm, such as 0,1,2. In Python, an integer `n`
-            stands for the seeds 0 to `n - 1`. Defaults to those of the plan.
+            stands for the seeds 0 to `n - 1`. Defaults to those of the plan, of
+            data to 0.
         backbones: The networks, `NAME,...`
         dims: The lengths of an embedding, such as 64,512.
         weights: `"imagenet"`, `"none"` or a file, for all networks.

@@ -58,7 +58,7 @@ class Preemption:
         self.requested = True
         self.interrupted |= number == signal.SIGINT
         if not self.patient:
-            self.stop("its last checkpoint")
+            self.stop("its last checkpoint, or from the start")
         if number == signal.SIGINT:
             logger.info(
                 "Stopping after this step. Press Ctrl-C again to stop at once, "
