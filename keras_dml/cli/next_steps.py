@@ -76,7 +76,7 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
             ),
         )
     yield (
-        "find images like a photo: test images, or those of `--gallery FOLDER`",
+        "find test images like a photo; `--gallery FOLDER` searches a folder",
         command_line("keras-dml", "search", path, "PHOTO.jpg"),
     )
     learned = run.gained and not run.kept
@@ -90,7 +90,8 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
     shipped = path if run.final is None else run.final.folder.path
     phone = ("--format", "litert", "--quantize", "int8")
     yield (
-        "make it small for a phone, with 8-bit integers",
+        "make the file for phones about a quarter of the size, with 8-bit "
+        "integers",
         command_line("keras-dml", "export", shipped, *phone),
     )
 
@@ -110,7 +111,8 @@ def steps_after_export(
         )
     elif "litert" in names and "litert-int8" not in names:
         yield (
-            "make it about a quarter of the size, with 8-bit integers",
+            "make it about a quarter of the size, with 8-bit integers; the "
+            "table will show\n  what that costs",
             command_line(*again, f"{output}-int8", *small, "int8"),
         )
     if "saved_model" in names and "index_recall@1" not in result[0]:
@@ -132,17 +134,21 @@ def steps_after_comparison(
         result: The comparison.
         again: The words of its command, without its seeds.
     """
-    yield "look at its page in a browser", f"    {result.page}"
+    yield "look at the report in a browser", f"    {result.page}"
     if seeds := ",".join(map(str, result.further_seeds())):
         yield (
-            "repeat it with other random numbers, to see whether the ranking "
-            "stays;\n  only what is missing is trained",
+            "train with more seeds, to see whether the ranking stays; finished "
+            "runs are kept",
             command_line("keras-dml", *again, "--seeds", seeds),
         )
     if result.best is not None:
         yield (
-            "find images like a photo with a run of the best arm",
+            "find images like a photo, with a run of the leading arm",
             command_line("keras-dml", "search", result.best, "PHOTO.jpg"),
+        )
+        yield (
+            "turn that run into files for servers and phones",
+            command_line("keras-dml", "export", result.best),
         )
 
 

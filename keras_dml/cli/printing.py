@@ -42,36 +42,44 @@ _MEASURES = {
 }
 # Stands below the table of a run, for people who have not met these metrics.
 _METRICS_IN_WORDS = (
-    "In the table, a query is an image that is looked up among the others. All "
-    "metrics go from 0 to 1; higher is better. MAP@R: for a query with R "
-    "others of its class, the share of these among the R nearest; early ones "
+    "In the table, a query is a test image that is looked up among the others. "
+    "All metrics go from 0 to 1; higher is better. MAP@R: if a query has 5 "
+    "others of its class, the share of these among its 5 nearest; early ones "
     "count more. R-precision: the same share, all places counting alike. R@K "
     "(recall): the share of queries with an image of their class among the K "
-    "nearest. MRR: the mean of 1/rank of the first image of the class. The "
-    "interval holds the gain on classes like those of the test with 95 % "
+    "nearest. MRR: the mean of 1/rank of the first image of the class. On "
+    "other classes like these, the true gain lies in the interval with 95 % "
     "confidence."
 )
 _ARMS_IN_WORDS = (
-    "An arm is one of the settings that are compared; a query is a test image "
-    "that is looked up among the others."
+    "An arm is one of the variants that are compared; the leading one has the "
+    "highest value. A query is a test image that is looked up among the others."
 )
 _DEVIATION_IN_WORDS = (
     "After ± stands the standard deviation over the runs of an arm."
 )
 _GAPS_IN_WORDS = (
-    "The gap is an arm's value minus that of the best arm, on the same queries "
-    "and seeds. With other {drawn} it would lie in {interval} with 95 % "
-    "confidence. Worse: {below} below zero. Open: zero is inside, so the arm "
-    "may be as good; more {more} may tell."
+    "The gap is an arm's value minus that of the leading arm, on the same "
+    "queries and seeds; a seed sets the random numbers of a training. With "
+    "other {drawn} the gap would lie in {interval} with 95 % confidence. "
+    "Worse: {below} below zero. Open: zero is inside, so it is not known which "
+    "is better; more {more} may tell. Until then, take the simpler one."
 )
 # The parts of headings of intervals, and what would be drawn again.
 _DRAWN = {"seeds": "seeds", "folds": "folds", "classes": "test classes"}
 _EXPORTS_IN_WORDS = (
-    "The embedder is the trained network in Keras. {litert}Likeness is the "
-    "cosine similarity of the two embeddings of an image: 1 means the same. A "
-    "query is an image that is looked up among the others. R@1 is {recall}. "
-    "MAP@R is {map}. R@1 and MAP@R change a little where rounding swaps two "
-    "neighbors that are about as near. Times are of this computer."
+    "The embedder is the trained network in Keras. It turns an image into "
+    "numbers, its embedding. {litert}Likeness is the cosine similarity of the "
+    "embeddings that both make of an image: 1 means the same. A query is a "
+    "test image that is looked up among the others. R@1 is {recall}. MAP@R is "
+    "{map}. Both change a little where rounding swaps two images that are "
+    "about equally near. Times are of this computer, others differ."
+)
+_USE_IN_WORDS = (
+    "manifest.json in its folder says which images go in, what comes out, and "
+    "from which distance on two images match. Embed the images that you know "
+    "once, and keep their embeddings: a photo is most like the one whose "
+    "embedding has the highest cosine similarity to its own."
 )
 _LITERT_IN_WORDS = (
     "litert is for LiteRT, formerly TensorFlow Lite, which runs on phones. "
@@ -84,8 +92,8 @@ _RAW_PIXELS_IN_WORDS = (
     "Raw pixels: the photos themselves, compared pixel by pixel."
 )
 _PRETRAINED_IN_WORDS = (
-    "Pretrained backbone: the network as it came, before any training here, on "
-    "photos of {size} pixels, their own size."
+    "Pretrained backbone: the network as it came, on photos of {size} pixels, "
+    "the size they have."
 )
 
 
@@ -149,17 +157,14 @@ def print_evaluation(measured: "Measured") -> None:
 def print_answers(result: "SearchResult") -> None:
     """Prints the neighbors of each image, and how reliable matches are."""
     if result.source is None:
-        tell(
-            "Searching the run's test images only; `--gallery FOLDER` searches "
-            "all photos of a folder."
-        )
+        tell("Searching the run's test images.")
     for answer in result.answers:
         if not answer.neighbors:
             say(f"{answer.path}: the gallery holds no other image.")
             continue
         verdict = "no match; " if answer.match is False else ""
         print_rows(
-            f"{answer.path}: {verdict}nearest first, of "
+            f"{answer.path}: {verdict}nearest first, among "
             f"{result.searched(answer)}",
             [
                 {
@@ -175,8 +180,14 @@ def print_answers(result: "SearchResult") -> None:
         tell(result.threshold.meaning)
         rate = result.threshold.threshold.target_fmr
         tell(
-            f"`--max-false-match-rate {rate:g}` stands for these "
-            f"{100 * rate:g} %; a smaller one needs more validation images."
+            f"`--max-false-match-rate` is {rate:g} here; a smaller one needs a "
+            "training on more classes."
+        )
+    if any(answer.neighbors for answer in result.answers):
+        gallery = ", `--gallery FOLDER` searches a folder"
+        tell(
+            f"`--k 20` shows more{'' if result.source else gallery}, and "
+            "`--picture FILE.png` draws them."
         )
 
 
@@ -190,7 +201,7 @@ def print_comparison(result: "Comparison", again: Sequence[str]) -> None:
     if result.report is None:
         statuses = {record.run: record.status for record in result.records}
         print_rows(
-            "Folder and status of each run",
+            f"Runs, in {result.folder}/runs, and their status",
             [{"run": run, "status": statuses[run]} for run in statuses],
         )
         say("Nothing was trained. Leave out --dry-run to train these runs.")
@@ -225,7 +236,7 @@ def print_comparison(result: "Comparison", again: Sequence[str]) -> None:
                 more=more,
             )
         )
-    say(f"\nThe page as text: {result.report}")
+    say(f"\nReport as text: {result.report}")
     say(f"Run folders: {result.folder}/runs")
     _print_steps(steps_after_comparison(result, again))
 
@@ -261,7 +272,7 @@ def print_artifacts(result: "ExportResult", run: str | Path) -> None:
     for path in result.models:
         # Not wrapped: a path that is cut over two lines cannot be copied.
         say(f"  {path}")
-    tell("The manifest.json beside each says what goes in and what comes out.")
+    tell(_USE_IN_WORDS)
     _print_steps(steps_after_export(result, run))
 
 

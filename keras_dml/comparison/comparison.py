@@ -126,7 +126,7 @@ class Comparison(Brief):
                 name = metric_title(self.metric)
                 tables.append(
                     (
-                        f"{name}: the gap from the best arm, {arms[0].arm}, "
+                        f"{name}: the gap from the leading arm, {arms[0].arm}, "
                         "and its 95 % intervals",
                         behind,
                     )

@@ -47,13 +47,19 @@ def _arms(jobs: Sequence[Job], plan: PlanConfig) -> Iterator[tuple[str, str]]:
     used = list(dict.fromkeys(job.record.recipe for job in jobs))
     recipes = _names(used)
     if arms != recipes:
-        yield "Arms", f"{arms}: what is compared"
+        yield "Arms", f"{arms}: the variants to compare"
     for arm in plan.arms if len(plan.arms) <= MOST else ():
         if arm.set:
             changes = listed(f"{key}={value}" for key, value in arm.set.items())
             yield "", f"{arm.name}: {changes}"
-    known = [name.partition(":")[0] for name in used]
-    yield "Recipes", f"{recipes}; `keras-dml recipes {known[0]}` explains one"
+    several = len(used) > 1
+    first = used[0].partition(":")[0]
+    yield (
+        "Recipes" if several else "Recipe",
+        f"{recipes}, the method{'s' if several else ''} of training; "
+        f"`keras-dml recipes {first}` explains "
+        f"{'the first' if several else 'it'}",
+    )
 
 
 def _names(names: Iterable[str]) -> str:

@@ -131,7 +131,7 @@ class Paces:
                 step, factor = min(step, pace.step + MODELED * more), MODELED
             basis = f"scaled from other runs of {work.backbone}"
             return Known(RunPace(pace.start, step), factor, basis)
-        basis = "a guess from the model, the images and the device"
+        basis = "a guess from the network, the images and this computer"
         return Known(expected, MODELED, basis)
 
     def measured(self, work: Work) -> bool:

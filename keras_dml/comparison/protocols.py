@@ -89,8 +89,8 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
             fraction = section.fraction
             return Protocol(
                 f"fixed validation: {percent(fraction)} of the training "
-                "classes (of their images where these are few) validate: they "
-                "are not trained on, and choose the epoch that is tested",
+                "classes are set aside (with few classes, of their images); "
+                "the epoch that is best on them is the one that is tested",
                 {"validation": "classes", "validation_fraction": fraction},
                 holds_out=True,
             )

@@ -68,8 +68,8 @@ class EmbeddingCache:
         if changed not in self._told:
             self._told.add(changed)
             logger.info(
-                "The run's %s have changed since it embedded its images: it "
-                "embeds them again.",
+                "The run's %s have changed since its images were embedded: "
+                "they are embedded again.",
                 changed,
             )
 

@@ -121,9 +121,9 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
         other = "a pretrained" if baseline == "raw pixels" else "another"
         verdict = (
             f"{subject} is not distinguishable from the {baseline}: {change}, "
-            f"gain {_interval(gain)}. That includes zero, so there may be no "
-            "gain. Train on more images or classes, longer, or start from "
-            f"{other} network."
+            f"gain {_interval(gain)}. That includes zero: it is not clear that "
+            "training helped. Train on more images or classes, longer, or "
+            f"start from {other} network."
         )
     sentences = [verdict]
     if is_kept(metrics):
@@ -162,16 +162,20 @@ def _kept(metrics: Mapping[str, Any]) -> str:
     """Says why the pretrained network was kept, and what to try."""
     found = metrics["interpolation"]
     harm = found.get("lower") and len(found["lower"]) == len(found["values"])
+    why = (
+        "training lowered R@1" if harm else "what training gained may be chance"
+    )
+    size, natural = metrics["image_size"], metrics["natural_size"]
+    from_size = (
+        f" Its gain is that of photos of {size} instead of {natural} pixels."
+        if metrics["after"] != metrics["off_the_shelf"] and size != natural
+        else ""
+    )
     return (
-        "The pretrained network was kept, because on the validation images "
-        + (
-            "training lowered R@1."
-            if harm
-            else "what training gained may be chance."
-        )
-        + " The column `kept` is that network, untrained. Train on more images "
-        "or classes, longer, or start from another network: `keras-dml "
-        "backbones` lists them."
+        "The pretrained network was kept and training discarded: on the "
+        f"validation images {why}. The column `kept` is that network, "
+        f"untrained.{from_size} Train on more images or classes, longer, or "
+        "start from another network: `keras-dml backbones` lists them."
     )
 
 

@@ -104,7 +104,7 @@ def interpolate(
     if kept:
         embedder = keep_features(embedder)
         logger.info(
-            "The pretrained network was kept, and training discarded: %s.",
+            "Training is discarded: %s.",
             f"it lowers {metric_title(GUARDED)} on the validation images"
             if best in lower
             else _no_gain(

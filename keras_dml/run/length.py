@@ -128,9 +128,10 @@ def describe_length(
     refits = len(config.trainings) > len(config.stages) and data.validation
     again = ", then as many in the refit" if refits else ""
     images = counted(batch, "image")
+    each = counted(steps // epochs, "step")
     return (
-        f"{counted(epochs, 'epoch')}, in all {steps:,} steps of {images}"
-        f"{lasts}{again}; each training image is seen "
+        f"{counted(epochs, 'epoch')} of {each}, in all {steps:,} steps of "
+        f"{images}{lasts}{again}; each training image is seen "
         f"{steps * batch / len(data.fit):,.1f} times"
     )
 

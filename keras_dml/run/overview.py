@@ -35,8 +35,8 @@ def overview(
     if len(config.trainings) > len(config.stages) and parts.validation:
         everything = _amount(data.train)
         refit = (
-            f"{everything}, those that train and those that validate: once "
-            "that is chosen, the same training is repeated on all of them"
+            f"{everything}, those that train and those that validate: unless "
+            "the training is discarded, it is repeated on all of them"
         )
         lines.append(("Refit", refit))
     lines += [
@@ -62,7 +62,7 @@ def images_read(config: RunConfig, data: RunData) -> str:
         images += len(data.test)
         classes += 0 if data.seen else data.test.num_classes
     source = source_title(config.data.source)
-    text = f"{images:,} of {classes:,} classes in {source}"
+    text = f"{images:,} in {classes:,} classes, from {source}"
     if data.skipped:
         text += f"; {data.skipped:,} left out as unreadable"
     if data.test.has_label_sets:
@@ -125,8 +125,8 @@ def _tests(config: RunConfig, data: RunData) -> str:
 def _recipe(config: RunConfig) -> str:
     name = config.recipe.partition(":")[0]
     return (
-        f"{config.recipe}: the loss and how it is trained; `keras-dml recipes "
-        f"{name}` explains it"
+        f"{config.recipe}, the method of training; `keras-dml recipes {name}` "
+        "explains it"
     )
 
 
@@ -166,7 +166,7 @@ def _sizes(config: RunConfig) -> str:
 def _network(config: RunConfig) -> str:
     weights = config.model.weights
     origin = {
-        "none": "random weights",
+        "none": "trained from scratch",
         "imagenet": "its ImageNet weights from Keras",
         "preset": "its weights from keras-hub",
     }.get(weights, f"weights of {Path(weights).name}")

@@ -27,8 +27,8 @@ def legend(monitor: str | None, every: int | None = 1) -> str:
     often = "" if every in (None, 1) else f", every {every} epochs"
     if monitor is not None:
         validated = (
-            f"{_title(monitor)}, how well images of one class find each other "
-            f"(0 to 1, on the validation images{often}; ★ where best so far), "
+            f"{_title(monitor)} (how well validation images of a class find "
+            f"each other, 0 to 1{often}; ★ where best so far), "
         )
     return (
         f"one line each: the loss (lower is better), {validated}the time it "
@@ -169,7 +169,7 @@ class TrainingProgress(keras.callbacks.Callback):
         )
         text = (
             f"about {roughly(seconds)} of training, by the pace of the first "
-            "steps; then the test images are measured"
+            "steps; then it is tested"
         )
         logger.info(titled([("Time", text)]))
 

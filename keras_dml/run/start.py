@@ -42,8 +42,8 @@ def start_from_features(
         return None
     images = some_images(data.fit)
     logger.info(
-        "Embedding %s training images, to start the new last layers from "
-        "what the network already tells apart ...",
+        "Looking at %s training images, to start from what the network "
+        "already tells apart ...",
         f"{len(images):,}",
     )
     features = embed(pooled_features(models.embedder), images, config)

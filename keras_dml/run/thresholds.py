@@ -77,18 +77,18 @@ class RunThreshold:
     def meaning(self) -> str:
         """What the threshold decides, and how often that is wrong."""
         pairs = (
-            "Of all pairs of images of different classes, at most "
-            f"{percent(self.threshold.target_fmr, 1)} are as near and would be "
-            "called a match. "
+            "Of the pairs of images of different classes, at most "
+            f"{percent(self.threshold.target_fmr, 1)} are as near. "
             if self.threshold.decision == "pairs"
             else ""
         )
         return (
-            f"A match has a distance of at most {self.distance:.4f}; smaller "
-            f"is more alike. {pairs}A photo whose class was missing among "
-            f"{self.num_images:,} validation images of {self.num_classes:,} "
-            f"classes still got a match in {percent(self.wrong_answers, 1)} of "
-            "cases; among more images it gets one more often."
+            "A match is probably of the same class: its distance is at most "
+            f"{self.distance:.4f}. {pairs}A photo whose class is not there "
+            f"still got a match in {percent(self.wrong_answers, 1)} of cases, "
+            f"tried with {self.num_images:,} validation images of "
+            f"{self.num_classes:,} classes; the more images are searched, the "
+            "more often it does."
             f"{CAUTIONS[self.measured_on]}"
         )
 

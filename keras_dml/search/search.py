@@ -134,10 +134,9 @@ def _threshold(
         logger.warning("%s Every image gets its nearest.", reason)
     elif reason:
         logger.warning(
-            "The validation images are few, so a match is less sure than "
-            "usual: up to %g %% of the %s are called a match, where at most "
-            "%g %% is usual. To be stricter, train on more classes: some of "
-            "them validate.",
+            "Take a match with care. The validation images are few, so up to "
+            "%g %% of the %s count as a match, where %g %% is usual. Training "
+            "on more classes helps.",
             100 * found.threshold.target_fmr,
             "pairs of images of different classes"
             if decision == "pairs"

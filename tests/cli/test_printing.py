@@ -83,8 +83,8 @@ def test_an_export_ends_with_a_verdict_and_what_to_do(
     printing.print_artifacts(ExportResult(rows, Path("phone")), "runs/shoes")
     text = " ".join(capsys.readouterr().out.split())
     assert (
-        f"litert-int8 finds images {well} the embedder, MAP@R {found} and "
-        "0.600, in 30 % of its size."
+        f"litert-int8 finds images {well} the embedder: MAP@R {found}, the "
+        "embedder's 0.600, in 30 % of its size."
     ) in text
     command = (
         "keras-dml export runs/shoes --output phone-float16 --format litert "
@@ -132,6 +132,7 @@ def test_a_comparison_ends_with_what_to_do_next(capsys, monkeypatch):
     assert commands_shown == [
         ["keras-dml", "compare", "my photos", "--epochs=2", "--seeds", "0,1,2"],
         ["keras-dml", "search", "p/runs/bn", "PHOTO.jpg"],
+        ["keras-dml", "export", "p/runs/bn"],
     ]
 
 

@@ -159,7 +159,7 @@ def test_an_interval_with_zero_is_no_verdict(low, high):
 def test_kept_comes_first():
     kept = metrics(-0.1, 0.1, interpolation={"kept": True})
     first, verdict, *_ = conclusion(kept)
-    assert first.startswith("The pretrained network was kept, ")
+    assert first.startswith("The pretrained network was kept ")
     assert "is not distinguishable" in verdict
 
 

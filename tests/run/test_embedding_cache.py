@@ -41,10 +41,10 @@ def test_caches_of_a_run_log_a_reason_once(cache, caplog):
             assert EmbeddingCache(cache.path, told).load("w", "j") is None
         assert EmbeddingCache(cache.path, told).load("v", "i") is None
     assert caplog.messages == [
-        "The run's images have changed since it embedded its images: it "
-        "embeds them again.",
-        "The run's weights have changed since it embedded its images: it "
-        "embeds them again.",
+        "The run's images have changed since its images were embedded: they "
+        "are embedded again.",
+        "The run's weights have changed since its images were embedded: they "
+        "are embedded again.",
     ]
 
 

@@ -190,7 +190,7 @@ def test_open_stages_divide_the_minutes():
 def test_the_length_is_told():
     config = planned(minutes=2, pace=STEP)
     assert describe_length(config, 0, DATA, STEP) == (
-        "15 epochs, in all 75 steps of 12 images, about 75 s; each "
+        "15 epochs of 5 steps, in all 75 steps of 12 images, about 75 s; each "
         "training image is seen 7.5 times"
     )
     untimed = describe_length(config, 0, DATA)

@@ -39,14 +39,14 @@ def test_images_network_and_folder():
     found = lines("data.validation_from=6", "data.validation_fraction=0.25")
     device = found.pop("Device")
     assert found == {
-        "Images": "200 of 20 classes in omniglot",
+        "Images": "200 in 20 classes, from omniglot",
         "Train": "90 images of 9 classes; turned by quarters they are further "
         "classes",
         "Validate": "30 images of 3 classes, not trained on: they choose the "
         "epoch to keep",
         "Test": "80 images of 8 classes, not trained on: they measure how it "
         "does on new classes",
-        "Recipe": "norm_softmax: the loss and how it is trained; `keras-dml "
+        "Recipe": "norm_softmax, the method of training; `keras-dml "
         "recipes norm_softmax` explains it",
         "Size": "photos become squares of 4 x 4 pixels",
         "Network": "small_cnn, weights of file; it turns a photo into 16 "
@@ -61,7 +61,7 @@ def test_images_network_and_folder():
     [
         ("imagenet", "its ImageNet weights from Keras"),
         ("preset", "its weights from keras-hub"),
-        ("none", "random weights"),
+        ("none", "trained from scratch"),
         ("shared/trained.weights.h5", "weights of trained.weights.h5"),
     ],
 )
@@ -100,7 +100,7 @@ def test_images_of_trained_classes_validate():
 def test_what_was_left_out_is_told():
     data = dataclasses.replace(DATA, skipped=3, partial=True)
     assert lines(data=data)["Images"] == (
-        "200 of 20 classes in omniglot; 3 left out as unreadable; the data "
+        "200 in 20 classes, from omniglot; 3 left out as unreadable; the data "
         "set is incomplete"
     )
 

@@ -99,7 +99,7 @@ def test_the_first_steps_tell_how_long_the_training_takes(lines, monkeypatch):
         callback.on_epoch_end(0, {"loss": 1.0})
     assert told(lines) == [
         "Time      about 5 min of training, by the pace of the first steps; "
-        "then\n          the test images are measured"
+        "then it is\n          tested"
     ]
 
 
