@@ -39,6 +39,7 @@ from keras_dml.run.history import History, read_history
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.search.result import SearchResult
 from keras_dml.search.search import search_run
+from keras_dml.wording import source_title
 
 
 class Run(Brief, TrainedRun):
@@ -111,7 +112,7 @@ class Run(Brief, TrainedRun):
         metrics = self.metrics
         kind = "seen in training" if metrics["seen"] else "unseen in training"
         return (
-            f"{Path(metrics['dataset']).name}, recipe {metrics['recipe']}: "
+            f"{source_title(metrics['dataset'])}, recipe {metrics['recipe']}: "
             f"{metrics['num_queries']:,} queries, {metrics['test_classes']} "
             f"classes {kind}"
         )
