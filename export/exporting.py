@@ -86,8 +86,8 @@ class ExportResult(Brief, list[Row]):
                 f", in {percent(size)} of its size" if size < SMALLER else ""
             )
             sentences.append(
-                f"{name} finds images {well} the embedder: {found}, the "
-                f"embedder's {own['map@r']:.3f}{smaller}."
+                f"{name} finds images {well} the trained network: {found}, "
+                f"that one's {own['map@r']:.3f}{smaller}."
             )
         return sentences
 

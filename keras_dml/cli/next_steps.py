@@ -43,6 +43,9 @@ def from_scratch(run: "Run") -> bool:
 
 def steps_after_fit(run: "Run") -> Iterator[Step]:
     """Yields what a person may do with a run, each with its command."""
+    # Not at the start of a command that only prints its help.
+    from keras_dml.config.sections import REFIT
+
     path = run.folder.path
     again = ("keras-dml", "fit", "--config", path)
     page = run.folder.report
@@ -50,8 +53,10 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
         yield "look at its page in a browser", f"    {page}"
     if run.rising or not run.gained or run.kept:
         minutes = run.config.minutes
-        # A refit has repeated the first training, epoch by epoch.
-        trained = len(run.history) // (2 if run.metrics.get("refit") else 1)
+        repeated = f"{REFIT}/"
+        trained = sum(
+            not phase.startswith(repeated) for phase in run.history.phases
+        )
         longer = (
             ("--minutes", f"{2 * minutes:g}")
             if minutes is not None
@@ -90,7 +95,7 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
     shipped = path if run.final is None else run.final.folder.path
     phone = ("--format", "litert", "--quantize", "int8")
     yield (
-        "make the file for phones about a quarter of the size, with 8-bit "
+        "make a file for phones of about a quarter of the size, with 8-bit "
         "integers",
         command_line("keras-dml", "export", shipped, *phone),
     )

@@ -43,11 +43,11 @@ _MEASURES = {
 # Stands below the table of a run, for people who have not met these metrics.
 _METRICS_IN_WORDS = (
     "In the table, a query is a test image that is looked up among the others. "
-    "All metrics go from 0 to 1; higher is better. MAP@R: if a query has 5 "
-    "others of its class, the share of these among its 5 nearest; early ones "
-    "count more. R-precision: the same share, all places counting alike. R@K "
-    "(recall): the share of queries with an image of their class among the K "
-    "nearest. MRR: the mean of 1/rank of the first image of the class. On "
+    "All metrics go from 0 to 1; higher is better. MAP@R: if a query has R "
+    "others of its class, say 5, the share of these among its 5 nearest; early "
+    "ones count more. R-precision: the same share, all places counting alike. "
+    "R@K (recall): the share of queries with an image of their class among the "
+    "K nearest. MRR: the mean of 1/rank of the first image of the class. On "
     "other classes like these, the true gain lies in the interval with 95 % "
     "confidence."
 )
@@ -77,7 +77,8 @@ _EXPORTS_IN_WORDS = (
 )
 _USE_IN_WORDS = (
     "manifest.json in its folder says which images go in, what comes out, and "
-    "from which distance on two images match. Embed the images that you know "
+    "up to which distance, 1 minus the cosine similarity, two images match. "
+    "Embed the images that you know "
     "once, and keep their embeddings: a photo is most like the one whose "
     "embedding has the highest cosine similarity to its own."
 )
@@ -92,8 +93,8 @@ _RAW_PIXELS_IN_WORDS = (
     "Raw pixels: the photos themselves, compared pixel by pixel."
 )
 _PRETRAINED_IN_WORDS = (
-    "Pretrained backbone: the network as it came, on photos of {size} pixels, "
-    "the size they have."
+    "Pretrained backbone: the network as it came, given photos of {size} x "
+    "{size} pixels, about their own size."
 )
 
 
@@ -180,14 +181,15 @@ def print_answers(result: "SearchResult") -> None:
         tell(result.threshold.meaning)
         rate = result.threshold.threshold.target_fmr
         tell(
-            f"`--max-false-match-rate` is {rate:g} here; a smaller one needs a "
-            "training on more classes."
+            "`--max-false-match-rate` sets how many pairs of different classes "
+            f"may match, here {rate:g}; a smaller one needs a training on more "
+            "classes."
         )
     if any(answer.neighbors for answer in result.answers):
         gallery = ", `--gallery FOLDER` searches a folder"
         tell(
             f"`--k 20` shows more{'' if result.source else gallery}, and "
-            "`--picture FILE.png` draws them."
+            "`--picture FILE.png` draws what was found."
         )
 
 

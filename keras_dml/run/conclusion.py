@@ -166,16 +166,14 @@ def _kept(metrics: Mapping[str, Any]) -> str:
         "training lowered R@1" if harm else "what training gained may be chance"
     )
     size, natural = metrics["image_size"], metrics["natural_size"]
-    from_size = (
-        f" Its gain is that of photos of {size} instead of {natural} pixels."
-        if metrics["after"] != metrics["off_the_shelf"] and size != natural
-        else ""
-    )
+    gain = ", so there is no gain"
+    if metrics["after"] != metrics["off_the_shelf"] and size != natural:
+        gain = f"; its gain is that of {size} instead of {natural} pixels"
     return (
         "The pretrained network was kept and training discarded: on the "
         f"validation images {why}. The column `kept` is that network, "
-        f"untrained.{from_size} Train on more images or classes, longer, or "
-        "start from another network: `keras-dml backbones` lists them."
+        f"untrained{gain}. Train on more images or classes, longer, or start "
+        "from another network: `keras-dml backbones` lists them."
     )
 
 

@@ -27,8 +27,8 @@ def legend(monitor: str | None, every: int | None = 1) -> str:
     often = "" if every in (None, 1) else f", every {every} epochs"
     if monitor is not None:
         validated = (
-            f"{_title(monitor)} (how well validation images of a class find "
-            f"each other, 0 to 1{often}; ★ where best so far), "
+            f"{_title(monitor)} (0 to 1: how well validation images of a class "
+            f"find each other{often}; ★ where best so far), "
         )
     return (
         f"one line each: the loss (lower is better), {validated}the time it "

@@ -46,12 +46,20 @@ def refit_config(config: RunConfig, state: RunState) -> RunConfig:
 
 
 def refit_stage(config: RunConfig, state: RunState) -> StageConfig:
-    """Returns the stage of the refit, as long as the first training was."""
+    """Returns the stage of the refit, as long as what was kept had trained.
+
+    That is the whole first training, or its part up to the best epoch where
+    `evaluation.select` is `"best"`.
+    """
     stage = config.trainings[-1]
-    trained = state.records[config.stages[-1].name]["epochs"]
+    record = state.records[config.stages[-1].name]
+    trained = record["epochs"]
+    if config.evaluation.select == "best":
+        last = record["best_phase"]
+        trained = [*trained[:last], record["best_epoch"] + 1]
     phases = [
         phase.changed(epochs=epochs)
-        for phase, epochs in zip(stage.phases, trained, strict=True)
+        for phase, epochs in zip(stage.phases, trained, strict=False)
     ]
     return stage.changed(phases=phases)
 

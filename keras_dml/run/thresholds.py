@@ -84,11 +84,11 @@ class RunThreshold:
         )
         return (
             "A match is probably of the same class: its distance is at most "
-            f"{self.distance:.4f}. {pairs}A photo whose class is not there "
-            f"still got a match in {percent(self.wrong_answers, 1)} of cases, "
-            f"tried with {self.num_images:,} validation images of "
-            f"{self.num_classes:,} classes; the more images are searched, the "
-            "more often it does."
+            f"{self.distance:.4f}. {pairs}A photo whose class is not among "
+            "the images searched still got a match in "
+            f"{percent(self.wrong_answers, 1)} of cases, tried with "
+            f"{self.num_images:,} validation images of {self.num_classes:,} "
+            "classes; the more images are searched, the more often it does."
             f"{CAUTIONS[self.measured_on]}"
         )
 

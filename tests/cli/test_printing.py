@@ -11,6 +11,7 @@ from keras_dml.cli import commands, next_steps, printing
 from keras_dml.comparison.comparison import Comparison
 from keras_dml.export.exporting import ExportResult
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.history import History
 from tests.comparison.made_up import record
 
 
@@ -83,8 +84,8 @@ def test_an_export_ends_with_a_verdict_and_what_to_do(
     printing.print_artifacts(ExportResult(rows, Path("phone")), "runs/shoes")
     text = " ".join(capsys.readouterr().out.split())
     assert (
-        f"litert-int8 finds images {well} the embedder: MAP@R {found}, the "
-        "embedder's 0.600, in 30 % of its size."
+        f"litert-int8 finds images {well} the trained network: MAP@R {found}, "
+        "that one's 0.600, in 30 % of its size."
     ) in text
     command = (
         "keras-dml export runs/shoes --output phone-float16 --format litert "
@@ -142,7 +143,8 @@ def finished(path, **values):
         "folder": RunFolder(path),
         "metrics": {"partial": False, "seen": False},
         "config": SimpleNamespace(minutes=None),
-        "history": range(20),
+        # The epochs of a refit repeat those before them.
+        "history": History(["main/train"] * 20 + ["refit/train"] * 12),
         "rising": False,
         "gained": True,
         "kept": False,

@@ -16,6 +16,7 @@ from keras_dml.run.forecast import forecast
 from keras_dml.run.interpolation import interpolate
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.prefixes import with_dim
+from keras_dml.run.recorder import RunState
 from keras_dml.run.thresholds import usual_threshold
 from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
@@ -157,6 +158,21 @@ def test_without_held_out_images_there_is_none(settings, changes):
     assert len(settings.trainings) == 2
     changed = settings.changed(**changes)
     assert changed.trainings == changed.stages
+
+
+def test_it_ends_at_the_best_epoch_where_that_is_kept(
+    settings, tmp_path, monkeypatch
+):
+    """The weights of the best epoch are kept, not those of the last one."""
+    monkeypatch.setattr(
+        RunState, "improves", lambda state, value: state.best is None
+    )
+    monkeypatch.setattr(phases, "interpolate", chosen_half)
+    best = settings.changed(evaluation={"select": "best", "every": 1})
+    metrics = training.fit(best, tmp_path / "run")
+    rows = (tmp_path / "run" / "history.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[0] for row in rows] == ["main"] * 2 + [REFIT]
+    assert metrics["refit"]
 
 
 def test_the_forecast_tells_of_it(settings):
