@@ -1,5 +1,6 @@
 """Writes the report page of a run."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,7 @@ def render(**values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "code": with_code,
         "share": lambda value: "-" if value is None else f"{value:.3f}",
         "gain": "{:+.3f}".format,
         "count": "{:,}".format,
@@ -134,6 +136,12 @@ def render(**values: Any) -> str:
     return environment.get_template("page.html").render(
         style=_file("style.css"), script=_file("sort.js"), **values
     )
+
+
+def with_code(text: str) -> markupsafe.Markup:
+    """Escapes text; what stands between backticks becomes code."""
+    safe = str(markupsafe.escape(text))
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", safe))
 
 
 def _file(name: str) -> markupsafe.Markup:

@@ -1,12 +1,10 @@
 """A page as Markdown and HTML, with its tables and figures beside it."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
-import markupsafe
 from matplotlib.figure import Figure
 
 from keras_dml.comparison.page.table_formats import (
@@ -17,7 +15,7 @@ from keras_dml.comparison.page.table_formats import (
 )
 from keras_dml.files import write_text
 from keras_dml.plotting import save_figure, svg
-from keras_dml.report.page import TEMPLATES
+from keras_dml.report.page import TEMPLATES, with_code
 from keras_dml.report.thumbnails import data_uri
 from keras_dml.wording import slug
 
@@ -128,7 +126,7 @@ class Page:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        environment.filters |= {"code": _with_code, "slug": slug}
+        environment.filters |= {"code": with_code, "slug": slug}
         return environment.get_template("comparison.html").render(
             title=self._title, parts=[*map(_shown, self._parts)]
         )
@@ -147,9 +145,3 @@ def _shown(part: str | Table | Picture) -> Mapping[str, Any]:
         lines = part.splitlines()
         return shown | {"list": [line.removeprefix("- ") for line in lines]}
     return shown | {"text": part}
-
-
-def _with_code(text: str) -> markupsafe.Markup:
-    """Escapes text; what stands between backticks becomes code."""
-    safe = str(markupsafe.escape(text))
-    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", safe))
