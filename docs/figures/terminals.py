@@ -4,7 +4,7 @@
 
 fit.svg and search.svg are their terminals, report.webp is the top of the run's
 page in a browser (see tests/browser.py). PHOTOS has one folder a class; 30
-photos of 24 classes are taken. WEIGHTS are those of MobileNetV2. It takes a few
+photos of each class are taken. WEIGHTS are those of MobileNetV2. It takes a few
 minutes, in the root of a checkout.
 """
 
@@ -19,15 +19,15 @@ from rich.console import Console
 from tests.browser import photograph
 from tests.terminal import Terminal, visible
 
-EACH, EVERY, CLASSES = 30, 3, 24
+EACH, EVERY, CLASSES = 30, 1, 81
 WIDTH = 80
 # The window of the page, and the width of its scroll bar.
 PAGE, BAR = (1120, 1240), 16
 # In lines, as a person would write them.
 FIT = (
-    ("fit", "groceries", "--backbone", "mobilenet_v2", "--epochs", "4"),
+    ("fit", "groceries", "--backbone", "mobilenet_v2", "--epochs", "6"),
     ("--weights", "mobilenet.weights.h5", "--set", "sampling.batch_size=64"),
-    ("--set", "sampling.steps_per_epoch=10", "--output", "runs/groceries"),
+    ("--set", "sampling.steps_per_epoch=25", "--output", "runs/groceries"),
 )
 SEARCH = (("search", "runs/groceries", "photo.jpg", "--k", "5"),)
 

@@ -38,7 +38,8 @@ def _numbers(name: str, text: str) -> list[int]:
 
 
 def _each(name: str, texts: list[str]) -> list[str]:
-    return [part for text in texts for part in _words(name, text)]
+    # An empty one is left for the library to refuse.
+    return [part.strip() for text in texts for part in text.split(",")]
 
 
 def _as_given(name: str, value: Any) -> Any:

@@ -141,7 +141,12 @@ OPTIONS = (
         ("9" * 20,),
         "an integer of at most 9223372036854775807",
     ),
-    (EXPORT, "--quantize", ("", "int4", "none,int8"), "must be one of 'none'"),
+    (
+        EXPORT,
+        "--quantize",
+        ("", "int4", "none,int4", "int8,"),
+        "must be one of 'none'",
+    ),
 )
 
 
