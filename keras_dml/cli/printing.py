@@ -43,13 +43,13 @@ _MEASURES = {
 # Stands below the table of a run, for people who have not met these metrics.
 _METRICS_IN_WORDS = (
     "In the table, a query is a test image that is looked up among the others. "
-    "All metrics go from 0 to 1; higher is better. MAP@R: if a query has R "
-    "others of its class, say 5, the share of these among its 5 nearest; early "
-    "ones count more. R-precision: the same share, all places counting alike. "
-    "R@K (recall): the share of queries with an image of their class among the "
-    "K nearest. MRR: the mean of 1/rank of the first image of the class. On "
-    "other classes like these, the true gain lies in the interval with 95 % "
-    "confidence."
+    "All metrics go from 0 to 1; higher is better. MAP@R (mean average "
+    "precision): if a query has R others of its class, say 5, the share of "
+    "these among its 5 nearest; early ones count more. R-precision: the same "
+    "share, all places counting alike. R@K (recall): the share of queries with "
+    "an image of their class among the K nearest. MRR (mean reciprocal rank): "
+    "the mean of 1/rank of the first image of the class. On other classes like "
+    "these, the true gain lies in the interval with 95 % confidence."
 )
 _ARMS_IN_WORDS = (
     "An arm is one of the variants that are compared; the leading one has the "
