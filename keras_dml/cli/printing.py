@@ -182,8 +182,8 @@ def print_answers(result: "SearchResult") -> None:
         rate = result.threshold.threshold.target_fmr
         tell(
             "`--max-false-match-rate` sets how many pairs of different classes "
-            f"may match, here {rate:g}; a smaller one needs a training on more "
-            "classes."
+            f"may match, here {rate:g} or {100 * rate:g} %; a smaller one "
+            "needs a training on more classes."
         )
     if any(answer.neighbors for answer in result.answers):
         gallery = ", `--gallery FOLDER` searches a folder"
