@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -244,21 +244,17 @@ class _OptionNames(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
         commands = _group().commands
-        running = [commands[word] for word in sys.argv[1:2] if word in commands]
-        parameters = [
-            one for each in running or commands.values() for one in each.params
-        ]
+        parameters = [one for each in commands.values() for one in each.params]
         # `embeddings` also names an array in files of embeddings.
         others = {"embeddings"} | {
             one.name for one in parameters if isinstance(one, TyperArgument)
         }
-        self._options = {
-            name: one
-            for one in parameters
-            if isinstance(one, TyperOption)
-            for name in (one.name, one.opts[0].strip("-").replace("-", "_"))
-            if name not in others
-        }
+        self._options = _by_name(parameters, others)
+        running = [commands[word] for word in sys.argv[1:2] if word in commands]
+        own = _by_name([one for each in running for one in each.params], others)
+        # `--recipes` where another command has `--recipe`.
+        several = {name.removesuffix("s"): one for name, one in own.items()}
+        self._options |= several | own
         # A mistake in a setting is one in the option that was given for it.
         self._settings = [
             (_setting_pattern(path), option)
@@ -284,7 +280,7 @@ class _OptionNames(logging.Filter):
 
     def _option(self, match: re.Match[str]) -> str:
         name, value = match.groups()
-        option = self._options.get(name) or self._options.get(f"{name}s")
+        option = self._options.get(name)
         if option is None:
             return match.group()
         if value == "False" and option.secondary_opts:
@@ -292,6 +288,19 @@ class _OptionNames(logging.Filter):
         if value in (None, "True"):
             return f"`{option.opts[0]}`"
         return f"`{option.opts[0]} {value.strip(chr(39))}`"
+
+
+def _by_name(
+    parameters: Iterable[Any], others: Collection[str]
+) -> dict[str, TyperOption]:
+    """Returns options by the names of their arguments, but for `others`."""
+    return {
+        name: one
+        for one in parameters
+        if isinstance(one, TyperOption)
+        for name in (one.name, one.opts[0].strip("-").replace("-", "_"))
+        if name not in others
+    }
 
 
 def _setting_pattern(path: str) -> re.Pattern[str]:

@@ -142,8 +142,8 @@ def steps_after_comparison(
     yield "look at the report in a browser", f"    {result.page}"
     if seeds := ",".join(map(str, result.further_seeds())):
         yield (
-            "train with more seeds, to see whether the ranking stays; finished "
-            "runs are kept",
+            "train with more seeds, to see if the ranking stays; finished runs "
+            "are kept",
             command_line("keras-dml", *again, "--seeds", seeds),
         )
     if result.best is not None:

@@ -195,8 +195,8 @@ def test_a_comparison_grows(tmp_path, compare):
     assert " by MAP@R" in conclusion and "trained once" not in conclusion
     words, _, then = words.partition("\nNext:\n")
     *_, words, _, text, networks = words.splitlines()
-    assert words.startswith("The gap is an arm's value minus that of the best")
-    assert "With other seeds or test classes it would lie" in words
+    assert words.startswith("The gap is an arm's value minus that of the lead")
+    assert "With other seeds or test classes the gap would lie" in words
     assert "R@1" in second.out and " ± " in second.out
     assert "After ± stands" in second.out
     assert "other seeds" in second.out and "other classes" in second.out

@@ -48,6 +48,7 @@ def train(photos, folder, **options):
     """A training from pretrained features that validates and heats up."""
     return keras_dml.fit(
         photos / "images",
+        recipe="norm_softmax",
         backbone="small_cnn",
         weights=photos / "small_cnn.weights.h5",
         output=folder,
