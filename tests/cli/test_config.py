@@ -120,7 +120,7 @@ def test_mistakes(command, arguments, message, tmp_path, monkeypatch):
 def test_one_recipe(command):
     outcome = command("recipes", "hbn")
     assert "Heated-up `bn`" in outcome.out
-    assert "Builds on: _base, _proxies, _heated_up, bn, _heated" in outcome.out
+    assert "keras-dml fit FOLDER --recipe hbn`" in outcome.out
     outcome = command("recipes", "proxy_anchor")
     found = settings(outcome)
     assert found["loss.proxy_anchor.scale=32.0"] in (
@@ -136,7 +136,7 @@ def test_one_plan(command):
     outcome = command("plans", "omniglot_heating")
     assert outcome.code == 0
     assert "Runs: 30" in outcome.out
-    assert 'Protocol: kind="fixed_validation"' in outcome.out
+    assert "Protocol: fixed validation: " in outcome.out
     assert "model.scale=32.0" in outcome.out
     assert all(len(line) <= 80 for line in outcome.out.splitlines())
     assert command("plans", "omniglot_heatin").code == 2

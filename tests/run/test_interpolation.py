@@ -111,7 +111,7 @@ def test_nothing_gained_keeps_the_pretrained_features_exactly(caplog):
     with caplog.at_level(logging.INFO, "keras_dml"):
         chosen, found = interpolate(embedder, start, data, config)
     assert (found["share"], found["kept"]) == (0.0, True)
-    said = "training discarded: on 120 validation images of 12 classes"
+    said = "Training is discarded: on 120 validation images of 12 classes"
     assert said in caplog.text
     assert "which is no gain beyond chance (99 % interval" in caplog.text
     features = embed(pooled_features(embedder), data.validation, config)
