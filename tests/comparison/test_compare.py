@@ -202,7 +202,8 @@ def test_a_comparison_grows(tmp_path, compare):
     assert text == f"Report as text: {folder / 'report.md'}"
     assert networks == f"Run folders: {folder / 'runs'}"
     assert f"\n    {folder / 'page.html'}\n" in then
-    best = next(line for line in then.splitlines() if "dml search" in line)
+    lines = then.replace(" \\\n", " ").splitlines()
+    best = next(line for line in lines if "dml search" in line)
     assert best.split()[2] in map(str, (folder / "runs").iterdir())
     assert (folder / "page.html").is_file()
 
