@@ -78,9 +78,9 @@ _EXPORTS_IN_WORDS = (
 _USE_IN_WORDS = (
     "manifest.json in its folder says which images go in, what comes out, and "
     "up to which distance, 1 minus the cosine similarity, two images match. "
-    "Embed the images that you know "
-    "once, and keep their embeddings: a photo is most like the one whose "
-    "embedding has the highest cosine similarity to its own."
+    "Embed the images that you know once, and keep their embeddings: a photo "
+    "is most like the one whose embedding has the highest cosine similarity to "
+    "its own."
 )
 _LITERT_IN_WORDS = (
     "litert is for LiteRT, formerly TensorFlow Lite, which runs on phones. "

@@ -79,11 +79,12 @@ class Comparison(Brief):
         if len(self._standings) != 1:
             return None
         ((best, *_),) = self._standings.values()
-        return next(
+        folders = (
             record.folder
-            for record in self.records
+            for record in trained_runs(self.records)
             if record.arm == best.arm and record.status == "done"
         )
+        return next(folders, None)
 
     @property
     def failed(self) -> dict[str, str]:

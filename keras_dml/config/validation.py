@@ -116,7 +116,8 @@ def _keys_ending(
         inner = _section_of(info.annotation)
         if field == name:
             yield f"`{above}{field}`"
-        if inner is not None:
+        # Items of lists have names and places of their own.
+        if inner is not None and "list[" not in str(info.annotation):
             yield from _keys_ending(name, inner, f"{above}{field}.")
 
 

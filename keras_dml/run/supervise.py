@@ -80,8 +80,8 @@ def supervise(
                     time.sleep(poll)
         except KeyboardInterrupt:
             logger.info(
-                "Stopped; all trainings are saved. Run the same command again "
-                "to go on."
+                "Stopping; the trainings are saved first. Run the same command "
+                "again to go on."
             )
             raise
         except OSError as error:
