@@ -4,6 +4,7 @@ The weights in between often retrieve unseen classes better than either end.
 The pretrained features are a choice too, so training cannot end below them.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +15,11 @@ from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.evaluation import Difference, RetrievalResult, paired_bootstrap
-from keras_dml.models import keep_features, pooled_features
+from keras_dml.models import keep_features
 from keras_dml.run.cached_features import trains_on_features
 from keras_dml.run.data import StageData
-from keras_dml.run.measure import embed, evaluate, measure
-from keras_dml.run.start import apply_head
+from keras_dml.run.measure import embed, evaluate
+from keras_dml.run.start import StartFeatures, apply_head
 from keras_dml.wording import metric_title, percent
 
 # Stricter than the usual 95 %, because the best of several is judged.
@@ -27,12 +28,32 @@ RESAMPLES = 5000
 GUARDED = "recall@1"
 
 
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """Holds what was chosen between the start and the end of a training.
+
+    Attributes:
+        embedder: The embedder to keep.
+        record: Dict of `"share"`, the chosen `a`; `"kept"`, whether the
+            pretrained network was kept; and `"values"`, the monitored metric
+            by share. With validation images also `"pretrained"`, this metric
+            of the features, and `"lower"`, the shares that were left out
+            because they lower R@1.
+        rows: What it makes of the validation images, if there are any.
+    """
+
+    embedder: keras.Model
+    record: dict[str, Any]
+    rows: np.ndarray | None = None
+
+
 def interpolate(
     embedder: keras.Model,
     start: Sequence[np.ndarray],
     data: StageData,
     config: RunConfig,
-) -> tuple[keras.Model, dict[str, Any]]:
+    known: StartFeatures | None = None,
+) -> Choice:
     """Sets an embedder between its start and its present weights.
 
     `w = (1 - a) w_start + a w_trained`, with the `a` of
@@ -50,13 +71,10 @@ def interpolate(
         start: The values of its variables before training.
         data: Images of the stage, with validation images.
         config: The settled configuration.
+        known: `StartFeatures` of the stage. Defaults to `None`, new ones.
 
     Returns:
-        Tuple of the embedder to keep and a dict of `"share"`, the chosen `a`;
-        `"kept"`, whether the pretrained network was kept; and `"values"`, the
-        monitored metric by share. With validation images the dict also has
-        `"pretrained"`, this metric of the features, and `"lower"`, the shares
-        that were left out because they lower R@1.
+        `Choice`.
 
     Reference:
         Wortsman et al., "Robust fine-tuning of zero-shot models", 2022,
@@ -69,23 +87,25 @@ def interpolate(
         _assign(embedder, start, trained, share)
         kept = share == 0 and not config.model.whitening
         found = {"share": share, "kept": kept, "values": {}}
-        return keep_features(embedder) if kept else embedder, found
-    results: dict[float, RetrievalResult] = {}
+        return Choice(keep_features(embedder) if kept else embedder, found)
     logger.info(
         "Comparing the network before training with the trained one ..."
     )
     _assign(embedder, start, trained, 0.0)
-    features = embed(pooled_features(embedder), data.validation, config)
+    features = (known or StartFeatures(config)).of(embedder, data.validation)
     pretrained = evaluate(features, data.validation, config)
-    before = apply_head(embedder, features)
-    results[0.0] = evaluate(before, data.validation, config)
+    rows = {0.0: apply_head(embedder, features)}
     for share in sorted({*config.evaluation.interpolate} - {0.0}):
         _assign(embedder, start, trained, share)
-        results[share] = (
-            evaluate(apply_head(embedder, features), data.validation, config)
+        rows[share] = (
+            apply_head(embedder, features)
             if trains_on_features(config)
-            else measure(embedder, data.validation, config)
+            else embed(embedder, data.validation, config)
         )
+    results = {
+        share: evaluate(embeddings, data.validation, config)
+        for share, embeddings in rows.items()
+    }
     values = {share: one.metrics[monitor] for share, one in results.items()}
     logger.debug(
         "Validation %s by share of the way: %s.",
@@ -120,13 +140,14 @@ def interpolate(
             values[best],
             pretrained.metrics[monitor],
         )
-    return embedder, {
+    record = {
         "share": 0.0 if kept else best,
         "kept": kept,
         "values": {f"{share:g}": value for share, value in values.items()},
         "pretrained": pretrained.metrics[monitor],
         "lower": lower,
     }
+    return Choice(embedder, record, features if kept else rows[best])
 
 
 def _mixture(share: float) -> str:

@@ -18,7 +18,7 @@ FEWEST_VALIDATIONS, MOST_VALIDATIONS = 4, 8
 EXPORT_SECONDS = 40.0
 # How often a run embeds its validation images after training, for the
 # interpolation and for the page, and its test images.
-INTERPOLATION_PASSES = 6
+INTERPOLATION_PASSES = 5
 TEST_PASSES = 1
 
 
@@ -165,15 +165,20 @@ def _epochs_within(
     validated = pace.image * (len(data.validation) if data.validation else 0)
     if trains_on_features(config):
         validated = 0.0
-    every = config.evaluation.every
-    passes = INTERPOLATION_PASSES + (0 if every else MOST_VALIDATIONS)
-    before = seconds_elsewhere + passes * validated
+    before = seconds_elsewhere + INTERPOLATION_PASSES * validated
     before += pace.tracing * (1 + (again > 0)) + EXPORT_SECONDS
     epoch = len(make_sampler(data.fit, config)(0)) * pace.step * (1 + again)
-    epoch += validated / every if every else 0
     least = sum(phase.epochs or 1 for phase in config.stages[index].phases)
     waiting = sum(map(has_open_phase, config.stages[index:]))
-    within = int((60 * config.minutes - before) / waiting / epoch)
+    left = (60 * config.minutes - before) / waiting
+
+    def seconds(epochs: int) -> float:
+        every = config.evaluation.every or _epochs_between_validations(epochs)
+        return epochs * epoch + epochs // every * validated
+
+    within = max(0, int(left / epoch))
+    while within and seconds(within) > left:
+        within -= 1
     if within < least:
         logger.warning(
             "%g minutes are too few on this machine: %d %s trained, and the "
@@ -182,7 +187,7 @@ def _epochs_within(
             config.minutes,
             least,
             "epoch is" if least == 1 else "epochs are",
-            math.ceil((before + waiting * least * epoch) / 60),
+            math.ceil((before + waiting * seconds(least)) / 60),
         )
     return within
 

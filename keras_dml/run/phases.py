@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_dml import distribute
@@ -35,7 +36,7 @@ from keras_dml.run.preemption import Preemption
 from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunRecorder, RunState
 from keras_dml.run.replica_checks import check_trainer
-from keras_dml.run.start import class_similarity
+from keras_dml.run.start import StartFeatures, class_similarity
 from keras_dml.run.timing import Timing
 
 
@@ -71,6 +72,7 @@ class StageTrainer:
         image_seconds: float | None = 0.0,
         timing: Timing | None = None,
         features: CachedFeatures | None = None,
+        known: StartFeatures | None = None,
     ) -> None:
         self.config = config
         self.stage = stage
@@ -88,6 +90,9 @@ class StageTrainer:
         self._image_seconds = image_seconds
         self._timing = timing or Timing()
         self._features = features
+        self._known = known
+        # What the kept network makes of the validation images.
+        self.validated: np.ndarray | None = None
         self._replayed = state.records[stage.replay] if stage.replay else {}
 
     def run(self) -> None:
@@ -108,13 +113,16 @@ class StageTrainer:
                 self.folder.start_checkpoint(self.state.stage)
             )
             with self._timing.part("choice"):
-                embedder, self.state.interpolation = interpolate(
+                choice = interpolate(
                     self.models.embedder,
                     start.values["embedder"],
                     self.data,
                     self.config,
+                    self._known,
                 )
-            self.models = Models(embedder, self.models.trainer)
+            self.state.interpolation = choice.record
+            self.validated = choice.rows
+            self.models = Models(choice.embedder, self.models.trainer)
 
     def _run_phase(self, phase: PhaseConfig) -> None:
         trainer, state = self.models.trainer, self.state

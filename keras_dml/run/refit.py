@@ -6,14 +6,13 @@ is repeated on all training classes: from the same start, for as many epochs,
 and as far of the way as validation has chosen.
 """
 
-import keras
+import numpy as np
 
 from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
+from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet, save_embeddings
-from keras_dml.run.data import StageData
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.measure import embed
 from keras_dml.run.recorder import RunState
 
 
@@ -64,27 +63,17 @@ def refit_stage(config: RunConfig, state: RunState) -> StageConfig:
     return stage.changed(phases=phases)
 
 
-def keep_unseen(
-    embedder: keras.Model,
-    data: StageData,
-    config: RunConfig,
-    folder: RunFolder,
-) -> None:
+def keep_unseen(rows: np.ndarray, images: Manifest, folder: RunFolder) -> None:
     """Keeps how the validation images look to a network that saw none of them.
 
     The network of the refit cannot tell how near images of other classes are,
-    so the thresholds of a match are those of this one. All workers must call
-    it.
+    so the thresholds of a match are those of this one.
 
     Args:
-        embedder: The embedder that validation has chosen.
-        data: Images of the stage, with validation images.
-        config: The settled configuration.
+        rows: What the network that validation has chosen makes of the images.
+        images: The validation images.
         folder: The run folder.
     """
-    images = data.validation
-    assert images is not None
-    rows = embed(embedder, images, config)
     if distribute.is_chief():
         save_embeddings(
             folder.unseen,

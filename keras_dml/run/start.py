@@ -23,14 +23,56 @@ from keras_dml.run.models import Models
 MOST_IMAGES = 3000
 
 
+class StartFeatures:
+    """Computes the pooled features of the network before training, once each.
+
+    Args:
+        config: The settled configuration.
+    """
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        self._rows: dict[str, np.ndarray] = {}
+
+    def of(self, embedder: keras.Model, images: Manifest) -> np.ndarray:
+        """Returns the features of images, in their order.
+
+        Args:
+            embedder: An embedder whose network has not trained.
+            images: The images.
+        """
+        ids = images.ids.tolist()
+        new = [at for at, name in enumerate(ids) if name not in self._rows]
+        if new:
+            network = pooled_features(embedder)
+            rows = embed(network, images.select(np.array(new)), self._config)
+            self._rows |= zip((ids[at] for at in new), rows, strict=True)
+        return np.stack([self._rows[name] for name in ids])
+
+
 def start_from_features(
-    models: Models, data: StageData, config: RunConfig
+    models: Models,
+    data: StageData,
+    config: RunConfig,
+    known: StartFeatures | None = None,
+    earlier: StageData | None = None,
 ) -> float | None:
     """Sets the head and the proxies from features of the training images.
 
     With `model.whitening`, the head becomes the whitening whose shrinkage
     retrieves best on validation classes. With `model.proxies.class_means`,
     every proxy becomes the mean of its class, if the loss has proxies.
+
+    Args:
+        models: The models, whose network has not trained.
+        data: Images of the stage.
+        config: The settled configuration.
+        known: `StartFeatures`, which keeps the features. Defaults to `None`,
+            new ones.
+        earlier: Images of the stage that this one repeats. A resumed run
+            computes their features first, in the batches in which a run
+            without a break did: the last digits depend on them. Defaults to
+            `None`.
 
     Returns:
         The shrinkage, or `None` if the head stays random.
@@ -40,16 +82,24 @@ def start_from_features(
     class_means = config.model.proxies.class_means and "proxies" in layers
     if not candidates and not class_means:
         return None
+    known = known or StartFeatures(config)
     images = some_images(data.fit)
-    logger.info(
-        "Looking at %s training images, to start from what the network "
-        "already tells apart ...",
-        f"{len(images):,}",
-    )
-    features = embed(pooled_features(models.embedder), images, config)
+    if earlier is None:
+        logger.info(
+            "Looking at %s training images, to start from what the network "
+            "already tells apart ...",
+            f"{len(images):,}",
+        )
+    else:
+        known.of(models.embedder, some_images(earlier.fit))
+        if earlier.validation is not None:
+            known.of(models.embedder, earlier.validation)
+    features = known.of(models.embedder, images)
     shrinkage = None
     if candidates:
-        shrinkage = _choose(models.embedder, features, images, data, config)
+        shrinkage = _choose(
+            models.embedder, features, images, data, config, known
+        )
     if class_means:
         head = models.embedder.get_layer("head")
         embeddings = head(features, training=False)
@@ -169,6 +219,7 @@ def _choose(
     images: Manifest,
     data: StageData,
     config: RunConfig,
+    known: StartFeatures,
 ) -> float:
     """Sets the head to the best whitening and returns its shrinkage."""
     candidates: Sequence[float] = config.model.whitening
@@ -176,7 +227,7 @@ def _choose(
     values: dict[float, float] = {}
     if data.validation is not None and len(candidates) > 1:
         validation = data.validation
-        unseen = embed(pooled_features(embedder), validation, config)
+        unseen = known.of(embedder, validation)
         for shrinkage in candidates:
             head.assign_whitening(*by_label(features, images), shrinkage)
             result = evaluate(apply_head(embedder, unseen), validation, config)

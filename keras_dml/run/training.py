@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
@@ -55,7 +56,11 @@ from keras_dml.run.refit import (
     refit_stage,
 )
 from keras_dml.run.stage_checks import warn_about_section
-from keras_dml.run.start import measure_baselines, start_from_features
+from keras_dml.run.start import (
+    StartFeatures,
+    measure_baselines,
+    start_from_features,
+)
 from keras_dml.run.timing import Timing
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.wording import titled
@@ -113,6 +118,8 @@ class Training:
         # How long a validation takes follows from it; a resumed run lacks it.
         self._image_seconds = 0.0
         self._features: CachedFeatures | None = None
+        self._known = StartFeatures(config)
+        self._validated: np.ndarray | None = None
         if distribute.broadcast(folder.last_checkpoint.exists()):
             saved = load_checkpoint(folder.last_checkpoint).state
             self.state = self._checked(saved)
@@ -158,12 +165,9 @@ class Training:
         if not refit_follows(self.config, state):
             return False
         with self.timing.part("validation"):
-            keep_unseen(
-                self.models.embedder,
-                self._stage_data(),
-                self.config,
-                self.folder,
-            )
+            images = self._stage_data().validation
+            assert images is not None and self._validated is not None
+            keep_unseen(self._validated, images, self.folder)
         validated = state.best_metrics
         state.next_stage()
         state.best_metrics = validated
@@ -207,6 +211,8 @@ class Training:
             logger.warning(warning)
         state, pace = self.state, None
         refits, chosen = is_refit(self.config, state), state.interpolation
+        if not refits:
+            self._known = StartFeatures(self.config)
         if trains_on_features(self.config):
             with self.timing.part("features"):
                 self._features = CachedFeatures(
@@ -227,9 +233,10 @@ class Training:
                 image_seconds=None if pace or refits else self._image_seconds,
                 timing=self.timing,
                 features=self._features,
+                known=self._known,
             )
             trainer.run()
-        self.models = trainer.models
+        self.models, self._validated = trainer.models, trainer.validated
         if refits:
             state.interpolation = chosen
 
@@ -240,8 +247,12 @@ class Training:
             The pace, if the length had to be planned from it.
         """
         with self.timing.part("features"):
+            earlier = None
+            if is_refit(self.config, self.state):
+                stage = self.config.stages[-1]
+                earlier = stage_data(self.data, stage, self.config)
             self.state.shrinkage = start_from_features(
-                self.models, data, self._stage_config
+                self.models, data, self._stage_config, self._known, earlier
             )
         if not self.state.baselines:
             with self.timing.part("baselines"):

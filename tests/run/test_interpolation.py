@@ -52,7 +52,7 @@ def test_a_harmful_training_is_undone_exactly(case):
     before = validated(embedder, data, config)
     assign(embedder, random_values(start))
     assert validated(embedder, data, config) < before
-    _, found = interpolate(embedder, start, data, config)
+    found = interpolate(embedder, start, data, config).record
     assert (found["share"], found["kept"]) == (0.0, False)
     assert_equal(values(embedder), start)
     assert found["values"]["0"] == pytest.approx(before)
@@ -62,7 +62,8 @@ def test_a_useful_training_is_kept_exactly(case):
     data, config, embedder, trained = case
     start = random_values(trained)
     config = config.changed(evaluation={"interpolate": [1.0]})
-    chosen, found = interpolate(embedder, start, data, config)
+    choice = interpolate(embedder, start, data, config)
+    chosen, found = choice.embedder, choice.record
     assert chosen is embedder
     assert (found["share"], found["kept"]) == (1.0, False)
     assert_equal(values(embedder), trained)
@@ -73,7 +74,7 @@ def test_the_weights_in_between_are_the_mean(case):
     trained = [value + 0.01 for value in start]
     assign(embedder, trained)
     config = config.changed(evaluation={"interpolate": [0.5]})
-    _, found = interpolate(embedder, start, data, config)
+    found = interpolate(embedder, start, data, config).record
     share = found["share"]
     assert found["values"].keys() == {"0", "0.5"}
     assert found["values"][f"{share:g}"] == max(found["values"].values())
@@ -87,7 +88,7 @@ def test_the_best_share_never_falls_below_the_start(case):
     for seed in range(3):
         noise = random_values(start, seed)
         assign(embedder, [a + b for a, b in zip(start, noise, strict=True)])
-        _, found = interpolate(embedder, start, data, config)
+        found = interpolate(embedder, start, data, config).record
         assert not found["kept"]
         after = validated(embedder, data, config)
         assert after >= found["values"]["0"] - 1e-6
@@ -109,7 +110,8 @@ def test_nothing_gained_keeps_the_pretrained_features_exactly(caplog):
     start = values(embedder)
     assign(embedder, random_values(start))
     with caplog.at_level(logging.INFO, "keras_dml"):
-        chosen, found = interpolate(embedder, start, data, config)
+        choice = interpolate(embedder, start, data, config)
+        chosen, found = choice.embedder, choice.record
     assert (found["share"], found["kept"]) == (0.0, True)
     said = "Training is discarded: on 120 validation images of 12 classes"
     assert said in caplog.text
@@ -135,7 +137,8 @@ def test_without_validation_the_measured_choice_is_repeated(
     )
     assign(embedder, random_values(start))
     alone = StageData(data.fit, None)
-    chosen, found = interpolate(embedder, start, alone, config)
+    choice = interpolate(embedder, start, alone, config)
+    chosen, found = choice.embedder, choice.record
     assert found == {"share": 0.0, "kept": kept, "values": {}}
     assert (chosen is embedder) is not kept
     assert_equal(values(embedder), start)
@@ -160,7 +163,7 @@ def test_shuffled_labels_teach_nothing(shuffles):
     start_from_features(models, data, config)
     start = values(models.embedder)
     assign(models.embedder, random_values(start))
-    _, found = interpolate(models.embedder, start, data, config)
+    found = interpolate(models.embedder, start, data, config).record
     assert found["kept"] is shuffles
 
 
@@ -201,9 +204,9 @@ def test_a_gain_of_one_class_or_at_the_cost_of_the_nearest_is_none(
     after, before = results(**{"map@r": gains, "recall@1": recall})
     data = StageData(data.fit, made_up.manifest(seed=2, classes=8, each=5))
     config = config.changed(evaluation={"interpolate": [1.0]})
-    monkeypatch.setattr(interpolation, "evaluate", lambda *_: before)
-    monkeypatch.setattr(interpolation, "measure", lambda *_: after)
-    _, found = interpolate(embedder, start, data, config)
+    measured = iter([before, before, after])
+    monkeypatch.setattr(interpolation, "evaluate", lambda *_: next(measured))
+    found = interpolate(embedder, start, data, config).record
     assert found["kept"] is (share is None)
     assert found["share"] == (share or 0.0)
 
@@ -216,10 +219,9 @@ def test_the_share_of_the_best_that_keeps_the_nearest_is_taken(
     data = StageData(data.fit, made_up.manifest(seed=2, classes=8, each=5))
     half, before = results(**{"map@r": EVEN, "recall@1": np.zeros(8)})
     whole, _ = results(**{"map@r": 2 * EVEN, "recall@1": -EVEN})
-    measured = iter([half, whole])
-    monkeypatch.setattr(interpolation, "evaluate", lambda *_: before)
-    monkeypatch.setattr(interpolation, "measure", lambda *_: next(measured))
-    _, found = interpolate(embedder, start, data, config)
+    measured = iter([before, before, half, whole])
+    monkeypatch.setattr(interpolation, "evaluate", lambda *_: next(measured))
+    found = interpolate(embedder, start, data, config).record
     assert (found["share"], found["kept"]) == (0.5, False)
     assert found["lower"] == [1.0]
 

@@ -86,7 +86,7 @@ def test_a_run_without_any_bound_is_refused():
 
 
 def test_seconds_elsewhere_leave_fewer_epochs():
-    """Test images twice take 60 s, 14 validations 17, and reading 20."""
+    """Test images twice take 60 s, a validation 1.2 s, and reading 20 s."""
     arguments = {
         "minutes": 3,
         "pace": TrainingPace(step=1.0, image=0.01),
@@ -94,8 +94,18 @@ def test_seconds_elsewhere_leave_fewer_epochs():
     }
     alone = StageData(DATA.fit, None)
     assert lengths(planned(**arguments, data=alone)) == [15]
-    assert lengths(planned(**arguments)) == [10]
-    assert lengths(planned(**arguments, seconds_used=20)) == [7]
+    # 6 validations for the interpolation, and 3 or 4 while it trains.
+    assert lengths(planned(**arguments)) == [12]
+    assert lengths(planned(**arguments, seconds_used=20)) == [8]
+
+
+def test_a_short_training_pays_for_the_validations_that_it_has():
+    """Eight were paid for, though an epoch has one: no epoch was left."""
+    pace = TrainingPace(step=1.0, image=0.05)
+    config = planned(minutes=1, pace=pace, seconds_used=-40)
+    # 6 s a validation; 19 s are left for epochs of 5 s.
+    assert lengths(config) == [1]
+    assert lengths(planned(minutes=1, pace=pace, seconds_used=-45)) == [2]
 
 
 def test_a_validation_after_every_epoch_takes_time_in_every_epoch():

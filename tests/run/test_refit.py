@@ -8,12 +8,13 @@ from keras_dml.config.sections import REFIT
 from keras_dml.embeddings import load_embeddings
 from keras_dml.models import load_embedder
 from keras_dml.run import fit as training
-from keras_dml.run import phases
+from keras_dml.run import phases, start
 from keras_dml.run.conclusion import conclusion
 from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.final import fit_final
 from keras_dml.run.forecast import forecast
-from keras_dml.run.interpolation import interpolate
+from keras_dml.run.interpolation import Choice, interpolate
+from keras_dml.run.measure import embed
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.prefixes import with_dim
 from keras_dml.run.recorder import RunState
@@ -39,11 +40,12 @@ def settings_of_photos(tmp_path_factory):
     return quick_settings(photos, weights, epochs=2, matryoshka=[4])
 
 
-def chosen_half(embedder, start, data, config):
+def chosen_half(embedder, start, data, config, known):
     """Validation always finds half of the way best."""
     if data.validation is None:
-        return interpolate(embedder, start, data, config)
-    return embedder, dict(CHOSEN)
+        return interpolate(embedder, start, data, config, known)
+    rows = embed(embedder, data.validation, config)
+    return Choice(embedder, dict(CHOSEN), rows)
 
 
 @pytest.fixture(scope="module", name="run")
@@ -95,6 +97,25 @@ def test_thresholds_are_of_the_network_that_saw_none_of_them(run):
     assert found.num_images == len(validation)
 
 
+def test_no_image_is_looked_at_twice_before_training(
+    settings, tmp_path, monkeypatch
+):
+    """Not in the refit either, which starts from the same features."""
+    looked_at = []
+
+    def counted(network, images, config):
+        looked_at.extend(images.ids)
+        return embed(network, images, config)
+
+    monkeypatch.setattr(phases, "interpolate", chosen_half)
+    monkeypatch.setattr(start, "embed", counted)
+    whitened = settings.changed(model={"whitening": [1.0, 0.5]})
+    training.fit(whitened, tmp_path / "run")
+    run = TrainedRun(tmp_path / "run")
+    assert run.metrics["refit"]
+    assert sorted(looked_at) == sorted(load_run_data(run.config).train.ids)
+
+
 def test_a_prefix_is_calibrated_on_itself(run):
     whole = run.part("validation").embeddings.embeddings
     cut = with_dim(run, 4).part("validation").embeddings.embeddings
@@ -138,7 +159,9 @@ def test_nothing_is_repeated_if_nothing_of_it_was_kept(
     settings, tmp_path, monkeypatch, found
 ):
     monkeypatch.setattr(
-        phases, "interpolate", lambda embedder, *_: (embedder, CHOSEN | found)
+        phases,
+        "interpolate",
+        lambda embedder, *_: Choice(embedder, CHOSEN | found),
     )
     metrics = training.fit(settings, tmp_path / "run")
     assert not metrics["refit"]
