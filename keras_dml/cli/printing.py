@@ -52,8 +52,8 @@ _METRICS_IN_WORDS = (
     "these, the true gain lies in the interval with 95 % confidence."
 )
 _ARMS_IN_WORDS = (
-    "An arm is one of the variants that are compared; the leading one has the "
-    "highest value. A query is a test image that is looked up among the others."
+    "An arm is one of the variants that are compared; the leading one "
+    "stands first. A query is a test image that is looked up among the others."
 )
 _DEVIATION_IN_WORDS = (
     "After ± stands the standard deviation over the runs of an arm."
@@ -63,7 +63,7 @@ _GAPS_IN_WORDS = (
     "queries and seeds; a seed sets the random numbers of a training. With "
     "other {drawn} the gap would lie in {interval} with 95 % confidence. "
     "Worse: {below} below zero. Open: zero is inside, so it is not known which "
-    "is better; more {more} may tell. Until then, take the simpler one."
+    "is better; more {more} may tell. Until then, either will do."
 )
 # The parts of headings of intervals, and what would be drawn again.
 _DRAWN = {"seeds": "seeds", "folds": "folds", "classes": "test classes"}
@@ -182,8 +182,8 @@ def print_answers(result: "SearchResult") -> None:
         rate = result.threshold.threshold.target_fmr
         tell(
             "`--max-false-match-rate` sets how many pairs of different classes "
-            f"may match, here {rate:g} or {100 * rate:g} %; a smaller one "
-            "needs a training on more classes."
+            f"may match, here {rate:g}, that is {100 * rate:g} %; a smaller "
+            "one needs a training on more classes."
         )
     if any(answer.neighbors for answer in result.answers):
         gallery = ", `--gallery FOLDER` searches a folder"

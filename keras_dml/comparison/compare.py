@@ -201,7 +201,7 @@ def _write_pages(jobs: Sequence[Job], place: PlanFolder) -> None:
         if run.finished and not run.report.is_file()
     ]
     if missing:
-        logger.info("Writing the pages of %s.", counted(len(missing), "run"))
+        logger.info("Writing the pages of %s ...", counted(len(missing), "run"))
     # Each page has a bar; some versions of rich show one at a time.
     for run in missing:
         try:

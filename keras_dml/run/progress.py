@@ -31,8 +31,8 @@ def legend(monitor: str | None, every: int | None = 1) -> str:
             f"find each other{often}; ★ where best so far), "
         )
     return (
-        f"one line each: the loss (lower is better), {validated}the time it "
-        "took, the time left"
+        "one line each: the loss (the error in training; lower is "
+        f"better), {validated}the time it took, the time left"
     )
 
 
