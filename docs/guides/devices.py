@@ -50,7 +50,7 @@ import numpy as np
 
 for epoch, losses in enumerate(zip(one, two, strict=True), start=1):
     print(f"epoch {epoch}: one device {losses[0]:.6f}, two {losses[1]:.6f}")
-np.testing.assert_allclose(two, one, rtol=1e-3)
+np.testing.assert_allclose(two, one, rtol=1e-2)
 
 # %% [markdown]
 # They differ by rounding, for sums are added in another order. In a long
