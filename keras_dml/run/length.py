@@ -171,15 +171,18 @@ def _epochs_within(
     least = sum(phase.epochs or 1 for phase in config.stages[index].phases)
     waiting = sum(map(has_open_phase, config.stages[index:]))
     left = (60 * config.minutes - before) / waiting
-
-    def seconds(epochs: int) -> float:
-        every = config.evaluation.every or _epochs_between_validations(epochs)
-        return epochs * epoch + epochs // every * validated
-
-    within = max(0, int(left / epoch))
-    while within and seconds(within) > left:
-        within -= 1
+    every = config.evaluation.every
+    if every:
+        within = int(left / (epoch + validated / every))
+        validations = least / every
+    else:
+        # A short training validates after each epoch.
+        short = min(MOST_VALIDATIONS, left / (epoch + validated))
+        long = (left - MOST_VALIDATIONS * validated) / epoch
+        within = int(max(short, long))
+        validations = min(MOST_VALIDATIONS, least)
     if within < least:
+        seconds = least * epoch + validations * validated
         logger.warning(
             "%g minutes are too few on this machine: %d %s trained, and the "
             "command takes about %d minutes. Give it more `minutes` or choose "
@@ -187,7 +190,7 @@ def _epochs_within(
             config.minutes,
             least,
             "epoch is" if least == 1 else "epochs are",
-            math.ceil((before + waiting * seconds(least)) / 60),
+            math.ceil((before + waiting * seconds) / 60),
         )
     return within
 

@@ -5,6 +5,7 @@ import pytest
 
 from keras_dml.data.manifest import Manifest
 from keras_dml.models import pooled_features
+from keras_dml.run import start
 from keras_dml.run.data import RunData, StageData
 from keras_dml.run.measure import embed, evaluate, measure
 from keras_dml.run.start import (
@@ -62,6 +63,24 @@ def test_validation_chooses_the_shrinkage():
     config = made_up.settings("model.whitening=[1.0, 0.1]")
     assert start_from_features(made_up.models(), data, config) == 0.1
     assert start_from_features(made_up.models(), alone, config) == 1.0
+
+
+def test_a_repetition_that_is_resumed_embeds_in_the_batches_of_the_first(
+    monkeypatch,
+):
+    """The last digits of a row depend on the batch that it was in."""
+    first = made_up.stage()
+    config = made_up.settings("model.whitening=[0.1]")
+    calls = []
+
+    def listed(network, images, config):
+        calls.append(images.ids.tolist())
+        return embed(network, images, config)
+
+    monkeypatch.setattr(start, "embed", listed)
+    again = StageData(first.fit, None)
+    start_from_features(made_up.models(), again, config, earlier=first)
+    assert calls == [first.fit.ids.tolist(), first.validation.ids.tolist()]
 
 
 def test_proxies_start_at_the_means_of_their_classes():
