@@ -86,8 +86,8 @@ class ExportResult(Brief, list[Row]):
                 f", in {percent(size)} of its size" if size < SMALLER else ""
             )
             sentences.append(
-                f"{name} finds images {well} the trained network: {found}, "
-                f"that one's {own['map@r']:.3f}{smaller}."
+                f"{name} finds images {well} the trained network: {found} "
+                f"against {own['map@r']:.3f}{smaller}."
             )
         return sentences
 
@@ -166,7 +166,7 @@ def export_embedder(
                 logger.info("Exporting %s%s ...", name, aim)
                 folders[name] = one.make(embedder, staging / name, artifact)
         logger.info(
-            "Comparing %s with the embedder on %s images ...",
+            "Comparing %s with the trained network on %s images ...",
             listed(folders),
             f"{len(images):,}",
         )

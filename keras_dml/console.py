@@ -19,6 +19,7 @@ from rich.progress import (
 
 from keras_dml.errors import UsageError
 from keras_dml.files import is_full_disk
+from keras_dml.wording import filled
 
 Item = TypeVar("Item")
 
@@ -105,12 +106,11 @@ def show(text: str) -> None:
 
     A program that reads the lines gets each of them whole.
     """
-    console.print(
-        text,
-        markup=False,
-        highlight=False,
-        soft_wrap=not console.is_terminal,
-    )
+    if console.is_terminal:
+        text = "\n".join(
+            filled(line, console.width) for line in text.splitlines()
+        )
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class _ConsoleHandler(logging.Handler):

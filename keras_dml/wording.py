@@ -39,6 +39,8 @@ _FEWEST = 1.9
 WIDTH = 80
 # Of the titles in front of facts.
 _TITLE = 10
+# A space that no wrapping replaces by the end of a line.
+_UNBROKEN = "\N{NO-BREAK SPACE}"
 _NO_NAMES = {"data", "images", "img", "labels", "photos", "train"}
 _AT_K = {"recall": "R", "precision": "P", "map": "MAP"}
 
@@ -183,6 +185,28 @@ def slug(*parts: object) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
 
 
+def filled(
+    text: str, width: int = WIDTH, first: str = "", indent: str = ""
+) -> str:
+    """Returns a paragraph wrapped between words, but not within commands.
+
+    Args:
+        text: String. Commands in it stand in backticks.
+        width: Integer, the most characters of a line. Defaults to `80`.
+        first: String before the first line. Defaults to none.
+        indent: String before each further line. Defaults to none.
+    """
+    whole = re.sub(r"`[^`]*`", lambda one: one[0].replace(" ", _UNBROKEN), text)
+    return textwrap.fill(
+        whole,
+        width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).replace(_UNBROKEN, " ")
+
+
 def titled(lines: Iterable[tuple[str, str]]) -> str:
     """Returns lines of a title and a text, wrapped at 80 columns.
 
@@ -193,13 +217,6 @@ def titled(lines: Iterable[tuple[str, str]]) -> str:
     Device    CPU only
     """
     return "\n".join(
-        textwrap.fill(
-            text,
-            WIDTH,
-            initial_indent=f"{title:<{_TITLE - 1}} ",
-            subsequent_indent=" " * _TITLE,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        filled(text, WIDTH, f"{title:<{_TITLE - 1}} ", " " * _TITLE)
         for title, text in lines
     )

@@ -6,6 +6,7 @@ from keras_dml.evaluation import evaluate_retrieval
 from keras_dml.wording import (
     counted,
     duration,
+    filled,
     listed,
     metric_meaning,
     metric_title,
@@ -74,7 +75,7 @@ def test_counts_and_lists():
 def test_paths_are_not_shown():
     experiment = Experiment("/data/of/mine/shoes", "resnet50", "imagenet", 64)
     assert experiment.title == (
-        "shoes, resnet50, weights `imagenet`, 64-dimensional embeddings"
+        "shoes, resnet50, weights `imagenet`, embeddings of 64 numbers"
     )
 
 
@@ -116,3 +117,12 @@ def test_durations_have_two_units_at_most(seconds, words):
 )
 def test_estimates_have_two_digits_at_most(seconds, words):
     assert roughly(seconds) == words
+
+
+def test_commands_are_not_wrapped():
+    """A command that is cut in two cannot be copied."""
+    words = "Forty columns hold this; `keras-dml search RUN PHOTO.jpg` not."
+    assert filled(words, 40, "- ", "  ").splitlines() == [
+        "- Forty columns hold this;",
+        "  `keras-dml search RUN PHOTO.jpg` not.",
+    ]

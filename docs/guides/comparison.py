@@ -46,9 +46,9 @@ for title, rows in comparison.rankings():
 # has the paired difference from the best recipe: run by run of the same seed,
 # image by image of the same queries.
 #
-# - `other seeds`: where the mean difference of many seeds may lie, by
+# - `interval: seeds`: where the mean difference of many seeds may lie, by
 #   Student's t. Two seeds give a very wide interval.
-# - `other classes`: where it may lie on other test classes, by
+# - `interval: classes`: where it may lie on other test classes, by
 #   a bootstrap.
 # - `verdict`: `worse` if both intervals lie below 0, `open` if one of them
 #   contains 0.

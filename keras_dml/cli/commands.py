@@ -78,14 +78,14 @@ def fit(*, as_json: Json = False, **options: Any) -> None:
         print_run(run)
 
 
-def _given_without(option: str) -> list[str]:
-    """Returns the words of the running command without an option."""
+def _given_without(option: str, *flags: str) -> list[str]:
+    """Returns the words of the running command without some options."""
     words = iter(sys.argv[1:])
     kept = []
     for word in words:
         if word == option:
             next(words, None)
-        elif not word.startswith(f"{option}="):
+        elif word not in flags and not word.startswith(f"{option}="):
             kept.append(word)
     return kept
 
@@ -250,7 +250,8 @@ def compare(*, as_json: Json = False, **options: Any) -> None:
     if as_json:
         print(json.dumps(result.summary()))
     else:
-        print_comparison(result, _given_without("--seeds"))
+        again = _given_without("--seeds", "--no-estimate")
+        print_comparison(result, again)
     if result.failed:
         names = ", ".join(result.failed)
         raise RunError(

@@ -1,7 +1,6 @@
 """Prints the results of the commands on standard output."""
 
 import re
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from keras_dml.cli.next_steps import (
     steps_after_export,
     steps_after_fit,
 )
-from keras_dml.wording import WIDTH, metric_meaning, metric_title
+from keras_dml.wording import filled, metric_meaning, metric_title
 
 if TYPE_CHECKING:
     from keras_dml.api import Run
@@ -44,12 +43,15 @@ _MEASURES = {
 _METRICS_IN_WORDS = (
     "In the table, a query is a test image that is looked up among the others. "
     "All metrics go from 0 to 1; higher is better. MAP@R (mean average "
-    "precision): if a query has R others of its class, say 5, the share of "
-    "these among its 5 nearest; early ones count more. R-precision: the same "
-    "share, all places counting alike. R@K (recall): the share of queries with "
-    "an image of their class among the K nearest. MRR (mean reciprocal rank): "
-    "the mean of 1/rank of the first image of the class. On other classes like "
-    "these, the true gain lies in the interval with 95 % confidence."
+    "precision): if a query has 5 others of its class, the share of these "
+    "among its 5 nearest; early ones count more. R-precision: the same share, "
+    "all places counting alike. R@1, R@2 and so on (recall): the share of "
+    "queries with an image of their class among the 1 or 2 nearest. MRR (mean "
+    "reciprocal rank): the mean of 1/rank of the first image of the class. "
+)
+_GAIN_IN_WORDS = (
+    "On other classes like these, the true gain lies in the interval with 95 % "
+    "confidence."
 )
 _ARMS_IN_WORDS = (
     "An arm is one of the variants that are compared; the leading one "
@@ -105,21 +107,22 @@ def say(sentence: str) -> None:
 
 def tell(sentence: str) -> None:
     """Prints a sentence, wrapped at the width of a terminal."""
-    wraps = output.is_terminal
-    output.print(sentence, highlight=False, markup=False, soft_wrap=not wraps)
+    say(filled(sentence, output.width) if output.is_terminal else sentence)
 
 
 def print_run(run: "Run") -> None:
     """Prints what a run gained, what to conclude, and what to do next."""
-    print_rows(run.tested(), run.rows())
+    rows = run.rows()
+    print_rows(run.tested(), rows)
     for sentence in run.conclusion():
         tell(sentence)
     say("")
+    gains = "gain" in rows[0]
     if from_scratch(run):
         tell(_RAW_PIXELS_IN_WORDS)
     elif size := run.metrics.get("natural_size"):
         tell(_PRETRAINED_IN_WORDS.format(size=size))
-    tell(_METRICS_IN_WORDS)
+    tell(_METRICS_IN_WORDS + (_GAIN_IN_WORDS if gains else ""))
     if run.metrics["partial"]:
         say("The data set is incomplete: these numbers are partial.")
     say(f"\nRun folder: {run.folder.path}")
@@ -158,7 +161,9 @@ def print_evaluation(measured: "Measured") -> None:
 def print_answers(result: "SearchResult") -> None:
     """Prints the neighbors of each image, and how reliable matches are."""
     if result.source is None:
-        tell("Searching the run's test images.")
+        tell(
+            "Searching the run's test images, named by their paths in its data."
+        )
     for answer in result.answers:
         if not answer.neighbors:
             say(f"{answer.path}: the gallery holds no other image.")
@@ -240,6 +245,7 @@ def print_comparison(result: "Comparison", again: Sequence[str]) -> None:
         )
     say(f"\nReport as text: {result.report}")
     say(f"Run folders: {result.folder}/runs")
+    say("  named by images, network, numbers in an embedding, arm and seed")
     _print_steps(steps_after_comparison(result, again))
 
 
@@ -310,11 +316,11 @@ def print_groups(groups: Mapping[str, Sequence[tuple[str, str]]]) -> None:
         groups: Maps the title of each group to its names and sentences.
     """
     for title, lines in groups.items():
-        say(_filled(title, "", ""))
+        say(filled(title))
         indent = max(len(name) for name, _ in lines) + 4
         for name, sentence in lines:
             first = f"  {name}".ljust(indent)
-            say(_filled(sentence, first, " " * indent))
+            say(filled(sentence, first=first, indent=" " * indent))
         say("")
 
 
@@ -322,18 +328,7 @@ def print_facts(facts: Mapping[str, str]) -> None:
     """Prints each text with its name, in 80 columns; skips empty texts."""
     for name, text in facts.items():
         if text:
-            say(_filled(text, f"{name}: ", "  "))
-
-
-def _filled(text: str, first: str, indent: str) -> str:
-    return textwrap.fill(
-        " ".join(text.split()),
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+            say(filled(text, first=f"{name}: ", indent="  "))
 
 
 def print_rows(title: str, rows: list[dict[str, Any]]) -> None:

@@ -35,7 +35,10 @@ def comparison_overview(jobs: Sequence[Job], plan: PlanConfig) -> str:
                 "Network",
                 f"{networks}, on images of {sizes} x {sizes} pixels",
             ),
-            ("Training", f"{steps} steps of {batches} images in each run"),
+            (
+                "Training",
+                f"{steps} steps in each run; each learns from {batches} images",
+            ),
             ("Protocol", get_protocol(plan.protocol).in_words),
         ]
     )
@@ -46,12 +49,14 @@ def _arms(jobs: Sequence[Job], plan: PlanConfig) -> Iterator[tuple[str, str]]:
     arms = _names(job.record.arm for job in jobs)
     used = list(dict.fromkeys(job.record.recipe for job in jobs))
     recipes = _names(used)
+    few = len(plan.arms) <= MOST
+    told = [arm for arm in plan.arms if arm.set and few]
     if arms != recipes:
-        yield "Arms", f"{arms}: the variants to compare"
-    for arm in plan.arms if len(plan.arms) <= MOST else ():
-        if arm.set:
-            changes = listed(f"{key}={value}" for key, value in arm.set.items())
-            yield "", f"{arm.name}: {changes}"
+        settings = "; with other settings than the recipe:" if told else ""
+        yield "Arms", f"{arms}: the variants to compare{settings}"
+    for arm in told:
+        changes = listed(f"{key}={value}" for key, value in arm.set.items())
+        yield "", f"{arm.name}: {changes}"
     several = len(used) > 1
     first = used[0].partition(":")[0]
     yield (

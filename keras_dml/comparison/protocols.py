@@ -88,9 +88,9 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
         case "fixed_validation":
             fraction = section.fraction
             return Protocol(
-                f"fixed validation: {percent(fraction)} of the training "
-                "classes are set aside (with few classes, of their images); "
-                "the epoch that is best on them is the one that is tested",
+                f"fixed validation: {percent(fraction)} of the classes that "
+                "are not for the test validate (of few classes, images); the "
+                "epoch that is best on them is the one that is tested",
                 {"validation": "classes", "validation_fraction": fraction},
                 holds_out=True,
             )

@@ -100,9 +100,7 @@ class Experiment(NamedTuple):
         """Data, network, weights and embedding size in words."""
         scratch = self.weights in ("none", "")
         start = "from scratch" if scratch else f"weights `{self.weights}`"
-        size = (
-            "" if self.dim is None else f", {self.dim}-dimensional embeddings"
-        )
+        size = "" if self.dim is None else f", embeddings of {self.dim} numbers"
         return f"{source_title(self.source)}, {self.backbone}, {start}{size}"
 
 

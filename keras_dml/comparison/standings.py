@@ -118,8 +118,8 @@ def gap_rows(arms: Sequence[Standing]) -> list[dict[str, Any]]:
     gaps = [(one, one.gap) for one in arms if one.gap is not None]
     repeated = [gap.seeds for _, gap in gaps if gap.seeds is not None]
     units = {one.unit for one in repeated} or {"seeds"}
-    seeds = f"other {'/'.join(sorted(units))}"
-    classes = "other classes"
+    seeds = f"interval: {'/'.join(sorted(units))}"
+    classes = "interval: classes"
     rows = [
         {
             "arm": one.arm,

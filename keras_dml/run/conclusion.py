@@ -43,9 +43,10 @@ def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Returns:
         Dicts of the metric, its value before and after training, the gain and
-        the gain's 95 % interval. The interval is `"-"` for a metric of all
-        queries together, and in results of version 0.1. The last rows are
-        those of the prefixes of the embeddings, if some were trained.
+        the gain's 95 % interval; without the last two where training was
+        discarded and nothing else changed. The interval is `"-"` for a metric
+        of all queries together, and in results of version 0.1. The last rows
+        are those of the prefixes of the embeddings, if some were trained.
     """
     (title, before), *_, (last, after) = columns(metrics).items()
     gains = metrics.get("gains", {}).get("off_the_shelf", {})
@@ -59,6 +60,10 @@ def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for name in sorted(after, key=lambda name: name != HEADLINE)
     ]
+    if is_kept(metrics) and before == after:
+        return [
+            {key: row[key] for key in ("metric", title, last)} for row in rows
+        ]
     return rows + [
         {
             "metric": f"{metric_title(HEADLINE)}, first {size} numbers",

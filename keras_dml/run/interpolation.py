@@ -124,7 +124,7 @@ def interpolate(
     if kept:
         embedder = keep_features(embedder)
         logger.info(
-            "Training is discarded: %s.",
+            "Training is discarded, and not repeated: %s.",
             f"it lowers {metric_title(GUARDED)} on the validation images"
             if best in lower
             else _no_gain(

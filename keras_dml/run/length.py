@@ -126,13 +126,13 @@ def describe_length(
     batch = config.sampling.batch_size
     lasts = f", about {roughly(steps * pace.step)}" if pace else ""
     refits = len(config.trainings) > len(config.stages) and data.validation
+    seen = steps * batch / len(data.fit)
     again = ", then as many in the refit" if refits else ""
     images = counted(batch, "image")
-    each = counted(steps // epochs, "step")
     return (
-        f"{counted(epochs, 'epoch')} of {each}, in all {steps:,} steps of "
-        f"{images}{lasts}{again}; each training image is seen "
-        f"{steps * batch / len(data.fit):,.1f} times"
+        f"{counted(steps, 'step')}, each of which learns from {images}, in "
+        f"{counted(epochs, 'epoch')} of {steps // epochs:,}{lasts}{again}; "
+        f"each training image is seen {seen:,.1f} times"
     )
 
 

@@ -84,8 +84,8 @@ class RunThreshold:
         )
         return (
             "A match is probably of the same class: its distance is at most "
-            f"{self.distance:.4f}. {pairs}A photo whose class is not among "
-            "the images searched still got a match in "
+            f"{self.distance:.4f}, 0 being the same. {pairs}A photo whose "
+            "class is not among the images searched still got a match in "
             f"{percent(self.wrong_answers, 1)} of cases, tried with "
             f"{self.num_images:,} validation images of {self.num_classes:,} "
             "classes; the more images are searched, the more often it does."

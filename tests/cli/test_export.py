@@ -46,7 +46,8 @@ def test_an_export_says_what_it_does_and_what_a_match_is(run):
         "Starting TensorFlow ...",
         "Exporting litert, for phones and small devices ...",
         "Exporting litert-int8, for phones and small devices ...",
-        "Comparing litert and litert-int8 with the embedder on 264 images ...",
+        "Comparing litert and litert-int8 with the trained network on 264 "
+        "images ...",
     ]
     assert "Compared on 264 of 264 test images" in done.stdout
     assert "litert-int8" in done.stdout
@@ -89,7 +90,7 @@ def test_a_quantization_shows_a_bar_and_nothing_of_compiled_code(run):
     assert lines[:3] == [
         "Starting TensorFlow ...",
         "Exporting litert-int8, for phones and small devices ...",
-        "Comparing litert-int8 with the embedder on 264 images ...",
+        "Comparing litert-int8 with the trained network on 264 images ...",
     ]
 
 

@@ -84,8 +84,8 @@ def test_an_export_ends_with_a_verdict_and_what_to_do(
     printing.print_artifacts(ExportResult(rows, Path("phone")), "runs/shoes")
     text = " ".join(capsys.readouterr().out.split())
     assert (
-        f"litert-int8 finds images {well} the trained network: MAP@R {found}, "
-        "that one's 0.600, in 30 % of its size."
+        f"litert-int8 finds images {well} the trained network: MAP@R {found} "
+        "against 0.600, in 30 % of its size."
     ) in text
     command = (
         "keras-dml export runs/shoes --output phone-float16 --format litert "

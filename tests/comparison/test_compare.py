@@ -193,14 +193,15 @@ def test_a_comparison_grows(tmp_path, compare):
     assert conclusion.startswith(("ln ", "triplet ", "bn ")), conclusion
     assert " by MAP@R" in conclusion and "trained once" not in conclusion
     words, _, then = words.partition("\nNext:\n")
-    *_, words, _, text, networks = words.splitlines()
+    *_, words, _, text, networks, names = words.splitlines()
     assert words.startswith("The gap is an arm's value minus that of the lead")
     assert "With other seeds or test classes the gap would lie" in words
     assert "R@1" in second.out and " ± " in second.out
     assert "After ± stands" in second.out
-    assert "other seeds" in second.out and "other classes" in second.out
+    assert "interval: seeds" in second.out and "interval: classes" in second.out
     assert text == f"Report as text: {folder / 'report.md'}"
     assert networks == f"Run folders: {folder / 'runs'}"
+    assert "named by images, network" in names
     assert f"\n    {folder / 'page.html'}\n" in then
     lines = then.replace(" \\\n", " ").splitlines()
     best = next(line for line in lines if "dml search" in line)

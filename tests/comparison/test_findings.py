@@ -314,7 +314,7 @@ def test_the_sentence_says_it_all(tmp_path):
     found = check_finding(MAX, pair_runs(tmp_path))
     assert found.sentence == (
         "max pooling beats average (omniglot, small_cnn, from scratch, "
-        "64-dimensional embeddings): "
+        "embeddings of 64 numbers): "
         f"+0.025 MAP@R, seeds +0.013 to +0.037, classes "
         f"{found.queries.low:+.3f} to {found.queries.high:+.3f}: confirmed"
     )

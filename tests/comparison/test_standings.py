@@ -43,7 +43,7 @@ def test_one_seed_still_has_intervals_over_classes(tmp_path):
     (arms,) = standings(runs(tmp_path, seeds=1), METRICS, "map@r").values()
     assert [one.verdict for one in arms] == ["best", "worse", "worse"]
     rows = gap_rows(arms)
-    assert [*rows[0]] == ["arm", "gap", "other classes", "verdict"]
+    assert [*rows[0]] == ["arm", "gap", "interval: classes", "verdict"]
     assert ranking_rows(arms, METRICS)[0]["R@1"].startswith("0.6")
     assert "±" not in ranking_rows(arms, METRICS)[0]["R@1"]
 

@@ -243,6 +243,17 @@ def test_the_table_begins_with_the_headline_and_its_interval():
     assert third["95 % interval"] == "-"
 
 
+def test_a_discarded_training_has_no_column_of_gains():
+    found = metrics(interpolation={"kept": True})
+    assert "gain" in result_rows(found)[0]  # That of larger images.
+    found["after"] = found["off_the_shelf"]
+    assert set(result_rows(found)[0]) == {
+        "metric",
+        "pretrained backbone",
+        "kept",
+    }
+
+
 def test_the_table_of_version_0_1_has_no_intervals():
     rows = result_rows(json.loads(VERSION_0_1.read_text()))
     assert {row["95 % interval"] for row in rows} == {"-"}

@@ -113,7 +113,7 @@ def test_nothing_gained_keeps_the_pretrained_features_exactly(caplog):
         choice = interpolate(embedder, start, data, config)
         chosen, found = choice.embedder, choice.record
     assert (found["share"], found["kept"]) == (0.0, True)
-    said = "Training is discarded: on 120 validation images of 12 classes"
+    said = "Training is discarded, and not repeated: on 120 validation images"
     assert said in caplog.text
     assert "which is no gain beyond chance (99 % interval" in caplog.text
     features = embed(pooled_features(embedder), data.validation, config)

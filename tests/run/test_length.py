@@ -199,14 +199,14 @@ def test_open_stages_divide_the_minutes():
 def test_the_length_is_told():
     config = planned(minutes=2, pace=STEP)
     assert describe_length(config, 0, DATA, STEP) == (
-        "15 epochs of 5 steps, in all 75 steps of 12 images, about 75 s; each "
-        "training image is seen 7.5 times"
+        "75 steps, each of which learns from 12 images, in 15 epochs of 5, "
+        "about 75 s; each training image is seen 7.5 times"
     )
     untimed = describe_length(config, 0, DATA)
-    assert "75 steps of 12 images; each" in untimed
+    assert "in 15 epochs of 5; each" in untimed
     config = config.changed(refit=True, evaluation={"interpolate": [1.0]})
     twice = describe_length(config, 0, DATA)
-    assert "75 steps of 12 images, then as many in the refit; each" in twice
+    assert "in 15 epochs of 5, then as many in the refit; each" in twice
 
 
 def pace_settings():

@@ -204,6 +204,7 @@ def unfinished(harm):
 
 EVALUATE = ("evaluate", "<run>")
 REPORT = ("report", "<run>")
+SEARCH = ("search", "<run>", "<images>/class_00/00.png")
 RESUME = (
     *("fit", "--config", "<run>", "--output", "<run>", "--resume"),
     *("--no-export", "--no-report"),
@@ -485,6 +486,16 @@ def _of_embeddings():
             code=0,
             harm=writes("embeddings/test.npz", content),
         )
+        yield Case(
+            f"unseen.npz, {name}",
+            # A rate that is not stored, so the validation images are read.
+            (*SEARCH, "--max-false-match-rate", "0.33"),
+            "unseen.npz",
+            harm=together(
+                writes("unseen.npz", content),
+                changes("metrics.json", lambda one: one.update(refit=True)),
+            ),
+        )
     yield Case(
         "vectors.npz, a device",
         ("evaluate", "--embeddings", "/dev/zero"),
@@ -549,7 +560,7 @@ def _of_thresholds():
     for name, content in contents.items():
         yield Case(
             f"thresholds.json, {name}",
-            ("search", "<run>", "<images>/class_00/00.png"),
+            SEARCH,
             "Calibrating again: .*thresholds.json cannot be read",
             code=0,
             harm=writes("thresholds.json", content),
