@@ -18,8 +18,13 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-quick
 	$(BIN)/python $(TESTS) -m "not slow"
 
+# Of the cases of a slow test with many, such as a law of all losses, a third.
+# A slow machine may need hours: slow tests that have not begun in time are
+# skipped, and the summary names them.
+ALIKE ?= 3
+MINUTES ?= 45
 test-all: $(VENV)/.installed-test
-	$(BIN)/python $(TESTS)
+	$(BIN)/python $(TESTS) --alike $(ALIKE) --minutes $(MINUTES)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -2,7 +2,10 @@
 
 import collections
 import gc
+import math
 import os
+import time
+import zlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -22,14 +25,36 @@ import keras_dml  # noqa: E402, F401  (registers every class)
 from keras_dml import distribute  # noqa: E402
 from tests import zygote  # noqa: E402
 
+STARTED = time.monotonic()
 ROOT = Path(__file__).resolve().parents[1]
+# A table of so many slow tests is one of many alike.
+MANY = 10
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    parser.addoption(
+        "--alike",
+        type=int,
+        default=1,
+        help="of the cases of a slow test with many, run one in so many",
+    )
+    parser.addoption(
+        "--minutes",
+        type=float,
+        default=math.inf,
+        help="skip slow tests that have not begun after so many minutes",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
     """Files with many slow tests come first, then those of many tests.
 
     So no process works on alone at the end.
     """
+    left_out = _alike(items, config.getoption("alike"))
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     tests = collections.Counter(item.path for item in items)
     slow = collections.Counter(
         item.path for item in items if item.get_closest_marker("slow")
@@ -46,6 +71,31 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 10)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """A run that is stopped from outside would say nothing at all."""
+    minutes = item.config.getoption("minutes")
+    late = time.monotonic() - STARTED > 60 * minutes
+    if late and item.get_closest_marker("slow"):
+        pytest.skip(f"The {minutes:g} minutes of `--minutes` are over.")
+
+
+def _alike(items, step):
+    """Returns the cases of long tables that `--alike` leaves out."""
+    tables = collections.defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow"):
+            tables[item.path, item.parent, item.originalname].append(item)
+    return [
+        item
+        for cases in tables.values()
+        if len(cases) > MANY
+        for item in cases
+        # By its name: a case stays in or out when others come.
+        if zlib.crc32(item.name.encode()) % step
+    ]
 
 
 class _ShowFailures:

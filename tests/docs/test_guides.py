@@ -11,6 +11,7 @@ import yaml
 
 from tests.conftest import ROOT
 from tests.docs.pages import guides, hook
+from tests.thorough import ALL
 
 FILES = guides.guide_files()
 NAMES = [file.stem for file in FILES]
@@ -107,7 +108,11 @@ def test_links_to_a_notebook_lead_to_its_page():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    # That on other backends trains three times.
+    "name",
+    NAMES if ALL else [name for name in NAMES if name != "backends"],
+)
 def test_the_guide_runs_from_top_to_bottom(monkeypatch, tmp_path, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])

@@ -8,18 +8,9 @@ from pathlib import Path
 
 import keras_dml
 from tests.images import image_folder
-from tests.thorough import ALL
 
 # Five steps, of which batch normalization has not yet made rounding grow.
 STEPS = ("sampling.steps_per_epoch=1", "stages.main.train.epochs=5")
-# A pass over 901 images has 7 batches of 128 or 28 of 32, and a rest.
-# Fifteen epochs, as the default has it, take many minutes.
-SHORTER = (
-    "stages.main.train.epochs=3",
-    "data.image_size=8",
-    "sampling.batch_size=32",
-)
-WHOLE = () if ALL else SHORTER
 # What a rest of images, of an epoch or of a memory could spoil.
 RESTS = (
     "sampling={kind: balanced, classes: 8, images: 4}",
@@ -45,7 +36,8 @@ def main(count: int, folder: Path, *names: str) -> None:
         devices = {"strategy": "none"}
     trainings = {
         "steps": ("digits", STEPS),
-        "whole": ("digits", WHOLE),
+        # A pass over 901 images has 7 batches of 128, and a rest.
+        "whole": ("digits", ()),
         "rests": (str(photos), RESTS),
     }
     for name in names:

@@ -16,8 +16,10 @@ from tests.conftest import ROOT
 from tests.images import image_folder
 from tests.run import on_backend
 from tests.run.made_up import write_weights
+from tests.thorough import ALL
 
-EACH = pytest.mark.parametrize("backend", ["jax", "torch"])
+BACKENDS = ["jax", "torch"]
+EACH = pytest.mark.parametrize("backend", BACKENDS)
 
 
 def python(backend, *arguments):
@@ -50,7 +52,7 @@ def on_tensorflow(photos, tmp_path_factory):
 
 
 @pytest.mark.slow
-@EACH
+@pytest.mark.parametrize("backend", BACKENDS if ALL else BACKENDS[:1])
 def test_a_run_from_fit_to_export(backend, photos, on_tensorflow, tmp_path):
     done = python(backend, "-m", "tests.run.on_backend", photos, tmp_path)
     assert done.returncode == 0, done.stderr

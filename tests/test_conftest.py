@@ -1,0 +1,44 @@
+"""Which of the slow tests run."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.conftest import _alike
+
+LOSSES = [f"loss_{number}" for number in range(90)]
+DTYPES = ["float32", "float16", "bfloat16"]
+
+
+def table(name, losses=LOSSES, slow=True):
+    """A test as pytest collects it, a case for each loss and dtype."""
+    return [
+        SimpleNamespace(
+            path="test_laws.py",
+            parent=None,
+            originalname=name,
+            name=f"{name}[{dtype}-{loss}]",
+            get_closest_marker=lambda mark: slow or None,
+        )
+        for loss in losses
+        for dtype in DTYPES
+    ]
+
+
+def test_a_third_of_a_long_table_stays_whatever_else_there_is():
+    cases = table("test_a_law")
+    left_out = {one.name for one in _alike(cases, 3)}
+    kept = [one.name for one in cases if one.name not in left_out]
+    assert len(kept) == pytest.approx(len(cases) / 3, rel=0.2)
+    for dtype in DTYPES:
+        assert sum(dtype in one for one in kept) > 20
+    fewer = table("test_a_law", LOSSES[::2]) + table("test_other")
+    names = {one.name for one in fewer}
+    also = {one.name for one in _alike(fewer, 3)}
+    assert left_out & names == {one for one in also if "test_a_law" in one}
+
+
+def test_short_tables_and_quick_ones_are_whole():
+    assert not _alike(table("test_a_guide", LOSSES[:3]), 3)
+    assert not _alike(table("test_quick", slow=False), 3)
+    assert not _alike(table("test_a_law"), 1)
