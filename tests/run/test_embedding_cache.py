@@ -30,7 +30,7 @@ def test_other_weights_and_other_images_are_never_returned(cache, caplog):
         assert cache.load("v") is None
         assert cache.load("w", "j") is None
     assert "weights have changed:" in caplog.text
-    assert "images have changed since" in caplog.text
+    assert "images have changed:" in caplog.text
 
 
 def test_caches_of_a_run_log_a_reason_once(cache, caplog):
