@@ -20,7 +20,7 @@ test: $(VENV)/.installed-quick
 
 # Of the cases of a slow test with many, such as a law of all losses, a third.
 # A slow machine may need hours: slow tests that have not begun in time are
-# skipped, and the summary names them.
+# skipped, and the summary has their places.
 ALIKE ?= 3
 MINUTES ?= 45
 test-all: $(VENV)/.installed-test

@@ -52,9 +52,8 @@ def pytest_collection_modifyitems(config, items):
     So no process works on alone at the end.
     """
     left_out = _alike(items, config.getoption("alike"))
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
     tests = collections.Counter(item.path for item in items)
     slow = collections.Counter(
         item.path for item in items if item.get_closest_marker("slow")
@@ -79,23 +78,25 @@ def pytest_runtest_setup(item):
     minutes = item.config.getoption("minutes")
     late = time.monotonic() - STARTED > 60 * minutes
     if late and item.get_closest_marker("slow"):
-        pytest.skip(f"The {minutes:g} minutes of `--minutes` are over.")
+        reason = f"The {minutes:g} minutes of `--minutes` are over."
+        # By a mark, so that the summary has the place of the test.
+        item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def _alike(items, step):
-    """Returns the cases of long tables that `--alike` leaves out."""
+    """Returns the set of the cases that `--alike` leaves out."""
     tables = collections.defaultdict(list)
     for item in items:
         if item.get_closest_marker("slow"):
             tables[item.path, item.parent, item.originalname].append(item)
-    return [
+    return {
         item
         for cases in tables.values()
         if len(cases) > MANY
         for item in cases
         # By its name: a case stays in or out when others come.
         if zlib.crc32(item.name.encode()) % step
-    ]
+    }
 
 
 class _ShowFailures:

@@ -10,10 +10,16 @@ LOSSES = [f"loss_{number}" for number in range(90)]
 DTYPES = ["float32", "float16", "bfloat16"]
 
 
+class Case(SimpleNamespace):
+    """An item of pytest is in sets by what it is."""
+
+    __hash__ = object.__hash__
+
+
 def table(name, losses=LOSSES, slow=True):
     """A test as pytest collects it, a case for each loss and dtype."""
     return [
-        SimpleNamespace(
+        Case(
             path="test_laws.py",
             parent=None,
             originalname=name,

@@ -79,7 +79,12 @@ def fit(*, as_json: Json = False, **options: Any) -> None:
 
 
 def _given_without(option: str, *flags: str) -> list[str]:
-    """Returns the words of the running command without some options."""
+    """Returns the words of the running command without some of them.
+
+    Args:
+        option: An option that takes a value.
+        flags: Options that take none.
+    """
     words = iter(sys.argv[1:])
     kept = []
     for word in words:

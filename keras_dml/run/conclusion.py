@@ -60,11 +60,7 @@ def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for name in sorted(after, key=lambda name: name != HEADLINE)
     ]
-    if is_kept(metrics) and before == after:
-        return [
-            {key: row[key] for key in ("metric", title, last)} for row in rows
-        ]
-    return rows + [
+    rows += [
         {
             "metric": f"{metric_title(HEADLINE)}, first {size} numbers",
             title: before[HEADLINE],
@@ -74,6 +70,10 @@ def result_rows(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for size, values in metrics.get("prefixes", {}).items()
     ]
+    if is_kept(metrics) and before == after:
+        shown = ("metric", title, last)
+        rows = [{key: row[key] for key in shown} for row in rows]
+    return rows
 
 
 def gained(metrics: Mapping[str, Any]) -> bool:
