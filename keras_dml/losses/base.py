@@ -1,6 +1,7 @@
 """Base classes of all losses: arguments, input and checks of the input."""
 
 import abc
+import re
 import warnings
 
 import keras
@@ -8,10 +9,14 @@ from keras import ops
 
 from keras_dml import distribute
 from keras_dml.arguments import arguments_of
+from keras_dml.checks import require
 from keras_dml.ops.labels import within_classes
 from keras_dml.ops.unit_lengths import look_like_embeddings
 
 HALF = ("float16", "bfloat16")
+# What TensorFlow takes as the name of operations. Keras checks it too late: a
+# scope that was refused stays open, and the names of all that follow are wrong.
+_SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 
 
 class Loss(keras.losses.Loss):
@@ -24,8 +29,8 @@ class Loss(keras.losses.Loss):
     Args:
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String. Defaults to `None`, which means the key of the loss in
-            `keras_dml.losses.LOSSES`.
+        name: String of letters, digits and `_.-`. Defaults to `None`, which
+            means the key of the loss in `keras_dml.losses.LOSSES`.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`, even under a
             mixed-precision policy.
@@ -37,7 +42,8 @@ class Loss(keras.losses.Loss):
         sample_weight: Float tensor `(batch,)`. Defaults to `None`.
 
     Raises:
-        ValueError: If `dtype` is a half precision, or labels are not integers.
+        ValueError: If `dtype` is a half precision, `name` holds other
+            characters, or labels are not integers.
 
     Example:
 
@@ -69,6 +75,12 @@ class Loss(keras.losses.Loss):
                 'works with a float32 loss; pass `dtype="float32"` or nothing. '
                 f"Received: dtype={policy.compute_dtype}"
             )
+        require(
+            name is None or _SCOPE.fullmatch(str(name)),
+            "name",
+            "letters, digits and `_.-`, and must not begin with `_` or `-`",
+            name,
+        )
         package, _, key = type(self).__module__.rpartition(".")
         super().__init__(
             name=name or (key if package == __package__ else None),

@@ -135,6 +135,13 @@ def test_half_precision_is_refused(name, dtype):
 
 
 @EACH
+@pytest.mark.parametrize("wrong", ["\\0", "my loss", "_loss", "größe"])
+def test_names_that_no_scope_takes_are_refused(name, wrong):
+    with pytest.raises(ValueError, match="`name` must be letters.*Received"):
+        CASES[name].make(name=wrong)
+
+
+@EACH
 def test_the_order_of_the_rows_does_not_matter(name):
     case = CASES[name]
     if case.ordered:

@@ -5,6 +5,7 @@ So does every argument that a configuration hands on.
 
 import re
 
+import keras
 import pytest
 
 from keras_dml import losses
@@ -123,3 +124,5 @@ def test_odd_arguments(number, name, recipe, setting):
                 )
             except UsageError as error:
                 assert 0 < len(str(error)) <= LONGEST, value[:30]
+        # A name scope that stays open would rename all that is built next.
+        assert keras.Variable(0.0, name="new").path == "new", value[:30]
