@@ -25,11 +25,12 @@ from keras_dml.run.folder import RunFolder
 from keras_dml.run.overview import overview
 from keras_dml.run.preemption import Preemption, heeding
 from keras_dml.run.replica_checks import check_settings
+from keras_dml.run.request import Request
 from keras_dml.run.settling import settle
 from keras_dml.run.stage_checks import check_stages
 from keras_dml.run.teacher import with_teacher
 from keras_dml.run.timing import Timing
-from keras_dml.run.training import Request, Training
+from keras_dml.run.training import Training
 from keras_dml.wording import source_title
 
 

@@ -7,7 +7,7 @@ from keras_dml.console import logger
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
 from keras_dml.run.cached_features import trains_on_features
-from keras_dml.run.data import StageData
+from keras_dml.run.data import RunData, StageData
 from keras_dml.run.pace import TrainingPace
 from keras_dml.wording import counted, roughly
 
@@ -59,8 +59,7 @@ def with_length(
         data: Images of the stage.
         pace: `TrainingPace`, if `minutes` bounds the run. Defaults to `None`.
         test_images: Number of test images of the run. Defaults to `0`.
-        again: Length of the refit and the final training, in lengths of this
-            one. Defaults to `0.0`, none.
+        again: What `later_trainings` returns. Defaults to `0.0`, none.
         seconds_used: Seconds since the start of the command. Defaults to
             `0.0`.
 
@@ -105,6 +104,23 @@ def with_length(
     divided = _divided(phases, most - settled, every)
     stages[index] = stages[index].changed(phases=divided)
     return config.changed(stages=stages, evaluation={"every": every})
+
+
+def later_trainings(config: RunConfig, run: RunData, data: StageData) -> float:
+    """Returns how long refit and final training are, in lengths of this one.
+
+    Args:
+        config: The configuration.
+        run: All images of the run.
+        data: Images of this stage.
+    """
+    lengths = 0.0
+    if len(config.trainings) > len(config.stages):
+        steps = config.sampling.steps_per_epoch
+        lengths += 1.0 if steps else len(run.train) / len(data.fit.upright)
+    if config.final == "all":
+        lengths += (len(run.train) + len(run.test)) / len(data.fit.upright)
+    return lengths
 
 
 def describe_length(

@@ -1,18 +1,15 @@
-"""Measures a run on its images, and describes it for `metrics.json`."""
+"""Measures a run on its images."""
 
-import platform
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-import sklearn
 import tensorflow as tf
 
 from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger, track
-from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
@@ -23,11 +20,8 @@ from keras_dml.evaluation import (
 from keras_dml.files import replacing
 from keras_dml.models import forward_function
 from keras_dml.npz import read_npz
-from keras_dml.run.batches import evaluation_batches, make_sampler
-from keras_dml.run.data import RunData, stage_data
+from keras_dml.run.batches import evaluation_batches
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.recorder import RunState
-from keras_dml.version import __version__
 
 RAW_PIXELS_SIDE = 32
 BASELINES = ("off_the_shelf", "pretrained")
@@ -114,88 +108,6 @@ def raw_pixels(manifest: Manifest, config: RunConfig) -> np.ndarray:
     return pixels.reshape(len(pixels), -1)
 
 
-def run_metrics(
-    config: RunConfig, data: RunData, state: RunState, after: RetrievalResult
-) -> dict[str, Any]:
-    """Returns the results of a run. Values of metrics are in [0, 1].
-
-    Args:
-        config: The settled configuration.
-        data: The images of the run.
-        state: The final state, with the results before training.
-        after: The result on the test images after training.
-    """
-    return {
-        "dataset": readers.source_name(config.data.source),
-        "recipe": config.recipe,
-        "section": config.section,
-        "backbone": config.model.backbone,
-        "seed": config.seed,
-        "split": "images" if data.seen else "classes",
-        "train_classes": data.train.num_classes,
-        "test_classes": data.test.num_classes,
-        "skipped_images": data.skipped,
-        "num_queries": after.num_queries,
-        "num_references": after.num_references,
-        "num_lone_queries": after.num_lone,
-        "index": "exact",
-        "oracle": config.data.validation == "test" and state.best is not None,
-        "several_labels": data.test.has_label_sets,
-        "partial": data.partial,
-        "seen": data.seen,
-        "selected_by": _selected_by(config, state),
-        "validation": state.best_metrics,
-        "pretrained_features": (
-            "raw pixels"
-            if config.model.weights == "none"
-            else "pretrained backbone"
-        ),
-        "off_the_shelf": state.baselines.get(
-            "off_the_shelf", state.baselines["pretrained"]
-        ),
-        "pretrained": state.baselines["pretrained"],
-        "before": state.baselines["before"],
-        "after": after.metrics,
-        "image_size": config.data.image_size,
-        "natural_size": config.data.natural_size,
-        "shrinkage": state.shrinkage,
-        "interpolation": state.interpolation,
-        "length": trained_length(config, data, state),
-        "train_seconds": round(state.seconds, 1),
-        "versions": {
-            "keras_dml": __version__,
-            "backend": distribute.backend_version(),
-            "keras": keras.__version__,
-            "tensorflow": tf.__version__,
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-            "python": platform.python_version(),
-        },
-    }
-
-
-def trained_length(
-    config: RunConfig, data: RunData, state: RunState
-) -> dict[str, float]:
-    """Returns how long the last stage trained, whose weights are kept.
-
-    Args:
-        config: The settled configuration.
-        data: The images of the run.
-        state: The final state, with the finished epochs.
-
-    Returns:
-        Dict of `"steps"` and of `"passes"`, how often the stage saw each of
-        its training images on average.
-    """
-    stage = config.trainings[state.stage]
-    fit = stage_data(data, stage, config).fit
-    epochs = sum(row["stage"] == stage.name for row in state.history)
-    batches = make_sampler(fit, config)(0)
-    images = epochs * sum(len(rows) for rows in batches)
-    return {"steps": epochs * len(batches), "passes": images / len(fit)}
-
-
 def gains(
     after: RetrievalResult, test: Manifest, folder: RunFolder
 ) -> dict[str, dict[str, dict[str, float]]]:
@@ -248,10 +160,3 @@ def write_per_query(
         arrays[name] = values.astype(np.float32)
     with replacing(path) as temporary:
         np.savez_compressed(temporary, **arrays)
-
-
-def _selected_by(config: RunConfig, state: RunState) -> str:
-    if state.best is None or config.evaluation.select == "last":
-        return "last epoch"
-    chooser = "test" if config.data.validation == "test" else "validation"
-    return f"{chooser} {config.evaluation.monitor}"

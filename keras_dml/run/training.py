@@ -1,8 +1,6 @@
 """Runs the steps of a training, from its start or last checkpoint."""
 
-import dataclasses
 import time
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -12,12 +10,7 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
-from keras_dml.files import replacing
-from keras_dml.models import (
-    load_embedder,
-    pooled_features,
-    synchronize_batch_norm,
-)
+from keras_dml.models import pooled_features
 from keras_dml.run.batches import sampling_warnings
 from keras_dml.run.cached_features import (
     CachedFeatures,
@@ -25,27 +18,21 @@ from keras_dml.run.cached_features import (
 )
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.data import RunData, StageData, stage_data
+from keras_dml.run.finish import BEFORE_TRAINING, finish
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.groups import measure_groups
 from keras_dml.run.length import (
     describe_length,
     has_open_phase,
     is_open,
+    later_trainings,
     with_length,
 )
-from keras_dml.run.measure import (
-    embed,
-    evaluate,
-    gains,
-    run_metrics,
-    write_per_query,
-)
+from keras_dml.run.measure import embed, write_per_query
 from keras_dml.run.memory import check_activations
 from keras_dml.run.models import Models, build_models
 from keras_dml.run.pace import TrainingPace, measure_pace
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.preemption import Preemption
-from keras_dml.run.prefixes import measure_prefixes
 from keras_dml.run.progress import legend
 from keras_dml.run.recorder import RunState
 from keras_dml.run.refit import (
@@ -55,41 +42,14 @@ from keras_dml.run.refit import (
     refit_follows,
     refit_stage,
 )
+from keras_dml.run.request import Request
 from keras_dml.run.stage_checks import warn_about_section
 from keras_dml.run.start import (
     StartFeatures,
     measure_baselines,
     start_from_features,
 )
-from keras_dml.run.timing import Timing
-from keras_dml.run.trained_run import TrainedRun
 from keras_dml.wording import titled
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """What a caller of `fit` asks for beside the configuration.
-
-    Attributes:
-        resume, export, measured, verbose: See `fit`.
-        timing: `Timing` since the start of the command.
-    """
-
-    resume: bool
-    export: Callable[..., object] | None
-    measured: Mapping[str, Any] | None
-    verbose: bool
-    timing: Timing
-
-
-BEFORE_TRAINING = ("off_the_shelf", "pretrained", "before")
-# What only a run that left classes out can say.
-RESULTS = (
-    *(*BEFORE_TRAINING, "after", "gains", "groups", "prefixes"),
-    *("seen", "thresholds", "refit"),
-    *("split", "test_classes", "num_queries", "num_references"),
-    *("num_lone_queries", "selected_by", "validation", "validated_on"),
-)
 
 
 class Training:
@@ -153,7 +113,14 @@ class Training:
         while True:
             self._run_stage()
             if not self._next_stage():
-                return self._finish()
+                return finish(
+                    self.models.embedder,
+                    self.config,
+                    self.data,
+                    self.state,
+                    self.folder,
+                    self.request,
+                )
             self.models = self._build(self._stage_data())
 
     def _next_stage(self) -> bool:
@@ -302,23 +269,10 @@ class Training:
             data,
             pace=pace,
             test_images=len(self.data.test),
-            again=self._images_again(data),
+            again=later_trainings(self.config, self.data, data),
             seconds_used=max(used),
         )
         return config, pace
-
-    def _images_again(self, data: StageData) -> float:
-        """Returns how long later trainings are, in lengths of this one."""
-        again = 0.0
-        if len(self.config.trainings) > len(self.config.stages):
-            steps = self.config.sampling.steps_per_epoch
-            again += (
-                1.0 if steps else len(self.data.train) / len(data.fit.upright)
-            )
-        if self.config.final == "all":
-            images = len(self.data.train) + len(self.data.test)
-            again += images / len(data.fit.upright)
-        return again
 
     def _measure_baselines(self) -> None:
         """Measures what the run starts with, for the gains of the end."""
@@ -342,54 +296,3 @@ class Training:
         if distribute.is_chief():
             for name, result in results.items():
                 write_per_query(self.folder.baseline(name), test, result)
-
-    def _finish(self) -> dict[str, Any] | None:
-        """Saves, measures and exports, and writes `metrics.json` last."""
-        embedder = self.models.embedder
-        if distribute.is_chief():
-            synchronize_batch_norm(embedder, False)
-            with replacing(self.folder.embedder) as temporary:
-                embedder.save(temporary)
-            # Users get the file, so it is measured; it also has no strategy.
-            embedder = load_embedder(self.folder.embedder)
-        logger.info(
-            "Embedding what a search looks through ..."
-            if self.config.data.all_classes
-            else "Measuring the result on the test images ..."
-        )
-        with self.timing.part("test"):
-            embeddings = embed(embedder, self.data.test, self.config)
-            after = evaluate(embeddings, self.data.test, self.config)
-        if not distribute.is_chief():
-            return None
-        metrics = run_metrics(self.config, self.data, self.state, after)
-        metrics["dim"] = embedder.output_shape[-1]
-        validated = stage_data(self.data, self.config.stages[-1], self.config)
-        metrics["validated_on"] = validated.held_out
-        metrics["refit"] = is_refit(self.config, self.state)
-        metrics["gains"] = gains(after, self.data.test, self.folder)
-        metrics["groups"] = measure_groups(
-            embeddings, self.data.test, self.config
-        )
-        metrics["prefixes"] = measure_prefixes(
-            embedder, embeddings, self.data.test, self.config
-        )
-        if self.request.measured is not None:
-            measured = self.request.measured
-            metrics |= {
-                key: measured[key] for key in RESULTS if key in measured
-            }
-            metrics["final"] = True
-        write_per_query(self.folder.per_query, self.data.test, after)
-        run = TrainedRun.just_trained(self.folder.path, self.config, metrics)
-        run.embedder = embedder
-        run.keep_test(embeddings, self.data.test)
-        if self.request.export is not None:
-            with self.timing.part("export"):
-                self.request.export(
-                    embedder, self.data, self.config, metrics, self.folder
-                )
-        metrics["seconds"] = self.timing.rounded()
-        logger.debug("Seconds by part: %s.", metrics["seconds"])
-        self.folder.write_metrics(metrics)
-        return metrics
