@@ -95,8 +95,7 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
     shipped = path if run.final is None else run.final.folder.path
     phone = ("--format", "litert", "--quantize", "int8")
     yield (
-        "make a file for phones of about a quarter of the size, with 8-bit "
-        "integers",
+        "make a small file for phones, with 8-bit integers",
         command_line("keras-dml", "export", shipped, *phone),
     )
 
@@ -116,8 +115,8 @@ def steps_after_export(
         )
     elif "litert" in names and "litert-int8" not in names:
         yield (
-            "make it about a quarter of the size, with 8-bit integers; the "
-            "table will show\n  what that costs",
+            "make the file for phones about a quarter as large, with 8-bit "
+            "integers; the\n  table will show what that costs",
             command_line(*again, f"{output}-int8", *small, "int8"),
         )
     if "saved_model" in names and "index_recall@1" not in result[0]:

@@ -35,19 +35,22 @@ _AMOUNTS = {
 }
 _MEASURES = {
     **_AMOUNTS,
-    "mean_cosine": "likeness to the embedder, mean",
-    "worst_cosine": "likeness to the embedder, worst",
+    "mean_cosine": "likeness to trained, mean",
+    "worst_cosine": "likeness to trained, worst",
     "index_recall@1": "R@1 by the index",
 }
+# The headings of columns that are not named after a format.
+_COLUMNS = {"embedder": "trained"}
 # Stands below the table of a run, for people who have not met these metrics.
 _METRICS_IN_WORDS = (
     "In the table, a query is a test image that is looked up among the others. "
     "All metrics go from 0 to 1; higher is better. MAP@R (mean average "
     "precision): if a query has 5 others of its class, the share of these "
     "among its 5 nearest; early ones count more. R-precision: the same share, "
-    "all places counting alike. R@1, R@2 and so on (recall): the share of "
-    "queries with an image of their class among the 1 or 2 nearest. MRR (mean "
-    "reciprocal rank): the mean of 1/rank of the first image of the class. "
+    "all places counting alike. R@1 (recall): the share of queries whose "
+    "nearest image is of their class; for other R@k, one of the k nearest. MRR "
+    "(mean reciprocal rank): the mean of 1/rank of the first image of the "
+    "class. "
 )
 _GAIN_IN_WORDS = (
     "On other classes like these, the true gain lies in the interval with 95 % "
@@ -65,17 +68,17 @@ _GAPS_IN_WORDS = (
     "queries and seeds; a seed sets the random numbers of a training. With "
     "other {drawn} the gap would lie in {interval} with 95 % confidence. "
     "Worse: {below} below zero. Open: zero is inside, so it is not known which "
-    "is better; more {more} may tell. Until then, either will do."
+    "is better; more seeds or test classes may tell. Until then, use either."
 )
 # The parts of headings of intervals, and what would be drawn again.
 _DRAWN = {"seeds": "seeds", "folds": "folds", "classes": "test classes"}
 _EXPORTS_IN_WORDS = (
-    "The embedder is the trained network in Keras. It turns an image into "
-    "numbers, its embedding. {litert}Likeness is the cosine similarity of the "
-    "embeddings that both make of an image: 1 means the same. A query is a "
+    "The trained network, in Keras, turns an image into numbers, its "
+    "embedding. {litert}Likeness is the cosine similarity of the embeddings "
+    "that it and an export make of an image: 1 means the same. A query is a "
     "test image that is looked up among the others. R@1 is {recall}. MAP@R is "
-    "{map}. Both change a little where rounding swaps two images that are "
-    "about equally near. Times are of this computer, others differ."
+    "{map}. R@1 and MAP@R change a little where rounding swaps two images that "
+    "are about equally near. Times are of this computer, others differ."
 )
 _USE_IN_WORDS = (
     "manifest.json in its folder says which images go in, what comes out, and "
@@ -232,15 +235,12 @@ def print_comparison(result: "Comparison", again: Sequence[str]) -> None:
     drawn = [one for key, one in _DRAWN.items() if key in headings]
     if drawn:
         words = " or ".join(drawn)
-        # A comparison cannot get more folds, but other seeds of them.
-        more = words.replace("folds", "seeds")
         several = len(drawn) > 1
         tell(
             _GAPS_IN_WORDS.format(
                 drawn=words,
                 interval="each interval" if several else "the interval",
                 below="both intervals lie" if several else "the interval lies",
-                more=more,
             )
         )
     say(f"\nReport as text: {result.report}")
@@ -251,7 +251,7 @@ def print_comparison(result: "Comparison", again: Sequence[str]) -> None:
 
 def print_artifacts(result: "ExportResult", run: str | Path) -> None:
     """Prints how exports compare with their embedder, a column for each."""
-    names = " ".join(row["artifact"] for row in result)
+    names = [row["artifact"] for row in result]
     measures = [key for key in result[0] if key not in ("artifact", "images")]
     whole = "" if result.of is None else f" of {result.of:,} test"
     print_rows(
@@ -259,7 +259,10 @@ def print_artifacts(result: "ExportResult", run: str | Path) -> None:
         [
             {
                 "measure": _measure_title(key),
-                **{row["artifact"]: _rounded(key, row[key]) for row in result},
+                **{
+                    _COLUMNS.get(name, name): _rounded(key, row[key])
+                    for name, row in zip(names, result, strict=True)
+                },
             }
             for key in measures
         ],
@@ -269,7 +272,7 @@ def print_artifacts(result: "ExportResult", run: str | Path) -> None:
     say("")
     tell(
         _EXPORTS_IN_WORDS.format(
-            litert=_LITERT_IN_WORDS if "litert" in names else "",
+            litert=_LITERT_IN_WORDS if "litert" in " ".join(names) else "",
             recall=metric_meaning("recall@1"),
             map=metric_meaning("map@r"),
         )

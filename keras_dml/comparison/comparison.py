@@ -125,10 +125,12 @@ class Comparison(Brief):
             behind = gap_rows(arms)
             if behind:
                 name = metric_title(self.metric)
+                intervals = [key for key in behind[0] if "interval" in key]
+                its = "intervals" if len(intervals) > 1 else "interval"
                 tables.append(
                     (
                         f"{name}: the gap from the leading arm, {arms[0].arm}, "
-                        "and its 95 % intervals",
+                        f"and its 95 % {its}",
                         behind,
                     )
                 )

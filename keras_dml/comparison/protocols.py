@@ -88,9 +88,9 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
         case "fixed_validation":
             fraction = section.fraction
             return Protocol(
-                f"fixed validation: {percent(fraction)} of the classes that "
-                "are not for the test validate (of few classes, images); the "
-                "epoch that is best on them is the one that is tested",
+                f"fixed validation: {percent(fraction)} of the classes not in "
+                "the test (images, if classes are few) choose at which point "
+                "of training the network is tested",
                 {"validation": "classes", "validation_fraction": fraction},
                 holds_out=True,
             )

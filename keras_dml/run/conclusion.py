@@ -167,17 +167,17 @@ def _kept(metrics: Mapping[str, Any]) -> str:
     """Says why the pretrained network was kept, and what to try."""
     found = metrics["interpolation"]
     harm = found.get("lower") and len(found["lower"]) == len(found["values"])
-    why = (
-        "training lowered R@1" if harm else "what training gained may be chance"
-    )
+    why = "lowered R@1" if harm else "gained nothing beyond chance"
     size, natural = metrics["image_size"], metrics["natural_size"]
-    gain = ", so there is no gain"
-    if metrics["after"] != metrics["off_the_shelf"] and size != natural:
-        gain = f"; its gain is that of {size} instead of {natural} pixels"
+    gain = "a difference is no gain of training"
+    if metrics["after"] == metrics["off_the_shelf"]:
+        gain = "it is the one that it is compared with"
+    elif size != natural:
+        gain = f"its gain is that of {size} instead of {natural} pixels"
     return (
         "The pretrained network was kept and training discarded: on the "
-        f"validation images {why}. The column `kept` is that network, "
-        f"untrained{gain}. Train on more images or classes, longer, or start "
+        f"validation images it {why}. The column `kept` is the network before "
+        f"training; {gain}. Train on more images or classes, longer, or start "
         "from another network: `keras-dml backbones` lists them."
     )
 

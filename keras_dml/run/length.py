@@ -143,7 +143,7 @@ def describe_length(
     lasts = f", about {roughly(steps * pace.step)}" if pace else ""
     refits = len(config.trainings) > len(config.stages) and data.validation
     seen = steps * batch / len(data.fit)
-    again = ", then as many in the refit" if refits else ""
+    again = ", then as many in any refit" if refits else ""
     images = counted(batch, "image")
     return (
         f"{counted(steps, 'step')}, each of which learns from {images}, in "

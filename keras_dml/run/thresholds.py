@@ -77,13 +77,14 @@ class RunThreshold:
     def meaning(self) -> str:
         """What the threshold decides, and how often that is wrong."""
         pairs = (
-            "Of the pairs of images of different classes, at most "
-            f"{percent(self.threshold.target_fmr, 1)} are as near. "
+            "It is chosen so that of the pairs of validation images of "
+            "different classes at most "
+            f"{percent(self.threshold.target_fmr, 1)} match. "
             if self.threshold.decision == "pairs"
             else ""
         )
         return (
-            "A match is probably of the same class: its distance is at most "
+            "A match may be of the same class: its distance is at most "
             f"{self.distance:.4f}, 0 being the same. {pairs}A photo whose "
             "class is not among the images searched still got a match in "
             f"{percent(self.wrong_answers, 1)} of cases, tried with "

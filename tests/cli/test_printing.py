@@ -54,7 +54,7 @@ def test_an_export_names_the_files_that_clients_load(capsys, tmp_path):
         ("ann_recall@1", "share of the nearest found"),
         ("index_recall@1", "R@1 by the index"),
         ("recall@1", "R@1"),
-        ("mean_cosine", "likeness to the embedder, mean"),
+        ("mean_cosine", "likeness to trained, mean"),
     ],
 )
 def test_measures_are_put_into_words(capsys, key, words):

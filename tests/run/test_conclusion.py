@@ -57,8 +57,11 @@ def test_a_kept_network_of_one_part_has_no_list_of_parts():
     metrics = metrics_of(0.3, 0.3, 0.28, 0.28, -0.05, 0.01)
     metrics |= {"interpolation": {"kept": True}, "shrinkage": 0.6}
     kept, verdict = conclusion(metrics)
-    assert "that network, untrained" in kept
+    assert "its gain is that of 192 instead of 96 pixels" in kept
     assert "is not distinguishable" in verdict
+    metrics["natural_size"] = 192
+    kept, *_ = conclusion(metrics)
+    assert "before training; a difference is no gain of training" in kept
 
 
 @pytest.mark.parametrize(
@@ -186,9 +189,9 @@ def test_a_run_without_a_stage_of_interpolation():
 @pytest.mark.parametrize(
     ("lower", "reason"),
     [
-        ([], "what training gained may be chance"),
-        ([1.0], "what training gained may be chance"),
-        ([0.0, 1.0], "training lowered R@1"),
+        ([], "it gained nothing beyond chance"),
+        ([1.0], "it gained nothing beyond chance"),
+        ([0.0, 1.0], "it lowered R@1"),
     ],
 )
 def test_a_kept_network_that_is_the_reference_has_no_gain(lower, reason):
@@ -197,6 +200,7 @@ def test_a_kept_network_that_is_the_reference_has_no_gain(lower, reason):
     found["interpolation"] = {"kept": True, "lower": lower, "values": values}
     kept, nearest = conclusion(found)
     assert reason in kept
+    assert "`kept` is the network before training; it is the one that" in kept
     assert "not distinguishable" not in nearest
 
 

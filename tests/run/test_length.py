@@ -206,7 +206,7 @@ def test_the_length_is_told():
     assert "in 15 epochs of 5; each" in untimed
     config = config.changed(refit=True, evaluation={"interpolate": [1.0]})
     twice = describe_length(config, 0, DATA)
-    assert "in 15 epochs of 5, then as many in the refit; each" in twice
+    assert "in 15 epochs of 5, then as many in any refit; each" in twice
 
 
 def pace_settings():
