@@ -14,13 +14,13 @@ import typer
 
 from keras_dml.cli.next_steps import command_line
 from keras_dml.cli.options import Json, options_of
-from keras_dml.cli.printing import (
+from keras_dml.cli.printing import say
+from keras_dml.cli.results import (
     print_answers,
     print_artifacts,
     print_comparison,
     print_evaluation,
     print_run,
-    say,
 )
 from keras_dml.console import logger, logging_to, without_native_output
 from keras_dml.errors import RunError, UsageError, reason_of
