@@ -6,12 +6,14 @@ its config follows from the signature of its constructor.
 
 import importlib
 import inspect
+import pkgutil
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
 
 from keras_dml.errors import UsageError, reason_of
-from keras_dml.naming import shown
+from keras_dml.naming import nearest, shown
 
 
 def arguments_of(cls: type, base: type = object) -> list[str]:
@@ -43,23 +45,77 @@ def arguments_of(cls: type, base: type = object) -> list[str]:
     return names
 
 
-def own_config(layer: keras.layers.Layer, *parts: object) -> dict[str, Any]:
-    """Returns the arguments of a layer, except those of Keras' base class.
+def own_config(instance: object, *parts: object) -> dict[str, Any]:
+    """Returns the arguments of an object, except those of Keras' base class.
 
     Args:
-        layer: Layer that stores each argument in an attribute of its name.
-        *parts: Objects that hold the arguments that `layer` only passes on.
+        instance: Layer or regularizer that stores each argument in an
+            attribute of its name.
+        *parts: Objects that hold the arguments that it only passes on.
 
     Example:
 
-    >>> own_config(keras_dml.layers.GlobalKMaxPooling2D(k=2))
-    {'k': 2, 'data_format': 'channels_last'}
+    >>> own_config(keras_dml.regularizers.LpNorm(0.1))
+    {'strength': 0.1, 'p': 2.0, 'power': 1.0}
     """
+    base = next(
+        cls
+        for cls in type(instance).__mro__
+        if cls.__module__.startswith("keras.")
+    )
     values = {}
-    for name in arguments_of(type(layer), keras.layers.Layer):
-        holder = next(one for one in (layer, *parts) if hasattr(one, name))
+    for name in arguments_of(type(instance), base):
+        holder = next(one for one in (instance, *parts) if hasattr(one, name))
         values[name] = getattr(holder, name)
     return keras.saving.serialize_keras_object(values)
+
+
+def made(
+    cls: type, kind: str, identifier: object, arguments: Mapping[str, Any]
+) -> Any:
+    """Makes an object, or names the argument that its class does not take.
+
+    Args:
+        cls: Its class.
+        kind: What the class is, for messages.
+        identifier: What the caller named the class by, for messages.
+        arguments: The arguments of its constructor.
+
+    Raises:
+        UsageError: If an argument is unknown.
+    """
+    known = arguments_of(cls)
+    for argument, value in arguments.items():
+        if argument not in known:
+            close = f" Did you mean {nearest(argument, known)}?" * bool(known)
+            raise UsageError(
+                f"The {kind} {identifier!r} has no argument {argument!r}."
+                f"{close} It takes: {', '.join(known) or 'none'}. Received: "
+                f"{argument}={shown(value)}"
+            )
+    return cls(**arguments)
+
+
+def defined_in(package: str) -> Iterator[tuple[str, str, Any]]:
+    """Yields what the modules of a package define: module, name and object.
+
+    Args:
+        package: Its name, such as `"keras_dml.losses"`.
+
+    Example:
+
+    >>> ("circle", "circle_loss") in {
+    ...     (module, name) for module, name, _ in defined_in("keras_dml.losses")
+    ... }
+    True
+    """
+    for _, key, _ in pkgutil.iter_modules(
+        importlib.import_module(package).__path__
+    ):
+        module = importlib.import_module(f"{package}.{key}")
+        for name, value in vars(module).items():
+            if getattr(value, "__module__", None) == module.__name__:
+                yield key, name, value
 
 
 def class_at(path: str, base: type, kind: str, example: str) -> Any:

@@ -1,14 +1,12 @@
 """Finds the losses in the files of this folder, and returns them by name."""
 
-import importlib
 import inspect
-import pkgutil
 from typing import Any
 
 import keras
 
 from keras_dml import former
-from keras_dml.arguments import arguments_of, class_at
+from keras_dml.arguments import class_at, defined_in, made
 from keras_dml.checks import require
 from keras_dml.errors import UsageError
 from keras_dml.losses.base import Loss
@@ -21,22 +19,17 @@ def _read_folder() -> tuple[
 ]:
     """Returns losses of labels and of teachers by file; everything public."""
     found, transfers, public = {}, {}, {}
-    folder = importlib.import_module(__package__).__path__
-    for _, key, _ in pkgutil.iter_modules(folder):
-        module = importlib.import_module(f"{__package__}.{key}")
-        for name, value in vars(module).items():
-            if getattr(value, "__module__", None) != module.__name__:
+    for key, name, value in defined_in(__package__):
+        if inspect.isclass(value) and issubclass(value, Loss):
+            public[name] = value
+            if inspect.isabstract(value):
                 continue
-            if inspect.isclass(value) and issubclass(value, Loss):
-                public[name] = value
-                if inspect.isabstract(value):
-                    continue
-                if issubclass(value, DistillationLoss):
-                    transfers[key] = value
-                elif value.takes:
-                    found[key] = value
-            elif name.endswith("_loss"):
-                public[name] = value
+            if issubclass(value, DistillationLoss):
+                transfers[key] = value
+            elif value.takes:
+                found[key] = value
+        elif name.endswith("_loss"):
+            public[name] = value
     return found, transfers, public
 
 
@@ -76,16 +69,7 @@ def get(identifier, **arguments) -> keras.losses.Loss:
             )
         is_config = isinstance(identifier, dict)
         return deserialize(identifier) if is_config else identifier
-    cls = _class_of(identifier)
-    known = arguments_of(cls)
-    for argument, value in arguments.items():
-        if argument not in known:
-            raise UsageError(
-                f"The loss {identifier!r} has no argument {argument!r}. Did "
-                f"you mean {nearest(argument, known)}? It takes: "
-                f"{', '.join(known)}. Received: {argument}={shown(value)}"
-            )
-    return cls(**arguments)
+    return made(_class_of(identifier), "loss", identifier, arguments)
 
 
 def serialize(loss: keras.losses.Loss) -> dict[str, Any]:

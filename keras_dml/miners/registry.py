@@ -1,13 +1,11 @@
 """Finds the miners in the files of this folder, and returns them by name."""
 
-import importlib
 import inspect
-import pkgutil
 from typing import Any
 
 import keras
 
-from keras_dml.arguments import arguments_of, class_at
+from keras_dml.arguments import class_at, defined_in, made
 from keras_dml.errors import UsageError
 from keras_dml.miners.base import Miner
 from keras_dml.naming import nearest, shown
@@ -15,19 +13,13 @@ from keras_dml.naming import nearest, shown
 
 def _read_folder() -> dict[str, type[Miner]]:
     """Returns the miner of each file by file name."""
-    found = {}
-    folder = importlib.import_module(__package__).__path__
-    for _, key, _ in pkgutil.iter_modules(folder):
-        module = importlib.import_module(f"{__package__}.{key}")
-        for value in vars(module).values():
-            if (
-                inspect.isclass(value)
-                and issubclass(value, Miner)
-                and not inspect.isabstract(value)
-                and value.__module__ == module.__name__
-            ):
-                found[key] = value
-    return found
+    return {
+        key: value
+        for key, _, value in defined_in(__package__)
+        if inspect.isclass(value)
+        and issubclass(value, Miner)
+        and not inspect.isabstract(value)
+    }
 
 
 MINERS = _read_folder()
@@ -65,17 +57,8 @@ def get(identifier) -> Miner | None:
     if isinstance(identifier, dict):
         arguments = dict(identifier)
         identifier = arguments.pop("name", None)
-    cls = _class_of(identifier)
-    known = arguments_of(cls)
-    for argument, value in arguments.items():
-        if argument not in known:
-            raise UsageError(
-                f"The miner {identifier!r} has no argument {argument!r}. It "
-                f"takes: {', '.join(known) or 'none'}. Received: "
-                f"{argument}={shown(value)}"
-            )
     try:
-        return cls(**arguments)
+        return made(_class_of(identifier), "miner", identifier, arguments)
     except TypeError as error:
         raise UsageError(f"The miner {identifier!r}: {error}") from error
 

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_dml.arguments import own_config
 from keras_dml.checks import not_negative, of_shape
 
 
@@ -39,4 +40,4 @@ class CenterInvariance(keras.regularizers.Regularizer):
         return self.strength * ops.mean(ops.square(deviation)) / 4.0
 
     def get_config(self):
-        return {"strength": self.strength}
+        return own_config(self)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_dml.arguments import own_config
 from keras_dml.checks import in_interval, not_negative, of_shape
 from keras_dml.ops.gradients import custom_gradient
 
@@ -44,7 +45,7 @@ class LpNorm(keras.regularizers.Regularizer):
         return self.strength * ops.mean(ops.power(lengths, self.power))
 
     def get_config(self):
-        return {"strength": self.strength, "p": self.p, "power": self.power}
+        return own_config(self)
 
 
 def _lengths(x, p):

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_dml.arguments import own_config
 from keras_dml.checks import finite_number, not_negative, positive_number
 from keras_dml.former import formerly
 from keras_dml.ops.similarities import mutual_repulsion, unit_rows
@@ -55,7 +56,7 @@ class CenterDistance(keras.regularizers.Regularizer):
         return self.strength * ops.sum(pairs) / divisor
 
     def get_config(self):
-        return {"strength": self.strength}
+        return own_config(self)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -100,8 +101,4 @@ class ProxyRepulsion(keras.regularizers.Regularizer):
         return self.strength * mutual_repulsion(unit, self.scale, self.margin)
 
     def get_config(self):
-        return {
-            "scale": self.scale,
-            "margin": self.margin,
-            "strength": self.strength,
-        }
+        return own_config(self)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_dml.arguments import own_config
 from keras_dml.checks import not_negative, of_shape
 from keras_dml.ops.pairs import gram_matrix
 from keras_dml.ops.similarities import unit_rows
@@ -43,4 +44,4 @@ class RegularFace(keras.regularizers.Regularizer):
         return self.strength * ops.mean(ops.max(others, axis=1))
 
     def get_config(self):
-        return {"strength": self.strength}
+        return own_config(self)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_dml.arguments import own_config
 from keras_dml.checks import not_negative, of_shape
 
 
@@ -38,4 +39,4 @@ class ZeroMean(keras.regularizers.Regularizer):
         return self.strength * ops.mean(ops.abs(ops.sum(x, axis=1)))
 
     def get_config(self):
-        return {"strength": self.strength}
+        return own_config(self)
