@@ -11,7 +11,7 @@ from keras_dml.checks import (
 )
 from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.average import NON_ZERO
-from keras_dml.ops.metrics import is_distance
+from keras_dml.ops.distances import is_distance
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import rounding
 

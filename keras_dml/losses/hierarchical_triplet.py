@@ -7,8 +7,8 @@ from keras_dml import distribute
 from keras_dml.checks import finite_number, one_of
 from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.losses.triplet import ALL, BY_PAIR, BY_ROW, triplet_loss
+from keras_dml.ops.distances import metric_name
 from keras_dml.ops.groups import checked_groups, groups_of
-from keras_dml.ops.metrics import metric_name
 from keras_dml.ops.pairs import Pairs
 
 

@@ -9,7 +9,7 @@ from keras_dml import distribute, miners
 from keras_dml.checks import boolean, optional, require
 from keras_dml.losses.base import Loss
 from keras_dml.ops.average import Average, as_average
-from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.distances import metric_name
 from keras_dml.ops.pairs import (
     Pairs,
     pair_distances,
@@ -92,7 +92,7 @@ class PairLoss(Loss, abc.ABC):
     takes_miner = True
     # Whether it takes the groups of the classes, which no matrix of pairs has.
     takes_groups = False
-    # What compares two rows: a name of `keras_dml.ops.metrics`, and whether
+    # What compares two rows: a name of `keras_dml.ops.distances`, and whether
     # the formula holds for others.
     metric = "cosine"
     takes_any_metric = True

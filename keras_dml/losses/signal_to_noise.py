@@ -7,7 +7,7 @@ from keras_dml.checks import finite_number, not_negative
 from keras_dml.losses.contrastive import contrastive_loss
 from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.average import NON_ZERO
-from keras_dml.ops.metrics import noise_ratios
+from keras_dml.ops.distances import noise_ratios
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import batch_mean
 

@@ -11,8 +11,8 @@ from keras_dml.miners import (
     semi_hard_triplets,
 )
 from keras_dml.ops.average import Average, as_average
+from keras_dml.ops.distances import metric_name
 from keras_dml.ops.gradients import shared_slopes, with_slopes
-from keras_dml.ops.metrics import metric_name
 from keras_dml.ops.pairs import (
     Pairs,
     over_positives,

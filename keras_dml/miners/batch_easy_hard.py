@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml.checks import one_of
 from keras_dml.miners.base import Miner
-from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.distances import metric_name
 from keras_dml.ops.pairs import (
     Pairs,
     pair_distances,

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_dml.checks import in_interval
 from keras_dml.miners.base import Miner
-from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.distances import metric_name
 from keras_dml.ops.pairs import Pairs, pair_distances
 from keras_dml.ops.sampling import largest_of_groups
 

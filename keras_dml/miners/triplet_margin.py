@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml.checks import finite_number, one_of
 from keras_dml.miners.base import TripletMiner, of_positive
-from keras_dml.ops.metrics import metric_name
+from keras_dml.ops.distances import metric_name
 from keras_dml.ops.pairs import Pairs, pair_distances
 
 KINDS = ("all", "hard", "semi_hard", "easy")

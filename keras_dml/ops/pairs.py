@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from keras_dml.ops.gradients import custom_gradient
-from keras_dml.ops.metrics import (
+from keras_dml.ops.distances import (
     is_distance,
     lp_distances,
     noise_ratios,
     order_of,
     without_rounding,
 )
+from keras_dml.ops.gradients import custom_gradient
 
 
 class Pairs(NamedTuple):

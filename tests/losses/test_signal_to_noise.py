@@ -2,7 +2,7 @@ import keras
 import numpy as np
 
 from keras_dml import losses
-from keras_dml.ops.metrics import noise_ratios
+from keras_dml.ops.distances import noise_ratios
 
 X = np.random.default_rng(0).standard_normal((5, 7))
 

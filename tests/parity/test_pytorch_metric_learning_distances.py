@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_dml import losses
-from keras_dml.ops.metrics import is_distance
+from keras_dml.ops.distances import is_distance
 from tests.losses.steps import value_and_gradient
 from tests.parity.batches import batches, load
 

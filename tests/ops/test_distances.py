@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.ops.metrics import is_distance, lp_distances, metric_name
+from keras_dml.ops.distances import is_distance, lp_distances, metric_name
 from tests.conformance import numerical_gradient
 from tests.losses.steps import value_and_gradient
 
