@@ -7,8 +7,9 @@ import typing
 import pytest
 import typer
 
-from keras_dml.cli.app import OTHER_NAMES, app
+from keras_dml.cli.app import app
 from keras_dml.cli.options import options_of
+from keras_dml.cli.parsing import OTHER_NAMES
 from keras_dml.cli.signatures import read_parameters
 from tests.cli.refusals import refused
 
