@@ -76,6 +76,7 @@ class Recipe(Brief):
 
         Example:
 
+        >>> from keras_dml.config import load_recipe
         >>> [layer.origin for layer in load_recipe("triplet").layers("default")]
         ['_base: default', 'triplet: default']
         """

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml.losses.with_column import WithColumn
-from keras_dml.ops.sampling import at_step
+from keras_dml.ops.draws import at_step
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

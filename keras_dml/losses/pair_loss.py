@@ -10,13 +10,13 @@ from keras_dml.checks import boolean, optional, require
 from keras_dml.losses.base import Loss
 from keras_dml.ops.average import Average, as_average
 from keras_dml.ops.distances import metric_name
+from keras_dml.ops.draws import training_step
 from keras_dml.ops.pairs import (
     Pairs,
     pair_distances,
     pair_masks,
     pair_similarities,
 )
-from keras_dml.ops.sampling import training_step
 from keras_dml.ops.similarities import unit_rows
 
 

@@ -4,8 +4,8 @@ import keras
 
 from keras_dml.checks import finite_number
 from keras_dml.miners.base import Miner
+from keras_dml.ops.draws import distance_weighted_negatives
 from keras_dml.ops.pairs import Pairs, pair_distances
-from keras_dml.ops.sampling import distance_weighted_negatives
 
 
 @keras.saving.register_keras_serializable(package="keras_dml.miners")

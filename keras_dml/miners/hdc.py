@@ -8,8 +8,8 @@ from keras import ops
 from keras_dml.checks import in_interval
 from keras_dml.miners.base import Miner
 from keras_dml.ops.distances import metric_name
+from keras_dml.ops.largest import largest_of_groups
 from keras_dml.ops.pairs import Pairs, pair_distances
-from keras_dml.ops.sampling import largest_of_groups
 
 
 def hardest_pairs(distance, positive, negative, share=0.5):

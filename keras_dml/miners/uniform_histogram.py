@@ -7,9 +7,10 @@ from keras import ops
 from keras_dml.checks import positive_integer
 from keras_dml.miners.base import Miner
 from keras_dml.ops.distances import metric_name
+from keras_dml.ops.draws import pair_noise
+from keras_dml.ops.largest import largest_of_groups
 from keras_dml.ops.pairs import Pairs, pair_distances
 from keras_dml.ops.reductions import over_replicas
-from keras_dml.ops.sampling import largest_of_groups, pair_noise
 
 
 def pairs_by_bin(distance, group, noise, bins=100, per_bin=(10, 10)):

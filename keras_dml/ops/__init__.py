@@ -4,6 +4,9 @@ from keras_dml.ops.average import Average as Average
 from keras_dml.ops.average import (
     balanced_class_weights as balanced_class_weights,
 )
+from keras_dml.ops.draws import (
+    distance_weighted_negatives as distance_weighted_negatives,
+)
 from keras_dml.ops.gradients import custom_gradient as custom_gradient
 from keras_dml.ops.pairs import Pairs as Pairs
 from keras_dml.ops.pairs import pair_distances as pair_distances
@@ -38,9 +41,6 @@ from keras_dml.ops.sample_aware import positive_weight as positive_weight
 from keras_dml.ops.sample_aware import search_length as search_length
 from keras_dml.ops.sample_aware import sigma as sigma
 from keras_dml.ops.sample_aware import split_exponents as split_exponents
-from keras_dml.ops.sampling import (
-    distance_weighted_negatives as distance_weighted_negatives,
-)
 from keras_dml.ops.sampling import positions_in_sample as positions_in_sample
 from keras_dml.ops.sampling import sample_classes as sample_classes
 from keras_dml.ops.similarities import mutual_repulsion as mutual_repulsion

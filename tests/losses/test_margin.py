@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses
+from keras_dml.ops.draws import distance_weighted_negatives
 from keras_dml.ops.pairs import Pairs
-from keras_dml.ops.sampling import distance_weighted_negatives
 from tests.conformance import roundtrip
 from tests.losses import naive_pair_losses as naive
 

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from keras_dml.ops.draws import pair_noise
 from keras_dml.ops.pairs import Pairs
-from keras_dml.ops.sampling import pair_noise
 from tests.losses.naive_pair_losses import columns, distance_of
 
 

@@ -10,8 +10,9 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses, miners
+from keras_dml.ops.draws import at_step, training_step
+from keras_dml.ops.largest import largest_of_groups
 from keras_dml.ops.pairs import Pairs
-from keras_dml.ops.sampling import at_step, largest_of_groups, training_step
 from tests.conformance import roundtrip
 from tests.losses.naive_pair_losses import masks, unit
 from tests.miners.test_laws import mined
