@@ -116,7 +116,7 @@ def steps_after_export(
     elif "litert" in names and "litert-int8" not in names:
         yield (
             "make the file for phones about a quarter as large, with 8-bit "
-            "integers; the\n  table will show what that costs",
+            "integers; the table will show what that costs",
             command_line(*again, f"{output}-int8", *small, "int8"),
         )
     if "saved_model" in names and "index_recall@1" not in result[0]:

@@ -11,7 +11,7 @@ from keras_dml.cli.next_steps import (
     steps_after_fit,
 )
 from keras_dml.cli.printing import print_rows, say, tell
-from keras_dml.wording import metric_meaning, metric_title
+from keras_dml.wording import filled, metric_meaning, metric_title
 
 if TYPE_CHECKING:
     from keras_dml.api import Run
@@ -123,7 +123,10 @@ def print_run(run: "Run") -> None:
 
 
 def _print_steps(steps: Iterable[tuple[str, str]]) -> None:
-    lines = [f"  {aim}\n{command}" for aim, command in steps]
+    lines = [
+        f"{filled(aim, first='  ', indent='  ')}\n{command}"
+        for aim, command in steps
+    ]
     if lines:
         say("\n".join(["Next:", *lines]))
 

@@ -124,7 +124,8 @@ def interpolate(
     if kept:
         embedder = keep_features(embedder)
         logger.info(
-            "Training is discarded, and not repeated: %s.",
+            "Training is discarded%s: %s.",
+            ", and not repeated" if config.refit else "",
             f"it lowers {metric_title(GUARDED)} on the validation images"
             if best in lower
             else _no_gain(
