@@ -71,10 +71,13 @@ def _sentence(item: Any, root: type[BaseModel]) -> str:
     if item["type"] == "extra_forbidden":
         known = _fields_at(location[:-1], root)
         last = str(location[-1])
+        unknown = f"Unknown configuration key `{key}`."
         mistyped = difflib.get_close_matches(last, known, cutoff=ALIKE)
-        elsewhere = [] if mistyped else [*_keys_ending(last, root)]
+        elsewhere = [] if mistyped else _keys_like(last, root)
         near = listed(elsewhere[:3]) or nearest(last, known)
-        return f"Unknown configuration key `{key}`. Nearest: {near}."
+        if not mistyped and not elsewhere and not location[:-1]:
+            return f"{unknown} There are: {', '.join(known)}."
+        return f"{unknown} Nearest: {near}."
     received = shown(item["input"])
     if key and item["type"] in _WANTED:
         bounds = item.get("ctx", {}).items()
@@ -108,17 +111,36 @@ def _fields_at(
     return list(section.model_fields)
 
 
-def _keys_ending(
-    name: str, section: type[BaseModel], above: str = ""
-) -> Iterator[str]:
-    """Yields the keys below a section that end with a name."""
+def _keys_like(name: str, section: type[BaseModel]) -> list[str]:
+    """Returns the keys below a section whose last part is like a name.
+
+    The most alike come first; equal ones leave no others.
+    """
+    alike: dict[str, float] = {}
+    for key in _keys_of(section):
+        end = key.rpartition(".")[2]
+        share = difflib.SequenceMatcher(None, name, end).ratio()
+        if share >= ALIKE or name in end.split("_"):
+            alike[key] = share
+    least = 1.0 if 1.0 in alike.values() else 0.0
+    order = sorted(alike, key=alike.__getitem__, reverse=True)
+    return [f"`{key}`" for key in order if alike[key] >= least]
+
+
+def _keys_of(section: type[BaseModel], above: str = "") -> Iterator[str]:
+    """Yields the keys below a section, with the usual names in lists."""
     for field, info in section.model_fields.items():
-        inner = _section_of(info.annotation)
-        if field == name:
-            yield f"`{above}{field}`"
-        # Items of lists have names and places of their own.
-        if inner is not None and "list[" not in str(info.annotation):
-            yield from _keys_ending(name, inner, f"{above}{field}.")
+        key, inner = f"{above}{field}", _section_of(info.annotation)
+        if inner is None:
+            yield key
+        elif "list[" in str(info.annotation):
+            named = inner.model_fields.get("name")
+            if named is not None and not named.is_required():
+                # A phase stands below its stage, without the name of the list.
+                place = above or f"{field}."
+                yield from _keys_of(inner, f"{place}{named.default}.")
+        elif info.default is not None:
+            yield from _keys_of(inner, f"{key}.")
 
 
 def _section_of(annotation: Any) -> type[BaseModel] | None:
