@@ -42,6 +42,7 @@ def with_length(
     pace: TrainingPace | None = None,
     test_images: int = 0,
     again: float = 0.0,
+    refit: float = 0.0,
     seconds_used: float = 0.0,
 ) -> RunConfig:
     """Settles the epochs of the open phases of a stage.
@@ -49,9 +50,9 @@ def with_length(
     The run sees every image at most `passes` times, if that is a number. With
     a pace it also ends within `minutes`, measurements, export and report
     included, if one epoch of each phase does; several open stages divide the
-    minutes. Without a pace, phases of settled length say how long the others
-    are. If the number of epochs between validations is open too, there are four
-    to eight.
+    minutes. A refit with which it would not is left out. Without a pace, phases
+    of settled length say how long the others are. If the number of epochs
+    between validations is open too, there are four to eight.
 
     Args:
         config: The configuration.
@@ -59,7 +60,9 @@ def with_length(
         data: Images of the stage.
         pace: `TrainingPace`, if `minutes` bounds the run. Defaults to `None`.
         test_images: Number of test images of the run. Defaults to `0`.
-        again: What `later_trainings` returns. Defaults to `0.0`, none.
+        again: Length of the final training, in lengths of this one. Defaults
+            to `0.0`, none.
+        refit: Length of the refit, likewise. Defaults to `0.0`, none.
         seconds_used: Seconds since the start of the command. Defaults to
             `0.0`.
 
@@ -86,10 +89,30 @@ def with_length(
         if config.passes is not None:
             bounds.append(config.passes * len(data.fit) / batch / steps)
         if config.minutes is not None and pace is not None:
-            after = TEST_PASSES * pace.image * test_images
-            within = _epochs_within(
-                config, index, data, pace, again, seconds_used + after
+            used = seconds_used + TEST_PASSES * pace.image * test_images
+            within, needed = _epochs_within(
+                config, index, data, pace, again + refit, used
             )
+            if within < least and refit:
+                config = config.changed(refit=False)
+                logger.warning(
+                    "%g minutes are too few on this machine to train once "
+                    "more on what validates: the refit is left out.",
+                    config.minutes,
+                )
+                within, needed = _epochs_within(
+                    config, index, data, pace, again, used
+                )
+            if within < least:
+                logger.warning(
+                    "%g minutes are too few on this machine: %d %s trained, "
+                    "and the command takes about %d minutes. Give it more "
+                    "`minutes` or choose a smaller network.",
+                    config.minutes,
+                    least,
+                    "epoch is" if least == 1 else "epochs are",
+                    math.ceil(needed / 60),
+                )
             bounds.append(within)
         elif settled:
             bounds = [settled + _epochs_of_open_phases(phases)]
@@ -106,21 +129,26 @@ def with_length(
     return config.changed(stages=stages, evaluation={"every": every})
 
 
-def later_trainings(config: RunConfig, run: RunData, data: StageData) -> float:
-    """Returns how long refit and final training are, in lengths of this one.
+def later_trainings(
+    config: RunConfig, run: RunData, data: StageData
+) -> dict[str, float]:
+    """Returns the lengths of later trainings, in those of this one.
 
     Args:
         config: The configuration.
         run: All images of the run.
         data: Images of this stage.
+
+    Returns:
+        Dict of `"refit"` and `"again"`, as `with_length` takes them.
     """
-    lengths = 0.0
+    images, refit, again = len(data.fit.upright), 0.0, 0.0
     if len(config.trainings) > len(config.stages):
         steps = config.sampling.steps_per_epoch
-        lengths += 1.0 if steps else len(run.train) / len(data.fit.upright)
+        refit = 1.0 if steps else len(run.train) / images
     if config.final == "all":
-        lengths += (len(run.train) + len(run.test)) / len(data.fit.upright)
-    return lengths
+        again = (len(run.train) + len(run.test)) / images
+    return {"refit": refit, "again": again}
 
 
 def describe_length(
@@ -175,8 +203,11 @@ def _epochs_within(
     pace: TrainingPace,
     again: float,
     seconds_elsewhere: float,
-) -> int:
-    """Returns the most epochs of a stage that end within the minutes."""
+) -> tuple[int, float]:
+    """Returns the most epochs of a stage that end within the minutes.
+
+    And the seconds that the command takes with the fewest epochs.
+    """
     assert config.minutes is not None
     validated = pace.image * (len(data.validation) if data.validation else 0)
     if trains_on_features(config):
@@ -197,18 +228,8 @@ def _epochs_within(
         long = (left - MOST_VALIDATIONS * validated) / epoch
         within = int(max(short, long))
         validations = min(MOST_VALIDATIONS, least)
-    if within < least:
-        seconds = least * epoch + validations * validated
-        logger.warning(
-            "%g minutes are too few on this machine: %d %s trained, and the "
-            "command takes about %d minutes. Give it more `minutes` or choose "
-            "a smaller network.",
-            config.minutes,
-            least,
-            "epoch is" if least == 1 else "epochs are",
-            math.ceil((before + waiting * seconds) / 60),
-        )
-    return within
+    needed = before + waiting * (least * epoch + validations * validated)
+    return within, needed
 
 
 def _divided(

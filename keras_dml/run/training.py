@@ -269,8 +269,8 @@ class Training:
             data,
             pace=pace,
             test_images=len(self.data.test),
-            again=later_trainings(self.config, self.data, data),
             seconds_used=max(used),
+            **later_trainings(self.config, self.data, data),
         )
         return config, pace
 

@@ -126,6 +126,23 @@ def test_too_few_minutes_name_those_that_suffice(caplog):
     )
 
 
+def test_a_refit_that_does_not_fit_the_minutes_is_left_out(caplog):
+    """Ten minutes became twelve and a half on a slow machine."""
+    slow = TrainingPace(step=20.0, image=0.0)
+    given = {"pace": slow, "refit": 1.2, "again": 0.5}
+    # 45 s are fixed, and an epoch takes 100, its refit 120.
+    assert planned("refit=true", minutes=6, **given).refit
+    assert not caplog.messages
+    config = planned("refit=true", minutes=5, **given)
+    assert (config.refit, lengths(config)) == (False, [1])
+    assert caplog.messages == [
+        "5 minutes are too few on this machine to train once more on what "
+        "validates: the refit is left out."
+    ]
+    assert planned("refit=true", minutes=1, **given).refit is False
+    assert "takes about 4 minutes" in caplog.text
+
+
 def test_settled_phases_take_part_of_the_time(caplog):
     """The minutes hold the whole stage, not only its open phase."""
     warm_up = "stages=[{phases: [{epochs: 4}, {name: b, epochs: null}]}]"
