@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 
-def parse(description, argv=None, seeds=None, data=False):
+def parse(description, argv=None, seeds=None, data=False, parts=()):
     """The arguments of a figure.
 
     Args:
@@ -18,6 +18,8 @@ def parse(description, argv=None, seeds=None, data=False):
             `None`: the figure has one seed.
         data: Boolean, whether it needs the folder of Omniglot. Defaults to
             `False`.
+        parts: Names of pictures that `--only` draws. Defaults to none: the
+            figure is one picture.
     """
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument(
@@ -26,6 +28,10 @@ def parse(description, argv=None, seeds=None, data=False):
     if data:
         parser.add_argument(
             "--data-dir", required=True, help="folder that holds Omniglot"
+        )
+    if parts:
+        parser.add_argument(
+            "--only", nargs="+", choices=parts, help="draw these alone"
         )
     parser.add_argument("--seed", type=int, default=0)
     if seeds is not None:

@@ -22,13 +22,14 @@ STARTS, SPREAD = (55.0, 125.0), 45.0
 # Where proxies begin, one or two a class, those of a class side by side.
 PROXIES, SEVERAL = (25.0, 155.0), (15.0, 75.0, 105.0, 165.0)
 WITH_CENTERS = ("soft_triple", "sub_center_arcface")
-# Embeddings of the first two have any length, so that a direction says little;
-# of two dimensions the third sees the difference alone, by its variances. The
-# others take two rows of each class, its views, or groups of classes.
-LEFT_OUT = (
-    *("n_pair", "softmax", "signal_to_noise"),
-    *("barlow_twins", "simsiam", "vicreg", "hierarchical_triplet"),
-)
+LEFT_OUT = {
+    **dict.fromkeys(("n_pair", "softmax"), "embeddings have any length"),
+    "signal_to_noise": "of two dimensions it sees the difference alone",
+    **dict.fromkeys(
+        ("barlow_twins", "simsiam", "vicreg"), "rows of a class are two views"
+    ),
+    "hierarchical_triplet": "it takes groups of classes",
+}
 DISTANCES = {"metric": "neg_squared_euclidean"}
 # What recipes put in front of losses, where it is not the default.
 OPTIONS = {
@@ -130,10 +131,10 @@ def cosines(points):
 
 
 def main(argv=None):
-    options = parse(__doc__, argv)
     keys = [key for key in LOSSES if key not in LEFT_OUT]
+    options = parse(__doc__, argv, parts=keys)
     results = {}
-    for key in QUICK if options.quick else keys:
+    for key in options.only or (QUICK if options.quick else keys):
         steps = QUICK_STEPS if options.quick else STEPS
         paths = train(key, options.seed, steps)
         results[key] = cosines(paths[0])

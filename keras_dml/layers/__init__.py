@@ -20,6 +20,7 @@ from keras_dml.layers.image_preprocessing import (
     preprocess_images,
 )
 from keras_dml.layers.in_chunks import InChunks
+from keras_dml.layers.manifold_similarities import ManifoldSimilarities
 from keras_dml.layers.nested_network import NestedNetwork
 from keras_dml.layers.predictor import Predictor
 from keras_dml.layers.proxies import Proxies
@@ -40,6 +41,7 @@ __all__ = [
     "HighOrderMoments",
     "ImagePreprocessing",
     "InChunks",
+    "ManifoldSimilarities",
     "NestedNetwork",
     "Predictor",
     "Proxies",

@@ -13,6 +13,7 @@ from keras_dml import callbacks
 from keras_dml.errors import UsageError
 from keras_dml.layers import (
     ClassBoundaries,
+    ManifoldSimilarities,
     Predictor,
     Proxies,
     SampleAwareProxies,
@@ -106,6 +107,21 @@ class WeightedSimilarities(Head):
         return [callbacks.CountEpochs()]
 
 
+class AlongTheManifold(Head):
+    """Gives the loss where random walks from rows to proxies end."""
+
+    name = "manifold_similarities"
+    gives = "the output of `ManifoldSimilarities`"
+    # As many proxies as in the paper: each stands for a group of classes.
+    most_proxies = 50
+
+    def connect(self, embedding, label, num_classes, options):
+        layer = ManifoldSimilarities(
+            min(num_classes, self.most_proxies), name="proxies"
+        )
+        return layer(embedding)
+
+
 class Embeddings(Head):
     """Gives the loss the embeddings; a memory and the step add a column."""
 
@@ -165,6 +181,7 @@ HEADS: dict[str, Head] = {
         Similarities(),
         ProductsAndLengths(),
         WeightedSimilarities(),
+        AlongTheManifold(),
         Embeddings(),
         UnitEmbeddings(),
         EmbeddingsAndBoundaries(),

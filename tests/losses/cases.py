@@ -55,6 +55,11 @@ def products_and_lengths(labels):
     return np.stack([lengths * values, lengths], axis=2)
 
 
+def ends_of_walks(labels):
+    shape = (len(labels), CLASSES, 2)
+    return np.random.default_rng(5).uniform(0.0, 1.0, shape)
+
+
 def cosines_of_centers(labels):
     return cosines(labels, centers=3)
 
@@ -335,6 +340,14 @@ for given in ({}, {"margin": 2, "scale": 3.0}):
 CASES["p2s_grad"] = Case(
     losses.P2SGrad, cosines, proxies.p2s_grad, class_axis=1
 )
+for given in ({}, {"margin": 0.3, "context_weight": 0.5}):
+    CASES["_".join(["manifold", *map(str, given.values())])] = Case(
+        losses.Manifold,
+        ends_of_walks,
+        proxies.manifold,
+        given,
+        class_axis=1,
+    )
 for name, loop in (("proxy_isa", proxy_isa), ("proxynca_isa", proxynca_isa)):
     CASES[name] = Case(
         losses.LOSSES[name],

@@ -70,6 +70,19 @@ def p2s_grad(labels, similarities):
     return np.sum((similarities - own) ** 2, axis=1)
 
 
+def manifold(labels, similarities, margin=5e-4, context_weight=1.0):
+    terms = np.zeros((len(labels), 2))
+    for i, kind in np.ndindex(terms.shape):
+        row = similarities[i, :, kind]
+        excess = [
+            s - row[labels[i]] + margin
+            for p, s in enumerate(row)
+            if p != labels[i]
+        ]
+        terms[i, kind] = np.log1p(sum(np.exp(e) for e in excess if e >= 0))
+    return terms @ [1.0, context_weight]
+
+
 def cosface(labels, similarities, margin=0.35, scale=64.0):
     logits = similarities.copy()
     for i, label in enumerate(labels):

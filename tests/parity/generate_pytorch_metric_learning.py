@@ -180,6 +180,7 @@ def proxy_losses(dim):
             **sizes, margin=3, scale=0.5
         ),
         "p2s_grad": losses.P2SGradLoss(dim, CLASSES),
+        "manifold": losses.ManifoldLoss(dim, K=CLASSES, margin=0.1),
     }
 
 
@@ -230,7 +231,10 @@ def of_proxies(batch, labels, x):
         # It multiplies logits by the length of the embedding.
         normalize = name == "sphere_face"
         x_or_unit = torch.nn.functional.normalize(rows) if normalize else rows
-        value = loss(x_or_unit, torch.tensor(labels))
+        classes = torch.tensor(labels)
+        # It draws the proxies of rows, unless they are given instead of pairs.
+        given = (None, classes) if name == "manifold" else (classes,)
+        value = loss(x_or_unit, *given)
         yield name, with_gradients(value, gradient=rows, proxies=weights)
 
 

@@ -71,6 +71,7 @@ OURS = {
         1.0,
     ),
     "p2s_grad": (losses.P2SGrad, {}, "cosine", 1, 1.0),
+    "manifold": (losses.Manifold, {"margin": 0.1}, "manifold", 1, 1.0),
 }
 
 
@@ -82,14 +83,18 @@ def ours(name, labels, x):
         regularizer = regularizers.CenterDistance(0.2)
     # Of their losses one alone keeps the lengths of rows and proxies.
     keeps_lengths = metric == "dot"
-    layer = layers.Proxies(
-        CLASSES,
-        metric,
-        centers,
-        unit_proxies=not keeps_lengths,
-        lengths=keeps_lengths,
-        regularizer=regularizer,
-        dtype="float64",
+    layer = (
+        layers.ManifoldSimilarities(CLASSES, dtype="float64")
+        if metric == "manifold"
+        else layers.Proxies(
+            CLASSES,
+            metric,
+            centers,
+            unit_proxies=not keeps_lengths,
+            lengths=keeps_lengths,
+            regularizer=regularizer,
+            dtype="float64",
+        )
     )
     layer.build(x.shape)
     weights = proxies(x.shape[1], centers)
@@ -110,7 +115,8 @@ def theirs(batch, name, centers):
     wanted = KEPT[batch][name]
     by_proxies = wanted["proxies"]
     # Most keep a column for each proxy.
-    if name not in ("proxy_anchor", "proxy_nca", "proxy_nca_scaled"):
+    by_row = ("proxy_anchor", "proxy_nca", "proxy_nca_scaled", "manifold")
+    if name not in by_row:
         by_proxies = by_proxies.T
     found = wanted["value"], wanted["gradient"], by_proxies
     return of_p2s_grad(*found) if name == "p2s_grad" else found
