@@ -133,7 +133,11 @@ def _print_steps(steps: Iterable[tuple[str, str]]) -> None:
 
 def print_evaluation(measured: "Measured") -> None:
     """Prints the metrics of embeddings, and the optional results."""
-    print_rows(measured.exact.counts(), measured.rows())
+    rows = [
+        {**row, "metric": metric_title(row["metric"])}
+        for row in measured.rows()
+    ]
+    print_rows(measured.exact.counts(), rows)
     if measured.approximation is not None:
         print_rows(
             "Share of the K nearest that the index finds",
@@ -143,9 +147,9 @@ def print_evaluation(measured: "Measured") -> None:
             ],
         )
         tell("The true nearest are found by exact search.")
-    rows = measured.class_rows()
-    if rows:
-        print_rows(f"{len(rows):,} classes", rows)
+    classes = measured.class_rows()
+    if classes:
+        print_rows(f"{len(classes):,} classes", classes)
 
 
 def print_answers(result: "SearchResult") -> None:

@@ -109,8 +109,8 @@ def test_a_tournament_names_the_recipes_that_it_leaves_out(name):
     text = (ROOT / "configs" / "plans" / f"{name}.yaml").read_text()
     comments = re.findall(r"# Not measured yet: ([^.]+)\.", text)
     assert {*re.findall(r"\w+", " ".join(comments))} == left_out, (
-        f"A recipe is among `recipes` of {name}.yaml once it was run, and until "
-        "then in its comment `# Not measured yet: ... .`"
+        f"A recipe is among `recipes` of {name}.yaml once it was run, and "
+        "until then in its comment `# Not measured yet: ... .`"
     )
 
 

@@ -1,9 +1,12 @@
+import inspect
+
 import numpy as np
 import pytest
 
 from keras_dml.embeddings import EmbeddingSet, save_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import KReciprocal, evaluate, evaluate_retrieval
+from keras_dml.run.evaluate import evaluate_run
 
 RNG = np.random.default_rng(0)
 LABELS = np.repeat(np.arange(12), 6)
@@ -17,6 +20,15 @@ def test_without_roles_all_rows_search_all_rows():
     expected = evaluate_retrieval(ROWS, LABELS, k=(1, 3)).metrics
     assert measured.flat() == expected
     assert [row["metric"] for row in measured.rows()] == list(expected)
+
+
+def test_the_embeddings_of_a_run_are_measured_with_the_same_options():
+    """One command passes its options to either function."""
+    of_run, of_rows = (
+        inspect.signature(function).parameters
+        for function in (evaluate_run, evaluate)
+    )
+    assert of_run.keys() - {"run", "source", "data_dir"} <= of_rows.keys()
 
 
 def test_with_roles_queries_search_the_gallery():
