@@ -48,6 +48,7 @@ PREDICTIONS = {
         [FEATURES, np.full((8, 1), 1.2), np.full((8, 1), 3.0)],
         axis=1,
     ).astype("float32"),
+    "manifold_similarities": np.abs(COSINES[:, :, :2]),
     "predictions": np.concatenate([FEATURES[::-1], FEATURES], axis=1),
 }
 
@@ -62,6 +63,7 @@ def layer_cases() -> dict:
         "step": (layers.TrainingStep(), FEATURES),
         "boundaries": (layers.ClassBoundaries(CLASSES), [FEATURES, LABELS]),
         "predictor": (layers.Predictor(8), FEATURES),
+        "manifold": (layers.ManifoldSimilarities(3), FEATURES),
         "memory": (
             layers.CrossBatchMemory(losses.Contrastive(), 16),
             [FEATURES, LABELS],
