@@ -87,7 +87,8 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
     learned = run.gained and not run.kept
     if learned and run.final is None and not run.metrics["seen"]:
         yield (
-            f"train once more on all classes, into {path}/final, and ship that",
+            "train once more on all classes, into its folder `final`, and ship "
+            "that",
             command_line(
                 *again, "--output", path, "--resume", "--final", "all"
             ),
