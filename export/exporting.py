@@ -80,13 +80,13 @@ class ExportResult(Brief, list[Row]):
         sentences = []
         for row in exported:
             name, found = row["artifact"], f"MAP@R {row['map@r']:.3f}"
-            well = "less well than" if name in self.worse else "as well as"
+            good = "worse than" if name in self.worse else "as good as"
             size = row["megabytes"] / own["megabytes"]
             smaller = (
                 f", in {percent(size)} of its size" if size < SMALLER else ""
             )
             sentences.append(
-                f"{name} finds images {well} the trained network: {found} "
+                f"{name} is {good} the trained network: {found} "
                 f"against {own['map@r']:.3f}{smaller}."
             )
         return sentences

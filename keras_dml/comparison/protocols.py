@@ -89,8 +89,8 @@ def get_protocol(section: ProtocolConfig) -> Protocol:
             fraction = section.fraction
             return Protocol(
                 f"fixed validation: {percent(fraction)} of the classes not in "
-                "the test (images, if classes are few) choose at which point "
-                "of training the network is tested",
+                "the test (images, if classes are few) choose the point of "
+                "training whose network is tested",
                 {"validation": "classes", "validation_fraction": fraction},
                 holds_out=True,
             )

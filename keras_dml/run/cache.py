@@ -68,7 +68,8 @@ class EmbeddingCache:
         if changed not in self._told:
             self._told.add(changed)
             logger.info(
-                "The run's %s have changed: its images are read anew.",
+                "The run's %s have changed since its images were embedded: "
+                "they are embedded again, and nothing is trained.",
                 changed,
             )
 

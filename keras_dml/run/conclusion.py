@@ -139,9 +139,11 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
     if first is not None:
         start = metrics["off_the_shelf"]["recall@1"]
         end = metrics["after"]["recall@1"]
+        by_baseline = f", by the {baseline} for {percent(start, 1)}"
+        same = metrics["after"] == metrics["off_the_shelf"]
         sentences.append(
             f"The nearest image is of the right class for {percent(end, 1)} "
-            f"of the queries, by the {baseline} for {percent(start, 1)}."
+            f"of the queries{'' if same else by_baseline}."
         )
     sentences += _parts(metrics)
     chooser, _, monitor = metrics["selected_by"].partition(" ")
@@ -170,15 +172,16 @@ def _kept(metrics: Mapping[str, Any]) -> str:
     why = "lowered R@1" if harm else "gained nothing beyond chance"
     size, natural = metrics["image_size"], metrics["natural_size"]
     gain = "a difference is no gain of training"
-    if metrics["after"] == metrics["off_the_shelf"]:
-        gain = "it is the one that it is compared with"
-    elif size != natural:
+    if size != natural:
         gain = f"its gain is that of {size} instead of {natural} pixels"
+    columns = f"The column `kept` is the network before training; {gain}"
+    if metrics["after"] == metrics["off_the_shelf"]:
+        columns = "Both columns are the same network, the one before training"
     return (
         "The pretrained network was kept and training discarded: on the "
-        f"validation images it {why}. The column `kept` is the network before "
-        f"training; {gain}. Train on more images or classes, longer, or start "
-        "from another network: `keras-dml backbones` lists them."
+        f"validation images it {why}. {columns}. Train on "
+        "more images or classes, longer, or start from another network: "
+        "`keras-dml backbones` lists them."
     )
 
 

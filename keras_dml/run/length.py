@@ -173,9 +173,10 @@ def describe_length(
     seen = steps * batch / len(data.fit)
     again = ", then as many in any refit" if refits else ""
     images = counted(batch, "image")
+    epoch = counted(steps // epochs, "step")
     return (
         f"{counted(steps, 'step')}, each of which learns from {images}, in "
-        f"{counted(epochs, 'epoch')} of {steps // epochs:,}{lasts}{again}; "
+        f"{counted(epochs, 'epoch')} of {epoch}{lasts}{again}; "
         f"each training image is seen {seen:,.1f} times"
     )
 

@@ -71,11 +71,11 @@ def test_an_export_says_how_many_of_the_test_images_it_compared(capsys):
 
 
 @pytest.mark.parametrize(
-    ("found", "well", "smaller"),
-    [(0.596, "as well as", False), (0.594, "less well than", True)],
+    ("found", "good", "smaller"),
+    [(0.596, "as good as", False), (0.594, "worse than", True)],
 )
 def test_an_export_ends_with_a_verdict_and_what_to_do(
-    capsys, found, well, smaller
+    capsys, found, good, smaller
 ):
     rows = [
         row("embedder", **{"map@r": 0.6}),
@@ -84,7 +84,7 @@ def test_an_export_ends_with_a_verdict_and_what_to_do(
     results.print_artifacts(ExportResult(rows, Path("phone")), "runs/shoes")
     text = " ".join(capsys.readouterr().out.split())
     assert (
-        f"litert-int8 finds images {well} the trained network: MAP@R {found} "
+        f"litert-int8 is {good} the trained network: MAP@R {found} "
         "against 0.600, in 30 % of its size."
     ) in text
     command = (

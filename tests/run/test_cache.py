@@ -29,8 +29,8 @@ def test_other_weights_and_other_images_are_never_returned(cache, caplog):
         assert cache.load("v", "i") is None
         assert cache.load("v") is None
         assert cache.load("w", "j") is None
-    assert "weights have changed:" in caplog.text
-    assert "images have changed:" in caplog.text
+    assert "weights have changed since" in caplog.text
+    assert "images have changed since" in caplog.text
 
 
 def test_caches_of_a_run_log_a_reason_once(cache, caplog):
@@ -41,8 +41,9 @@ def test_caches_of_a_run_log_a_reason_once(cache, caplog):
             assert EmbeddingCache(cache.path, told).load("w", "j") is None
         assert EmbeddingCache(cache.path, told).load("v", "i") is None
     assert caplog.messages == [
-        "The run's images have changed: its images are read anew.",
-        "The run's weights have changed: its images are read anew.",
+        f"The run's {changed} have changed since its images were embedded: "
+        "they are embedded again, and nothing is trained."
+        for changed in ("images", "weights")
     ]
 
 

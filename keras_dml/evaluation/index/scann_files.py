@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from keras_dml.evaluation.index.scann_searcher import ScannSearcher, ScannShape
 
 TABLE = "index.npz"
 FOLDER = "scann-"
+# Bytes that are read at a time.
+BLOCK = 2**20
 
 
 def write_folder(
@@ -41,9 +44,11 @@ def write_folder(
         UsageError: If the path holds anything else.
     """
     with _new_folder(path) as folder:
+        sizes = searcher.write(folder)
         header = {
             "folder": folder.name,
-            "sizes": searcher.write(folder),
+            "sizes": sizes,
+            "checksums": {name: _checksum(folder / name) for name in sizes},
             "shape": searcher.shape.name,
             "num_leaves": searcher.shape.num_leaves,
             "settings": settings,
@@ -74,12 +79,32 @@ def read_folder(
         folder = path / Path(header["folder"]).name
         shape = ScannShape(header["shape"], header["num_leaves"])
         sizes, settings = dict(header["sizes"]), dict(header["settings"])
+        # Indexes of version 0.1 have none.
+        checksums = dict(header.get("checksums", {}))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(
             f"{path / TABLE} must hold the header of a saved index. Received: "
             f"{error!r}. Build the index again."
         ) from error
+    for name, checksum in checksums.items():
+        file = folder / Path(name).name
+        if file.is_file() and _checksum(file) != checksum:
+            # ScaNN reads what it is given, and ends the process over some.
+            raise UsageError(
+                f"{os.fspath(folder)!r} must hold ScaNN's files as they were "
+                f"saved. Received: {file.name}, which is damaged. Build the "
+                "index again."
+            )
     return ScannSearcher.read(folder, sizes, shape), settings, arrays
+
+
+def _checksum(file: Path) -> int:
+    """Returns the CRC-32 of a file, as archives have it: it shows damage."""
+    found = 0
+    with open(file, "rb") as opened:
+        while block := opened.read(BLOCK):
+            found = zlib.crc32(block, found)
+    return found
 
 
 @contextlib.contextmanager

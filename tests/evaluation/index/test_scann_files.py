@@ -86,6 +86,19 @@ def test_what_a_kill_left_is_passed_over_and_cleared(saved):
     assert len(ScannIndex.load(saved).ids) == 40
 
 
+def test_a_flipped_bit_in_any_file_is_noticed(saved):
+    """ScaNN returned other neighbors, or ended the process."""
+    for file in only_folder(saved).iterdir():
+        whole = file.read_bytes()
+        place = len(whole) // 2
+        flipped = bytes([whole[place] ^ 1])
+        file.write_bytes(whole[:place] + flipped + whole[place + 1 :])
+        with pytest.raises(UsageError, match=f"{file.name}, which is dam"):
+            ScannIndex.load(saved)
+        file.write_bytes(whole)
+    assert len(ScannIndex.load(saved).ids) == 300
+
+
 def test_may_be_moved(saved, tmp_path):
     moved = saved.rename(tmp_path / "elsewhere")
     assert len(ScannIndex.load(moved).ids) == 300
@@ -143,7 +156,7 @@ def test_a_list_of_assets_may_not_leave_the_folder(saved, tmp_path):
         assets.read_text().replace('"dataset.npy"', '"../../dataset.npy"')
     )
     sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
-    edit_header(saved, sizes=sizes)
+    edit_header(saved, sizes=sizes, checksums={})
     with pytest.raises(UsageError, match="assets that names others"):
         ScannIndex.load(saved)
 
