@@ -9,6 +9,7 @@ from typing import Any
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from keras_dml.fit_options import options_that_set
+from keras_dml.naming import shortened
 
 # What people who come from elsewhere call an option.
 OTHER_NAMES = {
@@ -86,6 +87,13 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """The commands together."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        known = args[0] in self.commands
+        # The error names the word, which may be of any length.
+        return super().resolve_command(
+            ctx, args if known else [shortened(args[0]), *args[1:]]
+        )
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _leave_types_out(self.get_params(ctx))

@@ -1,6 +1,7 @@
 """Embeddings with the labels and ids of their images."""
 
 import dataclasses
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from keras_dml.embeddings.checks import (
     as_unique_ids,
 )
 from keras_dml.errors import UsageError
+from keras_dml.naming import shown
 
 ROLES = ("", "query", "gallery")
 # Between the names of several labels of an image.
@@ -66,6 +68,16 @@ class EmbeddingSet(Brief):
                 f"embeddings. Received: shape={labels.shape}. Give each "
                 "embedding its class."
             )
+        if labels is not None and labels.dtype == object:
+            odd = next(
+                (x for x in labels if not isinstance(x, str | Integral)), ""
+            )
+            if odd != "":
+                raise UsageError(
+                    "`labels` must be integers or strings; rows of several "
+                    "labels are a matrix of 0 and 1. "
+                    f"Received: {shown(odd)} among them."
+                )
         names = self.class_names
         values = {
             "embeddings": rows,

@@ -175,7 +175,7 @@ def describe_length(
     images = counted(batch, "image")
     epoch = counted(steps // epochs, "step")
     return (
-        f"{counted(steps, 'step')}, each of which learns from {images}, in "
+        f"{counted(steps, 'step')}, each learning from {images}, in "
         f"{counted(epochs, 'epoch')} of {epoch}{lasts}{again}; "
         f"each training image is seen {seen:,.1f} times"
     )

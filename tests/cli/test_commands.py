@@ -195,6 +195,13 @@ def test_a_mistyped_name_finds_the_right_one(command, arguments, meant):
     assert meant in outcome.err.partition("No such")[2]
 
 
+def test_a_command_of_any_length_is_named_in_short(command):
+    outcome = command("x" * 5000)
+    assert outcome.code == 2
+    assert "No such command 'xxx" in outcome.err
+    assert len(outcome.err) < 1500
+
+
 TYPES = r"<\w+(\[.*\])?>|\b(TEXT|INTEGER|FLOAT|BOOLEAN|CHOICE)\b"
 
 

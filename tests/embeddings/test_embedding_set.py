@@ -39,6 +39,7 @@ def test_select_keeps_rows_together():
     [
         ({"labels": [0, 0, 1]}, "`labels`.*4 embeddings.*shape=\\(3,\\)"),
         ({"labels": 3}, "`labels` must have one row"),
+        ({"labels": [{1}, {1}, {2}, {2}]}, "strings; rows of .*Received: {1}"),
         ({"ids": list("abca")}, "`ids` must be unique.*'a'"),
         ({"ids": list("abc")}, "`ids`"),
         ({"role": ["query"] * 3 + ["galery"]}, "'galery'"),

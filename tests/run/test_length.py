@@ -216,8 +216,8 @@ def test_open_stages_divide_the_minutes():
 def test_the_length_is_told():
     config = planned(minutes=2, pace=STEP)
     assert describe_length(config, 0, DATA, STEP) == (
-        "75 steps, each of which learns from 12 images, in 15 epochs of 5 "
-        "steps, about 75 s; each training image is seen 7.5 times"
+        "75 steps, each learning from 12 images, in 15 epochs of 5 steps, "
+        "about 75 s; each training image is seen 7.5 times"
     )
     untimed = describe_length(config, 0, DATA)
     assert "in 15 epochs of 5 steps; each" in untimed
