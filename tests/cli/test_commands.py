@@ -198,7 +198,7 @@ def test_a_mistyped_name_finds_the_right_one(command, arguments, meant):
 def test_a_command_of_any_length_is_named_in_short(command):
     outcome = command("x" * 5000)
     assert outcome.code == 2
-    assert "No such command 'xxx" in outcome.err
+    assert "No such command" in outcome.err and "xx..." in outcome.err
     assert len(outcome.err) < 1500
 
 
