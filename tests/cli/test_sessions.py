@@ -245,7 +245,7 @@ def test_a_training_on_a_terminal_shows_a_bar(recorded):
 def test_a_search_says_once_why_it_embeds_again(recorded):
     """A photo is gone that was there when the run was trained."""
     (text,) = (one for name, _, one in recorded if name == "search_changed_80")
-    assert text.count("have changed: its images") == 1
+    assert text.count("have changed since its images") == 1
 
 
 @pytest.mark.slow
