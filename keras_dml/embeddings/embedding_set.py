@@ -19,6 +19,8 @@ from keras_dml.naming import shown
 ROLES = ("", "query", "gallery")
 # Between the names of several labels of an image.
 SEPARATOR = "|"
+_SETS = (set, frozenset)
+_LABELS = (str, Integral, *_SETS)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -27,9 +29,10 @@ class EmbeddingSet(Brief):
 
     Args:
         embeddings: Array `(rows, dim)` of real numbers; stored as float32.
-        labels: 1D array `(rows,)` of integers or strings, or a boolean or 0-1
-            matrix `(rows, classes)` if an image has several labels. Defaults
-            to `None`: unknown; such images can be searched but not evaluated.
+        labels: 1D array `(rows,)` of integers or strings; if an image has
+            several labels, a boolean or 0-1 matrix `(rows, classes)` or a list
+            of sets. Defaults to `None`: unknown; such images can be searched
+            but not evaluated.
         ids: 1D array `(rows,)` of unique integers or strings. Defaults to
             `None`: positions.
         role: 1D array `(rows,)` of `""`, `"query"` or `"gallery"`. Defaults
@@ -59,7 +62,7 @@ class EmbeddingSet(Brief):
 
     def __post_init__(self) -> None:
         rows = as_embeddings(self.embeddings, min_rows=0)
-        labels = None if self.labels is None else np.asarray(self.labels)
+        labels = None if self.labels is None else _as_array(self.labels)
         if labels is not None and (
             labels.ndim not in (1, 2) or len(labels) != len(rows)
         ):
@@ -69,14 +72,12 @@ class EmbeddingSet(Brief):
                 "embedding its class."
             )
         if labels is not None and labels.dtype == object:
-            odd = next(
-                (x for x in labels if not isinstance(x, str | Integral)), ""
-            )
-            if odd != "":
+            odd = [x for x in labels.flat if not isinstance(x, _LABELS)]
+            if odd:
                 raise UsageError(
-                    "`labels` must be integers or strings; rows of several "
-                    "labels are a matrix of 0 and 1. "
-                    f"Received: {shown(odd)} among them."
+                    "`labels` must be integers or strings, or sets of them "
+                    "for images of several labels. "
+                    f"Received: {shown(odd[0])} among them."
                 )
         names = self.class_names
         values = {
@@ -142,7 +143,11 @@ class EmbeddingSet(Brief):
     @property
     def groups(self) -> np.ndarray:
         """A number of each row, equal for rows of equal labels."""
-        if self.labels is None or self.labels.ndim == 2:
+        if (
+            self.labels is None
+            or self.labels.ndim == 2
+            or self.labels.dtype == object
+        ):
             return np.unique(self.names, return_inverse=True)[1]
         return self.labels
 
@@ -152,7 +157,10 @@ class EmbeddingSet(Brief):
             f"{self.embeddings.shape[1]} dimensions"
         )
         if self.labels is not None and self.labels.ndim == 1:
-            title += f", {len(set(self.labels.tolist())):,} classes"
+            classes: set[Any] = set()
+            for label in self.labels.tolist():
+                classes |= label if isinstance(label, _SETS) else {label}
+            title += f", {len(classes):,} classes"
         if self.has_gallery:
             title += f", {len(self.references):,} in the gallery"
         return title
@@ -179,7 +187,8 @@ def label_names(labels: np.ndarray, class_names: Any = None) -> np.ndarray:
     """Returns the labels of each row as text, joined by `|` if several.
 
     Args:
-        labels: 1D array `(rows,)`, or matrix `(rows, classes)`.
+        labels: 1D array `(rows,)`, of sets if an image has several labels,
+            or matrix `(rows, classes)`.
         class_names: Array of strings, the name of each label or column.
             Defaults to `None`: the labels, or the numbers of the columns.
 
@@ -191,13 +200,38 @@ def label_names(labels: np.ndarray, class_names: Any = None) -> np.ndarray:
     """
     if labels.ndim == 1:
         return (
-            labels.astype(str) if class_names is None else class_names[labels]
+            _texts_of(labels) if class_names is None else class_names[labels]
         )
     if class_names is None:
         class_names = np.arange(labels.shape[1]).astype(str)
     return np.array(
         [SEPARATOR.join(class_names[row]) for row in labels > 0], str
     )
+
+
+def _as_array(labels: Any) -> np.ndarray:
+    try:
+        array = np.asarray(labels)
+    except ValueError as error:
+        raise UsageError(
+            "`labels` must be one integer or string a row, or one set of them "
+            f"a row for images of several labels. Received: {shown(labels)}"
+        ) from error
+    if array.dtype == object and all(isinstance(x, str) for x in array.flat):
+        return array.astype(str)
+    return array
+
+
+def _texts_of(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype != object:
+        return labels.astype(str)
+    texts = [
+        SEPARATOR.join(sorted(map(str, one)))
+        if isinstance(one, _SETS)
+        else str(one)
+        for one in labels.tolist()
+    ]
+    return np.array(texts, str)
 
 
 def _roles(role: Any, num_rows: int) -> np.ndarray:

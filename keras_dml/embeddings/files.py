@@ -52,8 +52,8 @@ def save_embeddings(
             ignores.
 
     Raises:
-        UsageError: If the file is Parquet, and an image has several labels or
-            pyarrow is missing.
+        UsageError: If labels are sets, or if the file is Parquet, and an image
+            has several labels or pyarrow is missing.
 
     Example:
 
@@ -62,6 +62,12 @@ def save_embeddings(
     ```
     """
     path = Path(path)
+    if embeddings.labels is not None and embeddings.labels.dtype == object:
+        raise UsageError(
+            "`labels` of a file must be integers, strings or a 0-1 matrix. "
+            "Received: labels of several kinds, or sets. Give images of "
+            "several labels a matrix and the `class_names` of its columns."
+        )
     if path.suffix == ".parquet":
         parquet = import_parquet()
         table = to_table(embeddings)

@@ -38,7 +38,7 @@ RUNS = {
     "omniglot_search": 5 * 3,
     "omniglot_small": 4 * 2,
     "omniglot_temperature": 17 * 3,
-    "omniglot_tournament": 43 * 3,
+    "omniglot_tournament": 44 * 3,
     "photos_claims": 2 * 16 * 3,
     # ProxyNCA++: lines of a table, five runs each.
     "proxynca_pp_tables3_6": 5 * 4 * 5,

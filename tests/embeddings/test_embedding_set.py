@@ -39,7 +39,8 @@ def test_select_keeps_rows_together():
     [
         ({"labels": [0, 0, 1]}, "`labels`.*4 embeddings.*shape=\\(3,\\)"),
         ({"labels": 3}, "`labels` must have one row"),
-        ({"labels": [{1}, {1}, {2}, {2}]}, "strings; rows of .*Received: {1}"),
+        ({"labels": [{1}, {1}, 2.5, None]}, "or sets.*Received: 2.5 among"),
+        ({"labels": [[1], [1, 2], [2], [2]]}, "one set of them a row"),
         ({"ids": list("abca")}, "`ids` must be unique.*'a'"),
         ({"ids": list("abc")}, "`ids`"),
         ({"role": ["query"] * 3 + ["galery"]}, "'galery'"),
@@ -77,3 +78,11 @@ def test_the_names_of_several_labels_are_joined():
     assert first == third != second
     with pytest.raises(UsageError, match=r"`labels` must have the shape"):
         EmbeddingSet(np.eye(3), matrix, class_names=["a", "b"])
+
+
+def test_sets_of_labels_print_and_are_named():
+    pets = EmbeddingSet(np.eye(3, 2) + 0.1, [{"cat", "dog"}, {"dog"}, {"owl"}])
+    assert repr(pets).endswith("of 2 dimensions, 3 classes")
+    assert pets.names.tolist() == ["cat|dog", "dog", "owl"]
+    assert len(set(pets.groups)) == 3
+    assert len(pets.select([0, 2])) == 2

@@ -181,3 +181,10 @@ def test_a_pickle_is_never_run(tmp_path):
     with pytest.raises(UsageError, match="never loaded"):
         load_embeddings(path)
     assert not (tmp_path / "ran").exists()
+
+
+def test_sets_of_labels_are_not_written(tmp_path):
+    pets = EmbeddingSet(np.eye(2), [{"cat", "dog"}, {"dog"}])
+    with pytest.raises(UsageError, match="`labels` of a file.*0-1 matrix"):
+        save_embeddings(tmp_path / "pets.npz", pets)
+    assert not list(tmp_path.iterdir())
