@@ -8,7 +8,9 @@ name=<value>. <advice>".
 import difflib
 import math
 import numbers
+import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import numpy as np
 
@@ -168,6 +170,19 @@ def boolean(name: str, value, advice: str = "") -> bool:
     return bool(value)
 
 
+def a_path(name: str, value) -> Path:
+    """Returns `value` as a `Path`, if it is a string or a path.
+
+    Raises:
+        UsageError: If it is not, such as `None` or bytes.
+    """
+    holds = isinstance(value, (str, Path)) or (
+        isinstance(value, os.PathLike) and isinstance(os.fspath(value), str)
+    )
+    require(holds, name, "a string or a path", value)
+    return Path(value)
+
+
 def optional(check: Callable, name: str, value, *bounds):
     """Returns `None` for `None`, and for other values what `check` returns.
 
@@ -196,7 +211,7 @@ def one_of(name: str, value, known: Iterable):
         UsageError: If it is not. The error names one that is close.
     """
     known = tuple(known)
-    if value not in known:
+    if not isinstance(value, str | None) or value not in known:
         names = [one for one in known if one is not None]
         close = difflib.get_close_matches(str(value)[:LONGEST], names, n=1)
         advice = f"Did you mean {close[0]!r}?" if close else ""

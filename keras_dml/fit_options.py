@@ -28,6 +28,8 @@ class TrainingOptions(TypedDict, total=False):
         matryoshka: Sizes of prefixes of the embedding that shall retrieve
             well alone, such as 32,64. Defaults to none.
         lr: Learning rate of network and head; the proxies keep theirs.
+            Defaults to that of the recipe; with a pretrained network 3e-5 for
+            600 steps, and less for more.
         freeze: `"all"` to keep the pretrained network and train the head
             alone; `"weights"` for the same, but the statistics of batch
             normalization move where `model.batch_norm` is `train`; or

@@ -184,12 +184,16 @@ def print_answers(result: "SearchResult") -> None:
             f"may match, here {rate:g}, that is {100 * rate:g} %; a smaller "
             "one needs a training on more classes."
         )
-    if any(answer.neighbors for answer in result.answers):
-        gallery = ", `--gallery FOLDER` searches a folder"
-        tell(
-            f"`--k 20` shows more{'' if result.source else gallery}, and "
-            "`--picture FILE.png` draws what was found."
-        )
+    shown = max((len(one.neighbors) for one in result.answers), default=0)
+    if shown:
+        hints = ["`--picture FILE.png` draws what was found"]
+        if not result.source:
+            hints.insert(0, "`--gallery FOLDER` searches a folder")
+        if shown < result.num_references - 1:
+            hints.insert(0, f"`--k {4 * shown}` shows more")
+        if len(hints) > 1:
+            hints[-1] = f"and {hints[-1]}"
+        tell(f"{', '.join(hints)}.")
 
 
 def print_comparison(result: "Comparison", again: Sequence[str]) -> None:

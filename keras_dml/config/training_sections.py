@@ -30,7 +30,8 @@ class GroupConfig(Section):
         "sgd",
         "rmsprop",
     ] = "adam"
-    lr: NotNegative = 1e-3
+    # `None`: by the steps of the phase, see `run.compiling.fine_tuning_rate`.
+    lr: NotNegative | None = 1e-3
     schedule: Literal["constant", "cosine", "step"] = "constant"
     warmup_steps: Annotated[Steps, Scheduled("steps")] = 0
     step_epochs: Annotated[Count | None, Scheduled("epochs")] = None

@@ -1,12 +1,17 @@
 """Checks and converts the arrays of an evaluation."""
 
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from keras_dml.checks import of_shape, positive_integer, require
-from keras_dml.errors import UsageError
+from keras_dml.errors import UsageError, reason_of
+from keras_dml.naming import shown
+
+# A generator may have no end.
+MOST_VALUES = 1000
 
 
 def as_embeddings(
@@ -33,7 +38,13 @@ def as_embeddings(
         UsageError: If the shape or dtype is wrong, there are too few rows, or
             a value is not finite in float32.
     """
-    array = np.asarray(embeddings)
+    try:
+        array = np.asarray(embeddings)
+    except ValueError as error:
+        raise UsageError(
+            f"`{name}` must be rows of equally many numbers. "
+            f"Received: {shown(embeddings)} ({reason_of(error)})"
+        ) from error
     advice = "Give one row for each image, all embedded with one model."
     of_shape(name, array, "rows", dim or "dim", advice=advice)
     if array.shape[1] == 0 or len(array) < min_rows:
@@ -118,9 +129,22 @@ def check_same_kind(
         )
 
 
+def one_or_several(values: Any, name: str) -> tuple[Any, ...]:
+    """Returns a tuple of one value or several, which may be a generator."""
+    if (
+        isinstance(values, str | bytes)
+        or not isinstance(values, Iterable)
+        or getattr(values, "ndim", 1) == 0
+    ):
+        return (values.item() if isinstance(values, np.ndarray) else values,)
+    several = tuple(itertools.islice(values, MOST_VALUES + 1))
+    wanted = f"at most {MOST_VALUES:,} values"
+    require(len(several) <= MOST_VALUES, name, wanted, values)
+    return several
+
+
 def as_counts(k: Any, name: str = "k") -> tuple[int, ...]:
     """Returns a tuple of positive integers from one integer or several."""
-    several = isinstance(k, Iterable) and not isinstance(k, str)
-    values = tuple(k) if several else (k,)
+    values = one_or_several(k, name)
     require(values, name, "a positive integer, or several", k)
     return tuple(positive_integer(name, one, "Count from 1.") for one in values)

@@ -171,8 +171,19 @@ class EmbeddingSet(Brief):
         If only queries or only the gallery remain, they lose their roles.
 
         Args:
-            rows: Integer or Boolean array, or a slice.
+            rows: 1D integer or Boolean array, or a slice.
+
+        Raises:
+            UsageError: If `rows` are others, or there is no such row.
         """
+        try:
+            rows = np.arange(len(self))[rows]
+        except IndexError as error:
+            raise UsageError(
+                f"`rows` must choose among {len(self)} rows by integers, a "
+                f"slice or one boolean for each. Received: {shown(rows)}"
+            ) from error
+        of_shape("rows", rows, "rows", advice="Give several, as in `[3]`.")
         chosen = {
             field: getattr(self, field)[rows]
             for field in ("embeddings", "labels", "ids", "role")
@@ -199,9 +210,7 @@ def label_names(labels: np.ndarray, class_names: Any = None) -> np.ndarray:
     ['cat|sofa', 'dog']
     """
     if labels.ndim == 1:
-        return (
-            _texts_of(labels) if class_names is None else class_names[labels]
-        )
+        return _texts_of(labels) if class_names is None else class_names[labels]
     if class_names is None:
         class_names = np.arange(labels.shape[1]).astype(str)
     return np.array(

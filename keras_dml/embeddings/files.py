@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.checks import one_of
+from keras_dml.checks import a_path, one_of, require
 from keras_dml.embeddings.embedding_set import EmbeddingSet
 from keras_dml.errors import UsageError, reason_of
 from keras_dml.files import replacing
@@ -52,8 +52,9 @@ def save_embeddings(
             ignores.
 
     Raises:
-        UsageError: If labels are sets, or if the file is Parquet, and an image
-            has several labels or pyarrow is missing.
+        UsageError: If an argument is of another kind, labels are sets, or the
+            file is Parquet, and an image has several labels, a text is no
+            UTF-8 or pyarrow is missing.
 
     Example:
 
@@ -61,7 +62,12 @@ def save_embeddings(
     save_embeddings("pets.npz", EmbeddingSet(vectors, classes))
     ```
     """
-    path = Path(path)
+    path = a_path("path", path)
+    require(not path.is_dir(), "path", "a file, not a folder", str(path))
+    wanted = "an `EmbeddingSet`"
+    require(
+        isinstance(embeddings, EmbeddingSet), "embeddings", wanted, embeddings
+    )
     if embeddings.labels is not None and embeddings.labels.dtype == object:
         raise UsageError(
             "`labels` of a file must be integers, strings or a 0-1 matrix. "
@@ -125,7 +131,13 @@ def to_table(embeddings: EmbeddingSet) -> Any:
         )
 
     def words(values: np.ndarray) -> Any:
-        return pyarrow.array(values.astype(str).tolist(), pyarrow.string())
+        try:
+            return pyarrow.array(values.astype(str).tolist(), pyarrow.string())
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                "A Parquet file must hold text in UTF-8. Received: "
+                f"{error.object!a}. Save an `.npz` file."
+            ) from error
 
     columns = {"id": words(embeddings.ids)}
     if embeddings.labels is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_dml.checks import a_path
 from keras_dml.embeddings.embedding_set import EmbeddingSet
 from keras_dml.embeddings.files import read_file
 from keras_dml.embeddings.shard_folder import ShardFolder
@@ -27,9 +28,9 @@ def load_embeddings(
         `EmbeddingSet`.
 
     Raises:
-        UsageError: If the file or folder is missing, unfinished or damaged,
-            lacks a key, holds a pickle or no row, or its arrays do not fit
-            each other.
+        UsageError: If `path` is none, or the file or folder is missing,
+            unfinished or damaged, lacks a key, holds a pickle or no row, or
+            its arrays do not fit each other.
 
     Example:
 
@@ -38,7 +39,7 @@ def load_embeddings(
     print(shoes.embeddings.shape)
     ```
     """
-    path = Path(path)
+    path = a_path("path", path)
     try:
         loaded = _load_folder(path) if path.is_dir() else read_file(path)
     except UsageError as error:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_dml.brief import Brief
-from keras_dml.checks import require
+from keras_dml.checks import boolean, require
 from keras_dml.console import progress_bar
 from keras_dml.embeddings import EmbeddingSet, load_embeddings
-from keras_dml.embeddings.checks import as_counts
+from keras_dml.embeddings.checks import as_counts, one_or_several
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.ann_recall import (
     IndexEvaluation,
@@ -179,10 +179,13 @@ def evaluate(
     """
     check_index(index)
     reranking, unit = as_reranking(rerank), _unit(intervals)
-    single = isinstance(k, str | bytes | int) or not isinstance(k, Iterable)
-    several: tuple[Any, ...] = (k,) if single else (*k,)  # type: ignore[misc]
+    for name, value in (("normalize", normalize), ("per_class", per_class)):
+        boolean(name, value)
+    several = one_or_several(k, "k")
     extra = [one for one in several if isinstance(one, str)]
-    ks = as_counts([one for one in several if not isinstance(one, str)])
+    numbers = [one for one in several if not isinstance(one, str)]
+    require(numbers, "k", "a positive integer, or several", k)
+    ks = as_counts(numbers)
     names = metric_names(ks, extra)
     queries, gallery = _parts(embeddings, labels, references)
     by_id = references is None
@@ -251,6 +254,8 @@ def _parts(
             "Received: both. Leave the references out."
         )
     if isinstance(references, tuple):
+        pair = len(references) == 2
+        require(pair, "references", "a pair (embeddings, labels)", references)
         return everything, _as_set(*references)
     return everything, _as_set(references, None)
 
@@ -275,5 +280,6 @@ def _unit(intervals: bool | str) -> str | None:
     if isinstance(intervals, bool):
         return "classes" if intervals else None
     wanted = f"a boolean or one of {UNITS}"
-    require(intervals in UNITS, "intervals", wanted, intervals)
+    known = isinstance(intervals, str) and intervals in UNITS
+    require(known, "intervals", wanted, intervals)
     return intervals

@@ -1,12 +1,13 @@
 """Measures how queries retrieve each other, or the images of a gallery."""
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from keras_dml.checks import require
+from keras_dml.checks import one_of, require
 from keras_dml.embeddings.checks import as_counts
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.spaces import Space
@@ -208,8 +209,13 @@ def clustering_metrics(
     inputs: RetrievalInputs, clustering: bool | Mapping[str, Any]
 ) -> dict[str, float]:
     """Returns NMI and AMI of the queries; empty if `clustering` is `False`."""
+    given = isinstance(clustering, bool | Mapping)
+    require(given, "clustering", "a boolean or a dict", clustering)
     if clustering is False:
         return {}
+    known = [*inspect.signature(cluster).parameters][2:]
+    for name in {} if clustering is True else clustering:
+        one_of("clustering", name, known)
     if is_multi_label(inputs.labels):
         raise UsageError(
             "`clustering` needs one label for each image. Received: several. "

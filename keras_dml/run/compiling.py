@@ -1,5 +1,7 @@
 """Builds the optimizer of a run from its configuration, and compiles."""
 
+import math
+
 import keras
 
 from keras_dml.config import (
@@ -33,9 +35,35 @@ _OPTIMIZERS = {
     "torch_adam": TorchAdam,
 }
 
+# Found on validation classes of four sets of photos: docs/lab/results.md.
+NETWORK_RATE, RATE_STEPS = 3e-5, 600
+RATE_OF_HEAD_ALONE = 1e-4
+
 HEAD_RULE = f"({'|'.join(OF_EMBEDDINGS)})/.*"
 PROXIES_RULE = f"({'|'.join(LAYERS)})/.*"
 OTHER_PATHS = tuple(f"{name}/" for name in (*OF_EMBEDDINGS, *LAYERS))
+
+
+def fine_tuning_rate(steps: int, head_alone: bool = False) -> float:
+    """Returns the rate of a group whose `lr` is null.
+
+    `3e-5 sqrt(600 / steps)`: how far a network moves from its weights grows
+    about with the rate and the root of the steps. Beyond a distance it forgets
+    what classes that it never sees need, however long it took to get there.
+
+    Args:
+        steps: Integer, the number of steps of the phase.
+        head_alone: Boolean, whether the network stays as it is. The rate is
+            then 1e-4. Defaults to `False`.
+
+    Example:
+
+    >>> [fine_tuning_rate(steps) for steps in (150, 600, 2400)]
+    [6e-05, 3e-05, 1.5e-05]
+    """
+    if head_alone:
+        return RATE_OF_HEAD_ALONE
+    return NETWORK_RATE * math.sqrt(RATE_STEPS / steps)
 
 
 def build_optimizer(
@@ -47,6 +75,7 @@ def build_optimizer(
     learning_rate_factor: float = 1.0,
     backbone: keras.layers.Layer | None = None,
     tail_epochs: int = 0,
+    head_alone: bool = False,
 ) -> PerVariable:
     """Builds one optimizer each for backbone, head and proxies.
 
@@ -62,14 +91,17 @@ def build_optimizer(
             `layer_decay` needs it. Defaults to `None`.
         tail_epochs: Number of epochs in which every rate falls to zero once
             `EarlyStopping` says so. Defaults to `0`, none.
+        head_alone: Whether no variable of the backbone trains, see
+            `fine_tuning_rate`. Defaults to `False`.
     """
+    usual = fine_tuning_rate(epochs * steps_per_epoch, head_alone)
 
     def build(
         name: str, group: GroupConfig, factor: float = 1.0
     ) -> keras.optimizers.Optimizer:
         return _build_group(
             name,
-            group,
+            group if group.lr is not None else group.changed(lr=usual),
             epochs,
             steps_per_epoch,
             learning_rate_factor * factor,
@@ -125,6 +157,7 @@ def compile_for(
             head=loss_head(config.loss),
             learning_rate_factor=phase.lr_factor,
             tail_epochs=phase.stop_tail,
+            head_alone=backbone is None or phase.freeze != "none",
             backbone=(
                 backbone.layer if isinstance(backbone, InChunks) else backbone
             ),
@@ -179,6 +212,7 @@ def _schedule(
     learning_rate_factor: float,
 ) -> float | keras.optimizers.schedules.LearningRateSchedule:
     """Returns a number, which callbacks may change, or a schedule."""
+    assert group.lr is not None
     rate = group.lr * learning_rate_factor
     if group.schedule == "cosine":
         warmup = group.warmup_steps

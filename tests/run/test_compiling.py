@@ -16,6 +16,7 @@ from keras_dml.run.compiling import (
     PROXIES_RULE,
     build_optimizer,
     compile_for,
+    fine_tuning_rate,
 )
 from keras_dml.run.models import build_models
 
@@ -30,6 +31,36 @@ def test_the_proxies_may_have_a_row_lazy_optimizer():
     table = optimizer.rules[PROXIES_RULE]
     assert type(table) is RowLazyAdam
     assert table.weight_decay == 0.1
+
+
+def test_an_open_rate_follows_from_the_steps():
+    config = OptimizerConfig(
+        backbone=GroupConfig(lr=None),
+        head=GroupConfig(lr=None),
+        proxies=GroupConfig(lr=0.5),
+    )
+
+    def rates(**settings):
+        optimizer = build_optimizer(config, head=get_head("logits"), **settings)
+        return [
+            float(one.learning_rate)
+            for one in (
+                optimizer.default,
+                optimizer.rules[HEAD_RULE],
+                optimizer.rules[PROXIES_RULE],
+            )
+        ]
+
+    whole = rates(epochs=12, steps_per_epoch=50)
+    np.testing.assert_allclose(whole, [3e-5, 3e-5, 0.5], rtol=1e-6)
+    longer = rates(epochs=48, steps_per_epoch=50, learning_rate_factor=0.1)
+    np.testing.assert_allclose(longer, [1.5e-6, 1.5e-6, 0.05], rtol=1e-6)
+    alone = rates(epochs=48, steps_per_epoch=50, head_alone=True)
+    np.testing.assert_allclose(alone, [1e-4, 1e-4, 0.5], rtol=1e-6)
+
+
+def test_twice_the_rate_for_a_quarter_of_the_steps():
+    assert fine_tuning_rate(150) == 2 * fine_tuning_rate(600)
 
 
 def decayed(decay, network, **settings):

@@ -16,6 +16,7 @@ import numpy as np
 from keras_dml.checks import positive_integer
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.metrics.positive_ranks import PositiveRanks
+from keras_dml.naming import shown
 
 
 def recall_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
@@ -267,12 +268,12 @@ def metric_function(name: str) -> Callable[[PositiveRanks], np.ndarray]:
     """
     if name in PLAIN:
         return PLAIN[name]
-    match = re.fullmatch(r"(\w+)@([1-9]\d*)", name)
+    match = re.fullmatch(r"(\w+)@([1-9][0-9]{0,17})", name)
     if match is None or match[1] not in AT_K:
         raise UsageError(
             f"A metric must be one of {', '.join(PLAIN)}, or "
             f"{', '.join(f'{kind}@K' for kind in AT_K)} with a positive "
-            f"integer for K. Received: {name!r}. Choose one of them."
+            f"integer for K. Received: {shown(name)}. Choose one of them."
         )
     function, k = AT_K[match[1]], int(match[2])
     return lambda positive_ranks: function(positive_ranks, k)

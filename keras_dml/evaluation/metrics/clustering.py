@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.checks import one_of, positive_integer, require
+from keras_dml.checks import (
+    integer_at_least,
+    one_of,
+    positive_integer,
+    require,
+)
 from keras_dml.embeddings.checks import as_embeddings
 
 
@@ -38,7 +43,8 @@ def cluster(
         Int64 array `(rows,)` with values below `num_clusters`.
 
     Raises:
-        UsageError: If there are fewer rows than clusters.
+        UsageError: If there are fewer rows than clusters, or a number is out
+            of its range.
     """
     # Imported here: loading it takes longer than most evaluations.
     from sklearn.cluster import KMeans
@@ -47,6 +53,9 @@ def cluster(
     rows = as_embeddings(embeddings)
     positive_integer("num_clusters", num_clusters)
     enough = num_clusters <= len(rows)
+    positive_integer("num_starts", num_starts)
+    positive_integer("max_iterations", max_iterations)
+    integer_at_least("seed", seed, 0, most=2**32 - 1)
     wanted = f"at most the number of embeddings, {len(rows)}"
     require(enough, "num_clusters", wanted, num_clusters)
     means = KMeans(
