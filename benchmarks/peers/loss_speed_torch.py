@@ -28,9 +28,47 @@ PROXY_LOSSES = {
     ),
     "arcface": (losses.ArcFaceLoss, "W", {"margin": math.degrees(0.5)}),
     "soft_triple": (losses.SoftTripleLoss, "fc", {"centers_per_class": 10}),
+    "cosface": (losses.CosFaceLoss, "W", {}),
+    "large_margin_softmax": (
+        losses.LargeMarginSoftmaxLoss,
+        "W",
+        {"margin": 3, "scale": 0.5},
+    ),
+    "p2s_grad": (losses.P2SGradLoss, "weight", {}),
+    "sphereface": (losses.SphereFaceLoss, "W", {"margin": 4, "scale": 8.0}),
+    "sub_center_arcface": (
+        losses.SubCenterArcFaceLoss,
+        "W",
+        {"sub_centers": 3},
+    ),
 }
 
 
+class ConstantWeights(losses.DynamicSoftMarginLoss):
+    """Its gradient through the histogram breaks its second step."""
+
+    def update_histogram(self, data):
+        super().update_histogram(data.detach())
+
+
+PAIR_LOSSES = {
+    "circle": losses.CircleLoss(),
+    "dynamic_soft_margin": ConstantWeights(),
+    "fast_ap": losses.FastAPLoss(num_bins=10),
+    "generalized_lifted": losses.GeneralizedLiftedStructureLoss(),
+    "histogram": losses.HistogramLoss(n_bins=100),
+    "intra_pair_variance": losses.IntraPairVarianceLoss(),
+    "n_pair": losses.NPairsLoss(),
+    "nca": losses.NCALoss(softmax_scale=3.0),
+    "nt_xent": losses.NTXentLoss(temperature=0.1),
+    "pnp": losses.PNPLoss(),
+    "ranked_list": losses.RankedListLoss(margin=0.4, Tn=0, alpha=1.2),
+    "signal_to_noise": losses.SignalToNoiseRatioContrastiveLoss(),
+    "smooth_ap": losses.SmoothAPLoss(temperature=0.1),
+    "supcon": losses.SupConLoss(temperature=0.1),
+    "triplet_all": losses.TripletMarginLoss(margin=0.2),
+    "tuplet_margin": losses.TupletMarginLoss(),
+}
 # Their defaults are ours.
 MINERS = {
     "miner_batch_easy_hard": miners.BatchEasyHardMiner(),
@@ -50,6 +88,13 @@ def of_unit_rows(miner):
 
 def pair_loss(case):
     """The loss and its miner or `None`."""
+    if case == "angular":
+        # It normalizes anchors and positives, but not negatives.
+        loss = losses.AngularLoss()
+        unit = torch.nn.functional.normalize
+        return lambda x, labels, chosen: loss(unit(x), labels), None
+    if case in PAIR_LOSSES:
+        return PAIR_LOSSES[case], None
     if case in MINERS:
         return losses.ContrastiveLoss(), MINERS[case]
     if case == "miner_triplet_margin":
@@ -83,8 +128,12 @@ def proxy_loss(case, proxies):
     """The loss with the given proxies, and its weights."""
     cls, name, arguments = PROXY_LOSSES[case]
     rows, dim = proxies.shape
-    classes = rows // arguments.get("centers_per_class", 1)
-    loss = cls(classes, dim, **arguments)
+    centers = {"centers_per_class", "sub_centers"} & arguments.keys()
+    classes = rows // (arguments[centers.pop()] if centers else 1)
+    sizes = {"num_classes": classes, "embedding_size": dim}
+    if case == "p2s_grad":
+        sizes = {"num_classes": classes, "descriptors_dim": dim}
+    loss = cls(**sizes, **arguments)
     weights = getattr(loss, name)
     # Some keep the proxies as columns.
     same = tuple(weights.shape) == proxies.shape
@@ -97,16 +146,59 @@ def make_step(case, mode, arrays):
     x = torch.tensor(arrays[f"{case}/x"], requires_grad=True)
     labels = torch.tensor(arrays[f"{case}/labels"], dtype=torch.int64)
     miner, sources = None, [x]
+    if case in ("instance", "vicreg"):
+        return without_labels(case, x)
+    if case == "manifold":
+        return manifold(x, labels, arrays[f"{case}/proxies"])
     if case in PROXY_LOSSES:
         loss, weights = proxy_loss(case, arrays[f"{case}/proxies"])
         sources.append(weights)
     else:
         loss, miner = pair_loss(case)
 
+    # It multiplies logits by the length of the embedding.
+    unit = torch.nn.functional.normalize if case == "sphereface" else None
+
     def step():
         chosen = miner(x, labels) if miner else None
-        value = loss(x, labels, chosen)
+        value = loss(unit(x) if unit else x, labels, chosen)
         return value.detach(), *torch.autograd.grad(value, sources)
+
+    return step
+
+
+def without_labels(case, x):
+    """Rows are their own classes, or the first half are the first views."""
+    half = len(x) // 2
+    if case == "instance":
+        loss, first, second = losses.InstanceLoss(gamma=8), x, None
+        labels = torch.arange(len(x))
+    else:
+        loss, first, second, labels = (
+            losses.VICRegLoss(),
+            x[:half],
+            x[half:],
+            None,
+        )
+
+    def step():
+        value = loss(first, labels, None, second)
+        return value.detach(), *torch.autograd.grad(
+            value, [x], retain_graph=True
+        )
+
+    return step
+
+
+def manifold(x, labels, proxies):
+    """It draws the proxies of rows, unless they are given instead of pairs."""
+    loss = losses.ManifoldLoss(x.shape[1], K=len(proxies), margin=0.1)
+    with torch.no_grad():
+        loss.proxies.copy_(torch.tensor(proxies))
+
+    def step():
+        value = loss(x, None, labels)
+        return value.detach(), *torch.autograd.grad(value, [x, loss.proxies])
 
     return step
 
