@@ -29,6 +29,7 @@ STARTED = time.monotonic()
 ROOT = Path(__file__).resolve().parents[1]
 # A table of so many slow tests is one of many alike.
 MANY = 10
+HOSTILE = ROOT / "tests" / "hostile"
 
 
 def pytest_addoption(parser):
@@ -84,9 +85,14 @@ def pytest_runtest_setup(item):
 
 
 def _alike(items, step):
-    """Returns the set of the cases that `--alike` leaves out."""
+    """Returns the set of the cases that `--alike` leaves out.
+
+    Each hostile case is of its own: none is left out.
+    """
     tables = collections.defaultdict(list)
     for item in items:
+        if HOSTILE in item.path.parents:
+            continue
         if item.get_closest_marker("slow"):
             tables[item.path, item.parent, item.originalname].append(item)
     return {

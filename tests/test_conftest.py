@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import _alike
+from tests.conftest import HOSTILE, ROOT, _alike
 
 LOSSES = [f"loss_{number}" for number in range(90)]
 DTYPES = ["float32", "float16", "bfloat16"]
@@ -16,11 +16,11 @@ class Case(SimpleNamespace):
     __hash__ = object.__hash__
 
 
-def table(name, losses=LOSSES, slow=True):
+def table(name, losses=LOSSES, slow=True, folder=ROOT / "tests"):
     """A test as pytest collects it, a case for each loss and dtype."""
     return [
         Case(
-            path="test_laws.py",
+            path=folder / "test_laws.py",
             parent=None,
             originalname=name,
             name=f"{name}[{dtype}-{loss}]",
@@ -48,3 +48,7 @@ def test_short_tables_and_quick_ones_are_whole():
     assert not _alike(table("test_a_guide", LOSSES[:3]), 3)
     assert not _alike(table("test_quick", slow=False), 3)
     assert not _alike(table("test_a_law"), 1)
+
+
+def test_every_hostile_case_stays():
+    assert not _alike(table("test_odd_words", folder=HOSTILE / "files"), 3)
