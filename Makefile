@@ -22,7 +22,7 @@ test: $(VENV)/.installed-quick
 # A slow machine may need hours: slow tests that have not begun in time are
 # skipped, and the summary has their places.
 ALIKE ?= 3
-MINUTES ?= 35
+MINUTES ?= 30
 test-all: $(VENV)/.installed-test
 	$(BIN)/python $(TESTS) --alike $(ALIKE) --minutes $(MINUTES)
 

@@ -34,6 +34,7 @@ PROXY_LOSSES = {
         "W",
         {"margin": 3, "scale": 0.5},
     ),
+    "manifold": (losses.ManifoldLoss, "proxies", {"margin": 0.1}),
     "p2s_grad": (losses.P2SGradLoss, "weight", {}),
     "sphereface": (losses.SphereFaceLoss, "W", {"margin": 4, "scale": 8.0}),
     "sub_center_arcface": (
@@ -82,17 +83,25 @@ MINERS = {
 
 
 def of_unit_rows(miner):
-    """It does not normalize the rows itself."""
-    return lambda x, labels: miner(torch.nn.functional.normalize(x), labels)
+    """A miner or loss that does not normalize the rows itself."""
+    return lambda x, labels, *_: miner(torch.nn.functional.normalize(x), labels)
 
 
 def pair_loss(case):
     """The loss and its miner or `None`."""
     if case == "angular":
         # It normalizes anchors and positives, but not negatives.
-        loss = losses.AngularLoss()
-        unit = torch.nn.functional.normalize
-        return lambda x, labels, chosen: loss(unit(x), labels), None
+        return of_unit_rows(losses.AngularLoss()), None
+    if case == "instance":
+        # Its labels are places in the batch: rows are their own classes.
+        loss = losses.InstanceLoss(gamma=8)
+        return lambda x, *_: loss(x, torch.arange(len(x))), None
+    if case == "vicreg":
+        # The first half of the rows are the first views.
+        loss = losses.VICRegLoss()
+        return lambda x, *_: loss(
+            x[: len(x) // 2], ref_emb=x[len(x) // 2 :]
+        ), None
     if case in PAIR_LOSSES:
         return PAIR_LOSSES[case], None
     if case in MINERS:
@@ -133,12 +142,20 @@ def proxy_loss(case, proxies):
     sizes = {"num_classes": classes, "embedding_size": dim}
     if case == "p2s_grad":
         sizes = {"num_classes": classes, "descriptors_dim": dim}
+    if case == "manifold":
+        sizes = {"K": classes, "l": dim}
     loss = cls(**sizes, **arguments)
     weights = getattr(loss, name)
     # Some keep the proxies as columns.
     same = tuple(weights.shape) == proxies.shape
     with torch.no_grad():
         weights.copy_(torch.tensor(proxies if same else proxies.T))
+    if case == "sphereface":
+        # It multiplies logits by the length of the embedding.
+        return of_unit_rows(loss), weights
+    if case == "manifold":
+        # It draws the proxies of rows, unless they are given instead of pairs.
+        return lambda x, labels, chosen: loss(x, None, labels), weights
     return loss, weights
 
 
@@ -146,59 +163,16 @@ def make_step(case, mode, arrays):
     x = torch.tensor(arrays[f"{case}/x"], requires_grad=True)
     labels = torch.tensor(arrays[f"{case}/labels"], dtype=torch.int64)
     miner, sources = None, [x]
-    if case in ("instance", "vicreg"):
-        return without_labels(case, x)
-    if case == "manifold":
-        return manifold(x, labels, arrays[f"{case}/proxies"])
     if case in PROXY_LOSSES:
         loss, weights = proxy_loss(case, arrays[f"{case}/proxies"])
         sources.append(weights)
     else:
         loss, miner = pair_loss(case)
 
-    # It multiplies logits by the length of the embedding.
-    unit = torch.nn.functional.normalize if case == "sphereface" else None
-
     def step():
         chosen = miner(x, labels) if miner else None
-        value = loss(unit(x) if unit else x, labels, chosen)
+        value = loss(x, labels, chosen)
         return value.detach(), *torch.autograd.grad(value, sources)
-
-    return step
-
-
-def without_labels(case, x):
-    """Rows are their own classes, or the first half are the first views."""
-    half = len(x) // 2
-    if case == "instance":
-        loss, first, second = losses.InstanceLoss(gamma=8), x, None
-        labels = torch.arange(len(x))
-    else:
-        loss, first, second, labels = (
-            losses.VICRegLoss(),
-            x[:half],
-            x[half:],
-            None,
-        )
-
-    def step():
-        value = loss(first, labels, None, second)
-        return value.detach(), *torch.autograd.grad(
-            value, [x], retain_graph=True
-        )
-
-    return step
-
-
-def manifold(x, labels, proxies):
-    """It draws the proxies of rows, unless they are given instead of pairs."""
-    loss = losses.ManifoldLoss(x.shape[1], K=len(proxies), margin=0.1)
-    with torch.no_grad():
-        loss.proxies.copy_(torch.tensor(proxies))
-
-    def step():
-        value = loss(x, None, labels)
-        return value.detach(), *torch.autograd.grad(value, [x, loss.proxies])
 
     return step
 

@@ -186,14 +186,13 @@ def print_answers(result: "SearchResult") -> None:
         )
     shown = max((len(one.neighbors) for one in result.answers), default=0)
     if shown:
-        hints = ["`--picture FILE.png` draws what was found"]
-        if not result.source:
-            hints.insert(0, "`--gallery FOLDER` searches a folder")
+        hints = []
         if shown < result.num_references - 1:
-            hints.insert(0, f"`--k {4 * shown}` shows more")
-        if len(hints) > 1:
-            hints[-1] = f"and {hints[-1]}"
-        tell(f"{', '.join(hints)}.")
+            hints.append(f"`--k {4 * shown}` shows more, ")
+        if not result.source:
+            hints.append("`--gallery FOLDER` searches a folder, ")
+        last = "`--picture FILE.png` draws what was found."
+        tell(f"{''.join(hints)}{'and ' * bool(hints)}{last}")
 
 
 def print_comparison(result: "Comparison", again: Sequence[str]) -> None:

@@ -71,14 +71,6 @@ class EmbeddingSet(Brief):
                 f"embeddings. Received: shape={labels.shape}. Give each "
                 "embedding its class."
             )
-        if labels is not None and labels.dtype == object:
-            odd = [x for x in labels.flat if not isinstance(x, _LABELS)]
-            if odd:
-                raise UsageError(
-                    "`labels` must be integers or strings, or sets of them "
-                    "for images of several labels. "
-                    f"Received: {shown(odd[0])} among them."
-                )
         names = self.class_names
         values = {
             "embeddings": rows,
@@ -226,8 +218,16 @@ def _as_array(labels: Any) -> np.ndarray:
             "`labels` must be one integer or string a row, or one set of them "
             f"a row for images of several labels. Received: {shown(labels)}"
         ) from error
-    if array.dtype == object and all(isinstance(x, str) for x in array.flat):
+    if array.dtype != object:
+        return array
+    if all(isinstance(x, str) for x in array.flat):
         return array.astype(str)
+    odd = [x for x in array.flat if not isinstance(x, _LABELS)]
+    if odd:
+        raise UsageError(
+            "`labels` must be integers or strings, or sets of them for images "
+            f"of several labels. Received: {shown(odd[0])} among them."
+        )
     return array
 
 

@@ -184,8 +184,7 @@ def evaluate(
     several = one_or_several(k, "k")
     extra = [one for one in several if isinstance(one, str)]
     numbers = [one for one in several if not isinstance(one, str)]
-    require(numbers, "k", "a positive integer, or several", k)
-    ks = as_counts(numbers)
+    ks = as_counts(numbers or several)
     names = metric_names(ks, extra)
     queries, gallery = _parts(embeddings, labels, references)
     by_id = references is None

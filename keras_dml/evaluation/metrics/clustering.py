@@ -52,10 +52,10 @@ def cluster(
 
     rows = as_embeddings(embeddings)
     positive_integer("num_clusters", num_clusters)
-    enough = num_clusters <= len(rows)
     positive_integer("num_starts", num_starts)
     positive_integer("max_iterations", max_iterations)
     integer_at_least("seed", seed, 0, most=2**32 - 1)
+    enough = num_clusters <= len(rows)
     wanted = f"at most the number of embeddings, {len(rows)}"
     require(enough, "num_clusters", wanted, num_clusters)
     means = KMeans(
