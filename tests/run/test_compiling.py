@@ -122,6 +122,27 @@ def test_layer_decay_sees_the_blocks_of_a_network_in_chunks():
     assert len(rules[0]) > 3
 
 
+@pytest.mark.parametrize("freeze, rate", [("none", 3e-5), ("all", 1e-4)])
+def test_a_frozen_network_leaves_the_head_its_own_rate(freeze, rate):
+    config = resolve(
+        "norm_softmax",
+        "digits",
+        flags={"model": {"backbone": "small_cnn", "dim": 8}},
+        overrides=[
+            "data.image_size=8",
+            "optimizer.backbone.lr=null",
+            "optimizer.head.lr=null",
+            "optimizer.head.schedule=constant",
+            "optimizer.head.warmup_steps=0",
+        ],
+    )
+    trainer = build_models(config, 10).trainer
+    phase = config.stages[0].phases[0].changed(freeze=freeze)
+    compile_for(trainer, phase, config, 12, 50)
+    head = trainer.optimizer.rules[HEAD_RULE]
+    assert float(head.learning_rate) == pytest.approx(rate)
+
+
 def test_layer_decay_scales_schedules():
     settings = {"schedule": "cosine", "warmup_steps": 4}
     optimizer = decayed(0.25, two_blocks(), **settings)
