@@ -146,3 +146,18 @@ class Head(abc.ABC):
                     f"logits_bias={options.logits_bias}, policy={policy!r}, "
                     f"a loss that takes {self.name}"
                 )
+
+
+def label_input() -> keras.KerasTensor:
+    """Returns the input of a trainer that takes the labels, used or not."""
+    return unused_input((), dtype="int32", name="label")
+
+
+def unused_input(*args: Any, **kwargs: Any) -> keras.KerasTensor:
+    """Returns a `keras.Input` that the layers of a model need not take.
+
+    Keras before 3.15 refuses a model with an input that nothing takes.
+    """
+    tensor = keras.Input(*args, **kwargs)
+    keras.layers.Identity()(tensor)
+    return tensor

@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from keras_dml.models.head import Head
+from keras_dml.models.head import Head, unused_input
 from keras_dml.models.head_options import HeadOptions
 
 _SIDE_BY_SIDE = "prefixes"
@@ -49,7 +49,7 @@ def connect_head(
         return whole
     outputs = []
     for size in options.prefixes:
-        own = keras.Input((size,)), keras.Input((), dtype="int32")
+        own = unused_input((size,)), unused_input((), dtype="int32")
         part = head.connect(own[0], own[1], num_classes, options.renewed())
         network = keras.Model(own, part, name=f"{_PREFIX}{size}")
         outputs.append(network((prefix(embedding, size), label)))

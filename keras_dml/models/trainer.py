@@ -4,7 +4,7 @@ import keras
 
 from keras_dml.errors import UsageError
 from keras_dml.models.embedder import with_image_size
-from keras_dml.models.head import Head
+from keras_dml.models.head import Head, label_input
 from keras_dml.models.head_options import HeadOptions
 from keras_dml.models.heads import get_head
 from keras_dml.models.precision import dtype_policy
@@ -89,9 +89,7 @@ def build_trainer(
         image, (embedding, maps) = network.inputs[0], network.outputs
         if options.moments is not None:
             embedding = options.moments([embedding, maps])
-    label = keras.Input((), dtype="int32", name="label")
-    # Keras before 3.15 refuses an input that nothing takes.
-    keras.layers.Identity()(label)
+    label = label_input()
     output = connect_head(
         head,
         embedding,

@@ -13,6 +13,7 @@ from keras_dml.config import RunConfig, load_recipe, recipe_names
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
+from keras_dml.models.head import label_input, unused_input
 from keras_dml.models.prefixes import connect_head
 from keras_dml.run.batches import class_groups, make_sampler
 from keras_dml.run.compiling import build_optimizer
@@ -178,8 +179,8 @@ def check_arguments(
         options = head_options(model, config.loss)
         head.check(options, model.policy)
         orders = options.moments.orders if options.moments else 1
-        embedding = keras.Input((orders * model.dim,))
-        label = keras.Input((), dtype="int32")
+        embedding = unused_input((orders * model.dim,))
+        label = label_input()
         with _refusing("model.proxies"):
             output = connect_head(head, embedding, label, num_classes, options)
             trainer = keras.Model([embedding, label], output)

@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses
+from keras_dml.models.head import label_input
 from keras_dml.optimizers import PerVariable, RowLazyAdam
 from tests.conformance import roundtrip, to_numpy
 
@@ -159,7 +160,7 @@ def build(sample_size, sampled=True, loss=None, dense_adam=False):
     keras.utils.set_random_seed(0)
     loss = loss or losses.NormalizedSoftmax()
     x = keras.Input((6,), name="image")
-    label = keras.Input((), dtype="int32", name="label")
+    label = label_input()
     h = keras.layers.Dense(DIM, name="head")(x)
     if sampled:
         h = layers.SampledProxies(20, sample_size, seed=1, name="proxies")(

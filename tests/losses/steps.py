@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml.models import get_head
+from keras_dml.models.head import label_input
 from keras_dml.models.prefixes import connect_head
 from tests.losses.cases import CASES
 
@@ -42,7 +43,7 @@ def head_of(case):
 def head_model(case, classes):
     """The head as a model of embeddings and labels."""
     embedding = keras.Input((5,))
-    label = keras.Input((), dtype="int32")
+    label = label_input()
     y_pred = connected(case, embedding, label, classes)
     return keras.Model([embedding, label], y_pred)
 
