@@ -12,11 +12,11 @@ MAX_PIXELS = 2**28 // 3
 # What so many pixels take in RGB of 16 bits, without compression.
 MAX_BYTES = 6 * MAX_PIXELS
 # Pillow knows more, and starts Ghostscript for one of them.
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
+IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 
 
 def open_image(file: Any) -> Any:
-    """Opens an image of one of `FORMATS` with Pillow.
+    """Opens an image of one of `IMAGE_FORMATS` with Pillow.
 
     Args:
         file: A path or a binary stream.
@@ -26,7 +26,7 @@ def open_image(file: Any) -> Any:
     """
     from PIL import Image
 
-    return Image.open(file, formats=FORMATS)
+    return Image.open(file, formats=IMAGE_FORMATS)
 
 
 def reason_unopened(path: str | os.PathLike[str]) -> str:

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from keras_dml.embeddings.files import FORMATS, check_format
+from keras_dml.embeddings.files import FILE_FORMATS, check_format
 from keras_dml.embeddings.merging import merge_shards, merged_manifest
 from keras_dml.embeddings.shard_folder import BAD, ShardFolder, write_bad
 from keras_dml.errors import UsageError
@@ -31,8 +31,10 @@ class Output:
     ) -> None:
         self.path = Path(path)
         name, ending = self.path.name, self.path.suffix.removeprefix(".")
-        self.is_file = ending in FORMATS
-        self.format = file_format or (ending if self.is_file else FORMATS[0])
+        self.is_file = ending in FILE_FORMATS
+        self.format = file_format or (
+            ending if self.is_file else FILE_FORMATS[0]
+        )
         if self.is_file and self.format != ending:
             raise UsageError(
                 "`file_format` and the name of `output` must agree. Received: "

@@ -19,7 +19,7 @@ from keras_dml.errors import UsageError, reason_of
 from keras_dml.files import replacing
 from keras_dml.npz import check_fits, count_npz_rows, read_npz, write_npz
 
-FORMATS = ("npz", "parquet")
+FILE_FORMATS = ("npz", "parquet")
 _OPTIONAL = ("labels", "ids", "role", "class_names", "hash")
 # Of the ids, labels or roles of a file.
 MOST_BYTES = 2**31
@@ -31,10 +31,10 @@ def check_format(kind: str) -> None:
     """Raises if a format is unknown or cannot be written here.
 
     Raises:
-        UsageError: If the format is not one of `FORMATS`, or pyarrow is
+        UsageError: If the format is not one of `FILE_FORMATS`, or pyarrow is
             missing.
     """
-    one_of("file_format", kind, FORMATS)
+    one_of("file_format", kind, FILE_FORMATS)
     if kind == "parquet":
         import_parquet()
 

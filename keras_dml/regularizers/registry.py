@@ -1,16 +1,15 @@
-"""Names the regularizers of proxies, as recipes do."""
+"""Finds the regularizers in the files of this folder."""
 
-from keras_dml.regularizers.center_invariance import CenterInvariance
-from keras_dml.regularizers.lp_norm import LpNorm
-from keras_dml.regularizers.proxies import CenterDistance, ProxyRepulsion
-from keras_dml.regularizers.regular_face import RegularFace
-from keras_dml.regularizers.zero_mean import ZeroMean
+import inspect
 
-PROXY_REGULARIZERS = {
-    "center_distance": CenterDistance,
-    "center_invariance": CenterInvariance,
-    "lp_norm": LpNorm,
-    "proxy_repulsion": ProxyRepulsion,
-    "regular_face": RegularFace,
-    "zero_mean": ZeroMean,
+import keras
+
+from keras_dml.arguments import defined_in
+
+# By the name of their file, as recipes name them.
+PROXY_REGULARIZERS: dict[str, type[keras.regularizers.Regularizer]] = {
+    key: value
+    for key, _, value in defined_in(__package__)
+    if inspect.isclass(value)
+    and issubclass(value, keras.regularizers.Regularizer)
 }

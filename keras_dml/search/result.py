@@ -41,13 +41,13 @@ class Answer:
     Args:
         path: The file of the image.
         neighbors: List of `Neighbor`.
-        left_out: Whether the file is one of the gallery, and was left out.
-            Defaults to `False`.
+        in_gallery: Whether the file is one of the gallery, where it does not
+            find itself. Defaults to `False`.
     """
 
     path: str
     neighbors: list[Neighbor]
-    left_out: bool = False
+    in_gallery: bool = False
 
     @property
     def match(self) -> bool | None:
@@ -88,8 +88,8 @@ class SearchResult(Brief):
         Args:
             answer: For which image. Defaults to `None`, any.
         """
-        left_out = answer is not None and answer.left_out
-        count, other = self.num_references - left_out, "other " * left_out
+        itself = answer is not None and answer.in_gallery
+        count, other = self.num_references - itself, "other " * itself
         if self.source is None:
             return f"the run's {counted(count, f'{other}test image')}"
         images = counted(count, f"{other}image")
@@ -100,15 +100,16 @@ class SearchResult(Brief):
         return f"SearchResult of {images} in {self.searched()}"
 
     def _brief_rows(self) -> list[dict[str, Any]]:
+        nearest = [(*one.neighbors, None)[0] for one in self.answers]
         return [
             {
                 "image": os.path.basename(answer.path),
-                "nearest": answer.neighbors[0].id,
-                "label": answer.neighbors[0].label,
-                "distance": answer.neighbors[0].distance,
+                "nearest": getattr(first, "id", None),
+                "label": getattr(first, "label", None),
+                "distance": getattr(first, "distance", None),
                 "match": answer.match,
             }
-            for answer in self.answers
+            for answer, first in zip(self.answers, nearest, strict=True)
         ]
 
     def to_dict(self) -> dict[str, Any]:

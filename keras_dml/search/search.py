@@ -90,15 +90,18 @@ def search_run(
     found, scores = built.search(
         opened.embed_images(queries), k, exclude_ids=own
     )
-    return SearchResult(
-        _answers(
-            queries, searched, threshold, found, scores, built.metric, own
-        ),
-        queries,
-        searched,
-        threshold,
-        source,
-    )
+    rows = _rows_of(found, searched.embeddings.ids)
+    answers = [
+        Answer(
+            readable(path),
+            _neighbors(searched, its_rows, its_scores, built.metric, threshold),
+            in_gallery=its_own != "",
+        )
+        for path, its_own, its_rows, its_scores in zip(
+            queries.paths.tolist(), own.tolist(), rows, scores, strict=True
+        )
+    ]
+    return SearchResult(answers, queries, searched, threshold, source)
 
 
 def read_queries(images: Sequence[str | os.PathLike[str]]) -> Manifest:
@@ -186,40 +189,37 @@ def _file(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _answers(
-    queries: Manifest,
+def _rows_of(found: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """Returns the rows that have the ids that were found."""
+    order = np.argsort(ids, kind="stable")
+    return order[np.searchsorted(ids[order], found)]
+
+
+def _neighbors(
     gallery: EmbeddedImages,
-    threshold: RunThreshold | None,
-    found: np.ndarray,
+    rows: np.ndarray,
     scores: np.ndarray,
     metric: str,
-    own: np.ndarray,
-) -> list[Answer]:
-    ids = gallery.embeddings.ids
+    threshold: RunThreshold | None,
+) -> list[Neighbor]:
+    """Returns the neighbors of one image."""
     # Embeddings have the labels that count in a test, images all of them.
     labeled = gallery.embeddings if gallery.images is None else gallery.images
-    names = labeled.names
-    order = np.argsort(ids, kind="stable")
-    rows = order[np.searchsorted(ids[order], found)]
-
-    answers = []
-    for path, its_rows, its_scores, its_own in zip(
-        queries.paths.tolist(),
-        rows.tolist(),
-        scores.tolist(),
-        own.tolist(),
-        strict=True,
-    ):
-        neighbors = []
-        for row, score in zip(its_rows, its_scores, strict=True):
-            accepted = None
-            if threshold is not None:
-                accepted = bool(threshold.threshold.accepts(score))
-            label, gap = str(names[row]), float(distances(score, metric))
-            # The excluded file comes last, with a score of -infinity.
-            if np.isfinite(score):
-                neighbors.append(
-                    Neighbor(str(ids[row]), label, score, gap, row, accepted)
-                )
-        answers.append(Answer(readable(path), neighbors, its_own != ""))
-    return answers
+    names, ids = labeled.names, gallery.embeddings.ids
+    return [
+        Neighbor(
+            id=str(ids[row]),
+            label=str(names[row]),
+            score=score,
+            distance=float(distances(score, metric)),
+            row=row,
+            accepted=(
+                None
+                if threshold is None
+                else bool(threshold.threshold.accepts(score))
+            ),
+        )
+        for row, score in zip(rows.tolist(), scores.tolist(), strict=True)
+        # The excluded file comes last, with a score of -infinity.
+        if np.isfinite(score)
+    ]

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from keras_dml.export import FORMATS
 from keras_dml.models import BACKBONES
 from tests import disks
 from tests.checkpoints import write_googlenet
@@ -85,7 +86,7 @@ def test_a_disk_that_fills_up_in_a_training(kilobytes, disk, images, call):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["saved_model", "litert", "onnx"])
+@pytest.mark.parametrize("kind", FORMATS)
 def test_an_export_to_a_full_disk(kind, disk, finished_run, call):
     if kind == "onnx":
         pytest.importorskip("tf2onnx", reason="ONNX is not installed.")
