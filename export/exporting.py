@@ -27,8 +27,9 @@ from keras_dml.files import write_json
 from keras_dml.wording import listed, percent
 
 Row = dict[str, Any]
-# A smaller loss of MAP@R is not worth a sentence.
+# A smaller loss is not worth a sentence.
 NOTICED = 0.005
+JUDGED = {"map@r": "MAP@R", "recall@1": "R@1"}
 # Nor is a size that is larger than this share of the embedder's.
 SMALLER = 0.95
 
@@ -44,14 +45,21 @@ class ExportResult(Brief, list[Row]):
         folder: The folder of the artifacts.
         of: Integer, how many test images there are; the rows compare on some
             of them. Defaults to `None`, unknown.
+        trained: Whether the classes of these images trained the embedder.
+            Defaults to `False`.
     """
 
     def __init__(
-        self, rows: Sequence[Row], folder: Path, of: int | None = None
+        self,
+        rows: Sequence[Row],
+        folder: Path,
+        of: int | None = None,
+        trained: bool = False,
     ) -> None:
         super().__init__(rows)
         self.folder = folder
         self.of = of
+        self.trained = trained
 
     @property
     def models(self) -> list[Path]:
@@ -61,12 +69,16 @@ class ExportResult(Brief, list[Row]):
 
     @property
     def worse(self) -> list[str]:
-        """The artifacts that lose 0.005 or more of the embedder's MAP@R."""
-        own, *exported = self
+        """The artifacts that lose 0.005 of the embedder's MAP@R or R@1."""
+        return [row["artifact"] for row in self[1:] if self._lost(row)]
+
+    def _lost(self, row: Row) -> list[str]:
+        """The metrics of which an artifact loses something."""
+        own = self[0]
         return [
-            row["artifact"]
-            for row in exported
-            if "map@r" in own and own["map@r"] - row["map@r"] >= NOTICED
+            name
+            for name in JUDGED
+            if name in own and own[name] - row[name] >= NOTICED
         ]
 
     def conclusions(self) -> list[str]:
@@ -79,15 +91,19 @@ class ExportResult(Brief, list[Row]):
             return []
         sentences = []
         for row in exported:
-            name, found = row["artifact"], f"MAP@R {row['map@r']:.3f}"
-            good = "worse than" if name in self.worse else "as good as"
+            lost = self._lost(row)
+            good = "worse than" if lost else "as good as"
+            found = listed(
+                f"{JUDGED[name]} {row[name]:.3f} against {own[name]:.3f}"
+                for name in lost or ["map@r"]
+            )
             size = row["megabytes"] / own["megabytes"]
             smaller = (
                 f", in {percent(size)} of its size" if size < SMALLER else ""
             )
             sentences.append(
-                f"{name} is {good} the trained network: {found} "
-                f"against {own['map@r']:.3f}{smaller}."
+                f"{row['artifact']} is {good} the trained network: "
+                f"{found}{smaller}."
             )
         return sentences
 

@@ -54,6 +54,7 @@ class Format(abc.ABC):
 
     Attributes:
         name: Its name in the argument `formats`, and the name of its folder.
+            The model in it is a file `embedder.SUFFIX`, or the folder.
         title: Its name in messages.
         runs_on: Where it runs, in messages. Defaults to `""`.
         options: The fields of `ExportOptions` that only this format uses.

@@ -72,9 +72,9 @@ def call(function: Callable[..., Result], *arguments: Any) -> Result:
                 "KERAS_BACKEND=tensorflow, `keras-dml export` runs without "
                 "another process."
             )
-        result, error = pickle.loads(file.read_bytes())
-    if error is not None:
-        raise error
+        result, raised = pickle.loads(file.read_bytes())
+    if raised is not None:
+        raise raised
     return result
 
 

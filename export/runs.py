@@ -130,6 +130,7 @@ def export_run(
             check=check,
         )
     result.of = len(data.test)
+    result.trained = trained.config.data.all_classes
     return result
 
 
@@ -313,6 +314,6 @@ def _compared(
     Images of whole classes keep their positives.
     """
     counts = np.cumsum(np.bincount(test.label_sets.values))
-    last = min(np.searchsorted(counts, count), len(counts) - 1)
+    last = min(int(np.searchsorted(counts, count)), len(counts) - 1)
     chosen = test.select(has_label(test.labels, np.arange(last + 1)))
     return np.concatenate(list(_images(chosen, config))), chosen.labels

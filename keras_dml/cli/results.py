@@ -248,8 +248,9 @@ def print_artifacts(result: "ExportResult", run: str | Path) -> None:
     names = [row["artifact"] for row in result]
     measures = [key for key in result[0] if key not in ("artifact", "images")]
     whole = "" if result.of is None else f" of {result.of:,} test"
+    kind = " whose classes trained" if result.trained else ""
     print_rows(
-        f"Compared on {result[0]['images']:,}{whole} images",
+        f"Compared on {result[0]['images']:,}{whole} images{kind}",
         [
             {
                 "measure": _measure_title(key),

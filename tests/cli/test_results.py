@@ -67,7 +67,11 @@ def test_an_export_says_how_many_of_the_test_images_it_compared(capsys):
     rows = [row("embedder"), row("litert")]
     results.print_artifacts(ExportResult(rows, Path("phone"), of=2139), "run")
     words = " ".join(capsys.readouterr().out.split())
-    assert "Compared on 264 of 2,139 test images" in words
+    assert "Compared on 264 of 2,139 test images ┏" in words
+    seen = ExportResult(rows, Path("phone"), of=2139, trained=True)
+    results.print_artifacts(seen, "run")
+    words = " ".join(capsys.readouterr().out.split())
+    assert "of 2,139 test images whose classes trained" in words
 
 
 @pytest.mark.parametrize(
@@ -93,6 +97,19 @@ def test_an_export_ends_with_a_verdict_and_what_to_do(
     )
     assert (command in text) == smaller
     assert ("Next:" in text) == smaller
+
+
+def test_an_export_that_finds_fewer_nearest_images_is_worse(capsys):
+    rows = [
+        row("embedder", **{"map@r": 0.6, "recall@1": 0.858}),
+        row("litert-int8", **{"map@r": 0.598, "recall@1": 0.842}),
+    ]
+    result = ExportResult(rows, Path("phone"))
+    assert result.worse == ["litert-int8"]
+    assert result.conclusions() == [
+        "litert-int8 is worse than the trained network: R@1 0.842 against "
+        "0.858."
+    ]
 
 
 def test_an_export_names_what_else_it_may_be(capsys, tmp_path):
