@@ -38,14 +38,20 @@ def binomial_deviance_loss(similarities, positive, negative, scale, threshold):
 class BinomialDeviance(PairLoss):
     """Compares the cosine of every pair with a threshold."""
 
-    def __init__(self, scale=4.0, threshold=0.5, **kwargs):
+    def __init__(self, scale=4.0, threshold=0.5, warm_up=0, **kwargs):
         super().__init__(**kwargs)
         self.scale = scale
         self.threshold = threshold
+        self.warm_up = warm_up  # steps in which the scale rises from zero
 
     def pair_loss(self, pairs):
+        steps = ops.cast(pairs.step, "float32") + 1.0
+        share = ops.minimum(steps / max(self.warm_up, 1), 1.0)
         return binomial_deviance_loss(
-            pair_similarities(pairs), *pairs.masks, self.scale, self.threshold
+            pair_similarities(pairs),
+            *pairs.masks,
+            self.scale * share,
+            self.threshold,
         )
 
 
@@ -94,8 +100,10 @@ for labels in ([7, 7], [7, 8]):
 # several images of each class, as pairs need them. Two warm-ups: `warmup_steps`
 # lets the learning rate rise during the first steps, and the phase `warm_up`
 # trains the head alone before the phase `train` trains everything, which
-# protects the weights of a pretrained network. The loss itself stays the same
-# in all phases. Ninety steps on small digits show that it runs, no more.
+# protects the weights of a pretrained network. The third is the loss's own:
+# `pairs.step` is the number of steps so far, in `fit` and wherever the layer
+# `TrainingStep` and `AtStep` are around a loss. Ninety steps on small digits
+# show that it runs, no more.
 
 # %%
 from pathlib import Path
@@ -106,7 +114,7 @@ base: _base
 about: Binomial deviance of cosines.
 common:
   loss:
-    deviance.BinomialDeviance: {scale: 4.0, threshold: 0.5}
+    deviance.BinomialDeviance: {scale: 4.0, threshold: 0.5, warm_up: 30}
 default:
   sampling: {batch_size: 64, steps_per_epoch: 30}
   optimizer:
@@ -141,6 +149,26 @@ print(run)
 # command does not look into by itself:
 #
 #     PYTHONPATH=. keras-dml fit digits --recipe deviance.yaml
+#
+# ## A loss of logits
+#
+# A `LogitsLoss` needs nothing for a temperature of its own: the layer in front
+# of it scales, and a phase changes the scale at an epoch, up or down. A scale
+# of 8 in the first two epochs and of 16 afterwards, without a change of rates:
+#
+#     common:
+#       model: {scale: 8.0}
+#       loss:
+#         mine.MyLoss: {}
+#     default:
+#       stages:
+#         main:
+#           train: {epochs: 6, heat: {epoch: 2, scale: 16.0, lr_factor: 1.0}}
+#
+# The attribute `takes` of the class, or `takes` beside its arguments, says
+# what the loss is given: the page *Configuration* of the reference lists the
+# values. Callbacks of your own go into `fit` of a Keras model, not into the
+# command.
 #
 # In [a Keras model of your own](keras_model.ipynb) the loss goes to `compile`:
 #

@@ -111,5 +111,6 @@ export_saved_model(embedder, "my_embedder")
 # %% [markdown]
 # [Recipes](../recipes.md) says how the command line puts the same parts
 # together, [Distributed](../distributed.md) what changes under `tf.distribute`,
-# and [Backbones](../backbones.md) how a network of yours trains from the
-# command line. [A loss of your own](custom_loss.ipynb) goes to `compile` too.
+# and [Backbones](../backbones.md#a-network-of-your-own) how a pretrained
+# network of yours becomes an embedder. [A loss of your own](custom_loss.ipynb)
+# goes to `compile` too.

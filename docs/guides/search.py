@@ -95,9 +95,10 @@ except UsageError as error:
 # ## Near-duplicates
 #
 # `ImageEmbedder` maps any files to embeddings, `ExactIndex` finds the nearest
-# ones of each. Pairs above a similarity are candidates: look at some of them to
-# choose the similarity. Here two copies of an image lie beside the images of a
-# class, one of them as a JPEG.
+# ones of each. The most similar pairs come first: look at some of them to see
+# at which cosine copies end. A copy that was cropped or made smaller lies
+# further down than one that was compressed. Here two copies of an image lie
+# beside the images of a class, one of them as a JPEG.
 
 # %%
 inbox = Path("inbox")
@@ -111,9 +112,9 @@ original.save(inbox / "compressed.jpg", quality=90)
 # %%
 from keras_dml.evaluation import ExactIndex
 
-SIMILAR = 0.995  # a cosine
-files = sorted(inbox.iterdir())
-names = np.array([path.name for path in files])
+SHOWN = 10
+files = sorted(path for path in inbox.rglob("*") if path.is_file())
+names = np.array([str(path.relative_to(inbox)) for path in files])
 embed = keras_dml.ImageEmbedder(run.folder.path)
 vectors = embed(files)
 
@@ -123,15 +124,15 @@ pairs = [
     (float(score), name, other)
     for name, row, others in zip(names, scores, ids, strict=True)
     for score, other in zip(row, others, strict=True)
-    if score >= SIMILAR and name < other
+    if name < other
 ]
-for score, name, other in sorted(pairs, reverse=True):
+for score, name, other in sorted(pairs, reverse=True)[:SHOWN]:
     print(f"{score:.4f}", name, other)
 
 # %% [markdown]
 # Without a run or labels a network of ImageNet will do. This saves one as a
-# file that `ImageEmbedder` opens like the embedder of a run; Keras downloads
-# the weights:
+# file that `ImageEmbedder` opens like the embedder of a run. Keras downloads
+# the weights, or takes those of a file, `weights="FILE.weights.h5"`:
 #
 #     import keras
 #

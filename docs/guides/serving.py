@@ -61,11 +61,18 @@ print("labels", np.char.decode(answer["labels"].numpy().astype("S")))
 print("scores", answer["scores"].numpy())
 
 # %% [markdown]
-# `serve_image_bytes` returns the embeddings alone.
+# `serve_image_bytes` returns the embeddings alone. They have length 1, so the
+# product of two is their cosine:
 
 # %%
-embedded = served.serve_image_bytes(tf.constant([file.getvalue()]))
-print(embedded["embedding"].shape, embedded["ok"].numpy())
+photos = []
+for pixels in (digit, np.roll(digit, 1, axis=1)):
+    photo = io.BytesIO()
+    Image.fromarray(pixels[:, :, 0]).save(photo, "PNG")
+    photos.append(photo.getvalue())
+first, second = served.serve_image_bytes(tf.constant(photos))["embedding"]
+cosine = float(tf.tensordot(first, second, 1))
+print("cosine", cosine)
 
 # %% [markdown]
 # ## What the manifest says
@@ -79,6 +86,8 @@ manifest = json.loads((folder / "manifest.json").read_text())
 print(manifest["image"])
 print(manifest["embedding"])
 print(manifest["threshold"])
+if manifest["threshold"]:
+    print("the same:", cosine >= manifest["threshold"]["score"])
 
 # %% [markdown]
 # ## TensorFlow Serving

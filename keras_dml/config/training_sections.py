@@ -74,7 +74,11 @@ class OptimizerConfig(Section):
 
 
 class HeatConfig(Section):
-    """Raises the temperature: lowers the scale and the learning rate."""
+    """Changes the temperature in a phase: a lower scale is a higher one.
+
+    At once from `epoch` on, or every so many epochs by `scale_factor`. The
+    learning rate is multiplied by `lr_factor`.
+    """
 
     epoch: Annotated[Steps | None, Scheduled("epochs")] = None
     scale: Positive | None = None

@@ -1,4 +1,4 @@
-"""A loss whose miner draws other pairs in each step."""
+"""A loss that depends on the training step, as one whose miner draws."""
 
 import keras
 from keras import ops
@@ -10,6 +10,8 @@ from keras_dml.ops.draws import at_step
 @keras.saving.register_keras_serializable(package="keras_dml")
 class AtStep(WithColumn):
     """Gives a loss the training step, which seeds the draws of its miner.
+
+    A loss of your own reads it from `pairs.step`.
 
     `y_pred` is the output of the layer `TrainingStep`: the predictions of the
     loss, and the step as one more column. The reduction of `loss` itself is

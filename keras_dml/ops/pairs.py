@@ -29,7 +29,8 @@ class Pairs(NamedTuple):
             `keras_dml.miners.TripletMiner`; `None` for all of them.
         similarity: Float tensor `(rows, columns)`, the inner products where
             they are known; `None` to compute them.
-        step: Integer scalar, the training step, which seeds draws.
+        step: Integer scalar, the training step, which seeds draws; 0 where
+            nothing counts it, see `keras_dml.losses.AtStep`.
         labels: Int32 tensor `(rows,)`, the classes of the rows; `None` where a
             matrix of pairs stands for them.
     """

@@ -55,7 +55,7 @@ def build_loss(
         whole = losses.OnMoments(whole, terms[0].moments.orders)
     elif weights != [1.0]:
         whole = losses.WeightedSum(built, weights)
-    if draws_pairs(terms):
+    if needs_step(terms):
         return losses.AtStep(whole)
     if not any(term.sampled for term in terms):
         return whole
@@ -76,16 +76,25 @@ def needs_groups(terms: list[LossConfig]) -> bool:
     )
 
 
-def draws_pairs(terms: list[LossConfig]) -> bool:
-    """Returns whether a miner draws pairs, which the step shall seed.
+def needs_step(terms: list[LossConfig]) -> bool:
+    """Returns whether a term may depend on the training step.
 
-    `Margin` has the step of its head.
+    So do a miner that draws and a loss of the user's own, which may read
+    `pairs.step`. `Margin` has the step of its head.
     """
     if loss_head(terms).name != "embeddings":
         return False
-    built = (_build_plain(*numbered) for numbered in enumerate(terms))
-    miners = (getattr(loss, "miner", None) for loss in built)
-    return any(miner is not None and miner.draws for miner in miners)
+    built = [_build_plain(*numbered) for numbered in enumerate(terms)]
+    return any(_draws(loss) or _is_of_the_user(loss) for loss in built)
+
+
+def _draws(loss: keras.losses.Loss) -> bool:
+    miner = getattr(loss, "miner", None)
+    return miner is not None and miner.draws
+
+
+def _is_of_the_user(loss: keras.losses.Loss) -> bool:
+    return not type(loss).__module__.startswith("keras_dml.")
 
 
 def loss_head(terms: list[LossConfig]) -> Head:

@@ -20,8 +20,8 @@ from keras_dml.run.loss_terms import (
     build_distillation,
     build_memory,
     build_moments,
-    draws_pairs,
     loss_head,
+    needs_step,
 )
 
 
@@ -130,6 +130,6 @@ def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
         boundary=model.boundary,
         memory=build_memory(loss),
         moments=build_moments(loss),
-        step=draws_pairs(loss),
+        step=needs_step(loss),
         prefixes=model.prefixes,
     )

@@ -1,15 +1,18 @@
+import keras
+import numpy as np
 import pytest
 
 from keras_dml import losses
 from keras_dml.config import LossConfig, MemoryConfig, MomentsConfig
 from keras_dml.errors import UsageError
+from keras_dml.layers import TrainingStep
 from keras_dml.models import get_head
 from keras_dml.run.loss_terms import (
     build_loss,
     build_memory,
     build_moments,
-    draws_pairs,
     loss_head,
+    needs_step,
 )
 
 
@@ -76,15 +79,32 @@ def test_a_miner_that_draws_gets_the_step():
     built = build_loss([term])
     assert type(built) is losses.AtStep
     assert built.loss.miner.nearest == 0.6
-    assert draws_pairs([term])
+    assert needs_step([term])
     term = term.changed(memory=MemoryConfig(size=64))
     built = build_loss([term])
     assert type(built.loss) is losses.WithMemory
     assert build_memory([term]).loss.miner.nearest == 0.6
     fixed = LossConfig(name="contrastive", arguments={"miner": "batch_hard"})
     assert build_loss([fixed]).miner is not None
-    assert not draws_pairs([fixed])
-    assert not draws_pairs([LossConfig(name="margin", arguments=drawing)])
+    assert not needs_step([fixed])
+    assert not needs_step([LossConfig(name="margin", arguments=drawing)])
+
+
+class StepItself(losses.PairLoss):
+    """The number of the step, for each row."""
+
+    def pair_loss(self, pairs):
+        rows = keras.ops.zeros(keras.ops.shape(pairs.embeddings)[0])
+        return rows + keras.ops.cast(pairs.step, "float32")
+
+
+def test_a_pair_loss_of_the_users_own_knows_the_step():
+    term = LossConfig(name=f"{__name__}.StepItself")
+    assert needs_step([term])
+    embeddings = TrainingStep()(np.eye(4, 3, dtype="float32"))
+    predictions = np.array(embeddings)
+    predictions[:, -1] = 7
+    assert float(build_loss([term])([0, 0, 1, 1], predictions)) == 7.0
 
 
 def test_an_unknown_miner_is_refused_with_the_name_of_the_loss():
