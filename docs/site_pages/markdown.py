@@ -38,6 +38,9 @@ def as_yaml(value: Any) -> str:
     """Returns a value as YAML has it."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(as_yaml, value))}]"
+    if isinstance(value, dict):
+        items = (f"{key}: {as_yaml(one)}" for key, one in value.items())
+        return f"{{{', '.join(items)}}}"
     if isinstance(value, float):
         return f"{value:.6g}" if value % 1 or value >= 1e6 else f"{value:.1f}"
     words = {None: "null", True: "true", False: "false", "": '""'}

@@ -11,6 +11,7 @@ from site_pages.markdown import as_code, as_yaml
 # The caller's own words, and what says which part of a recipe was taken.
 _NOT_SHOWN = ("flag", "recipe", "built in")
 _MOST = 8
+_ARGUMENTS = "loss.LOSS.arguments"
 
 
 def place_of(key: str, known: Iterable[str]) -> str:
@@ -25,7 +26,7 @@ def place_of(key: str, known: Iterable[str]) -> str:
     place = re.sub(r"^stages\.\w+", "stages.STAGE", place)
     place = re.sub(r"^(stages\.STAGE)\.\w+(?=\.)", r"\1.PHASE", place)
     if place not in known and place.startswith("loss.LOSS."):
-        return "loss.LOSS.arguments"
+        return _ARGUMENTS
     return place if place in known else place.rpartition(".")[0]
 
 
@@ -52,11 +53,15 @@ def _origins(
     known: tuple[str, ...],
 ) -> tuple[Mapping[str, tuple[Any, str]], Mapping[str, set[str]]]:
     """Returns value and origin in a run on photos, and all that set a key."""
-    photos = {
-        place_of(one.key, known): (one.value, one.origin)
-        for one in explain().settings
-        if one.origin not in _NOT_SHOWN
-    }
+    photos: dict[str, tuple[Any, str]] = {}
+    for one in explain().settings:
+        if one.origin in _NOT_SHOWN:
+            continue
+        place, value = place_of(one.key, known), one.value
+        if place == _ARGUMENTS and one.key.rpartition(".")[2] != "arguments":
+            others = photos.get(place, ({}, ""))[0]
+            value = {**others, one.key.rpartition(".")[2]: value}
+        photos[place] = (value, one.origin)
     setters: dict[str, set[str]] = {}
     for name in recipe_names():
         for source in ("", *load_recipe(name).sources):

@@ -11,6 +11,7 @@ import yaml
 from keras_dml.config.flags import FLAGS
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.sections import RunConfig
+from keras_dml.models import HEADS
 from site_pages.docstrings import linked
 from site_pages.markdown import as_code, as_yaml, page
 from site_pages.origins import origin_text
@@ -20,6 +21,8 @@ RUN, PLAN = "reference/configuration.md", "reference/plan_files.md"
 
 _FILE = Path(__file__).with_name("key_texts.yaml")
 TEXTS = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+_HEADS = "; ".join(f"`{one.name}`, {one.gives}" for one in HEADS.values())
+TEXTS["LossConfig"]["takes"] += f" One of: {_HEADS}."
 # How a key names an item of a list that goes by name; others go by `[]`.
 NAMED = {
     "loss": "loss.LOSS",
