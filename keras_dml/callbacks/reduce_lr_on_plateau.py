@@ -102,6 +102,9 @@ class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
         rates = LearningRate(self.model.optimizer)
         before = rates.values()
         super().on_epoch_end(epoch, logs)
+        if logs is not None:
+            # Keras before 3.15 logs one rate, whatever the optimizer has.
+            logs.update(before)
         if rates.values() != before:
             self.drops = [*self.drops, epoch + 1]
             logger.info(

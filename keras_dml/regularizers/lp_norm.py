@@ -16,8 +16,8 @@ class LpNorm(keras.regularizers.Regularizer):
 
     `strength / n sum_i (sum_d |x_id|^p)^(power / p)` for `n` rows `x`. Its
     gradient at a zero row is zero. Pass it to `Proxies` as `regularizer`, or
-    to a Keras layer as `activity_regularizer`. Keras divides the latter by the
-    number of rows once more: multiply `strength` by it.
+    to a Keras layer as `activity_regularizer`. Keras 3.14 and newer divide the
+    latter by the number of rows once more: multiply `strength` by it.
 
     Args:
         strength: Float of at least 0. Defaults to `1.0`.

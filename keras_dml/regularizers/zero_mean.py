@@ -12,8 +12,9 @@ class ZeroMean(keras.regularizers.Regularizer):
     """Regularizer that makes the entries of each row sum to zero.
 
     `strength / n sum_i |sum_d x_id|` for `n` rows `x`. Pass it to `Proxies` as
-    `regularizer`, or to a Keras layer as `activity_regularizer`. Keras divides
-    the latter by the number of rows once more: multiply `strength` by it.
+    `regularizer`, or to a Keras layer as `activity_regularizer`. Keras 3.14 and
+    newer divide the latter by the number of rows once more: multiply
+    `strength` by it.
 
     Args:
         strength: Float of at least 0. Defaults to `1.0`.

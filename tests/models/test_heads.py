@@ -6,6 +6,7 @@ import pytest
 from keras_dml import callbacks, layers, losses
 from keras_dml.errors import UsageError
 from keras_dml.models import HEADS, HeadOptions, get_head
+from keras_dml.models.head import label_input, unused_input
 
 EACH = pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
 
@@ -17,8 +18,7 @@ def test_every_loss_has_a_head(name):
 
 @EACH
 def test_a_head_has_variables_if_it_says_so(head):
-    embedding = keras.Input((4,))
-    label = keras.Input((), dtype="int32")
+    embedding, label = unused_input((4,)), label_input()
     options = HeadOptions(sample_aware={"memory_size": 8})
     output = head.connect(embedding, label, 3, options)
     model = keras.Model([embedding, label], output)
