@@ -18,6 +18,7 @@ from keras_dml import (
     miners,
     regularizers,
 )
+from keras_dml.models.head import label_input
 from keras_dml.ops.similarities import unit_rows
 from keras_dml.optimizers import (
     LearningRate,
@@ -279,7 +280,7 @@ def as_list(tensor) -> list:
 def model_cases() -> dict:
     """Compiled models, one for each way in which losses meet layers."""
     x = keras.Input((6,), name="image")
-    label = keras.Input((), dtype="int32", name="label")
+    label = label_input()
 
     def head():
         return layers.EmbeddingHead(5, name="head")(x)

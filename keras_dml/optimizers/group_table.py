@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import keras
-from keras import ops
 
-from keras_dml.optimizers.learning_rate import follows_schedule
+from keras_dml.optimizers.learning_rate import follows_schedule, rate_of
 from keras_dml.optimizers.per_variable import PerVariable
 
 
@@ -87,7 +86,7 @@ def _row(rule, optimizer, variables):
         variables=len(variables),
         parameters=sum(math.prod(v.shape) for v in variables),
         optimizer=type(optimizer).__name__,
-        learning_rate=float(ops.convert_to_numpy(optimizer.learning_rate)),
+        learning_rate=rate_of(optimizer),
         schedule=_schedule(optimizer),
         clip=_clip(optimizer),
         decay=_decay(optimizer),

@@ -59,9 +59,9 @@ class LearningRate:
     def values(self) -> dict[str, float]:
         """Returns the current rates by the names that Keras logs."""
         if len(self.optimizers) == 1:
-            return {"learning_rate": _rate(self.optimizers[0])}
+            return {"learning_rate": rate_of(self.optimizers[0])}
         return {
-            f"learning_rate_{one.name}": _rate(one) for one in self.optimizers
+            f"learning_rate_{one.name}": rate_of(one) for one in self.optimizers
         }
 
     def require_settable(self, callback: str) -> None:
@@ -87,8 +87,9 @@ class LearningRate:
     def multiply(self, factor: float) -> None:
         """Multiplies every rate by `factor`."""
         for optimizer in self.optimizers:
-            optimizer.learning_rate = _rate(optimizer) * factor
+            optimizer.learning_rate = rate_of(optimizer) * factor
 
 
-def _rate(optimizer):
+def rate_of(optimizer: keras.optimizers.Optimizer) -> float:
+    """Returns its current rate, of a mirrored variable too."""
     return float(ops.convert_to_numpy(optimizer.learning_rate))

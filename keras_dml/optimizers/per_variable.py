@@ -4,6 +4,8 @@ import re
 
 import keras
 
+from keras_dml.optimizers.learning_rate import rate_of
+
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class PerVariable(keras.optimizers.Optimizer):
@@ -93,11 +95,11 @@ class PerVariable(keras.optimizers.Optimizer):
 
         For callbacks of Keras before 3.15, which know of one rate only.
         """
-        return max((one.learning_rate for one in self._inner), key=float)
+        return max(self._inner, key=rate_of).learning_rate
 
     @learning_rate.setter
     def learning_rate(self, value):
-        rates = [float(one.learning_rate) for one in self._inner]
+        rates = [rate_of(one) for one in self._inner]
         for one, rate in zip(self._inner, rates, strict=True):
             one.learning_rate = rate * (float(value) / max(rates))
 

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers
+from keras_dml.models.head import label_input
 from tests.losses.cases import CASES, CLASSES
 from tests.losses.steps import connected
 
@@ -25,7 +26,7 @@ def small_model(name):
     keras.utils.set_random_seed(0)
     case = CASES[name]
     x = keras.Input((6,), name="image")
-    label = keras.Input((), dtype="int32", name="label")
+    label = label_input()
     embedding = layers.EmbeddingHead(5, name="head")(x)
     y_pred = connected(case, embedding, label, CLASSES)
     model = keras.Model({"image": x, "label": label}, y_pred)

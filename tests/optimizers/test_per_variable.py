@@ -1,3 +1,5 @@
+import contextlib
+
 import keras
 import numpy as np
 import pytest
@@ -5,6 +7,7 @@ import tensorflow as tf
 
 from keras_dml import layers, losses
 from keras_dml.optimizers import PerVariable, TorchAdam
+from keras_dml.optimizers.learning_rate import rate_of
 from tests.conformance import roundtrip
 
 RNG = np.random.default_rng(0)
@@ -106,14 +109,18 @@ def test_every_group_moves_by_its_own_rate(policy):
     assert moved == {"proxies/proxies"}
 
 
-def test_one_rate_for_callbacks_that_know_no_groups():
-    optimizer = PerVariable(
-        keras.optimizers.SGD(0.5), {"a": keras.optimizers.SGD(2.0)}
-    )
-    assert float(optimizer.learning_rate) == 2.0
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_one_rate_for_callbacks_that_know_no_groups(replicas, request):
+    scope = contextlib.nullcontext()
+    if replicas == 2:
+        scope = request.getfixturevalue("strategy").scope()
+    with scope:
+        optimizer = PerVariable(
+            keras.optimizers.SGD(0.5), {"a": keras.optimizers.SGD(2.0)}
+        )
+    assert rate_of(optimizer) == 2.0
     optimizer.learning_rate = 1.0
-    rates = [float(one.learning_rate) for one in optimizer.optimizers]
-    assert rates == [1.0, 0.25]
+    assert [rate_of(one) for one in optimizer.optimizers] == [1.0, 0.25]
 
 
 def test_gradients_are_clipped_by_group():
