@@ -48,12 +48,25 @@ def python(tmp_path_factory):
     return program
 
 
+# Callbacks of Keras read the rates, unless these follow a schedule.
+CONSTANT = [
+    f"--set=optimizer.{group}.{setting}"
+    for group in ("backbone", "head", "proxies")
+    for setting in ("schedule=constant", "warmup_steps=0")
+]
+ON_TWO = ("--strategy=mirrored", "--devices=cpu:2", "--recipe=proxy_isa")
+
+
 @pytest.mark.slow
-def test_fit_with_its_page_and_exports(python, tmp_path):
+@pytest.mark.parametrize(
+    "options", [(), (*ON_TWO, *CONSTANT)], ids=["one device", "two"]
+)
+def test_fit_with_its_page_and_exports(options, python, tmp_path):
     done = subprocess.run(
         [
             *(python, "-m", "keras_dml", "fit", "digits", "--epochs", "1"),
             *("--output", "run", "--set", "sampling.steps_per_epoch=5"),
+            *options,
         ],
         cwd=tmp_path,
         capture_output=True,
