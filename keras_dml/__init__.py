@@ -20,9 +20,17 @@ print(run.metrics["after"]["recall@1"])
 """
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from keras_dml.version import __version__
+
+# On a processor TensorFlow gives the memory of each large tensor back to the
+# system and takes it anew for the next, in a third of the time of a training
+# and half of that of embedding. With the allocator that it has for GPUs it
+# keeps the memory. Read when the first tensor is made; the limit is none.
+os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
+os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(2**20))
 
 if TYPE_CHECKING:
     from keras_dml import (

@@ -114,10 +114,11 @@ def print_run(run: "Run") -> None:
         say("The data set is incomplete: these numbers are partial.")
     say(f"\nRun folder: {run.folder.path}")
     if run.final is not None:
-        say(
-            f"Trained on all {run.final.metrics['train_classes']} classes: "
-            f"{run.final.folder.path}"
-        )
+        classes = run.final.metrics["train_classes"]
+        what = f"Trained on all {classes} classes"
+        if run.kept:
+            what = f"The pretrained network, for all {classes} classes alike"
+        say(f"{what}: {run.final.folder.path}")
         tell("What it gains on new classes is above: none is left to tell.")
     _print_steps(steps_after_fit(run))
 

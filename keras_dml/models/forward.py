@@ -1,7 +1,6 @@
 """Runs a model on batches outside of training, on every backend."""
 
 import functools
-import math
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,19 +10,14 @@ import numpy as np
 from keras import ops
 
 _FORWARD: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-# A processor is fastest where the maps of a few images stay in its caches; 28
-# images of 96 pixels, or 7 of 192. MobileNetV2 then takes a quarter to a third
-# less time, see benchmarks/forward.py.
-PIXELS_AT_ONCE = 2**18
 
 
 def forward_function(model: keras.Model) -> Callable[[Any], Any]:
     """Returns a function from batches of any size to float32 outputs.
 
     It runs on one device of this worker, where `predict` would embed every
-    image on every replica. On a processor a few images go through the network
-    at a time, which is faster than all of a batch. A model has one function,
-    because compiling a network takes seconds.
+    image on every replica. A model has one function, because compiling a
+    network takes seconds.
 
     Args:
         model: Model of one input and one output. Keep it as long as the
@@ -60,17 +54,7 @@ def _traced(model: weakref.ref) -> Callable[[Any], Any]:
         input_signature=[tf.TensorSpec((None, *rows.shape[1:]), rows.dtype)],
         autograph=False,
     )
-    on_processor = not tf.config.list_logical_devices("GPU")
-
-    def in_parts(batch):
-        batch = tf.cast(batch, rows.dtype)
-        size = max(PIXELS_AT_ONCE // math.prod(batch.shape[1:-1]), 1)
-        if not on_processor or len(batch) <= size:
-            return forward(batch)
-        starts = range(0, len(batch), size)
-        return tf.concat([forward(batch[i : i + size]) for i in starts], 0)
-
-    return in_parts
+    return lambda batch: forward(tf.cast(batch, rows.dtype))
 
 
 def _float32_outputs(model: weakref.ref, batch: Any) -> Any:

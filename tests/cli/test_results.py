@@ -220,6 +220,14 @@ def test_what_was_trained_on_all_classes_is_shipped(capsys, tmp_path):
     assert shipped == str(tmp_path / "final")
 
 
+def test_a_kept_network_is_not_called_trained_on_all_classes(capsys, tmp_path):
+    final = finished(tmp_path / "final", metrics={"train_classes": 24})
+    results.print_run(finished(tmp_path, final=final, kept=True))
+    text = capsys.readouterr().out
+    assert "The pretrained network, for all 24 classes alike: " in text
+    assert "Trained on all" not in text
+
+
 @pytest.mark.parametrize(
     ("minutes", "rising", "longer"),
     [

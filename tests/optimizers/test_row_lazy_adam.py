@@ -120,10 +120,7 @@ def test_a_sparse_step_makes_nothing_as_large_as_the_table():
     indices = tf.range(0, rows, 100)
     values = tf.ones((500, dim))
     step(indices, values)
-    try:
-        tf.config.experimental.reset_memory_stats("CPU:0")
-    except ValueError:
-        pytest.skip("TensorFlow counts no tensors on this processor.")
+    tf.config.experimental.reset_memory_stats("CPU:0")
     before = tf.config.experimental.get_memory_info("CPU:0")["current"]
     step(indices, values)
     peak = tf.config.experimental.get_memory_info("CPU:0")["peak"]
