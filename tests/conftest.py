@@ -27,7 +27,7 @@ from tests import zygote  # noqa: E402
 
 STARTED = time.monotonic()
 ROOT = Path(__file__).resolve().parents[1]
-# A table of so many slow tests is one of many alike.
+# A table of so many tests is one of many alike.
 MANY = 10
 HOSTILE = ROOT / "tests" / "hostile"
 
@@ -38,6 +38,12 @@ def pytest_addoption(parser):
         type=int,
         default=1,
         help="of the cases of a slow test with many, run one in so many",
+    )
+    parser.addoption(
+        "--quick-alike",
+        type=int,
+        default=1,
+        help="the same of a test that is not slow",
     )
     parser.addoption(
         "--minutes",
@@ -52,7 +58,9 @@ def pytest_collection_modifyitems(config, items):
 
     So no process works on alone at the end.
     """
-    left_out = _alike(items, config.getoption("alike"))
+    left_out = _alike(
+        items, config.getoption("alike"), config.getoption("quick_alike")
+    )
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     tests = collections.Counter(item.path for item in items)
@@ -84,8 +92,8 @@ def pytest_runtest_setup(item):
         item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def _alike(items, step):
-    """Returns the set of the cases that `--alike` leaves out.
+def _alike(items, slow_step, quick_step=1):
+    """Returns the set of the cases that the options leave out.
 
     Each hostile case is of its own: none is left out.
     """
@@ -93,11 +101,12 @@ def _alike(items, step):
     for item in items:
         if HOSTILE in item.path.parents:
             continue
-        if item.get_closest_marker("slow"):
-            tables[item.path, item.parent, item.originalname].append(item)
+        step = slow_step if item.get_closest_marker("slow") else quick_step
+        table = item.path, item.parent, getattr(item, "originalname", ""), step
+        tables[table].append(item)
     return {
         item
-        for cases in tables.values()
+        for (*_, step), cases in tables.items()
         if len(cases) > MANY
         for item in cases
         # By its name: a case stays in or out when others come.

@@ -44,10 +44,14 @@ def test_a_third_of_a_long_table_stays_whatever_else_there_is():
     assert left_out & names == {one for one in also if "test_a_law" in one}
 
 
-def test_short_tables_and_quick_ones_are_whole():
+def test_short_tables_and_those_of_the_other_kind_are_whole():
     assert not _alike(table("test_a_guide", LOSSES[:3]), 3)
-    assert not _alike(table("test_quick", slow=False), 3)
     assert not _alike(table("test_a_law"), 1)
+    quick = table("test_quick", slow=False)
+    assert not _alike(quick, 3)
+    assert not _alike(table("test_a_law"), 1, 3)
+    kept = len(quick) - len(_alike(quick, 1, 3))
+    assert kept == pytest.approx(len(quick) / 3, rel=0.2)
 
 
 def test_every_hostile_case_stays():

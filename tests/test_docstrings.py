@@ -16,6 +16,11 @@ MODULES = [
     for module in pkgutil.walk_packages(keras_dml.__path__, "keras_dml.")
     if not module.name.endswith("__main__")
 ]
+NEEDS = {
+    "keras_dml.embed.beam": "apache_beam",
+    "keras_dml.embed.beam_job": "apache_beam",
+    "keras_dml.evaluation.index.scann": "scann",
+}
 # What a reader of an example has at hand.
 KNOWN = {
     "keras": keras,
@@ -28,8 +33,8 @@ KNOWN = {
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name, tmp_path, monkeypatch):
-    if name == "keras_dml.embed.beam":
-        pytest.importorskip("apache_beam", reason="Beam is not installed.")
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name], reason=f"{name} needs an extra.")
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)
     names = {**vars(module), **KNOWN}
