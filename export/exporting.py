@@ -24,12 +24,12 @@ from keras_dml.export.index_parity import index_parity
 from keras_dml.export.options import ExportOptions
 from keras_dml.export.parity import REPORT, describe_drops, parity
 from keras_dml.files import write_json
-from keras_dml.wording import listed, percent
+from keras_dml.wording import listed, metric_title, percent
 
 Row = dict[str, Any]
 # A smaller loss is not worth a sentence.
 NOTICED = 0.005
-JUDGED = {"map@r": "MAP@R", "recall@1": "R@1"}
+JUDGED = ("map@r", "recall@1")
 # Nor is a size that is larger than this share of the embedder's.
 SMALLER = 0.95
 
@@ -69,11 +69,11 @@ class ExportResult(Brief, list[Row]):
 
     @property
     def worse(self) -> list[str]:
-        """The artifacts that lose 0.005 of the embedder's MAP@R or R@1."""
+        """The artifacts that lose 0.005 or more of MAP@R or of R@1."""
         return [row["artifact"] for row in self[1:] if self._lost(row)]
 
     def _lost(self, row: Row) -> list[str]:
-        """The metrics of which an artifact loses something."""
+        """The metrics of which an artifact loses as much."""
         own = self[0]
         return [
             name
@@ -94,7 +94,7 @@ class ExportResult(Brief, list[Row]):
             lost = self._lost(row)
             good = "worse than" if lost else "as good as"
             found = listed(
-                f"{JUDGED[name]} {row[name]:.3f} against {own[name]:.3f}"
+                f"{metric_title(name)} {row[name]:.3f} against {own[name]:.3f}"
                 for name in lost or ["map@r"]
             )
             size = row["megabytes"] / own["megabytes"]

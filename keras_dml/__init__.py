@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 from keras_dml.version import __version__
 
 # On a processor TensorFlow gives the memory of each large tensor back to the
-# system and takes it anew for the next, in a third of the time of a training
-# and half of that of embedding. With the allocator that it has for GPUs it
-# keeps the memory. Read when the first tensor is made; the limit is none.
+# system and takes it anew for the next: up to a third of a training step. The
+# allocator that it has for GPUs keeps the memory, by default of 64 GB at most;
+# a tebibyte is no limit. TensorFlow reads both when it makes its first tensor.
 os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
 os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(2**20))
 

@@ -45,6 +45,18 @@ def test_the_import_loads_nothing_heavy():
     assert float(python(code)) < 0.3
 
 
+@pytest.mark.parametrize("given", [None, "false"])
+def test_tensorflow_keeps_its_memory_unless_told_otherwise(given, monkeypatch):
+    monkeypatch.delenv("TF_CPU_ALLOCATOR_USE_BFC", raising=False)
+    if given is not None:
+        monkeypatch.setenv("TF_CPU_ALLOCATOR_USE_BFC", given)
+    code = (
+        "import os, keras_dml\n"
+        "print(os.environ['TF_CPU_ALLOCATOR_USE_BFC'], end='')"
+    )
+    assert python(code) == (given or "true")
+
+
 def test_help_appears_at_once():
     """Half a second, or three imports of what draws it on a slow machine."""
 

@@ -56,7 +56,7 @@ def build_loss(
     elif weights != [1.0]:
         whole = losses.WeightedSum(built, weights)
     if needs_step(terms):
-        return losses.AtStep(whole)
+        return losses.AtStep(whole, reduction=whole.reduction)
     if not any(term.sampled for term in terms):
         return whole
     try:
@@ -79,13 +79,13 @@ def needs_groups(terms: list[LossConfig]) -> bool:
 def needs_step(terms: list[LossConfig]) -> bool:
     """Returns whether a term may depend on the training step.
 
-    So do a miner that draws and a loss of the user's own, which may read
+    So do a miner that draws and a `PairLoss` of the user's own, which may read
     `pairs.step`. `Margin` has the step of its head.
     """
     if loss_head(terms).name != "embeddings":
         return False
     built = [_build_plain(*numbered) for numbered in enumerate(terms)]
-    return any(_draws(loss) or _is_of_the_user(loss) for loss in built)
+    return any(_draws(loss) or _may_read_step(loss) for loss in built)
 
 
 def _draws(loss: keras.losses.Loss) -> bool:
@@ -93,8 +93,9 @@ def _draws(loss: keras.losses.Loss) -> bool:
     return miner is not None and miner.draws
 
 
-def _is_of_the_user(loss: keras.losses.Loss) -> bool:
-    return not type(loss).__module__.startswith("keras_dml.")
+def _may_read_step(loss: keras.losses.Loss) -> bool:
+    ours = losses.LOSSES.values()
+    return isinstance(loss, losses.PairLoss) and type(loss) not in ours
 
 
 def loss_head(terms: list[LossConfig]) -> Head:

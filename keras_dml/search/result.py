@@ -100,7 +100,7 @@ class SearchResult(Brief):
         return f"SearchResult of {images} in {self.searched()}"
 
     def _brief_rows(self) -> list[dict[str, Any]]:
-        nearest = [(*one.neighbors, None)[0] for one in self.answers]
+        nearest = [next(iter(one.neighbors), None) for one in self.answers]
         return [
             {
                 "image": os.path.basename(answer.path),

@@ -105,6 +105,23 @@ def test_a_pair_loss_of_the_users_own_knows_the_step():
     predictions = np.array(embeddings)
     predictions[:, -1] = 7
     assert float(build_loss([term])([0, 0, 1, 1], predictions)) == 7.0
+    summed = term.changed(arguments={"reduction": "sum"})
+    assert float(build_loss([summed])([0, 0, 1, 1], predictions)) == 28.0
+
+
+class OnRows(keras.losses.Loss):
+    """A loss of Keras alone, which knows of no pairs."""
+
+    takes = "embeddings"
+
+    def call(self, y_true, y_pred):
+        return keras.ops.sum(y_pred, axis=1)
+
+
+def test_a_loss_without_pairs_is_left_as_it_is():
+    term = LossConfig(name=f"{__name__}.OnRows")
+    assert not needs_step([term])
+    assert type(build_loss([term])) is OnRows
 
 
 def test_an_unknown_miner_is_refused_with_the_name_of_the_loss():
