@@ -58,7 +58,7 @@ def test_tensorflow_keeps_its_memory_unless_told_otherwise(given, monkeypatch):
 
 
 def test_help_appears_at_once():
-    """Half a second, or three imports of what draws it on a slow machine."""
+    """Half a second, or four imports of what draws it on a slow machine."""
 
     def seconds(*arguments):
         code = (
@@ -68,10 +68,16 @@ def test_help_appears_at_once():
             "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
             "print(used.ru_utime + used.ru_stime)"
         )
-        return min(float(python(code)) for _ in range(3))
+        return float(python(code))
 
-    needed = seconds("-c", "import typer, rich.console, rich.panel")
-    assert seconds("-m", "keras_dml", "--help") < max(0.5, 3 * needed)
+    drawing = "-c", "import typer, rich.console, rich.panel"
+    # In turns, since the pace of a machine changes.
+    turns = [
+        (seconds("-m", "keras_dml", "--help"), seconds(*drawing))
+        for _ in range(4)
+    ]
+    shown, needed = (min(times) for times in zip(*turns, strict=True))
+    assert shown < max(0.5, 4 * needed)
 
 
 def test_no_function_takes_more_than_ten_parameters():
