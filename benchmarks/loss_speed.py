@@ -25,7 +25,14 @@ from typing import NamedTuple
 import numpy as np
 from peers.sides import Side
 
-MODES = ("xla", "plain", "floor", "peer")
+# The backend of our side for each mode; the peer has none.
+ON_PROCESSORS = {
+    "xla": "tensorflow",
+    "plain": "tensorflow",
+    "floor": "tensorflow",
+    "peer": None,
+}
+ON_GPU = {"jax": "jax", "torch": "torch", "floor": "jax", "peer": None}
 DIM = 512
 ROWS_OF_CLASS = 4
 # Instead of the target: this many times the bare products.
@@ -126,27 +133,37 @@ def make_arrays(cases, seed=0):
 @contextlib.contextmanager
 def both_sides(arrays, arguments, **environment):
     """The process that answers for each mode."""
-    options = (arrays, arguments.threads)
+    modes = ON_GPU if arguments.gpu else ON_PROCESSORS
+    programs = {
+        backend: (sys.executable, "loss_speed_keras_dml.py")
+        for backend in modes.values()
+        if backend
+    }
+    if arguments.peer_python:
+        programs[None] = arguments.peer_python, "loss_speed_torch.py"
     with contextlib.ExitStack() as stack:
-        ours = stack.enter_context(
-            Side(
-                sys.executable,
-                "loss_speed_keras_dml.py",
-                *options,
-                **environment,
-            )
-        )
-        sides = dict.fromkeys(MODES[:-1], ours)
-        if arguments.peer_python:
-            sides["peer"] = stack.enter_context(
+        started = {
+            backend: stack.enter_context(
                 Side(
-                    arguments.peer_python,
-                    "loss_speed_torch.py",
-                    *options,
+                    *program,
+                    arrays,
+                    arguments.threads,
+                    KERAS_BACKEND=backend or "",
                     **environment,
                 )
             )
-        yield sides
+            for backend, program in programs.items()
+        }
+        yield {
+            mode: started[backend]
+            for mode, backend in modes.items()
+            if backend in started
+        }
+
+
+def ours(modes):
+    """The modes in which our losses run."""
+    return [mode for mode in modes if mode not in ("floor", "peer")]
 
 
 def check(name, case, sides):
@@ -159,10 +176,10 @@ def check(name, case, sides):
     for mode, numbers in found.items():
         np.testing.assert_allclose(
             numbers,
-            found["xla"],
+            next(iter(found.values())),
             rtol=1e-4,
             atol=1e-6,
-            err_msg=f"{name}: {mode}, xla",
+            err_msg=f"{name}: {mode}, {next(iter(found))}",
         )
 
 
@@ -185,7 +202,7 @@ def measure_times(name, case, sides, arguments):
     row = {"loss": name, **case._asdict()}
     for mode, times in fastest.items():
         row[f"{mode}_ms"] = 1e3 * statistics.median(times)
-    for mode in ("xla", "plain"):
+    for mode in ours(sides):
         over_floor = row[f"{mode}_ms"] / row["floor_ms"]
         row[f"{mode}_over_floor"] = over_floor
         row[f"{mode}_met"] = bool(over_floor <= FLOOR_LIMIT)
@@ -208,43 +225,44 @@ def measure_memory(name, case, sides):
 
 
 def print_times(rows):
-    print(
-        f"{'milliseconds':22}{'XLA':>8}{'plain':>8}{'floor':>8}{'peer':>9}"
-        f"{'peer/XLA':>10}{'/plain':>8}{'XLA/floor':>11}{'plain/':>8}"
-        f"{'target':>8}  met (XLA, plain)"
-    )
+    modes = ours(name[:-3] for name in rows[0] if name.endswith("_ms"))
+    columns = [*modes, "floor", "peer"]
+    columns += [f"peer/{mode}" for mode in modes]
+    columns += [f"{mode}/floor" for mode in modes]
+    print(f"{'milliseconds':24}" + "".join(f"{one:>13}" for one in columns))
     for row in rows:
-        speedups = [row.get(f"{m}_speedup", np.nan) for m in ("xla", "plain")]
+        numbers = [row.get(f"{one}_ms", np.nan) for one in columns]
+        numbers = numbers[: len(modes) + 2]
+        numbers += [row.get(f"{mode}_speedup", np.nan) for mode in modes]
+        numbers += [row[f"{mode}_over_floor"] for mode in modes]
+        met = ["yes" if row[f"{mode}_met"] else "no" for mode in modes]
         print(
-            f"{row['loss']:22}{row['xla_ms']:8.2f}{row['plain_ms']:8.2f}"
-            f"{row['floor_ms']:8.2f}{row.get('peer_ms', np.nan):9.2f}"
-            f"{speedups[0]:10.2f}{speedups[1]:8.2f}"
-            f"{row['xla_over_floor']:11.2f}{row['plain_over_floor']:8.2f}"
-            f"{row['target']:8.0f}  "
-            f"{'yes' if row['xla_met'] else 'no'}, "
-            f"{'yes' if row['plain_met'] else 'no'}"
+            f"{row['loss']:24}"
+            + "".join(f"{number:13.2f}" for number in numbers)
+            + f"  {row['target']:.0f} times: {', '.join(met)}"
         )
 
 
 def print_memory(rows):
-    print(
-        f"{'MiB':22}{'XLA':>9}{'plain':>9}{'peer':>9}"
-        f"{'one matrix':>12}{'proxies':>9}"
-    )
+    modes = [name[:-6] for name in rows[0] if name.endswith("_bytes")]
+    print(f"{'MiB':24}" + "".join(f"{mode:>11}" for mode in modes))
     for row in rows:
-        sizes = [
-            (row.get(f"{name}_bytes") or np.nan) / 2**20
-            for name in ("xla", "plain", "peer", "matrix", "proxies")
-        ]
+        sizes = [row[f"{mode}_bytes"] or np.nan for mode in modes]
         print(
-            f"{row['loss']:22}{sizes[0]:9.1f}{sizes[1]:9.1f}{sizes[2]:9.1f}"
-            f"{sizes[3]:12.1f}{sizes[4]:9.1f}"
+            f"{row['loss']:24}"
+            + "".join(f"{size / 2**20:11.1f}" for size in sizes)
         )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer-python", metavar="PATH")
+    parser.add_argument(
+        "--gpu",
+        action="store_true",
+        help="under JAX and PyTorch on the GPU that they find, instead of "
+        "TensorFlow",
+    )
     parser.add_argument("--only", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument(

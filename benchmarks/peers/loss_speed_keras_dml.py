@@ -1,11 +1,13 @@
-"""Our side of `loss_speed.py`, and the bare products that are its floor."""
+"""Our side of `loss_speed.py`, and the bare products that are its floor.
 
+The backend is that of Keras: TensorFlow on processors, JAX or PyTorch on a GPU.
+"""
+
+import importlib
 import math
-import os
 
 import keras
 import numpy as np
-import tensorflow as tf
 from sides import Steps, answer
 
 from keras_dml import losses, miners
@@ -15,6 +17,8 @@ from keras_dml.layers import (
     Proxies,
     ScaledLogits,
 )
+
+BACKEND = importlib.import_module(f"steps_{keras.backend.backend()}")
 
 # The loss, the arguments of its proxies, and the scale of its logits.
 PROXY_LOSSES = {
@@ -97,9 +101,7 @@ def proxy_model(case, proxies):
     layer.build((None, dim))
     layer.proxies.assign(proxies.reshape(layer.proxies.shape))
     scaled = ScaledLogits(scale) if scale else lambda similarity: similarity
-    return lambda x, labels: loss(labels, scaled(layer(x))), [
-        layer.proxies.value
-    ]
+    return lambda x, labels: loss(labels, scaled(layer(x))), [layer.proxies]
 
 
 def pair_model(case, labels):
@@ -114,68 +116,42 @@ def pair_model(case, labels):
         return lambda x, labels: loss(labels, x), []
     # The peer does not learn its boundary either.
     layer = ClassBoundaries(int(labels.max()) + 1)
+    layer.build([(None, None), (None,)])
     return lambda x, labels: loss(labels, layer([x, labels], training=True)), []
 
 
+def products(case, columns, gradient):
+    """The products that no way to the loss and its gradients is without."""
+
+    def floor(x):
+        both = (
+            keras.ops.matmul(x, keras.ops.transpose(columns)),
+            keras.ops.matmul(gradient, columns),
+        )
+        if case in PAIR_LOSSES:
+            return both
+        return *both, keras.ops.matmul(keras.ops.transpose(gradient), x)
+
+    return floor
+
+
 def make_step(case, mode, arrays):
-    x = tf.constant(arrays[f"{case}/x"])
+    x = keras.ops.convert_to_tensor(arrays[f"{case}/x"])
     if mode == "floor":
-        return floor(case, x, arrays)
+        columns = x
+        if case in PROXY_LOSSES:
+            columns = keras.ops.convert_to_tensor(arrays[f"{case}/proxies"])
+        gradient = keras.random.uniform((len(x), len(columns)))
+        return BACKEND.floor(products(case, columns, gradient), x)
     labels = arrays[f"{case}/labels"]
     if case in PROXY_LOSSES:
         model, weights = proxy_model(case, arrays[f"{case}/proxies"])
     else:
         model, weights = pair_model(case, labels)
-    labels = tf.constant(labels)
-
-    @tf.function(jit_compile=mode == "xla")
-    def step(x, labels):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            value = model(x, labels)
-        return value, *tape.gradient(value, [x, *weights])
-
-    return lambda: step(x, labels)
-
-
-def floor(case, x, arrays):
-    """The products that no way to the loss and its gradients is without."""
-    columns = arrays[f"{case}/proxies"] if case in PROXY_LOSSES else x
-    columns = tf.constant(columns)
-    gradient = tf.random.uniform((len(x), len(columns)))
-
-    @tf.function
-    def products(x, columns, gradient):
-        both = (
-            tf.matmul(x, columns, transpose_b=True),
-            tf.matmul(gradient, columns),
-        )
-        if case in PAIR_LOSSES:
-            return both
-        return *both, tf.matmul(gradient, x, transpose_a=True)
-
-    return lambda: products(x, columns, gradient)
-
-
-def peak_growth(step):
-    """From TensorFlow's own count of its tensors, inside of XLA too.
-
-    `None` on processors where TensorFlow counts nothing, such as AMD's.
-    """
-    try:
-        tf.config.experimental.reset_memory_stats("CPU:0")
-    except ValueError:
-        return None
-    before = tf.config.experimental.get_memory_info("CPU:0")["current"]
-    step()
-    return tf.config.experimental.get_memory_info("CPU:0")["peak"] - before
+    labels = keras.ops.convert_to_tensor(labels)
+    return BACKEND.step(model, x, labels, weights, mode)
 
 
 if __name__ == "__main__":
-    # It warns of functions made anew, one a case.
-    tf.get_logger().setLevel("ERROR")
-    threads = int(os.environ["OMP_NUM_THREADS"])
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(threads)
     keras.utils.set_random_seed(0)
-    answer(Steps(make_step, peak_growth))
+    answer(Steps(make_step, BACKEND.peak_growth, keras.ops.convert_to_numpy))

@@ -13,6 +13,8 @@ import torch
 from pytorch_metric_learning import distances, losses, miners
 from sides import Steps, answer
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
 # The class, the name of its weights, and its arguments.
 PROXY_LOSSES = {
     "proxy_anchor": (losses.ProxyAnchorLoss, "proxies", {}),
@@ -144,12 +146,12 @@ def proxy_loss(case, proxies):
         sizes = {"num_classes": classes, "descriptors_dim": dim}
     if case == "manifold":
         sizes = {"K": classes, "l": dim}
-    loss = cls(**sizes, **arguments)
+    loss = cls(**sizes, **arguments).to(DEVICE)
     weights = getattr(loss, name)
     # Some keep the proxies as columns.
     same = tuple(weights.shape) == proxies.shape
     with torch.no_grad():
-        weights.copy_(torch.tensor(proxies if same else proxies.T))
+        weights.copy_(torch.from_numpy(proxies if same else proxies.T))
     if case == "sphereface":
         # It multiplies logits by the length of the embedding.
         return of_unit_rows(loss), weights
@@ -160,8 +162,8 @@ def proxy_loss(case, proxies):
 
 
 def make_step(case, mode, arrays):
-    x = torch.tensor(arrays[f"{case}/x"], requires_grad=True)
-    labels = torch.tensor(arrays[f"{case}/labels"], dtype=torch.int64)
+    x = torch.tensor(arrays[f"{case}/x"], device=DEVICE, requires_grad=True)
+    labels = torch.tensor(arrays[f"{case}/labels"], device=DEVICE)
     miner, sources = None, [x]
     if case in PROXY_LOSSES:
         loss, weights = proxy_loss(case, arrays[f"{case}/proxies"])
@@ -172,13 +174,21 @@ def make_step(case, mode, arrays):
     def step():
         chosen = miner(x, labels) if miner else None
         value = loss(x, labels, chosen)
-        return value.detach(), *torch.autograd.grad(value, sources)
+        parts = value.detach(), *torch.autograd.grad(value, sources)
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
+        return parts
 
     return step
 
 
 def peak_growth(step):
     """From the process as a whole, for torch does not count on processors."""
+    if DEVICE == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        step()
+        return torch.cuda.max_memory_allocated() - before
     clear = Path("/proc/self/clear_refs")
     if not clear.exists():
         return None
@@ -199,4 +209,4 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     np.random.seed(0)
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    answer(Steps(make_step, peak_growth))
+    answer(Steps(make_step, peak_growth, lambda part: part.cpu()))

@@ -36,17 +36,19 @@ class Steps:
             returns the loss and its gradients.
         peak_growth: Function of a step that returns the bytes it holds at
             most beyond those held before it, or `None` if it cannot tell.
+        to_numpy: Function of an array of the side that returns it as numpy's.
     """
 
-    def __init__(self, make_step, peak_growth):
+    def __init__(self, make_step, peak_growth, to_numpy):
         arrays = np.load(sys.argv[1])
         self.step = functools.cache(functools.partial(make_step, arrays=arrays))
         self.peak_growth = peak_growth
+        self.to_numpy = to_numpy
 
     def check(self, case, mode):
         """The norms of loss and gradients."""
         parts = self.step(case, mode)()
-        return [float(np.linalg.norm(part)) for part in parts]
+        return [float(np.linalg.norm(self.to_numpy(part))) for part in parts]
 
     def memory(self, case, mode):
         step = self.step(case, mode)
@@ -77,7 +79,6 @@ class Side:
         environment = {
             "TF_CPP_MIN_LOG_LEVEL": "3",
             **os.environ,
-            "KERAS_BACKEND": "tensorflow",
             "OMP_NUM_THREADS": str(threads),
             **environment,
         }

@@ -30,9 +30,14 @@ def look_like_embeddings(rows) -> bool:
     >>> look_like_embeddings(np.eye(2))
     False
     """
-    values = known_values(rows)
-    if values is None:
+    # All rows together would take longer to leave a GPU than to multiply.
+    first = known_values(rows[:1])
+    if first is None:
         return hasattr(rows, "op") and _divided_by_length(rows)
+    return _have_unit_length(first) and _have_unit_length(known_values(rows))
+
+
+def _have_unit_length(values) -> bool:
     if not len(values) or (np.count_nonzero(values, axis=1) < 2).any():
         return False
     lengths = np.linalg.norm(values.astype("float64"), axis=1)

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
@@ -24,20 +23,6 @@ from keras_dml.run.measure import embed
 # Each image is seen with as many random crops and colors.
 VIEWS = 4
 MOST_BYTES = 2**31
-
-
-def trains_on_features(config: RunConfig) -> bool:
-    """Whether the network stays as it is, so that its features can be kept.
-
-    Views of an image differ in a batch, and a cached one is of an epoch.
-    """
-    if config.sampling.kind == "views":
-        return False
-    return distribute.num_replicas() == 1 and all(
-        phase.freeze == "all" and not phase.refresh_bn
-        for stage in config.stages
-        for phase in stage.phases
-    )
 
 
 class CachedFeatures:

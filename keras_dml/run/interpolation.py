@@ -16,9 +16,9 @@ from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.evaluation import Difference, RetrievalResult, paired_bootstrap
 from keras_dml.models import keep_features
-from keras_dml.run.cached_features import trains_on_features
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import embed, evaluate
+from keras_dml.run.models import trains_on_features
 from keras_dml.run.start import StartFeatures, apply_head
 from keras_dml.wording import metric_title, percent
 

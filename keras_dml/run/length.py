@@ -6,8 +6,8 @@ from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
-from keras_dml.run.cached_features import trains_on_features
 from keras_dml.run.data import RunData, StageData
+from keras_dml.run.models import trains_on_features
 from keras_dml.run.pace import TrainingPace
 from keras_dml.wording import counted, roughly
 

@@ -5,8 +5,13 @@ from typing import Any
 
 import keras
 
-from keras_dml import losses
-from keras_dml.config import DistillationConfig, LossConfig, RunConfig
+from keras_dml import callbacks, losses
+from keras_dml.config import (
+    DistillationConfig,
+    HeatConfig,
+    LossConfig,
+    RunConfig,
+)
 from keras_dml.errors import UsageError
 from keras_dml.layers import CrossBatchMemory, Distillation, HighOrderMoments
 from keras_dml.models.head import Head
@@ -227,3 +232,22 @@ def _build_plain(
         key = "arguments" if term.arguments else "name"
         named = "" if repr(term.name) in said else f" of {term.name!r}"
         raise UsageError(f"`loss.{number}.{key}`{named}: {said}") from error
+
+
+def heat_up(heat: HeatConfig) -> keras.callbacks.Callback:
+    """Builds the callback that lowers the scale of the logits.
+
+    Args:
+        heat: The section `heat` of a phase.
+    """
+    if heat.every is not None:
+        return callbacks.GradualHeatUp(
+            every=heat.every,
+            scale_factor=heat.scale_factor,
+            learning_rate_factor=heat.lr_factor,
+        )
+    return callbacks.HeatUp(
+        epoch=heat.epoch,
+        scale=heat.scale,
+        learning_rate_factor=heat.lr_factor,
+    )

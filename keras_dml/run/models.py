@@ -15,7 +15,6 @@ from keras_dml.models import (
     synchronize_batch_norm,
 )
 from keras_dml.regularizers.registry import PROXY_REGULARIZERS
-from keras_dml.run.cached_features import trains_on_features
 from keras_dml.run.loss_terms import (
     build_distillation,
     build_memory,
@@ -91,6 +90,20 @@ def build_models(
     if distribute.num_replicas() > 1:
         synchronize_batch_norm(trainer)
     return Models(embedder, trainer)
+
+
+def trains_on_features(config: RunConfig) -> bool:
+    """Whether the network stays as it is, so that its features can be kept.
+
+    Views of an image differ in a batch, and a cached one is of an epoch.
+    """
+    if config.sampling.kind == "views":
+        return False
+    return distribute.num_replicas() == 1 and all(
+        phase.freeze == "all" and not phase.refresh_bn
+        for stage in config.stages
+        for phase in stage.phases
+    )
 
 
 def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:

@@ -14,7 +14,7 @@ from keras_dml.models import forward_function
 from keras_dml.run.batches import evaluation_batches
 from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.data import StageData
-from keras_dml.run.loss_terms import loss_head
+from keras_dml.run.loss_terms import heat_up, loss_head
 from keras_dml.run.models import Models
 from keras_dml.run.timing import Timing
 
@@ -83,7 +83,7 @@ def phase_callbacks(
         logger.warning,
     )
     if phase.heat is not None:
-        listed.append(_heat_callback(phase))
+        listed.append(heat_up(phase.heat))
     if data.validation is not None:
         retrieval = TimedEvaluation(
             timing,
@@ -176,19 +176,3 @@ def _logs_of_chief(epoch: int, logs: dict[str, Any] | None) -> None:
     if logs is not None:
         plain = {name: float(value) for name, value in logs.items()}
         logs.update(distribute.broadcast(plain))
-
-
-def _heat_callback(phase: PhaseConfig):
-    heat = phase.heat
-    assert heat is not None
-    if heat.every is not None:
-        return callbacks.GradualHeatUp(
-            every=heat.every,
-            scale_factor=heat.scale_factor,
-            learning_rate_factor=heat.lr_factor,
-        )
-    return callbacks.HeatUp(
-        epoch=heat.epoch,
-        scale=heat.scale,
-        learning_rate_factor=heat.lr_factor,
-    )

@@ -12,10 +12,7 @@ from keras_dml.console import logger
 from keras_dml.errors import RunError
 from keras_dml.models import pooled_features
 from keras_dml.run.batches import sampling_warnings
-from keras_dml.run.cached_features import (
-    CachedFeatures,
-    trains_on_features,
-)
+from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.finish import BEFORE_TRAINING, finish
@@ -29,7 +26,7 @@ from keras_dml.run.length import (
 )
 from keras_dml.run.measure import embed, write_per_query
 from keras_dml.run.memory import check_activations
-from keras_dml.run.models import Models, build_models
+from keras_dml.run.models import Models, build_models, trains_on_features
 from keras_dml.run.pace import TrainingPace, measure_pace
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.preemption import Preemption

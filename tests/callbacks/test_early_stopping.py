@@ -161,6 +161,7 @@ def test_a_tail_that_is_not_reached_changes_no_bit():
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", [2, 4, 5])
 def test_a_tail_is_resumed_bit_by_bit(boundary):
     whole, _ = build(decaying())

@@ -24,6 +24,8 @@ from tests import browser
 from tests.cli.refusals import refused
 from tests.commands import run_command
 
+pytestmark = pytest.mark.slow  # trainings
+
 MAX_BYTES = 6_000_000
 NUMBER = r"[+\[(]*[\d.,%]+[\])]*"
 
@@ -58,7 +60,6 @@ def rows(table):
     return [[texts(cell) for cell in row] for row in table.iter("tr")]
 
 
-@pytest.mark.slow
 def test_the_page_asks_for_nothing_from_elsewhere(page, reported):
     for element in page.iter():
         for key, value in element.attrib.items():
@@ -281,7 +282,6 @@ def test_without_a_browser_open_says_so(reported, command, monkeypatch):
     assert f"Report: {reported / 'report.html'}" in outcome.out
 
 
-@pytest.mark.slow
 @browser.NEEDED
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize(
@@ -313,7 +313,6 @@ def test_without_the_images_there_is_no_report(command, run, tmp_path):
     refused(command("report", run), "/nowhere/paint")
 
 
-@pytest.mark.slow
 def test_a_run_without_history_or_validation_has_a_report(command, run):
     (run / "history.csv").unlink()
     config = run / "config.yaml"

@@ -12,6 +12,8 @@ from keras_dml.run import fit as train
 from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
 
+pytestmark = pytest.mark.slow  # trainings
+
 
 @pytest.fixture(scope="module")
 def folds(tmp_path_factory):
@@ -42,7 +44,6 @@ def folds(tmp_path_factory):
     return folder, collect([job.record for job in jobs], folder)
 
 
-@pytest.mark.slow
 def test_unit_embeddings_side_by_side(folds):
     folder, records = folds
     (whole,) = concatenated(records, folder / "runs")

@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SECTIONS = dict(
     re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", PAGE, re.DOTALL | re.MULTILINE)

@@ -11,6 +11,8 @@ from keras_dml.losses import LOSSES
 from tests.conftest import ROOT
 from tests.data.stand_ins import write_cub200, write_image
 
+pytestmark = pytest.mark.slow  # trainings
+
 FIGURES = ROOT / "docs" / "figures"
 
 
@@ -58,7 +60,6 @@ def test_low_temperature_refines_the_boundary_of_a_softmax(tmp_path):
     assert [*figure.TEMPERATURES] == ["1", "1/3", "1/9", "1/27"]
 
 
-@pytest.mark.slow
 def test_heated_digits_are_as_compact_as_the_others(tmp_path):
     """Which of both is more compact after one seed depends on rounding."""
     figure, results = run("heated_digits", tmp_path, "--seeds", "1")
@@ -223,7 +224,6 @@ def test_average_pooling_suits_characters(tmp_path, test_data):
     assert average[0] > most[0] + 0.02
 
 
-@pytest.mark.slow
 @pytest.mark.data
 def test_normalization_divides_gradients_by_the_length_of_a_proxy(
     tmp_path, test_data

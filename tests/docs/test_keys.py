@@ -10,6 +10,7 @@ from keras_dml.config.plan_sections import PlanConfig
 from tests.docs.pages import origins, settings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "path"),
     [(RunConfig, settings.RUN), (PlanConfig, settings.PLAN)],

@@ -27,6 +27,8 @@ from tests.docs.pages import (
     written,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def exported(package):
     """The public names of a package, as Python imports it."""
@@ -219,7 +221,6 @@ class Loaded(HTMLParser):
             self.found |= {given.get("src"), given.get("href")}
 
 
-@pytest.mark.slow
 def test_the_site_loads_nothing(site):
     pages = [*site.rglob("*.html")]
     assert len(pages) > 80

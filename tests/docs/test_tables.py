@@ -39,6 +39,7 @@ def check_tables(page, text):
         assert len({*cells}) == 1, f"{page}: {cells} cells: {rows[0]}"
 
 
+@pytest.mark.slow
 def test_tables_are_whole(generated):
     readme = ("README.md", (ROOT / "README.md").read_text(encoding="utf-8"))
     for page, text in [readme, *written(), *generated.items()]:

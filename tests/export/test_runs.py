@@ -26,6 +26,8 @@ from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import TrainedRun
 from tests.run.test_fit import settings
 
+pytestmark = pytest.mark.slow  # trainings
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -39,7 +41,6 @@ def copy(run, tmp_path):
     return shutil.copytree(run, tmp_path / "run")
 
 
-@pytest.mark.slow
 def test_int8_is_calibrated_on_the_runs_own_images(run, tmp_path):
     rows = export_run(
         run,
@@ -65,7 +66,6 @@ def test_int8_is_calibrated_on_the_runs_own_images(run, tmp_path):
     assert set(notes["labels"]) == set(manifest["labels"])
 
 
-@pytest.mark.slow
 def test_the_callers_options_precede_those_of_the_run(run, tmp_path):
     calibration = np.zeros((3, 8, 8, 1), "uint8")
     export_run(
@@ -85,7 +85,6 @@ def test_the_callers_options_precede_those_of_the_run(run, tmp_path):
     assert manifest["labels"] == [str(digit) for digit in range(10)]
 
 
-@pytest.mark.slow
 def test_the_index_holds_the_test_references(run, tmp_path):
     rows = export_run(
         run,
@@ -132,7 +131,6 @@ def test_embeddings_of_other_weights_are_refused(stored, run, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_embeddings_of_these_weights_are_the_index(run, tmp_path):
     path = tmp_path / "catalogue.npz"
     rows = np.random.default_rng(0).normal(size=(30, 16)).astype("float32")
@@ -188,7 +186,6 @@ def test_an_embedder_with_other_weights_than_were_measured(copy):
         export_run(copy, ["litert"])
 
 
-@pytest.mark.slow
 def test_a_run_that_changes_meanwhile(copy, monkeypatch):
     from keras_dml.export import runs
 

@@ -55,6 +55,7 @@ def test_eaten_memory_is_seen(script, run_script):
         run_script(script, memory=2**30)
 
 
+@pytest.mark.slow
 def test_memory_eaten_once_before_hides_nothing():
     for _ in range(2):
         with (

@@ -60,6 +60,7 @@ def test_a_saved_model_holds_the_layer(tmp_path):
     np.testing.assert_array_equal(revived(IMAGES), model(IMAGES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [20, 22, 4], ids=["whole", "rest", "few"])
 @pytest.mark.parametrize(
     "loss", [losses.MultiSimilarity, losses.Triplet, losses.SupCon]

@@ -293,6 +293,7 @@ def fit(model, epochs):
     return history.history["loss"]
 
 
+@pytest.mark.slow
 def test_saved_in_the_middle_it_goes_on_as_if_not(tmp_path):
     whole = small_model()
     fit(whole, 5)

@@ -194,6 +194,7 @@ def weights_of(model):
     return model.trainable_variables
 
 
+@pytest.mark.slow
 def test_training_with_everything_sampled_is_that_of_the_dense_layer():
     sampled, dense = build(20), build(20, sampled=False, dense_adam=True)
     dense.set_weights([w.numpy() for w in weights_of(sampled)])

@@ -85,6 +85,7 @@ def test_embeddings_in_place_of_similarities_warn():
     losses.NormalizedSoftmax()(labels, EMBEDDINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "last",
     [

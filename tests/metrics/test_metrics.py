@@ -144,6 +144,7 @@ def compiled(model, **kwargs):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit", [False, True])
 def test_evaluate_and_validation_are_exact(jit):
     model = compiled(embedder(), jit_compile=jit)
@@ -168,6 +169,7 @@ def test_evaluate_and_validation_are_exact(jit):
         )
 
 
+@pytest.mark.slow
 def test_a_saved_model_keeps_its_metrics(tmp_path):
     model = compiled(embedder())
     found = model.evaluate(ROWS, LABELS, verbose=0)

@@ -36,6 +36,7 @@ def test_another_step_draws_other_pairs(name):
     assert first.sum() == other.sum()
 
 
+@pytest.mark.slow
 @EACH
 def test_every_pair_is_drawn_in_time(name):
     negative = masks(LABELS)[1]

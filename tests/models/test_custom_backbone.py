@@ -161,6 +161,7 @@ def test_a_layer_named_as_the_head_is_refused():
         build(model)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "backbones.md").read_text()

@@ -139,6 +139,7 @@ def test_proxy_isa_gets_sample_aware_proxies():
     assert "proxies/similarity/proxies" in trained
 
 
+@pytest.mark.slow
 def test_trainer_trains_the_embedder():
     model = embedder()
     before = model.predict(IMAGES, verbose=0)

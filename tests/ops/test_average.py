@@ -97,6 +97,7 @@ def test_a_loss_keeps_the_arguments_of_its_average():
     np.testing.assert_array_equal(revived(LABELS, X), loss(LABELS, X))
 
 
+@pytest.mark.slow
 def test_replicas_do_not_change_an_average(strategy):
     average = {"per_anchor": True, "class_weights": [0.5, 2.0, 1.0]}
 

@@ -9,10 +9,11 @@ import pytest
 from keras_dml.models import build_trainer, pooled_features
 from keras_dml.run import fit as training
 from keras_dml.run.batches import train_batches
-from keras_dml.run.cached_features import CachedFeatures, trains_on_features
+from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.compiling import unfreeze
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import embed
+from keras_dml.run.models import trains_on_features
 from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
 from tests.run import made_up
@@ -50,6 +51,7 @@ def test_only_a_network_that_never_moves_is_cached():
         assert not trains_on_features(settings(two))
 
 
+@pytest.mark.slow
 def test_views_are_the_features_of_changed_images():
     """A view depends on the seed and its number alone."""
     embedder = made_up.models().embedder

@@ -8,6 +8,8 @@ from keras_dml.run.final import final_config
 from tests.images import image_folder
 from tests.run.made_up import fit_and_final, write_weights
 
+pytestmark = pytest.mark.slow  # trainings
+
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
@@ -26,7 +28,6 @@ def run(photos, weights, tmp_path_factory):
     return fit_and_final(photos, weights, output, epochs=2)
 
 
-@pytest.mark.slow
 def test_every_class_trains(run):
     final = run.final
     assert final.config.data.all_classes

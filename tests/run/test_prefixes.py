@@ -15,6 +15,8 @@ from keras_dml.run.prefixes import CutRun, with_dim
 from keras_dml.run.thresholds import usual_threshold
 from tests.images import image_folder
 
+pytestmark = pytest.mark.slow  # trainings
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -94,7 +96,6 @@ def test_a_prefix_has_its_own_thresholds(run):
     assert found.threshold.score != usual_threshold(run)[0].threshold.score
 
 
-@pytest.mark.slow
 def test_a_prefix_is_exported_alone(run):
     result = run.export("saved_model", "litert", dim=4)
     folder = run.folder.path / "export-4"

@@ -23,6 +23,8 @@ from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
 from tests.run.made_up import quick_settings, write_weights
 
+pytestmark = pytest.mark.slow  # trainings
+
 CHOSEN = {
     "share": 0.5,
     "kept": False,

@@ -23,6 +23,8 @@ from keras_dml.run.teacher import with_teacher
 from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
 
+pytestmark = pytest.mark.slow  # trainings
+
 SHORT = {"sampling.steps_per_epoch": 10, "sampling.batch_size": 64}
 
 
@@ -96,7 +98,6 @@ def test_a_resumed_student_ends_with_the_same_weights(
         np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("loss", losses.DISTILLATIONS)
 @pytest.mark.parametrize("recipe", ["proxy_anchor", "soft_triple", "margin"])
 def test_every_loss_trains_with_a_teacher(loss, recipe, teacher, tmp_path):

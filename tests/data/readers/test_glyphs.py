@@ -77,6 +77,7 @@ def test_several_fonts_draw_each_class(manifest):
         assert len({fonts[row] for row in rows}) >= glyphs.FEWEST_FONTS
 
 
+@pytest.mark.slow
 def test_every_process_draws_the_same(manifest):
     digest = hashlib.sha256(manifest.images).hexdigest()
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
@@ -90,6 +91,7 @@ def test_every_process_draws_the_same(manifest):
     assert told.stdout.split() == [manifest.checksum(), digest]
 
 
+@pytest.mark.slow
 def test_drawing_is_fast():
     started = time.process_time()
     glyphs._draw.__wrapped__()
