@@ -21,6 +21,7 @@ LISTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command_name", LISTED)
 def test_a_list_has_everything_once_in_groups_of_80_columns(
     command, command_name

@@ -31,6 +31,7 @@ def test_both_workers_keep_the_promise(said, line):
     assert all(line in lines for lines in said)
 
 
+@pytest.mark.slow
 def test_upstream(said):
     """Fails when Keras can train on several workers by itself.
 

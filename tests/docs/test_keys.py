@@ -9,8 +9,9 @@ from keras_dml.config.merging import flatten
 from keras_dml.config.plan_sections import PlanConfig
 from tests.docs.pages import origins, settings
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize(
     ("model", "path"),
     [(RunConfig, settings.RUN), (PlanConfig, settings.PLAN)],

@@ -25,6 +25,8 @@ from keras_dml.run.data import RunData
 from keras_dml.run.phase_callbacks import replayed_drops
 from keras_dml.run.stage_checks import check_stages, warn_about_section
 
+pytestmark = pytest.mark.slow  # trainings
+
 CONSTANT_RATES = [
     f"optimizer.{group}.{key}"
     for group in ("backbone", "head", "proxies")
@@ -125,7 +127,6 @@ def test_saved_embedder_gives_unit_rows(finished):
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_same_seed_gives_the_same_metrics(finished, tmp_path):
     _, first = finished
     second = train.fit(settings(), tmp_path / "run")
@@ -133,7 +134,6 @@ def test_same_seed_gives_the_same_metrics(finished, tmp_path):
         assert second[part] == first[part]
 
 
-@pytest.mark.slow
 def test_a_network_in_chunks_learns_the_same(tmp_path):
     losses = []
     for part in ("null", "50"):
@@ -150,7 +150,6 @@ def test_a_network_in_chunks_learns_the_same(tmp_path):
     np.testing.assert_allclose(chunks, whole, rtol=0.05)
 
 
-@pytest.mark.slow
 def test_another_seed_gives_another_model(finished, tmp_path):
     _, first = finished
     second = train.fit(settings("seed=1"), tmp_path / "run")
@@ -168,7 +167,6 @@ def start(folder):
     return subprocess.Popen([sys.executable, "-c", script, str(folder)])
 
 
-@pytest.mark.slow
 def test_killed_and_resumed_ends_with_the_same_weights(finished, tmp_path):
     """SIGKILL in the first epochs, in a later one, then on to the end."""
     whole, metrics = finished
@@ -198,7 +196,6 @@ def test_killed_and_resumed_ends_with_the_same_weights(finished, tmp_path):
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.slow
 def test_two_stages_replay_the_search(tmp_path):
     """ProxyNCA++'s protocol: find the schedule, then train on all classes."""
     config = resolve(
@@ -239,7 +236,6 @@ def test_drops_are_replayed_in_their_phase_with_their_factor():
     assert replayed_drops({}, 0, one_epoch_late=False) == []
 
 
-@pytest.mark.slow
 def test_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
     """The rates rise without bound after the first epoch."""
     folder = tmp_path / "run"
@@ -255,7 +251,6 @@ def test_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
     assert not (folder / "metrics.json").exists()
 
 
-@pytest.mark.slow
 def test_a_full_disk_keeps_what_was_written(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     written = []
@@ -298,7 +293,6 @@ def test_a_phase_that_follows_validation_needs_it(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
 def test_a_training_that_stalls_ends_with_rates_of_zero(tmp_path):
     """Rates of nothing improve nothing: epoch 2 stalls, and two follow."""
     config = settings(
@@ -344,7 +338,6 @@ def test_a_plateau_needs_rates_that_can_fall(tmp_path):
         check_stages(config, data)
 
 
-@pytest.mark.slow
 def test_a_memory_in_a_recipe_and_a_batch_without_positives(tmp_path):
     config = settings(
         "stages=[{phases: [{epochs: 2}]}]",

@@ -17,6 +17,8 @@ SLOWEST = 30
 PRINTS_CHECKSUMS = """
 import hashlib
 from keras_dml.data.readers import read
+
+pytestmark = pytest.mark.slow  # each process draws the set
 manifest = read("glyphs")
 print(manifest.checksum(), hashlib.sha256(manifest.images).hexdigest())
 """
@@ -77,7 +79,6 @@ def test_several_fonts_draw_each_class(manifest):
         assert len({fonts[row] for row in rows}) >= glyphs.FEWEST_FONTS
 
 
-@pytest.mark.slow
 def test_every_process_draws_the_same(manifest):
     digest = hashlib.sha256(manifest.images).hexdigest()
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
@@ -91,7 +92,6 @@ def test_every_process_draws_the_same(manifest):
     assert told.stdout.split() == [manifest.checksum(), digest]
 
 
-@pytest.mark.slow
 def test_drawing_is_fast():
     started = time.process_time()
     glyphs._draw.__wrapped__()
