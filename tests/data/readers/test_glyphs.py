@@ -14,11 +14,10 @@ from keras_dml.errors import UsageError
 
 # Seconds of a processor; it takes four.
 SLOWEST = 30
+pytestmark = pytest.mark.slow  # each process draws the set
 PRINTS_CHECKSUMS = """
 import hashlib
 from keras_dml.data.readers import read
-
-pytestmark = pytest.mark.slow  # each process draws the set
 manifest = read("glyphs")
 print(manifest.checksum(), hashlib.sha256(manifest.images).hexdigest())
 """
