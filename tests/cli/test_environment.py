@@ -8,6 +8,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.terminal import plain_environment
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("name", "value"),

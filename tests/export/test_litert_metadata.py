@@ -13,6 +13,8 @@ from keras_dml.export import export_litert, read_metadata
 from tests.export.clients import run_litert
 from tests.export.test_litert import IMAGES
 
+pytestmark = pytest.mark.slow
+
 METADATA = {"recipe": "hbn", "labels": ["apple", "crème brûlée"]}
 
 
@@ -24,7 +26,6 @@ def file(make_embedder, tmp_path):
     return folder / "embedder.tflite"
 
 
-@pytest.mark.slow
 def test_the_manifest_is_inside_the_file(file):
     beside = json.loads((file.parent / "manifest.json").read_text())
     assert read_metadata(file) == beside

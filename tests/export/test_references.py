@@ -18,6 +18,8 @@ from tests.export.images import FILES
 from tests.export.test_litert import IMAGES
 from tests.images import turned_file
 
+pytestmark = pytest.mark.slow
+
 CLIENT = ROOT / "examples" / "litert" / "python" / "embed.py"
 NAMES = [f"image {row}" for row in range(16)]
 
@@ -33,7 +35,6 @@ def make_references(batches):
     return References(batches, labels=["a", "b"] * 8, ids=NAMES)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "int8"])
 def test_rows_are_the_embeddings_of_the_artifact(
     quantize, make_embedder, tmp_path
@@ -58,7 +59,6 @@ def test_rows_are_the_embeddings_of_the_artifact(
     np.testing.assert_allclose(notes["scale"] * rows, expected, atol=tolerance)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("references", "message"),
     [
@@ -133,7 +133,6 @@ def test_the_client_reads_the_names_of_version_0_1(
     assert read.rows.shape == (16, 8)
 
 
-@pytest.mark.slow
 def test_the_client_without_references(make_embedder, run_bare, tmp_path):
     folder = export_litert(make_embedder(), tmp_path / "litert")
     Image.fromarray(IMAGES[0]).save(tmp_path / "0.png")
@@ -152,7 +151,6 @@ def client():
     return runpy.run_path(str(CLIENT))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("resize", "squash", "channels"),
     [(16, False, 3), (20, False, 3), (18, True, 3), (16, False, 1)],
@@ -194,7 +192,6 @@ def test_the_client_prepares_as_the_evaluation(
     assert cosines(actual, to_numpy(embedder(expected))).min() > 0.999
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong", [IMAGES[0], IMAGES[:, :8], IMAGES / np.float32(255)]
 )

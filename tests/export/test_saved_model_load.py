@@ -12,6 +12,8 @@ import tensorflow as tf
 from tests.export.images import BROKEN, FILES
 from tests.thorough import ALL
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (3, 16, 16, 3)).astype("uint8")
 QUERIES = RNG.normal(size=(3, 8)).astype("float32")
@@ -52,7 +54,6 @@ def assert_equal(answer, expected):
             np.testing.assert_array_equal(answer[key], value)
 
 
-@pytest.mark.slow
 def test_eight_threads_get_equal_answers(served):
     """1,600 calls of all endpoints at once."""
     expected = {name: ask(served, name) for name in REQUESTS}
@@ -72,7 +73,6 @@ def resident():
     return pages * os.sysconf("SC_PAGESIZE")
 
 
-@pytest.mark.slow
 def test_thousands_of_calls_take_no_more_memory(served):
     held, part = [], 1000 if ALL else 400
     for call in range(1, 5 * part + 1):
@@ -166,7 +166,6 @@ def test_files_of_many_parts_are_refused_soon(name, served):
     assert resident() - before < 2**30
 
 
-@pytest.mark.slow
 def test_damaged_files_are_embedded_or_refused(served):
     """2,000 files with some bytes changed, cut off or repeated."""
     generator = np.random.default_rng(1)

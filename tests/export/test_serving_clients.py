@@ -18,6 +18,8 @@ from tests.conftest import ROOT
 from tests.export.images import BROKEN, FILES
 from tests.export.servers import call, grpc_server, nearest_of, rest_server
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = ROOT / "examples" / "serving"
 GOOD = [FILES["jpeg"], FILES["alpha_png"], FILES["webp"]]
 IMAGES = [*GOOD[:1], BROKEN["truncated_jpeg"], *GOOD[1:]]
@@ -54,7 +56,6 @@ def read_references(folder):
         return {row["id"]: row["label"] for row in rows} | {"": ""}
 
 
-@pytest.mark.slow
 def test_embeddings(client, signatures):
     functions, address, _ = client
     answer = functions["predict"](address, IMAGES)
@@ -65,7 +66,6 @@ def test_embeddings(client, signatures):
     )
 
 
-@pytest.mark.slow
 def test_without_a_server_the_command_prints_one_line(tmp_path):
     (tmp_path / "a.jpg").write_bytes(GOOD[0])
     with socket.create_server(("127.0.0.1", 0)) as free:

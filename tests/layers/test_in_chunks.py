@@ -8,6 +8,8 @@ from keras import ops
 
 from keras_dml import layers, losses
 
+pytestmark = pytest.mark.slow
+
 ROWS, SIDE, CHUNK = 22, 8, 5
 IMAGES = np.random.default_rng(0).normal(size=(ROWS, SIDE, SIDE, 3))
 IMAGES = IMAGES.astype("float32")
@@ -60,7 +62,6 @@ def test_a_saved_model_holds_the_layer(tmp_path):
     np.testing.assert_array_equal(revived(IMAGES), model(IMAGES))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rows", [20, 22, 4], ids=["whole", "rest", "few"])
 @pytest.mark.parametrize(
     "loss", [losses.MultiSimilarity, losses.Triplet, losses.SupCon]

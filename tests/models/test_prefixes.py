@@ -16,6 +16,8 @@ from keras_dml.models.prefixes import proxies_of, widths_of
 from keras_dml.run.prefixes import prefix_rows
 from tests.conformance import to_numpy
 
+pytestmark = pytest.mark.slow
+
 SHAPE = (16, 16, 1)
 RNG = np.random.default_rng(0)
 IMAGES = RNG.uniform(0, 255, (6, *SHAPE)).astype("float32")

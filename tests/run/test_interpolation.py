@@ -15,6 +15,8 @@ from keras_dml.run.measure import embed, measure
 from keras_dml.run.start import start_from_features
 from tests.run import made_up
 
+pytestmark = pytest.mark.slow
+
 
 def values(embedder):
     return [np.array(variable) for variable in embedder.variables]

@@ -12,6 +12,8 @@ from keras_dml.tuning import figures
 from keras_dml.tuning.loop import tune
 from tests.tuning.command import starter
 
+pytestmark = pytest.mark.slow
+
 FOLDS = 3
 GRID = {"kind": "grid", "space": {"model.scale": [4.0, 8.0, 16.0]}}
 

@@ -26,6 +26,8 @@ from tests.tuning.command import (
     starter,
 )
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -136,7 +138,6 @@ def test_more_trials_go_on(tmp_path):
     assert [len(lines) for lines in starts.values()] == [1] * 6
 
 
-@pytest.mark.slow
 def test_killed_it_repeats_nothing_and_draws_the_same(tpe, tmp_path):
     folder = tmp_path / "s"
     killed = command(folder, TPE, pause=0.3)
@@ -151,7 +152,6 @@ def test_killed_it_repeats_nothing_and_draws_the_same(tpe, tmp_path):
     assert all(lines == ["0", "1"] for lines in epochs.values())
 
 
-@pytest.mark.slow
 def test_two_processes_never_train_the_same(tmp_path):
     folder = tmp_path / "s"
     section = {**GRID, "space": {**GRID["space"], "model.dim": [32, 64, 128]}}
