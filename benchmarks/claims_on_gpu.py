@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import json
 import multiprocessing
-import sys
+import queue
 import time
 from pathlib import Path
 
@@ -145,7 +145,7 @@ def computed(model, images):
 
 
 def start(models, config, features, labels, validation):
-    """Sets head and proxies from features, as `keras_dml.run.start` does."""
+    """Sets head and proxies from features, as `fit` does without prefixes."""
     head = models.embedder.get_layer("head")
     found = {}
     for shrinkage in config.model.whitening or []:
@@ -231,8 +231,11 @@ def train(config, photos):
 def work(waiting, output, end):
     """Trains what waits until nothing does, or until `end`."""
     known = functools.cache(Photos)
-    while time.time() < end and not waiting.empty():
-        job = waiting.get()
+    while time.time() < end:
+        try:
+            job = waiting.get_nowait()
+        except queue.Empty:
+            return
         started = time.time()
         try:
             found = train(job.config, known(job.config.data.source))
@@ -316,7 +319,9 @@ def main():
     waiting = context.Queue()
     for job in jobs:
         waiting.put(job)
-    time.sleep(1)
+    time.sleep(1)  # until a thread has written them
+    # What is not begun in time stays in the queue.
+    waiting.cancel_join_thread()
     workers = [
         context.Process(target=work, args=(waiting, arguments.output, end))
         for _ in range(arguments.processes)
@@ -328,4 +333,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

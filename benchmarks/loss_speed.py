@@ -278,7 +278,8 @@ def main():
     parser.add_argument(
         "--memory",
         action="store_true",
-        help="measure the peak memory of a step instead; Linux only",
+        help="measure the peak memory of a step instead; on processors of "
+        "Linux, or of PyTorch on a GPU",
     )
     parser.add_argument(
         "--quick", action="store_true", help="try it out on small inputs"

@@ -43,7 +43,13 @@ TARGETS = {"bare": 0.95, "peer_files": 1.5}
 def open_sides(case, arguments):
     """Our process and the peer's, which starts when the case is written."""
     threads = len(os.sched_getaffinity(0))
-    ours = Side(sys.executable, "training_keras_dml.py", case, threads)
+    ours = Side(
+        sys.executable,
+        "training_keras_dml.py",
+        case,
+        threads,
+        KERAS_BACKEND="tensorflow",
+    )
     peer_python = arguments.peer_python
     return ours, lambda: Side(peer_python, "training_torch.py", case, threads)
 

@@ -138,9 +138,10 @@ assert held is None or held.count("(500, 8)") == 2
 # | several devices in your own model | JAX, by `keras.distribution` | JAX |
 #
 # JAX and TensorFlow compile the training step, PyTorch runs it operation by
-# operation. For a loss that is most of its time: on one NVIDIA H200 the forward
-# and backward pass of `MultiSimilarity` on 512 embeddings took 0.13 ms under
-# JAX and 3.4 ms under PyTorch ([all losses](../lab/performance.md#on-a-gpu)).
+# operation, and a loss waits for Python between them: on one NVIDIA H200 the
+# forward and backward pass of `MultiSimilarity` on 512 embeddings took 0.13 ms
+# under JAX and 3.4 ms under PyTorch
+# ([all losses](../lab/performance.md#on-a-gpu)).
 #
 # [Your own Keras model](keras_model.ipynb) shows the parts together. Its
 # batches come as a `tf.data.Dataset`; without TensorFlow take arrays or a
