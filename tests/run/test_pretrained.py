@@ -187,7 +187,8 @@ def test_shuffled_labels_keep_the_network_and_say_so(
     assert run.embedder.output_shape == (None, run.metrics["dim"])
     if shuffles:
         assert chosen["share"] == 0.0
-        pretrained = pytest.approx(run.metrics["pretrained"], abs=1e-3)
+        # Two neighbors of one of the 240 queries may be equally near.
+        pretrained = pytest.approx(run.metrics["pretrained"], abs=1.5 / 240)
         assert run.metrics["after"] == pretrained
 
 
