@@ -3,7 +3,8 @@
 Run `python benchmarks/loss_speed.py --peer-python PATH` with the Python of an
 environment that has `torch==2.13.0` and `pytorch-metric-learning==2.9.0`;
 without it there are our times and those of the bare products only. Gradients
-are those of the embeddings and, where there are any, of the proxies.
+are those of the embeddings and, where there are any, of the proxies. With
+`--gpu` our losses run under JAX and PyTorch, and nothing needs TensorFlow.
 
 Both sides are processes of their own on the same cores, with the same inputs,
 and must find the same loss and gradients. They take turns, and one waits while

@@ -120,10 +120,10 @@ def pair_model(case, labels):
     return lambda x, labels: loss(labels, layer([x, labels], training=True)), []
 
 
-def products(case, columns, gradient):
+def products(case):
     """The products that no way to the loss and its gradients is without."""
 
-    def floor(x):
+    def floor(x, columns, gradient):
         both = (
             keras.ops.matmul(x, keras.ops.transpose(columns)),
             keras.ops.matmul(gradient, columns),
@@ -142,7 +142,7 @@ def make_step(case, mode, arrays):
         if case in PROXY_LOSSES:
             columns = keras.ops.convert_to_tensor(arrays[f"{case}/proxies"])
         gradient = keras.random.uniform((len(x), len(columns)))
-        return BACKEND.floor(products(case, columns, gradient), x)
+        return BACKEND.floor(products(case), x, columns, gradient)
     labels = arrays[f"{case}/labels"]
     if case in PROXY_LOSSES:
         model, weights = proxy_model(case, arrays[f"{case}/proxies"])

@@ -23,9 +23,9 @@ def step(model, x, labels, weights, mode):
     return run
 
 
-def floor(products, x):
+def floor(products, *factors):
     compute = jax.jit(products)
-    return lambda: jax.block_until_ready(compute(x))
+    return lambda: jax.block_until_ready(compute(*factors))
 
 
 def peak_growth(step):

@@ -23,9 +23,9 @@ def step(model, x, labels, weights, mode):
     return lambda: compute(x, labels)
 
 
-def floor(products, x):
+def floor(products, *factors):
     compute = tf.function(products)
-    return lambda: compute(x)
+    return lambda: compute(*factors)
 
 
 def peak_growth(step):

@@ -14,8 +14,8 @@ def step(model, x, labels, weights, mode):
     return _finished(compute)
 
 
-def floor(products, x):
-    return _finished(lambda: products(x))
+def floor(products, *factors):
+    return _finished(lambda: products(*factors))
 
 
 def _finished(compute):

@@ -1,4 +1,4 @@
-"""Builds the loss of a run, and the layers in front of it, from its terms."""
+"""Builds the loss of a run, the layers in front of it, and what heats it."""
 
 from collections.abc import Sequence
 from typing import Any

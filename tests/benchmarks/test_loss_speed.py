@@ -27,6 +27,20 @@ def test_times_and_memory():
 
 
 @pytest.mark.slow
+def test_without_tensorflow():
+    pytest.importorskip("jax")
+    pytest.importorskip("torch")
+    script = ROOT / "benchmarks" / "loss_speed.py"
+    options = ["--gpu", "--quick", "--json", "--rounds", "1", "--seconds", "0"]
+    command = [sys.executable, script, *options, "--only", *CASES]
+    rows = json.loads(subprocess.check_output(command, text=True))
+    assert [row["loss"] for row in rows] == list(CASES)
+    for row in rows:
+        assert min(row["jax_ms"], row["torch_ms"], row["floor_ms"]) > 0
+        assert "xla_ms" not in row
+
+
+@pytest.mark.slow
 def test_costs():
     script = ROOT / "benchmarks" / "loss_costs.py"
     keys = ("soft_triple", "margin", "proxy_isa", "proxynca_pp", "supcon")
