@@ -214,11 +214,13 @@ class _Loop:
         shared = len(done) > 1 and len(self.section.space) > 1
         importances = self.study.importances() if shared else {}
         result = TuningResult(self.section.monitor, trials, importances)
-        # For `set` of a plan, or `--set`.
-        write_text(self.files.best, dump_yaml(result.best.parameters))
         from keras_dml.tuning.figures import draw_tuning
 
-        draw_tuning(result, self.section, self.files.figures)
+        # Processes that share the tuning end together and write the same files.
+        with self.study.worker.alone():
+            # For `set` of a plan, or `--set`.
+            write_text(self.files.best, dump_yaml(result.best.parameters))
+            draw_tuning(result, self.section, self.files.figures)
         return result
 
     def _trainings(self, trial: Any, config: RunConfig) -> TrialTraining:

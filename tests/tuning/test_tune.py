@@ -16,6 +16,7 @@ import yaml
 
 from keras_dml.distribute import PreemptedError
 from keras_dml.errors import RunError, UsageError
+from keras_dml.files import is_locked
 from keras_dml.tuning import figures
 from tests.tuning.command import (
     GRID,
@@ -170,6 +171,21 @@ def test_two_processes_never_train_the_same(tmp_path):
         ).fetchall()
     record.close()
     assert len(workers) == 2
+
+
+def test_processes_that_end_together_write_one_after_the_other(
+    tmp_path, monkeypatch
+):
+    """They write the same files, under the same temporary names."""
+    draw, free = figures.draw_tuning, []
+
+    def draw_noting(result, section, folder):
+        free.append(not is_locked(tmp_path / "s" / "workers" / "all.lock"))
+        draw(result, section, folder)
+
+    monkeypatch.setattr(figures, "draw_tuning", draw_noting)
+    search(tmp_path / "s", {**GRID, "trials": 1})
+    assert free == [False]
 
 
 def test_a_stopped_search_saves_its_training_and_goes_on(tmp_path):
