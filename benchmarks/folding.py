@@ -1,6 +1,9 @@
 """Time to embed on a processor, batch normalization folded and not.
 
-python benchmarks/folding.py [BACKBONE@SIZE ...] [--turns 2]
+Both ways take turns in one process; the best of their calls. The weights of
+the networks are random, which costs the same.
+
+    python benchmarks/folding.py [BACKBONE@SIZE ...] [--turns 2]
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Folds batch normalization by constant statistics into convolutions.
 
-Embedding takes about half of the time and training less, because no tensor of
-the size of a layer's output has to be scaled.
+Embedding and training are faster, because no tensor of the size of a layer's
+output has to be scaled.
 """
 
 import keras
@@ -112,7 +112,7 @@ def fold_batch_norm(
 
 
 def fold_for_inference(model: keras.Model) -> keras.Model:
-    """Returns a model of images that computes the same outside of training.
+    """Returns a model of images that embeds the same faster, not to be trained.
 
     Args:
         model: Model that nests its networks, such as one of `build_embedder`.

@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import keras
 import numpy as np
 import pytest
@@ -152,6 +155,15 @@ def test_an_embedder_embeds_the_same_folded(mode):
         # What is folded follows the weights that train.
         for variable in embedder.get_layer("backbone").variables:
             variable.assign(variable * 1.1)
+
+
+def test_an_embedder_that_nobody_holds_is_freed():
+    embedder = nesting("train")
+    forward_function(embedder)(np.zeros((1, *SHAPE)))
+    held = weakref.ref(embedder)
+    del embedder
+    gc.collect()
+    assert held() is None
 
 
 def test_a_model_without_networks_stays():
