@@ -1,7 +1,9 @@
 """Time to embed on a processor, batch normalization folded and not.
 
-Both ways take turns in one process; the best of their calls. The weights of
-the networks are random, which costs the same.
+Folded kernels are scaled in every call, as in Python, or copied once, as in a
+SavedModel. The ways take turns in one process; the best of their calls, with
+its share of the plain one's. The weights of the networks are random, which
+costs the same.
 
     python benchmarks/folding.py [BACKBONE@SIZE ...] [--turns 2]
 """
@@ -12,7 +14,12 @@ from unittest import mock
 
 import numpy as np
 
-from keras_dml.models import build_embedder, forward, forward_function
+from keras_dml.models import (
+    build_embedder,
+    fold_for_inference,
+    forward,
+    forward_function,
+)
 
 DEFAULT = [
     "mobilenet_v2@96",
@@ -36,15 +43,17 @@ def milliseconds(embed, images):
     return min(times) / len(images) * 1e3
 
 
-def functions(name, size):
-    """The plain and the folded function of one network."""
+def ways(name, size):
+    """The functions that embed, by name, and the models that they need."""
     shape = (size, size, 3)
     options = {"dim": 512, "weights": "none"}
     # Each way has an embedder of its own, because it has one function.
     plain, folded = (build_embedder(name, shape, **options) for _ in range(2))
+    copied = fold_for_inference(folded, copies=True)
     with mock.patch.object(forward, "fold_for_inference", lambda model: model):
-        unfolded = forward_function(plain)
-    return (plain, unfolded), (folded, forward_function(folded))
+        found = {"plain": forward_function(plain)}
+    found |= {"folded": forward_function(folded)}
+    return found | {"copied": forward_function(copied)}, (plain, folded, copied)
 
 
 def main():
@@ -52,25 +61,26 @@ def main():
     parser.add_argument("networks", nargs="*", default=DEFAULT)
     parser.add_argument("--turns", type=int, default=2)
     arguments = parser.parse_args()
-    print("| network | batch | plain | folded | ratio |")
+    print("| network | batch | plain | folded | copied |")
     print("|---|---|---|---|---|")
     for network in arguments.networks:
         name, size = network.split("@")
-        (_plain, unfolded), (_folded, folded) = functions(name, int(size))
+        functions, _models = ways(name, int(size))
         for batch in BATCHES:
             images = np.random.default_rng(0).uniform(
                 0, 255, (batch, int(size), int(size), 3)
             )
             images = images.astype("float32")
             times = [
-                (milliseconds(unfolded, images), milliseconds(folded, images))
+                [milliseconds(embed, images) for embed in functions.values()]
                 for _ in range(arguments.turns)
             ]
-            plain, fold = np.min(times, axis=0)
+            plain, *others = np.min(times, axis=0)
+            ratios = " | ".join(
+                f"{other:.2f} ({other / plain:.2f})" for other in others
+            )
             print(
-                f"| {network} | {batch} | {plain:.2f} | {fold:.2f} | "
-                f"{fold / plain:.2f} |",
-                flush=True,
+                f"| {network} | {batch} | {plain:.2f} | {ratios} |", flush=True
             )
 
 

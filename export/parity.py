@@ -13,6 +13,7 @@ from keras_dml.evaluation import retrieval_metrics
 from keras_dml.export.artifact import MANIFEST, read_manifest
 from keras_dml.export.formats import FORMATS, Runner, open_artifact
 from keras_dml.export.latencies import TIMED_BATCHES, latencies
+from keras_dml.models import forward_function
 
 REPORT = "parity.json"
 RETRIEVAL = ("recall@1", "map@r")
@@ -66,7 +67,7 @@ def parity(
     images = np.asarray(images, dtype="float32")
     if len(images) == 0:
         raise UsageError("`images` must hold at least one image to compare.")
-    runners = {"embedder": Runner(lambda x: x, embedder.predict_on_batch)}
+    runners = {"embedder": Runner(lambda x: x, _embedding(embedder))}
     sizes = {"embedder": 4 * embedder.count_params()}
     for name, folder in artifacts.items():
         runners[name] = open_artifact(folder, threads)
@@ -135,6 +136,11 @@ def describe_drops(
         for name, (found, expected) in pairs.items()
         if expected - found > max_drop + 1e-9
     )
+
+
+def _embedding(embedder):
+    forward = forward_function(embedder)
+    return lambda batch: np.asarray(forward(batch))
 
 
 def _embed(runner, images, batch_size):

@@ -22,6 +22,7 @@ from keras_dml.export.served_index import (
     label_texts,
 )
 from keras_dml.export.warm_up import example_requests, write_warm_up
+from keras_dml.models import fold_for_inference
 
 LABELS = "references.csv"
 
@@ -47,14 +48,15 @@ class SavedModel(Format):
     ) -> dict[str, Any]:
         """Writes the model, its index, and requests that warm up a server."""
         index = _index_of(embedder, options) if options.with_index else None
-        endpoints = make_endpoints(embedder, options, index)
+        faster = fold_for_inference(embedder, copies=True)
+        endpoints = make_endpoints(faster, options, index)
         facts: dict[str, Any] = {"max_pixels": options.max_pixels}
         with tempfile.TemporaryDirectory() as made:
             assets = []
             if index is not None:
                 facts["index"] = {**index.facts, "labels": f"assets/{LABELS}"}
                 assets.append(write_labels(Path(made), options.gallery))
-            save_functions(folder, embedder, endpoints, [index], assets)
+            save_functions(folder, faster, endpoints, [index], assets)
         dim = None if index is None else index.dim
         write_warm_up(folder, example_requests(embedder.input_shape[1:], dim))
         facts["endpoints"] = list(endpoints)
@@ -114,7 +116,8 @@ def export_saved_model(
       `ServedIndex.search`.
     - `neighbors_of_embedding` does the same for "embedding" `(batch, dim)`.
 
-    The model computes the embeddings under the dtype policy of `embedder`.
+    The model computes the embeddings under the dtype policy of `embedder`;
+    batch normalization is folded into the convolutions before it.
     The folder has a `manifest.json` with version, preprocessing and metadata,
     and requests that warm up TensorFlow Serving. With an index it also has
     `assets/references.csv` with the label of each id. To load a model with an

@@ -19,6 +19,7 @@ from keras_dml.models.embedder import (
     pooled_features,
     with_image_size,
 )
+from keras_dml.models.folding import fold_for_inference
 from keras_dml.models.forward import forward_function
 from keras_dml.models.head import Head
 from keras_dml.models.head_options import HeadOptions
@@ -38,6 +39,7 @@ __all__ = [
     "custom_backbone",
     "cut_embedder",
     "float32_clone",
+    "fold_for_inference",
     "forward_function",
     "get_backbone",
     "get_head",

@@ -34,6 +34,36 @@ class FoldedConvolution(keras.layers.Layer):
         self.normalization = normalization
 
     def call(self, inputs):
+        convolution = self.convolution
+        kernel, shift = self._scaled()
+        if isinstance(convolution, keras.layers.DepthwiseConv2D):
+            outputs = ops.depthwise_conv(
+                inputs,
+                kernel,
+                strides=convolution.strides,
+                padding=convolution.padding,
+                dilation_rate=convolution.dilation_rate,
+                data_format=convolution.data_format,
+            )
+        else:
+            outputs = convolution.convolution_op(inputs, kernel)
+        return ops.add(outputs, shift)
+
+    def compute_output_shape(self, input_shape):
+        return self.convolution.compute_output_shape(input_shape)
+
+    def copied(self) -> keras.layers.Layer:
+        """Returns a convolution that computes the same by its own weights."""
+        convolution = self.convolution
+        config = convolution.get_config()
+        config |= {"use_bias": True, "name": self.name}
+        layer = type(convolution).from_config(config)
+        layer.build(convolution._inbound_nodes[0].input_tensors[0].shape)
+        layer.set_weights([ops.convert_to_numpy(one) for one in self._scaled()])
+        return layer
+
+    def _scaled(self):
+        """Returns `s W` and `s (b - mean) + beta`."""
         convolution, normalization = self.convolution, self.normalization
         variance, shift = normalization.moving_variance, 0.0
         scale = ops.rsqrt(variance + normalization.epsilon)
@@ -45,26 +75,15 @@ class FoldedConvolution(keras.layers.Layer):
         shift = shift + scale * (bias - normalization.moving_mean)
         kernel = convolution.kernel
         if isinstance(convolution, keras.layers.DepthwiseConv2D):
-            outputs = ops.depthwise_conv(
-                inputs,
-                kernel * ops.reshape(scale, kernel.shape[-2:]),
-                strides=convolution.strides,
-                padding=convolution.padding,
-                dilation_rate=convolution.dilation_rate,
-                data_format=convolution.data_format,
-            )
-        else:
-            outputs = convolution.convolution_op(inputs, kernel * scale)
-        return ops.add(outputs, shift)
-
-    def compute_output_shape(self, input_shape):
-        return self.convolution.compute_output_shape(input_shape)
+            scale = ops.reshape(scale, kernel.shape[-2:])
+        return kernel * scale, shift
 
 
 def fold_batch_norm(
     network: keras.layers.Layer,
     image_shape: tuple[int, int, int],
     inference: bool = False,
+    copies: bool = False,
 ) -> keras.layers.Layer:
     """Returns a network that computes the same faster.
 
@@ -77,6 +96,7 @@ def fold_batch_norm(
         inference: Whether the result is only called outside of training, where
             all batch normalization uses its moving statistics. Defaults to
             `False`.
+        copies: See `fold_for_inference`. Defaults to `False`.
 
     Returns:
         A functional model that shares the layers of `network`, or `network`
@@ -105,17 +125,20 @@ def fold_batch_norm(
             return inputs
         if layer.name in folded:
             layer = FoldedConvolution(folded[layer.name], layer)
-            return layer(inputs)
+            return (layer.copied() if copies else layer)(inputs)
         return layer(inputs, *args, **kwargs)
 
     return _shared(network, image_shape, call)
 
 
-def fold_for_inference(model: keras.Model) -> keras.Model:
+def fold_for_inference(model: keras.Model, copies: bool = False) -> keras.Model:
     """Returns a model of images that embeds the same faster, not to be trained.
 
     Args:
         model: Model that nests its networks, such as one of `build_embedder`.
+        copies: Whether convolutions copy their weights, which are so scaled
+            once and not in every call; they do not follow then. Defaults to
+            `False`.
 
     Returns:
         A model that shares the layers of `model` and follows when they train,
@@ -139,7 +162,9 @@ def fold_for_inference(model: keras.Model) -> keras.Model:
 
     def call(layer, inputs, *args, **kwargs):
         if isinstance(layer, keras.Model):
-            network = fold_batch_norm(layer, inputs.shape[1:], inference=True)
+            network = fold_batch_norm(
+                layer, inputs.shape[1:], inference=True, copies=copies
+            )
             folded.append(network is not layer)
             layer = network
         return layer(inputs, *args, **kwargs)

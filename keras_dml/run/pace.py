@@ -74,6 +74,7 @@ def measure_pace(
     config: RunConfig,
     index: int,
     features: CachedFeatures | None = None,
+    image_seconds: float | None = None,
 ) -> TrainingPace:
     """Measures the seconds of a training step and of embedding an image.
 
@@ -86,18 +87,22 @@ def measure_pace(
         index: Number of the stage.
         features: `CachedFeatures` of a network that does not train. Defaults
             to `None`.
+        image_seconds: Seconds to embed an image, where they are known.
+            Defaults to `None`, which measures them.
     """
     trainer, fit = models.trainer, data.fit
     steps = len(make_sampler(fit, config)(0))
-    images = fit.select(np.arange(min(len(fit), TIMED_IMAGES)))
-    image = _seconds(models, images, config)
+    if image_seconds is None:
+        images = fit.select(np.arange(min(len(fit), TIMED_IMAGES)))
+        image_seconds = _seconds(models, images, config)
     phase = next(
         phase for phase in config.stages[index].phases if phase.epochs is None
     )
     before = [np.array(variable) for variable in trainer.variables]
     compile_for(trainer, phase, config, 1, steps, class_groups(fit, config))
+    # TensorFlow traces a step twice if it makes variables.
+    trainer.optimizer.build(trainer.trainable_variables)
     if distribute.num_workers() > 1:
-        trainer.optimizer.build(trainer.trainable_variables)
         repair_fit(trainer, lambda: False)
     timer = StepTimer()
     trainer.fit(
@@ -113,7 +118,7 @@ def measure_pace(
     unfreeze(trainer)
     for variable, value in zip(trainer.variables, before, strict=True):
         variable.assign(value)
-    paces = distribute.gather((timer.seconds, image, timer.tracing))
+    paces = distribute.gather((timer.seconds, image_seconds, timer.tracing))
     return TrainingPace(*(max(column) for column in zip(*paces, strict=True)))
 
 

@@ -223,16 +223,18 @@ def _choose(
 ) -> float:
     """Sets the head to the best whitening and returns its shrinkage."""
     candidates: Sequence[float] = config.model.whitening
-    head = embedder.get_layer("head")
-    values: dict[float, float] = {}
-    if data.validation is not None and len(candidates) > 1:
-        validation = data.validation
+    head, validation = embedder.get_layer("head"), data.validation
+    best, highest, weights = candidates[0], -np.inf, None
+    if validation is None or len(candidates) == 1:
+        head.assign_whitening(*by_label(features, images), best)
+    else:
         unseen = known.of(embedder, validation)
         for shrinkage in candidates:
             head.assign_whitening(*by_label(features, images), shrinkage)
             result = evaluate(apply_head(embedder, unseen), validation, config)
-            values[shrinkage] = result.metrics[config.evaluation.monitor]
-    best = max(values, key=values.__getitem__) if values else candidates[0]
-    head.assign_whitening(*by_label(features, images), best)
+            value = result.metrics[config.evaluation.monitor]
+            if weights is None or value > highest:
+                best, highest, weights = shrinkage, value, head.get_weights()
+        head.set_weights(weights)
     logger.debug("The head starts as a whitening of shrinkage %g.", best)
     return best

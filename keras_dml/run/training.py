@@ -73,7 +73,7 @@ class Training:
         self.request = request
         self.state = RunState()
         # How long a validation takes follows from it; a resumed run lacks it.
-        self._image_seconds = 0.0
+        self._image_seconds: float | None = None
         self._features: CachedFeatures | None = None
         self._known = StartFeatures(config)
         self._validated: np.ndarray | None = None
@@ -185,6 +185,7 @@ class Training:
         if state.phase == 0 and state.epoch == 0 and state.step == 0:
             with self.strategy.scope():
                 pace = self._begin_stage(data)
+        seconds = self._image_seconds or 0.0
         with self.strategy.scope():
             trainer = StageTrainer(
                 self._stage_config,
@@ -194,7 +195,7 @@ class Training:
                 self.folder,
                 self.state,
                 self.preemption,
-                image_seconds=None if pace or refits else self._image_seconds,
+                image_seconds=None if pace or refits else seconds,
                 timing=self.timing,
                 features=self._features,
                 known=self._known,
@@ -256,7 +257,12 @@ class Training:
             logger.info("Timing a few steps on this machine ...")
             with self.timing.part("pace"):
                 pace = measure_pace(
-                    self.models, data, self.config, index, self._features
+                    self.models,
+                    data,
+                    self.config,
+                    index,
+                    self._features,
+                    self._image_seconds,
                 )
         # Workers must plan the same length.
         used = distribute.gather(self.timing.elapsed)

@@ -189,3 +189,25 @@ def test_a_trainer_trains_the_layers_of_its_embedder(mode):
         # Batch normalization takes away the bias before it.
         if mode == "frozen" or "bias" not in new.path:
             assert np.any(old != np.array(new)), new.path
+
+
+@pytest.mark.parametrize(
+    "convolution",
+    [
+        lambda: layers.Conv2D(7, 3, use_bias=False),
+        lambda: layers.Conv2D(6, 3, groups=3),
+        lambda: layers.DepthwiseConv2D(3, depth_multiplier=2),
+    ],
+)
+def test_copies_keep_the_weights_that_they_were_made_of(convolution):
+    image = keras.Input(SHAPE)
+    whole = keras.Model(image, network(convolution())(image))
+    copied = fold_for_inference(whole, copies=True)
+    assert not folded_layers(copied)
+    assert not any("gamma" in one.path for one in copied.variables)
+    expected = embedded(whole, IMAGES)
+    for variable in whole.layers[1].layers[1].variables:
+        variable.assign(variable * 1.1)
+    np.testing.assert_allclose(
+        embedded(copied, IMAGES), expected, rtol=1e-4, atol=1e-4
+    )
