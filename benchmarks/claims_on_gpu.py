@@ -29,7 +29,8 @@ from keras_dml.comparison.jobs import make_jobs
 from keras_dml.comparison.records import by_arm, grouped
 from keras_dml.config.plans import load_plan
 from keras_dml.data import splits
-from keras_dml.data.sampling import balanced_batches, random_batches
+from keras_dml.data.sampling import balanced_batches
+from keras_dml.data.shuffled_passes import random_batches
 from keras_dml.evaluation import evaluate_retrieval
 from keras_dml.models import pooled_features
 from keras_dml.models.prefixes import proxies_of

@@ -22,7 +22,7 @@ from keras_dml.data import augmentation
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.pipeline import train_batches
 from keras_dml.data.random_crop import crop_sides, random_resized_crop_box
-from keras_dml.data.sampling import random_batches
+from keras_dml.data.shuffled_passes import random_batches
 
 DRAWN_BOXES = 2048
 

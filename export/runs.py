@@ -2,27 +2,23 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
-import tensorflow as tf
 
 from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
-from keras_dml.data.manifest import Manifest
 from keras_dml.data.verification import naming_broken
-from keras_dml.errors import RunError, UsageError
-from keras_dml.evaluation.labels import has_label
+from keras_dml.errors import RunError
 from keras_dml.export import on_tensorflow
 from keras_dml.export.exporting import ExportResult, export_embedder
+from keras_dml.export.facts_of_run import images_to_compare, with_facts_of_run
 from keras_dml.export.formats import choose_formats
 from keras_dml.export.gallery import read_gallery
-from keras_dml.export.options import ExportOptions, References
-from keras_dml.run.batches import evaluation_batches
+from keras_dml.export.options import ExportOptions
 from keras_dml.run.data import RunData, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.prefixes import with_dim
@@ -36,7 +32,6 @@ from keras_dml.run.trained_run import TrainedRun
 
 DEFAULT_FORMATS = ("saved_model", "litert")
 COMPARED_IMAGES = 250
-CALIBRATION_IMAGES = 200
 
 
 def export_run(
@@ -125,8 +120,8 @@ def export_run(
             embedder,
             formats,
             output or f"{trained.folder.export}{trained.suffix}",
-            *_compared(data.test, trained.config, 4 * COMPARED_IMAGES),
-            _completed(options, data, trained, threshold),
+            *images_to_compare(data.test, trained.config, 4 * COMPARED_IMAGES),
+            with_facts_of_run(options, data, trained, threshold),
             check=check,
         )
     result.of = len(data.test)
@@ -202,8 +197,8 @@ def _export_trained(
         run.embedder,
         formats,
         run.folder.export,
-        *_compared(data.test, run.config, COMPARED_IMAGES),
-        _completed(options, data, run, _threshold(run)),
+        *images_to_compare(data.test, run.config, COMPARED_IMAGES),
+        with_facts_of_run(options, data, run, _threshold(run)),
     )
 
 
@@ -217,35 +212,6 @@ def _threshold(
     if distribute.num_workers() > 1:
         return None
     return usual_threshold(run, decision)[0]
-
-
-def _completed(
-    options: ExportOptions,
-    data: RunData,
-    run: TrainedRun,
-    threshold: RunThreshold | None,
-) -> ExportOptions:
-    """Fills the options that the caller left open with those of the run."""
-    config = run.config
-    keys = ("dataset", "recipe", "backbone", "seed", "after")
-    facts = {key: run.metrics[key] for key in keys}
-    facts["prefixes"] = run.metrics.get("prefixes", {})
-    facts["threshold"] = threshold and threshold.facts()
-    found: dict[str, Any] = {
-        "metadata": {
-            **facts,
-            "labels": list(data.train.class_names),
-            **options.metadata,
-        }
-    }
-    if options.references is True:
-        found["references"] = _references(data.test, config)
-    if options.calibration is None:
-        found["calibration"] = _calibration(data.train, config)
-    for name in ("resize", "squash"):
-        if getattr(options, name) is None:
-            found[name] = getattr(config.augmentation, name)
-    return dataclasses.replace(options, **found)
 
 
 def unchanged_files(folder: RunFolder) -> Callable[[], None]:
@@ -278,42 +244,3 @@ def _digest(file: Path) -> str | None:
             return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError:
         return None
-
-
-def _images(manifest: Manifest, config: RunConfig) -> tf.data.Dataset:
-    """Returns batches of images without labels, for repeated iteration."""
-    batches = evaluation_batches(manifest, config)
-    return batches.map(lambda inputs, _: inputs["image"])
-
-
-def _calibration(train: Manifest, config: RunConfig) -> Iterator[np.ndarray]:
-    """Yields some training images, in uint8 as a client gives them."""
-    generator = np.random.default_rng(config.seed)
-    rows = generator.permutation(len(train))[:CALIBRATION_IMAGES]
-    for batch in _images(train.select(rows), config):
-        yield from np.rint(batch).astype("uint8")
-
-
-def _references(test: Manifest, config: RunConfig) -> References:
-    """Returns the test images that are not queries."""
-    rows = test.select(test.role != "query")
-    if not len(rows):
-        raise UsageError("The test set has no references.")
-    return References(
-        _images(rows, config),
-        labels=rows.names.tolist(),
-        ids=rows.ids.tolist(),
-    )
-
-
-def _compared(
-    test: Manifest, config: RunConfig, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns images and labels of whole classes, about `count` rows.
-
-    Images of whole classes keep their positives.
-    """
-    counts = np.cumsum(np.bincount(test.label_sets.values))
-    last = min(int(np.searchsorted(counts, count)), len(counts) - 1)
-    chosen = test.select(has_label(test.labels, np.arange(last + 1)))
-    return np.concatenate(list(_images(chosen, config))), chosen.labels

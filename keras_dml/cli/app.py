@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from keras_dml.cli import commands
+from keras_dml.cli import commands, ingredients
 from keras_dml.cli.config import config
 from keras_dml.cli.lists import backbones, datasets, plans, recipes
 from keras_dml.cli.option_names import OptionNames
@@ -41,9 +41,9 @@ COMMANDS = (
     (backbones, LOOK, "backbones"),
     (datasets, LOOK, "datasets"),
     (plans, LOOK, "plans demo"),
-    (commands.prepare, LOOK, "prepare cars196 --data-dir ~/data"),
+    (ingredients.prepare, LOOK, "prepare cars196 --data-dir ~/data"),
     (
-        commands.convert_weights,
+        ingredients.convert_weights,
         LOOK,
         "convert-weights bn.pth --network bn_inception --output bn.weights.h5",
     ),

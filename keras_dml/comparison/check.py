@@ -12,6 +12,7 @@ from keras_dml.comparison.work import Work
 from keras_dml.config import RunConfig
 from keras_dml.config.plan_sections import ProtocolConfig
 from keras_dml.data import readers
+from keras_dml.data.made_classes import upright
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.models import get_backbone
@@ -123,7 +124,7 @@ def _images(config: RunConfig, data: RunData, parts: StageData) -> str:
     read = images_read(config, data)
     if data.seen:
         return read
-    uses = [f"{parts.fit.upright.num_classes:,} classes train"]
+    uses = [f"{upright(parts.fit).num_classes:,} classes train"]
     if parts.validation is not None and parts.held_out == "classes":
         uses.append(f"{parts.validation.num_classes:,} validate")
     elif parts.validation is not None and parts.held_out == "images":

@@ -16,19 +16,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from keras_dml.config.legacy import current
-from keras_dml.config.sections import LossConfig
+from keras_dml.config.named_items import (
+    PHASE_NAME,
+    STAGE_NAME,
+    TERM,
+    ByName,
+    Whole,
+    marked,
+    nested,
+)
 from keras_dml.config.settings import Settings, parse_settings
-from keras_dml.config.training_sections import PhaseConfig, StageConfig
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest, shortened, shown
 
 BUILT_IN = "built in"
 
 _LISTS = ("loss", "stages")
-_TERM = frozenset(LossConfig.model_fields)
-_STAGE = frozenset(StageConfig.model_fields)
-_STAGE_NAME = StageConfig.model_fields["name"].default
-_PHASE_NAME = PhaseConfig.model_fields["name"].default
 
 
 @dataclass(frozen=True)
@@ -50,31 +53,6 @@ class _Leaf:
 
     value: Any
     origin: str
-
-
-@dataclass(frozen=True)
-class _Whole:
-    """A mapping that replaces what was there."""
-
-    value: Mapping[str, Any]
-
-
-class _ByName(dict):
-    """Changes of the items of a list, by name or position.
-
-    Attributes:
-        unnamed: The name of items that have no name.
-        known: Other valid names, for the error message.
-    """
-
-    def __init__(self, items, unnamed="", known=()):
-        super().__init__(
-            {
-                str(name): {} if items[name] is None else items[name]
-                for name in items
-            }
-        )
-        self.unnamed, self.known = unnamed, known
 
 
 class Merged:
@@ -105,8 +83,8 @@ class Merged:
             UsageError: If it names an item that a list does not have, or
                 treats a value as a section.
         """
-        marked = _marked(current(layer.values))
-        self._tree = _merge(self._tree, marked, layer.origin, ())
+        changes = marked(current(layer.values))
+        self._tree = _merge(self._tree, changes, layer.origin, ())
 
     def override(self, settings: Settings) -> None:
         """Merges settings over the others, in their order.
@@ -144,24 +122,6 @@ class Merged:
         }
 
 
-def nested(key: str, value: Any) -> dict[str, Any]:
-    """Returns the partial configuration that sets a dotted key.
-
-    Example:
-
-    >>> nested("model.dim", 64)
-    {'model': {'dim': 64}}
-    """
-    *above, last = key.split(".")
-    named = key == "loss" or last in ("stages", "phases")
-    if isinstance(value, Mapping) and not named:
-        value = _Whole(value)
-    part = {last: value}
-    for name in reversed(above):
-        part = {name: part}
-    return part
-
-
 def flatten(values: Any) -> dict[str, Any]:
     """Returns the values by dotted key, in the spelling of overrides.
 
@@ -174,47 +134,10 @@ def flatten(values: Any) -> dict[str, Any]:
     return {".".join(path): value for path, value in leaves}
 
 
-def _marked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Marks mappings that stand for named lists, and writes out short forms."""
-    marked = dict(values)
-    loss, stages = values.get("loss"), values.get("stages")
-    if isinstance(loss, Mapping):
-        terms = {name: _term(term) for name, term in loss.items()}
-        marked["loss"] = _ByName(terms)
-    if isinstance(stages, Mapping):
-        changes = {name: _stage(stage) for name, stage in stages.items()}
-        marked["stages"] = _ByName(changes, _STAGE_NAME)
-    return marked
-
-
-def _term(term: Any) -> Any:
-    """Returns a term of the loss; unknown keys become its arguments."""
-    if not isinstance(term, Mapping):
-        return term
-    arguments = {key: term[key] for key in term if key not in _TERM}
-    known = {key: term[key] for key in term if key in _TERM}
-    if arguments:
-        known["arguments"] = {**(term.get("arguments") or {}), **arguments}
-    return known
-
-
-def _stage(stage: Any) -> Any:
-    """Returns a stage; unknown keys become names of its phases."""
-    if not isinstance(stage, Mapping):
-        return stage
-    phases = {key: stage[key] for key in stage if key not in _STAGE}
-    known = {key: stage[key] for key in stage if key in _STAGE}
-    if isinstance(stage.get("phases"), Mapping):
-        phases = {**known.pop("phases"), **phases}
-    if phases:
-        known["phases"] = _ByName(phases, _PHASE_NAME, _STAGE)
-    return known
-
-
 def _merge(below: Any, above: Any, origin: str, path: tuple[str, ...]) -> Any:
-    if isinstance(above, _Whole):
+    if isinstance(above, Whole):
         return _merge(None, above.value, origin, path)
-    if isinstance(above, _ByName):
+    if isinstance(above, ByName):
         return _merge_items(below, above, origin, path)
     if isinstance(above, Mapping):
         empty = below is None or (isinstance(below, _Leaf) and not below.value)
@@ -237,7 +160,7 @@ def _merge(below: Any, above: Any, origin: str, path: tuple[str, ...]) -> Any:
 
 
 def _merge_items(
-    below: Any, above: _ByName, origin: str, path: tuple[str, ...]
+    below: Any, above: ByName, origin: str, path: tuple[str, ...]
 ) -> list[Any]:
     if not isinstance(below, list):
         named = (
@@ -253,7 +176,7 @@ def _merge_items(
 
 
 def _place(
-    items: Sequence[Any], name: str, above: _ByName, path: tuple[str, ...]
+    items: Sequence[Any], name: str, above: ByName, path: tuple[str, ...]
 ) -> int:
     """Returns the position of the item with this name or number."""
     names = [_name_of(item) or above.unnamed for item in items]
@@ -288,14 +211,14 @@ def _leaves(
             short = (key == "phases" and len(path) == 2) or (
                 key == "arguments" and path[:1] == ("loss",)
             )
-            clashes = short and isinstance(value, dict) and _TERM & {*value}
+            clashes = short and isinstance(value, dict) and TERM & {*value}
             if not value and short:
                 continue
             yield from _leaves(
                 value, path if short and not clashes else (*path, str(key))
             )
     elif _holds_mappings(node):
-        unnamed = {1: _STAGE_NAME, 2: _PHASE_NAME}.get(len(path), "")
+        unnamed = {1: STAGE_NAME, 2: PHASE_NAME}.get(len(path), "")
         names = [_name_of(item) or unnamed for item in node]
         for place, (name, item) in enumerate(zip(names, node, strict=True)):
             unique = names.count(name) == 1

@@ -17,14 +17,11 @@ from keras_dml.evaluation.labels import LabelSets, as_label_sets
 # The fields accept lists and always store a numpy array.
 Array = Any
 # The fields with one row for each image, and the dtypes of some.
-ROWS = (
-    *("labels", "ids", "paths", "images", "split", "role", "group", "box"),
-    *("teacher", "turn"),
-)
 DTYPES = {
     **{"ids": str, "paths": str, "group": np.int64, "box": np.float64},
     **{"teacher": np.float32, "turn": np.int32},
 }
+ROWS = ("labels", "images", "split", "role", *DTYPES)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -115,7 +112,7 @@ class Manifest(Brief):
 
     def _check(self):
         count = len(self)
-        for field, value in self._rows().items():
+        for field, value in self.columns().items():
             if len(value) != count:
                 raise ValueError(
                     f"`{field}` must have one row per label. Received: "
@@ -218,10 +215,10 @@ class Manifest(Brief):
         rows = np.asarray(rows)
         if rows.size == 0:
             rows = rows.astype(np.int64)
-        chosen = {field: value[rows] for field, value in self._rows().items()}
+        chosen = {field: value[rows] for field, value in self.columns().items()}
         return dataclasses.replace(self, **chosen)
 
-    def _rows(self) -> dict[str, np.ndarray]:
+    def columns(self) -> dict[str, np.ndarray]:
         """Returns the fields that have one row for each image, by name."""
         values = {field: getattr(self, field) for field in ROWS}
         return {k: value for k, value in values.items() if value is not None}
@@ -279,35 +276,6 @@ class Manifest(Brief):
         names = tuple(self.class_names[label] for label in classes.tolist())
         return dataclasses.replace(self, labels=labels, class_names=names)
 
-    def each_a_class(self) -> "Manifest":
-        """Makes each image a class, whose name is the id of the image."""
-        return dataclasses.replace(
-            self,
-            labels=np.arange(len(self)),
-            class_names=tuple(self.ids.tolist()),
-        )
-
-    def with_quarter_turns(self) -> "Manifest":
-        """Adds each class three times, turned by 90, 180 and 270 degrees."""
-        rows: dict[str, Any] = {
-            name: np.concatenate([value] * 4)
-            for name, value in self._rows().items()
-        }
-        if self.has_label_sets:
-            rows["labels"] = np.kron(np.eye(4, dtype=bool), self.labels)
-        else:
-            first = np.arange(4) * len(self.class_names)
-            rows["labels"] += np.repeat(first, len(self))
-        rows["turn"] = np.repeat(np.arange(4), len(self))
-        rows["ids"] = np.array(_turned(self.ids.tolist()))
-        names = _turned(self.class_names)
-        return dataclasses.replace(self, class_names=names, **rows)
-
-    @property
-    def upright(self) -> "Manifest":
-        """The rows without those that `with_quarter_turns` added."""
-        return self if self.turn is None else self.select(self.turn == 0)
-
     def checksum(self) -> str:
         """Returns the SHA-256 of ids and labels, which identifies the list."""
         digest = hashlib.sha256()
@@ -316,15 +284,6 @@ class Manifest(Brief):
         ):
             digest.update(f"{identity}\0{label}\n".encode())
         return digest.hexdigest()
-
-
-def _turned(names: Sequence[str]) -> list[str]:
-    """Returns the names, and after them those of their turned images."""
-    return [
-        f"{name} turned by {90 * turn}" if turn else name
-        for turn in range(4)
-        for name in names
-    ]
 
 
 def _words(field, value, count, words):

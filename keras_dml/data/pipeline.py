@@ -4,19 +4,22 @@ Their functions have no Python loops over tensors, and AutoGraph, which would
 convert everything that they call, takes seconds: they are not converted.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from keras_dml.data import augmentation as augment
-from keras_dml.data import decoding, resizing
+from keras_dml.data import decoding
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.data.image_fit import ImageFit, file_reader
 from keras_dml.data.index_batches import Replicas, index_batches
+from keras_dml.data.loading import (
+    batches_of_arrays,
+    batches_of_files,
+    on_cpu,
+)
 from keras_dml.data.manifest import Manifest
-from keras_dml.data.random_crop import crop_sides, random_resized_crop_box
 from keras_dml.errors import UsageError
 
 
@@ -100,11 +103,11 @@ def train_batches(
     batches = index_batches(
         sampler, (len(sizes), sizes[0]), seed, first_epoch, first_step, replicas
     )
-    make = _batches_of_arrays if manifest.paths is None else _batches_of_files
+    make = batches_of_arrays if manifest.paths is None else batches_of_files
     batches = make(manifest, batches, batch_size, augmentation, fit)
-    labels = _on_cpu(manifest.labels.astype(np.uint8 if several else np.int32))
-    teacher = None if manifest.teacher is None else _on_cpu(manifest.teacher)
-    turns = None if manifest.turn is None else _on_cpu(manifest.turn)
+    labels = on_cpu(manifest.labels.astype(np.uint8 if several else np.int32))
+    teacher = None if manifest.teacher is None else on_cpu(manifest.teacher)
+    turns = None if manifest.turn is None else on_cpu(manifest.turn)
 
     @tf.autograph.experimental.do_not_convert
     def finish(rows, draw, images):
@@ -186,7 +189,7 @@ def evaluation_batches(
             file_reader(fit), num_parallel_calls=tf.data.AUTOTUNE
         ).batch(batch_size)
     else:
-        pixels = _on_cpu(manifest.images)
+        pixels = on_cpu(manifest.images)
         images = tf.data.Dataset.range(len(manifest)).batch(batch_size)
 
         @tf.autograph.experimental.do_not_convert
@@ -206,103 +209,3 @@ def evaluation_batches(
         )
     dataset = tf.data.Dataset.zip(images, labels.batch(batch_size)).map(finish)
     return dataset.prefetch(tf.data.AUTOTUNE)
-
-
-def _on_cpu(values):
-    """Makes a constant on the host, because tf.data runs there."""
-    with tf.device("CPU:0"):
-        return tf.constant(values)
-
-
-def _batches_of_files(manifest, batches, batch_size, augmentation, fit):
-    """Yields (rows, draws, images) of files, cropped, flipped and resized."""
-    paths = _on_cpu(manifest.file_names)
-    fit = dataclasses.replace(fit, channels=3)
-
-    @tf.autograph.experimental.do_not_convert
-    def look_up(rows, draw):
-        # Runs on many images at once, which costs less than one by one.
-        rows = tf.reshape(rows, [-1])
-        draw = tf.reshape(draw, [-1, augment.NUM_DRAWS])
-        sides = crop_sides(draw, augmentation.area, augmentation.aspect)
-        return rows, draw, sides, tf.gather(paths, rows)
-
-    @tf.autograph.experimental.do_not_convert
-    def load(row, draw, sides, path):
-        contents = tf.io.read_file(path)
-        if augmentation.crop == "random_resized":
-            image = decoding.decode_and_crop(
-                contents,
-                lambda shape: random_resized_crop_box(
-                    shape, sides, draw, augmentation.aspect
-                ),
-                least_side=fit.size,
-            )
-            image = _flip(image, draw, augmentation)
-            image = _resize_box(image, augmentation, fit)
-        else:
-            image = _flip(decoding.decode(contents), draw, augmentation)
-            image = fit.fit(image, _place(draw, augmentation))
-        return row, draw, tf.ensure_shape(image, fit.shape)
-
-    images = batches.map(look_up).unbatch()
-    images = images.map(load, num_parallel_calls=tf.data.AUTOTUNE)
-    return images.batch(batch_size, drop_remainder=True)
-
-
-def _batches_of_arrays(manifest, batches, batch_size, augmentation, fit):
-    """Yields (rows, draws, images) of images in memory.
-
-    Works on a whole batch at once if possible.
-    """
-    images = _on_cpu(manifest.images)
-    fit = dataclasses.replace(fit, channels=images.shape[-1])
-
-    def crop(item):
-        image, draw = item
-        if augmentation.crop == "random":
-            return fit.fit(image, _place(draw, augmentation))
-        box = random_resized_crop_box(
-            tf.shape(image)[:2],
-            crop_sides(draw, augmentation.area, augmentation.aspect),
-            draw,
-            augmentation.aspect,
-        )
-        image = decoding.crop_box(image, box)
-        return _resize_box(image, augmentation, fit)
-
-    @tf.autograph.experimental.do_not_convert
-    def load(rows, draw):
-        pixels = tf.gather(images, rows)
-        if augmentation.flip:
-            pixels = tf.where(
-                augment.flips(draw)[:, None, None, None],
-                tf.reverse(pixels, [2]),
-                pixels,
-            )
-        if augmentation.crop == "center":
-            pixels = fit.fit(pixels)
-        else:
-            pixels = tf.map_fn(
-                crop, (pixels, draw), fn_output_signature=tf.float32
-            )
-        return rows, draw, tf.ensure_shape(pixels, (batch_size, *fit.shape))
-
-    return batches.unbatch().map(load, num_parallel_calls=tf.data.AUTOTUNE)
-
-
-def _resize_box(image, augmentation, fit):
-    return resizing.resize(image, fit.shape[:2], augmentation.antialias)
-
-
-def _place(draw, augmentation):
-    """Returns the place of the crop, or `None` for the center."""
-    return augment.places(draw) if augmentation.crop == "random" else None
-
-
-def _flip(image, draw, augmentation):
-    if not augmentation.flip:
-        return image
-    # `tf.reverse` with an empty list of axes changes nothing.
-    times = tf.cast(augment.flips(draw), tf.int32)
-    return tf.reverse(image, tf.fill([times], 1))

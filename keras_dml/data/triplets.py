@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_dml.checks import positive_integer
 from keras_dml.data.readers.csv_file import iterate_table
-from keras_dml.data.sampling import random_batches
+from keras_dml.data.shuffled_passes import random_batches
 from keras_dml.errors import UsageError
 
 COLUMNS = ("anchor", "positive", "negative")

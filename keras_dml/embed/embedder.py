@@ -15,8 +15,8 @@ from keras_dml.errors import UsageError, reason_of
 from keras_dml.export.artifact import ExportFolder, read_manifest
 from keras_dml.models import forward_function, load_embedder
 from keras_dml.run.batches import image_fit
+from keras_dml.run.embedder_check import check_embedder
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.trained_run import check_embedder
 
 BATCH_SIZE = 64
 

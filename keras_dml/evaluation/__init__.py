@@ -20,7 +20,6 @@ from keras_dml.evaluation.metrics.by_query import (
     map_at_k,
     map_at_r,
     mean_over_queries,
-    metric_function,
     precision_at_k,
     r_precision,
     recall_at_k,
@@ -31,6 +30,7 @@ from keras_dml.evaluation.metrics.clustering import (
     cluster,
     normalized_mutual_information,
 )
+from keras_dml.evaluation.metrics.metric_names import metric_function
 from keras_dml.evaluation.metrics.positive_ranks import (
     PositiveRanks,
     ranks_from_ids,

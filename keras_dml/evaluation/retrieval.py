@@ -13,15 +13,15 @@ from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.spaces import Space
 from keras_dml.evaluation.inputs import RetrievalInputs
 from keras_dml.evaluation.labels import is_multi_label
-from keras_dml.evaluation.metrics.by_query import (
-    metric_function,
-    values_by_query,
-)
 from keras_dml.evaluation.metrics.clustering import (
     AVERAGES,
     adjusted_mutual_information,
     cluster,
     normalized_mutual_information,
+)
+from keras_dml.evaluation.metrics.metric_names import (
+    metric_function,
+    values_by_query,
 )
 from keras_dml.evaluation.metrics.positive_ranks import (
     PositiveRanks,

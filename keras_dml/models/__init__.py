@@ -11,14 +11,13 @@ from keras_dml.models.batch_norm import (
     set_batch_norm_mode,
     synchronize_batch_norm,
 )
-from keras_dml.models.embedder import (
-    build_embedder,
+from keras_dml.models.derived import (
     cut_embedder,
     keep_features,
-    load_embedder,
     pooled_features,
     with_image_size,
 )
+from keras_dml.models.embedder import build_embedder, load_embedder
 from keras_dml.models.folding import fold_for_inference
 from keras_dml.models.forward import forward_function
 from keras_dml.models.head import Head

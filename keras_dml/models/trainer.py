@@ -3,7 +3,7 @@
 import keras
 
 from keras_dml.errors import UsageError
-from keras_dml.models.embedder import with_image_size
+from keras_dml.models.derived import with_image_size
 from keras_dml.models.head import Head, label_input
 from keras_dml.models.head_options import HeadOptions
 from keras_dml.models.heads import get_head

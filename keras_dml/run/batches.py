@@ -14,6 +14,7 @@ from keras_dml.data.class_orders import groups_of_classes
 from keras_dml.data.image_fit import ImageFit
 from keras_dml.data.index_batches import Replicas
 from keras_dml.data.manifest import Manifest
+from keras_dml.data.shuffled_passes import random_batches
 from keras_dml.data.triplets import read_triplets, triplet_batches
 from keras_dml.data.weighted_sampling import inverse_frequency_batches
 from keras_dml.errors import UsageError
@@ -59,7 +60,7 @@ def make_sampler(
         )
     else:
         draw = functools.partial(
-            sampling.random_batches,
+            random_batches,
             len(manifest),
             settings.batch_size,
             drop_remainder=settings.drop_remainder,

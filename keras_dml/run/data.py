@@ -8,6 +8,7 @@ from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import progress_bar
 from keras_dml.data import readers, splits, verification
 from keras_dml.data.class_folds import fold_classes
+from keras_dml.data.made_classes import each_a_class, with_quarter_turns
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import has_label
@@ -82,9 +83,9 @@ def stage_data(
     parts = _split_stage(data, stage, config)
     fit = parts.fit
     if config.sampling.kind == "views":
-        fit = fit.each_a_class()
+        fit = each_a_class(fit)
     if config.data.quarter_turns and fit.teacher is None:
-        fit = fit.with_quarter_turns()
+        fit = with_quarter_turns(fit)
     return dataclasses.replace(parts, fit=fit)
 
 

@@ -23,13 +23,12 @@ from keras_dml.run.agreement import (
 from keras_dml.run.data import load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.overview import overview
-from keras_dml.run.preemption import Preemption, heeding
+from keras_dml.run.preemption import heeding
 from keras_dml.run.replica_checks import check_settings
 from keras_dml.run.request import Request
 from keras_dml.run.settling import settle
 from keras_dml.run.stage_checks import check_stages
 from keras_dml.run.teacher import with_teacher
-from keras_dml.run.timing import Timing
 from keras_dml.run.training import Training
 from keras_dml.wording import source_title
 
@@ -102,8 +101,10 @@ def fit(
         quiet_unless_chief(),
         contextlib.closing(folder),
     ):
-        request = Request(resume, export, measured, verbose, Timing())
-        metrics = _fit(config, folder, strategy, preemption, request)
+        request = Request(
+            resume, export, measured, verbose, preemption=preemption
+        )
+        metrics = _fit(config, folder, strategy, request)
         # The other workers wait here while the chief measures and exports.
         metrics = distribute.broadcast(metrics)
         workers.finish()
@@ -114,7 +115,6 @@ def _fit(
     config: RunConfig,
     folder: RunFolder,
     strategy: Any,
-    preemption: Preemption,
     request: Request,
 ) -> dict[str, Any] | None:
     """Trains a run. Returns `None` on all workers except the chief."""
@@ -141,7 +141,7 @@ def _fit(
     with verification.naming_broken(data.train, data.test):
         config = settle(config, data)
         check_stages(config, data, replicas)
-        training = Training(config, data, folder, strategy, preemption, request)
+        training = Training(config, data, folder, strategy, request)
         distribute.together(lambda: create_run(folder, config, resume))
         with logging_on_chief(folder.log, request.verbose):
             logger.info(overview(config, data, folder, replicas))

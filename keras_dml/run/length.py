@@ -4,6 +4,7 @@ import math
 
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
+from keras_dml.data.made_classes import upright
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
 from keras_dml.run.data import RunData, StageData
@@ -142,7 +143,7 @@ def later_trainings(
     Returns:
         Dict of `"refit"` and `"again"`, as `with_length` takes them.
     """
-    images, refit, again = len(data.fit.upright), 0.0, 0.0
+    images, refit, again = len(upright(data.fit)), 0.0, 0.0
     if len(config.trainings) > len(config.stages):
         steps = config.sampling.steps_per_epoch
         refit = 1.0 if steps else len(run.train) / images

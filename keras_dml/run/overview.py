@@ -5,6 +5,7 @@ from pathlib import Path
 
 from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
+from keras_dml.data.made_classes import upright
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
@@ -104,7 +105,7 @@ def _unused_gpu() -> str:
 
 
 def _amount(images: Manifest) -> str:
-    turns, images = images.turn is not None, images.upright
+    turns, images = images.turn is not None, upright(images)
     turned = "; turned by quarters they are further classes" if turns else ""
     if images.num_classes == len(images):
         return f"{len(images):,} images, each a class{turned}"
@@ -143,7 +144,7 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
         }
         return _amount(parts.validation) + kind[parts.held_out]
     views = config.sampling.kind == "views"
-    number = "the" if views else parts.fit.upright.num_classes
+    number = "the" if views else upright(parts.fit).num_classes
     why = (
         f"{number} classes are too few to leave some out "
         f"(`data.validation_from` is {config.data.validation_from})"

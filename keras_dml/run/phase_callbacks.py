@@ -1,6 +1,8 @@
 """Builds the callbacks of a phase from its section of the configuration."""
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -148,6 +150,21 @@ def replayed_drops(
             author_off_by_one=one_epoch_late,
         )
     ]
+
+
+def tensorboard(folder: Path) -> list[keras.callbacks.Callback]:
+    """Writes events of the training, where TensorBoard is installed.
+
+    Args:
+        folder: Where to write them.
+
+    Returns:
+        A list of one callback, or of none.
+    """
+    # TensorFlow 2.21 comes without TensorBoard, which writes the events.
+    if not (distribute.is_chief() and find_spec("tensorboard")):
+        return []
+    return [keras.callbacks.TensorBoard(folder, write_graph=False)]
 
 
 def _parts(

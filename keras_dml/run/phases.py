@@ -3,10 +3,8 @@
 import contextlib
 import math
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -31,13 +29,16 @@ from keras_dml.run.folder import RunFolder
 from keras_dml.run.interpolation import interpolate
 from keras_dml.run.models import Models
 from keras_dml.run.optimizer_lines import optimizer_lines
-from keras_dml.run.phase_callbacks import phase_callbacks, replayed_drops
-from keras_dml.run.preemption import Preemption
+from keras_dml.run.phase_callbacks import (
+    phase_callbacks,
+    replayed_drops,
+    tensorboard,
+)
 from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunRecorder, RunState
 from keras_dml.run.replica_checks import check_trainer
+from keras_dml.run.request import Request
 from keras_dml.run.start import StartFeatures, class_similarity
-from keras_dml.run.timing import Timing
 
 
 class StageTrainer:
@@ -50,14 +51,14 @@ class StageTrainer:
         models: Freshly built models.
         folder: The run folder.
         state: The state of the run; changed in place.
-        preemption: `Preemption` that says whether the run must stop. Defaults
-            to `None`, never.
+        request: `Request` of the command. Defaults to `None`, one of its own.
         image_seconds: Seconds to embed a validation image, for the time that
             is expected after the first steps; `None` logs none. Defaults to
             `0.0`.
-        timing: `Timing` of the command. Defaults to `None`, one of its own.
         features: `CachedFeatures` of a network that does not train. Defaults
             to `None`.
+        known: `StartFeatures`, which keeps those of the interpolation.
+            Defaults to `None`, new ones.
     """
 
     def __init__(
@@ -68,9 +69,8 @@ class StageTrainer:
         models: Models,
         folder: RunFolder,
         state: RunState,
-        preemption: Preemption | None = None,
+        request: Request | None = None,
         image_seconds: float | None = 0.0,
-        timing: Timing | None = None,
         features: CachedFeatures | None = None,
         known: StartFeatures | None = None,
     ) -> None:
@@ -80,7 +80,7 @@ class StageTrainer:
         self.models = models
         self.folder = folder
         self.state = state
-        self.preemption = preemption or Preemption()
+        self.request = request or Request()
         self.sampler: Callable[[int], Any] = make_sampler(
             data.fit, config, class_similarity(models, data, config)
         )
@@ -88,7 +88,6 @@ class StageTrainer:
         monitor = f"val_{config.evaluation.monitor}"
         self.monitor = None if data.validation is None else monitor
         self._image_seconds = image_seconds
-        self._timing = timing or Timing()
         self._features = features
         self._known = known
         # What the kept network makes of the validation images.
@@ -112,7 +111,7 @@ class StageTrainer:
             start = load_checkpoint(
                 self.folder.start_checkpoint(self.state.stage)
             )
-            with self._timing.part("choice"):
+            with self.request.timing.part("choice"):
                 choice = interpolate(
                     self.models.embedder,
                     start.values["embedder"],
@@ -159,9 +158,9 @@ class StageTrainer:
             self._validation_seconds(epochs),
         )
         self._image_seconds = None
-        stops = None
+        stops, preemption = None, self.request.preemption
         if distribute.num_workers() > 1:
-            stops = repair_fit(trainer, lambda: self.preemption.requested)
+            stops = repair_fit(trainer, lambda: preemption.requested)
         recorder = RunRecorder(
             self.folder,
             state,
@@ -170,13 +169,13 @@ class StageTrainer:
             monitor=self.monitor,
             stateful=stateful,
             steps=self.steps,
-            preemption=self.preemption,
+            preemption=preemption,
             stops=stops,
         )
         with (
             contextlib.closing(progress),
-            self.preemption.waits(),
-            self._timing.part("steps"),
+            preemption.waits(),
+            self.request.timing.part("steps"),
         ):
             while not state.phase_done:
                 progress.first_step = state.step
@@ -245,7 +244,7 @@ class StageTrainer:
                 batches=lambda epoch: self.sampler(before + epoch),
                 epochs=epochs,
                 steps=self.steps,
-                timing=self._timing,
+                timing=self.request.timing,
                 features=self._features,
             ),
             *replayed_drops(
@@ -253,17 +252,7 @@ class StageTrainer:
                 self.state.phase,
                 self.stage.drops_one_epoch_late,
             ),
-            *self._tensorboard(),
-        ]
-
-    def _tensorboard(self) -> list[Any]:
-        # TensorFlow 2.21 comes without TensorBoard, which writes the events.
-        if not (distribute.is_chief() and find_spec("tensorboard")):
-            return []
-        return [
-            keras.callbacks.TensorBoard(
-                self.folder.tensorboard, write_graph=False
-            )
+            *tensorboard(self.folder.tensorboard),
         ]
 
     def _epochs(self, phase: PhaseConfig) -> int:

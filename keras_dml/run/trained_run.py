@@ -5,7 +5,6 @@ import functools
 import hashlib
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,11 +16,11 @@ from keras_dml.console import logger
 from keras_dml.data import readers, verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet, load_embeddings
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import UsageError
 from keras_dml.models import load_embedder
 from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
-from keras_dml.run.conclusion import is_kept
 from keras_dml.run.data import load_run_data, stage_data
+from keras_dml.run.embedder_check import check_embedder, embedding_dim
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import embed
 
@@ -103,7 +102,7 @@ class TrainedRun:
     @property
     def dim(self) -> int:
         """The number of values of an embedding."""
-        return _dim(self.config, self.metrics)
+        return embedding_dim(self.config, self.metrics)
 
     @functools.cached_property
     def weights_hash(self) -> str:
@@ -201,7 +200,7 @@ class TrainedRun:
     def _fits(self, embeddings: EmbeddingSet, images: Manifest) -> bool:
         """Returns whether cached rows are of these images and this network."""
         if (
-            embeddings.embeddings.shape[1] != _dim(self.config, self.metrics)
+            embeddings.embeddings.shape[1] != self.dim
             or embeddings.labels is None
             or embeddings.labels.ndim != images.labels.ndim
             or not np.isin(embeddings.ids, images.ids).all()
@@ -231,43 +230,6 @@ class TrainedRun:
             cache.path,
         )
         return EmbeddedImages(embeddings, None)
-
-
-def check_embedder(
-    embedder: keras.Model, config: RunConfig, metrics: Mapping[str, Any]
-) -> None:
-    """Raises if an embedder is not the one that the run made.
-
-    Args:
-        embedder: The model in `embedder.keras`.
-        config: The run's configuration.
-        metrics: The run's results; if they have a hash of the weights, it is
-            compared.
-
-    Raises:
-        RunError: If shapes or weights differ.
-    """
-    expected = (tuple(config.data.image_shape), _dim(config, metrics))
-    found = (tuple(embedder.input_shape[1:]), embedder.output_shape[-1])
-    if expected != found:
-        raise RunError(
-            "`embedder.keras` is not of this run: it embeds images of shape "
-            f"{found[0]} in {found[1]} dimensions; the run says {expected[0]} "
-            f"and {expected[1]}. Restore the file, or train the run again."
-        )
-    recorded = metrics.get("weights_hash")
-    if recorded is not None and recorded != weights_hash(embedder):
-        raise RunError(
-            "`embedder.keras` has other weights than those that "
-            "`metrics.json` was measured with. Restore the file, or train the "
-            "run again."
-        )
-
-
-def _dim(config: RunConfig, metrics: Mapping[str, Any]) -> int:
-    # Kept features have as many numbers as the network gives.
-    kept = is_kept(metrics)
-    return metrics.get("dim", config.model.dim) if kept else config.model.dim
 
 
 def with_data(

@@ -29,7 +29,6 @@ from keras_dml.run.memory import check_activations
 from keras_dml.run.models import Models, build_models, trains_on_features
 from keras_dml.run.pace import TrainingPace, measure_pace
 from keras_dml.run.phases import StageTrainer
-from keras_dml.run.preemption import Preemption
 from keras_dml.run.progress import legend
 from keras_dml.run.recorder import RunState
 from keras_dml.run.refit import (
@@ -62,14 +61,12 @@ class Training:
         data: RunData,
         folder: RunFolder,
         strategy: Any,
-        preemption: Preemption,
         request: Request,
     ) -> None:
         self.config = config
         self.data = data
         self.folder = folder
         self.strategy = strategy
-        self.preemption = preemption
         self.request = request
         self.state = RunState()
         # How long a validation takes follows from it; a resumed run lacks it.
@@ -194,9 +191,8 @@ class Training:
                 self.models,
                 self.folder,
                 self.state,
-                self.preemption,
+                self.request,
                 image_seconds=None if pace or refits else seconds,
-                timing=self.timing,
                 features=self._features,
                 known=self._known,
             )

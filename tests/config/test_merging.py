@@ -1,6 +1,7 @@
 import pytest
 
-from keras_dml.config.merging import BUILT_IN, Layer, Merged, flatten, nested
+from keras_dml.config.merging import BUILT_IN, Layer, Merged, flatten
+from keras_dml.config.named_items import nested
 from keras_dml.config.settings import parse_settings
 from keras_dml.errors import UsageError
 

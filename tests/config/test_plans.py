@@ -20,7 +20,7 @@ from keras_dml.config.plans import (
 from keras_dml.config.tuning_section import RangeConfig
 from keras_dml.data.facts import known_datasets
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.metrics.by_query import metric_function
+from keras_dml.evaluation.metrics.metric_names import metric_function
 
 DOCS = Path(__file__).parents[2] / "docs" / "plans.md"
 

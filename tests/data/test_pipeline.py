@@ -6,9 +6,11 @@ import tensorflow as tf
 
 from keras_dml.data import resizing
 from keras_dml.data.augmentation import Augmentation
+from keras_dml.data.made_classes import with_quarter_turns
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.pipeline import evaluation_batches, train_batches
-from keras_dml.data.sampling import balanced_batches, random_batches
+from keras_dml.data.sampling import balanced_batches
+from keras_dml.data.shuffled_passes import random_batches
 from keras_dml.errors import UsageError
 from tests.data.stand_ins import write_image
 
@@ -226,7 +228,7 @@ def test_evaluation_is_complete_and_in_order(manifest, batch_size):
 @pytest.mark.parametrize("kind", ["files", "arrays"])
 def test_turned_images_are_turned_in_training_and_evaluation(kind, request):
     manifest = request.getfixturevalue(kind)
-    turned = manifest.with_quarter_turns()
+    turned = with_quarter_turns(manifest)
     rows = np.arange(len(turned))[:: len(manifest) // 2]
     plain = Augmentation(crop="center")
 

@@ -13,10 +13,8 @@ from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import Index
 from keras_dml.evaluation.labels import Relevance
-from keras_dml.evaluation.metrics.by_query import (
-    mean_over_queries,
-    values_by_query,
-)
+from keras_dml.evaluation.metrics.by_query import mean_over_queries
+from keras_dml.evaluation.metrics.metric_names import values_by_query
 from keras_dml.evaluation.metrics.positive_ranks import ranks_from_ids
 
 NEIGHBORS_PER_BLOCK = 2**20

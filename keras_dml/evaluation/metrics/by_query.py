@@ -7,8 +7,6 @@ their value is NaN, and `mean_over_queries` leaves them out. In the formulas
 and counted from 1.
 """
 
-import re
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,6 @@ import numpy as np
 from keras_dml.checks import positive_integer
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.metrics.positive_ranks import PositiveRanks
-from keras_dml.naming import shown
 
 
 def recall_at_k(positive_ranks: PositiveRanks, k: int) -> np.ndarray:
@@ -240,63 +237,3 @@ def _require(positive_ranks: PositiveRanks, rank: int, name: str) -> None:
             f"`positive_ranks` cut at max_rank={available}. Search further, "
             "or give no `max_rank`."
         )
-
-
-PLAIN = {
-    "r_precision": r_precision,
-    "map@r": map_at_r,
-    "mrr": reciprocal_rank,
-    "map": average_precision,
-}
-AT_K = {"recall": recall_at_k, "precision": precision_at_k, "map": map_at_k}
-
-
-def metric_function(name: str) -> Callable[[PositiveRanks], np.ndarray]:
-    """Returns the function that computes a metric.
-
-    Args:
-        name: `"r_precision"`, `"map@r"`, `"mrr"`, `"map"`, or `"recall@K"`,
-            `"precision@K"` or `"map@K"` with a positive integer for K.
-
-    Raises:
-        UsageError: If no metric has this name.
-
-    Example:
-
-    >>> metric_function("recall@2")(PositiveRanks([2], [0, 1], 5))
-    array([1.])
-    """
-    if name in PLAIN:
-        return PLAIN[name]
-    match = re.fullmatch(r"(\w+)@([1-9][0-9]{0,17})", name)
-    if match is None or match[1] not in AT_K:
-        raise UsageError(
-            f"A metric must be one of {', '.join(PLAIN)}, or "
-            f"{', '.join(f'{kind}@K' for kind in AT_K)} with a positive "
-            f"integer for K. Received: {shown(name)}. Choose one of them."
-        )
-    function, k = AT_K[match[1]], int(match[2])
-    return lambda positive_ranks: function(positive_ranks, k)
-
-
-def values_by_query(
-    blocks: Iterable[PositiveRanks], names: Iterable[str]
-) -> dict[str, np.ndarray]:
-    """Computes metrics of every query from blocks of queries.
-
-    Args:
-        blocks: `PositiveRanks` of consecutive blocks of queries.
-        names: Names that `metric_function` knows.
-
-    Returns:
-        Dict of the names to float64 arrays `(num_queries,)`.
-
-    Raises:
-        UsageError: If a metric is unknown or needs ranks that were cut off.
-    """
-    functions = {name: metric_function(name) for name in names}
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in functions}
-    for ranks in blocks:
-        for name, function in functions.items():
-            parts[name].append(function(ranks))
-    return {name: np.concatenate(part) for name, part in parts.items()}
