@@ -22,14 +22,14 @@ def on_cpu(values: Any) -> tf.Tensor:
         return tf.constant(values)
 
 
-def batches_of_files(
+def load_images(
     manifest: Manifest,
     batches: tf.data.Dataset,
     batch_size: int,
     augmentation: Augmentation,
     fit: ImageFit,
 ) -> tf.data.Dataset:
-    """Yields (rows, draws, images) of files, cropped, flipped and resized.
+    """Yields (rows, draws, images), cropped, flipped and resized.
 
     Args:
         manifest: The images.
@@ -38,6 +38,11 @@ def batches_of_files(
         augmentation: `Augmentation`.
         fit: The size and the channels of the images.
     """
+    load = _arrays if manifest.paths is None else _files
+    return load(manifest, batches, batch_size, augmentation, fit)
+
+
+def _files(manifest, batches, batch_size, augmentation, fit):
     paths = on_cpu(manifest.file_names)
     fit = dataclasses.replace(fit, channels=3)
 
@@ -72,17 +77,8 @@ def batches_of_files(
     return images.batch(batch_size, drop_remainder=True)
 
 
-def batches_of_arrays(
-    manifest: Manifest,
-    batches: tf.data.Dataset,
-    batch_size: int,
-    augmentation: Augmentation,
-    fit: ImageFit,
-) -> tf.data.Dataset:
-    """Yields (rows, draws, images) of images in memory, as `batches_of_files`.
-
-    Works on a whole batch at once if possible.
-    """
+def _arrays(manifest, batches, batch_size, augmentation, fit):
+    """Works on a whole batch at once if possible."""
     images = on_cpu(manifest.images)
     fit = dataclasses.replace(fit, channels=images.shape[-1])
 

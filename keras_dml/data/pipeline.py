@@ -14,11 +14,7 @@ from keras_dml.data import decoding
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.data.image_fit import ImageFit, file_reader
 from keras_dml.data.index_batches import Replicas, index_batches
-from keras_dml.data.loading import (
-    batches_of_arrays,
-    batches_of_files,
-    on_cpu,
-)
+from keras_dml.data.loading import load_images, on_cpu
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 
@@ -103,8 +99,7 @@ def train_batches(
     batches = index_batches(
         sampler, (len(sizes), sizes[0]), seed, first_epoch, first_step, replicas
     )
-    make = batches_of_arrays if manifest.paths is None else batches_of_files
-    batches = make(manifest, batches, batch_size, augmentation, fit)
+    batches = load_images(manifest, batches, batch_size, augmentation, fit)
     labels = on_cpu(manifest.labels.astype(np.uint8 if several else np.int32))
     teacher = None if manifest.teacher is None else on_cpu(manifest.teacher)
     turns = None if manifest.turn is None else on_cpu(manifest.turn)
