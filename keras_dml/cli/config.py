@@ -9,6 +9,7 @@ import typer
 from keras_dml.cli.options import Json, options_of
 from keras_dml.cli.printing import print_rows, say
 from keras_dml.cli.setting_lines import print_settings
+from keras_dml.wording import listed
 
 if TYPE_CHECKING:
     from keras_dml.run.forecast import Forecast
@@ -95,6 +96,11 @@ def _print_forecast(found: "Forecast") -> None:
             for one in found.stages
         ],
     )
+    from keras_dml.run.compiling import has_open_rate
+
+    if has_open_rate(found.explanation.config.optimizer):
+        for one in found.stages:
+            say(f"Rates that are null, in {one.stage}: {_rates(one.rates)}.")
     kind = "classes seen in training" if found.seen else "unseen classes"
     say(
         f"Measured on {found.test_images:,} images of "
@@ -104,6 +110,12 @@ def _print_forecast(found: "Forecast") -> None:
 
 def _length(epochs: int | None) -> str:
     return "settled from `minutes`" if epochs is None else str(epochs)
+
+
+def _rates(rates: tuple[float, ...] | None) -> str:
+    if rates is None:
+        return "settled from the steps"
+    return listed(f"{rate:.2g}" for rate in rates)
 
 
 def _amount(images: int, classes: int) -> str:

@@ -66,6 +66,12 @@ def fine_tuning_rate(steps: int, head_alone: bool = False) -> float:
     return NETWORK_RATE * math.sqrt(RATE_STEPS / steps)
 
 
+def has_open_rate(config: OptimizerConfig) -> bool:
+    """Whether a group has a rate that follows from the steps."""
+    groups = (config.backbone, config.head, config.proxies)
+    return any(group.lr is None for group in groups)
+
+
 def build_optimizer(
     config: OptimizerConfig,
     *,

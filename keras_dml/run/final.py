@@ -71,10 +71,14 @@ def final_config(config: RunConfig, metrics: Mapping[str, Any]) -> RunConfig:
     chosen = metrics["interpolation"]
     whitens = metrics["shrinkage"] is not None and not chosen.get("kept")
     whitening = [metrics["shrinkage"]] if whitens else []
+    # Training that is not kept must still be run, by one step.
+    keeps = not (chosen.get("kept") or chosen.get("share") == 0)
+    steps = config.sampling.steps_per_epoch if keeps else 1
     final = config.changed(
         final="measured",
         refit=False,
         data={"all_classes": True, "validation": "none"},
+        sampling={"steps_per_epoch": steps},
         model={"whitening": whitening},
         evaluation={"interpolate": [chosen["share"]] if chosen else []},
     )
@@ -88,7 +92,7 @@ def final_config(config: RunConfig, metrics: Mapping[str, Any]) -> RunConfig:
                 phases=[
                     # No class is left to follow.
                     phase.changed(
-                        epochs=_longer(phase.epochs, more, chosen),
+                        epochs=_longer(phase.epochs, more) if keeps else 1,
                         plateau=None,
                         stop_patience=None,
                     )
@@ -99,11 +103,6 @@ def final_config(config: RunConfig, metrics: Mapping[str, Any]) -> RunConfig:
     return final.changed(stages=stages)
 
 
-def _longer(
-    epochs: int | None, more: float, chosen: Mapping[str, Any]
-) -> int | None:
+def _longer(epochs: int | None, more: float) -> int:
     """Returns the epochs in which more images are seen as often."""
-    if epochs is None or chosen.get("kept"):
-        # Nothing of the training is kept.
-        return 1
-    return math.ceil(epochs * more)
+    return 1 if epochs is None else math.ceil(epochs * more)

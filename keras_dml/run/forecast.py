@@ -7,6 +7,7 @@ from keras_dml.config import Explanation, RunConfig, StageConfig
 from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.batches import make_sampler
+from keras_dml.run.compiling import fine_tuning_rate, has_open_rate
 from keras_dml.run.data import StageData, split_data, stage_data
 from keras_dml.run.length import with_length
 from keras_dml.run.settling import settle
@@ -27,6 +28,8 @@ class StageForecast:
             the pace of training decide. A stage that replays an earlier one
             may end before.
         steps_per_epoch: Number of batches of an epoch on one device.
+        rates: The rates of the phases for the groups of variables whose `lr`
+            is null; `None` where no group's is, or `minutes` decide.
     """
 
     stage: str
@@ -36,6 +39,7 @@ class StageForecast:
     validation_images: int
     epochs: int | None
     steps_per_epoch: int
+    rates: tuple[float, ...] | None
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -107,19 +111,26 @@ def forecast(explanation: Explanation) -> Forecast:
 def _forecast_of(
     stage: StageConfig, part: StageData, config: RunConfig
 ) -> StageForecast:
+    steps = len(make_sampler(part.fit, config)(0))
+    lengths = [phase.epochs for phase in stage.phases]
+    known = [length for length in lengths if length is not None]
+    epochs = sum(known) if len(known) == len(lengths) else None
+    rates = None
+    if epochs is not None and has_open_rate(config.optimizer):
+        rates = tuple(
+            phase.lr_factor
+            * fine_tuning_rate(length * steps, phase.freeze != "none")
+            for length, phase in zip(known, stage.phases, strict=True)
+        )
     return StageForecast(
         stage.name,
         part.fit.num_classes,
         len(part.fit),
         *_size(part.validation),
-        _sum_of([phase.epochs for phase in stage.phases]),
-        len(make_sampler(part.fit, config)(0)),
+        epochs,
+        steps,
+        rates,
     )
-
-
-def _sum_of(lengths: list[int | None]) -> int | None:
-    known = [length for length in lengths if length is not None]
-    return sum(known) if len(known) == len(lengths) else None
 
 
 def _size(manifest: Manifest | None) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from typing import Any
 
 import keras
 import numpy as np
@@ -43,29 +44,20 @@ class TrainingPace:
     tracing: float = 0.0
 
 
-class StepTimer(keras.callbacks.Callback):
-    """Measures the seconds of the steps after the first ones.
+class _StepTimer(keras.callbacks.Callback):
+    """Notes when steps end.
 
     Attributes:
-        seconds: Seconds of a step, once the steps are done.
-        tracing: Seconds until the first steps are done, without theirs.
+        times: The time before the first step, and after each.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds = self.tracing = 0.0
-        self._began = self._started = 0.0
+    times: list[float]
 
     def on_train_begin(self, logs=None):
-        self._began = time.perf_counter()
+        self.times = [time.perf_counter()]
 
     def on_train_batch_end(self, batch, logs=None):
-        if batch + 1 == UNTIMED_STEPS:
-            self._started = time.perf_counter()
-        if batch + 1 == UNTIMED_STEPS + TIMED_STEPS:
-            self.seconds = (time.perf_counter() - self._started) / TIMED_STEPS
-            first = self._started - self._began - UNTIMED_STEPS * self.seconds
-            self.tracing = max(0.0, first)
+        self.times.append(time.perf_counter())
 
 
 def measure_pace(
@@ -104,22 +96,42 @@ def measure_pace(
     trainer.optimizer.build(trainer.trainable_variables)
     if distribute.num_workers() > 1:
         repair_fit(trainer, lambda: False)
-    timer = StepTimer()
-    trainer.fit(
+    batches = (
         train_batches(fit, config, first_epoch=0, steps=steps)
         if features is None
-        else features.train_batches(first_epoch=0),
+        else features.train_batches(first_epoch=0)
+    )
+    # A pipeline loads images while the first step is traced, which the next
+    # steps find loaded: those of a pipeline that begins are timed.
+    began, traced = step_times(trainer, batches, 1)
+    times = step_times(trainer, batches, UNTIMED_STEPS + TIMED_STEPS)
+    step = (times[-1] - times[UNTIMED_STEPS]) / TIMED_STEPS
+    tracing = max(0.0, traced - began - step)
+    unfreeze(trainer)
+    for variable, value in zip(trainer.variables, before, strict=True):
+        variable.assign(value)
+    paces = distribute.gather((step, image_seconds, tracing))
+    return TrainingPace(*(max(column) for column in zip(*paces, strict=True)))
+
+
+def step_times(trainer: keras.Model, batches: Any, steps: int) -> list[float]:
+    """Trains, and returns the time before the first step and after each.
+
+    Args:
+        trainer: A compiled trainer.
+        batches: Dataset of its batches.
+        steps: How many to take.
+    """
+    timer = _StepTimer()
+    trainer.fit(
+        batches,
         epochs=1,
-        steps_per_epoch=UNTIMED_STEPS + TIMED_STEPS,
+        steps_per_epoch=steps,
         shuffle=False,
         verbose=0,
         callbacks=[timer],
     )
-    unfreeze(trainer)
-    for variable, value in zip(trainer.variables, before, strict=True):
-        variable.assign(value)
-    paces = distribute.gather((timer.seconds, image_seconds, timer.tracing))
-    return TrainingPace(*(max(column) for column in zip(*paces, strict=True)))
+    return timer.times
 
 
 def _seconds(models: Models, images: Manifest, config: RunConfig) -> float:

@@ -4,6 +4,7 @@ import re
 import pytest
 
 from keras_dml.config import dump_run_config, load_run_config, resolve
+from keras_dml.run.compiling import fine_tuning_rate
 from tests.commands import run_command
 from tests.images import image_folder
 
@@ -72,6 +73,7 @@ def test_what_follows_from_the_data(command):
             "validation_images": 0,
             "epochs": 7,
             "steps_per_epoch": 100,
+            "rates": None,
         }
     ]
     outcome = command("config", "digits")
@@ -154,3 +156,6 @@ def test_an_open_length_is_settled_from_minutes_or_shown(command, tmp_path):
     (stage,) = json.loads(outcome.out)["stages"]
     # 40 passes over 24 images are 15 batches of 64.
     assert stage["epochs"] == 8
+    assert stage["rates"] == [fine_tuning_rate(8 * stage["steps_per_epoch"])]
+    shown = command("config", photos, *pretrained, *without).out
+    assert f"in main: {stage['rates'][0]:.2g}." in shown

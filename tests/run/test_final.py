@@ -67,14 +67,16 @@ def test_the_two_embedders_differ(run):
     assert abs(first - final).max() > 1e-4
 
 
-def test_a_kept_network_does_not_train_again(run):
+@pytest.mark.parametrize("kept", [False, True])
+def test_training_that_is_not_kept_is_one_step(run, kept):
     config = load_run_config(run.folder.record)
     metrics = dict(run.metrics)
-    metrics["interpolation"] = {"share": 0.0, "kept": True, "values": {}}
+    metrics["interpolation"] = {"share": 0.0, "kept": kept, "values": {}}
     final = final_config(config, metrics)
-    assert final.model.whitening == []
+    assert final.model.whitening == ([] if kept else [metrics["shrinkage"]])
     assert final.evaluation.interpolate == [0.0]
     assert [one.epochs for one in final.stages[0].phases] == [1]
+    assert final.sampling.steps_per_epoch == 1
 
 
 def test_resuming_finds_both_finished(run, photos, weights):

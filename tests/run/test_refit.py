@@ -9,6 +9,7 @@ from keras_dml.embeddings import load_embeddings
 from keras_dml.models import load_embedder
 from keras_dml.run import fit as training
 from keras_dml.run import phases, start
+from keras_dml.run.compiling import fine_tuning_rate
 from keras_dml.run.conclusion import conclusion
 from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.final import fit_final
@@ -210,5 +211,8 @@ def test_the_forecast_tells_of_it(settings):
     )
     assert again.validation_images == 0
     assert (again.epochs, first.epochs) == (2, 2)
+    for stage in stages:
+        steps = stage.epochs * stage.steps_per_epoch
+        assert stage.rates == (fine_tuning_rate(steps),)
     once = settings.changed(refit=False)
     assert forecast(Explanation(once, {})).stages == (first,)
