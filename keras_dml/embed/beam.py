@@ -19,9 +19,10 @@ from apache_beam.ml.inference.base import (
     RunInference,
 )
 
+from keras_dml.data.image_file import MAX_PIXELS
+
 BAD = "bad"
 EMBEDDED = "embedded"
-MAX_PIXELS = 2**28 // 3  # as in data.decoding, which loads TensorFlow
 
 
 class EmbedderHandler(ModelHandler):

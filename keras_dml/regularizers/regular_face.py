@@ -13,8 +13,9 @@ from keras_dml.ops.similarities import unit_rows
 class RegularFace(keras.regularizers.Regularizer):
     """Regularizer that pushes each class from its nearest other class.
 
-    `strength / C sum_c max_{k != c} u(w_c) . u(w_k)` for the weights `w` of
-    `C` classes, `u(v) = v / |v|`.
+    `strength / C sum_c max_{k != c} u(w_c) . u(w_k)` for the weights, or
+    proxies, `w` of `C` classes, `u(v) = v / |v|`: the mean cosine of each
+    proxy with the nearest other one. Pass it to `Proxies` as `regularizer`.
 
     Args:
         strength: Float of at least 0. Defaults to `1.0`.
@@ -41,7 +42,9 @@ class RegularFace(keras.regularizers.Regularizer):
         # No cosine is as low as -2, which stands for the class itself.
         itself = ops.eye(ops.shape(x)[0], dtype=cosines.dtype)
         others = ops.where(itself > 0, -2.0, cosines)
-        return self.strength * ops.mean(ops.max(others, axis=1))
+        nearest = ops.max(others, axis=1)
+        nearest = ops.where(nearest < -1.5, 0.0, nearest)  # a single class
+        return self.strength * ops.mean(nearest)
 
     def get_config(self):
         return own_config(self)

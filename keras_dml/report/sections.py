@@ -258,14 +258,22 @@ def way(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = metrics.get("interpolation", {})
     if not found.get("values"):
         return []
-    places = [(metrics["pretrained_features"], found["pretrained"])]
-    places += [(percent(float(s)), v) for s, v in found["values"].items()]
-    kept = percent(found["share"])
-    if found["kept"]:
-        kept = metrics["pretrained_features"]
+    kept = found["kept"]
+    shares = {float(share): value for share, value in found["values"].items()}
     return [
-        {"place": place, "value": value, "chosen": place == kept}
-        for place, value in places
+        {
+            "place": metrics["pretrained_features"],
+            "value": found["pretrained"],
+            "chosen": kept,
+        },
+        *(
+            {
+                "place": percent(share),
+                "value": value,
+                "chosen": not kept and share == found["share"],
+            }
+            for share, value in shares.items()
+        ),
     ]
 
 

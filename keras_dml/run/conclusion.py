@@ -145,6 +145,8 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
             f"The nearest image is of the right class for {percent(end, 1)} "
             f"of the queries{'' if same else by_baseline}."
         )
+    if metrics["after"] != metrics["off_the_shelf"]:
+        sentences += _worse_classes(metrics)
     sentences += _parts(metrics)
     chooser, _, monitor = metrics["selected_by"].partition(" ")
     if chooser == "validation" and not metrics["interpolation"]:
@@ -183,6 +185,17 @@ def _kept(metrics: Mapping[str, Any]) -> str:
         "more images or classes, longer, or start from another network: "
         "`keras-dml backbones` lists them."
     )
+
+
+def _worse_classes(metrics: Mapping[str, Any]) -> list[str]:
+    """Returns a sentence on the classes that a mean of all hides."""
+    found = metrics.get("worse_classes")
+    if found is None:
+        return []
+    return [
+        f"R@1 of {found['worse']:,} of {found['classes']:,} test classes is "
+        f"lower than by the {metrics['pretrained_features']}."
+    ]
 
 
 def _relative(ratio: float) -> str:

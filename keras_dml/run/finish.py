@@ -19,7 +19,13 @@ from keras_dml.run.batches import make_sampler
 from keras_dml.run.data import RunData, stage_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.groups import measure_groups
-from keras_dml.run.measure import embed, evaluate, gains, write_per_query
+from keras_dml.run.measure import (
+    embed,
+    evaluate,
+    gains,
+    worse_classes,
+    write_per_query,
+)
 from keras_dml.run.prefixes import measure_prefixes
 from keras_dml.run.recorder import RunState
 from keras_dml.run.refit import is_refit
@@ -31,8 +37,8 @@ from keras_dml.version import __version__
 BEFORE_TRAINING = ("off_the_shelf", "pretrained", "before")
 # What only a run that left classes out can say.
 RESULTS = (
-    *(*BEFORE_TRAINING, "after", "gains", "groups", "prefixes"),
-    *("seen", "thresholds", "refit"),
+    *(*BEFORE_TRAINING, "after", "gains", "worse_classes"),
+    *("groups", "prefixes", "seen", "thresholds", "refit"),
     *("split", "test_classes", "num_queries", "num_references"),
     *("num_lone_queries", "selected_by", "validation", "validated_on"),
 )
@@ -81,6 +87,7 @@ def finish(
     metrics["validated_on"] = validated.held_out
     metrics["refit"] = is_refit(config, state)
     metrics["gains"] = gains(after, data.test, folder)
+    metrics["worse_classes"] = worse_classes(after, data.test, folder)
     metrics["groups"] = measure_groups(embeddings, data.test, config)
     metrics["prefixes"] = measure_prefixes(
         embedder, embeddings, data.test, config

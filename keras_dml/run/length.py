@@ -17,9 +17,9 @@ FEWEST_VALIDATIONS, MOST_VALIDATIONS = 4, 8
 # An estimate of export and report on two cores; all else is measured in the
 # run. `benchmarks/fixed_cost.py` prints what they take.
 EXPORT_SECONDS = 40.0
-# How often a run embeds its validation images after training, for the
-# interpolation and for the page, and its test images.
-INTERPOLATION_PASSES = 5
+# How often a run embeds its validation images for the page, and its test images
+# after training. The interpolation embeds the former once for each share.
+PAGE_PASSES = 1
 TEST_PASSES = 1
 
 
@@ -214,7 +214,9 @@ def _epochs_within(
     validated = pace.image * (len(data.validation) if data.validation else 0)
     if trains_on_features(config):
         validated = 0.0
-    before = seconds_elsewhere + INTERPOLATION_PASSES * validated
+    # The start, 0, is known from its features.
+    shares = {*config.evaluation.interpolate} - {0.0}
+    before = seconds_elsewhere + (len(shares) + PAGE_PASSES) * validated
     before += pace.tracing * (1 + (again > 0)) + EXPORT_SECONDS
     epoch = len(make_sampler(data.fit, config)(0)) * pace.step * (1 + again)
     least = sum(phase.epochs or 1 for phase in config.stages[index].phases)

@@ -14,6 +14,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
     RetrievalResult,
+    class_table,
     evaluate_retrieval,
     paired_bootstrap,
 )
@@ -25,6 +26,8 @@ from keras_dml.run.folder import RunFolder
 
 RAW_PIXELS_SIDE = 32
 BASELINES = ("off_the_shelf", "pretrained")
+# What a class is judged by.
+OF_CLASSES = "recall@1"
 
 
 def measure(
@@ -138,6 +141,43 @@ def _gain(
 ) -> dict[str, float]:
     gain = paired_bootstrap(after, before, classes)
     return {"gain": gain.difference, "low": gain.low, "high": gain.high}
+
+
+def worse_classes(
+    after: RetrievalResult, test: Manifest, folder: RunFolder
+) -> dict[str, int] | None:
+    """Counts the test classes that training made worse.
+
+    A class is worse if the mean R@1 of its queries is lower than that of what
+    training has to beat, `off_the_shelf`.
+
+    Returns:
+        Dict of the numbers of `"worse"` classes and of all `"classes"` that
+        have a query with a positive; `None` if R@1 was not measured.
+    """
+    path = folder.baseline(BASELINES[0])
+    if OF_CLASSES not in after.per_query or not path.is_file():
+        return None
+    # As the file has them, so that equal values stay equal.
+    values = after.per_query[OF_CLASSES].astype(np.float32)
+    try:
+        before = read_npz(path, (OF_CLASSES,))[OF_CLASSES]
+        if before.shape != values.shape:
+            raise UsageError(
+                f"{path} must hold a value for each of the {len(values):,} "
+                f"queries. Received: shape {before.shape}. Train again."
+            )
+        table = class_table(
+            {"before": before, "after": values},
+            test.labels[test.role != "gallery"],
+        )
+    except UsageError as error:
+        logger.warning("How many classes are worse is unknown: %s", error)
+        return None
+    return {
+        "worse": int(np.sum(table.means["after"] < table.means["before"])),
+        "classes": int(np.sum(~np.isnan(table.means["after"]))),
+    }
 
 
 def write_per_query(

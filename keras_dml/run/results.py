@@ -41,6 +41,11 @@ class _Gain(_Fields):
     high: Value
 
 
+class _WorseClasses(_Fields):
+    worse: NonNegativeInt
+    classes: NonNegativeInt
+
+
 class _Interpolation(_Fields):
     share: Value | None = None
     kept: bool = False
@@ -82,6 +87,7 @@ class Results(_Fields):
     versions: dict[Text, Text]
     off_the_shelf: Values = {}
     gains: dict[str, dict[str, _Gain]] = {}
+    worse_classes: _WorseClasses | None = None
     interpolation: _Interpolation = _Interpolation()
     length: _Length | None = None
     shrinkage: float | None = None

@@ -77,6 +77,13 @@ def test_equal_and_zero_rows_are_finite(name, size):
     assert np.isfinite(gradient).all()
 
 
+def test_a_single_class_has_no_nearest_other():
+    """The place of the class itself, -2, was its nearest cosine."""
+    value, gradient = value_and_gradient(regularizers.RegularFace(), W[:1])
+    assert value == 0
+    assert not np.any(gradient)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_roundtrip_alone_and_in_a_layer(name):
     regularizer, _ = CASES[name]

@@ -130,3 +130,10 @@ def test_one_place_on_the_way_is_chosen(share, kept, chosen):
     ]
     assert [one["value"] for one in places] == [0.5, 0.6, 0.8, 0.7]
     assert [one["place"] for one in places if one["chosen"]] == [chosen]
+
+
+def test_of_two_near_places_one_is_chosen():
+    values = {"0.501": 0.7, "0.504": 0.8}
+    found = INTERPOLATION | {"share": 0.504, "kept": False, "values": values}
+    places = way(metrics_of(interpolation=found))
+    assert [one["value"] for one in places if one["chosen"]] == [0.8]

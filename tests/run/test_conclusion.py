@@ -137,6 +137,19 @@ def test_better():
     ]
 
 
+def test_classes_that_are_worse_are_counted():
+    counts = {"worse": 3, "classes": 1200}
+    sentence = (
+        "R@1 of 3 of 1,200 test classes is lower than by the pretrained "
+        "backbone."
+    )
+    # After the sentence on R@1 of all queries.
+    assert conclusion(metrics(worse_classes=counts))[2] == sentence
+    assert sentence not in conclusion(metrics(worse_classes=None))
+    unchanged = metrics(values=(0.3, 0.3, 0.4, 0.3), worse_classes=counts)
+    assert sentence not in conclusion(unchanged)
+
+
 def test_a_large_gain_is_told_in_times():
     verdict, *_ = conclusion(metrics(values=(0.1, 0.3, 0.4, 0.25)))
     assert "MAP@R 0.100 -> 0.250 (2.5 times), gain" in verdict

@@ -25,7 +25,7 @@ TWO = "stages=[{phases: [{epochs: null, share: 2.0}, {name: b, epochs: null}]}]"
 def costs(monkeypatch):
     """What a run takes beside training, in round numbers."""
     monkeypatch.setattr(length, "EXPORT_SECONDS", 45.0)
-    monkeypatch.setattr(length, "INTERPOLATION_PASSES", 6)
+    monkeypatch.setattr(length, "PAGE_PASSES", 6)
     monkeypatch.setattr(length, "TEST_PASSES", 2)
 
 
@@ -111,8 +111,22 @@ def test_a_validation_after_every_epoch_takes_time_in_every_epoch():
     """It was counted as eight validations, whatever their number."""
     pace = TrainingPace(step=1.0, image=0.05)
     config = planned("evaluation.every=1", minutes=2, pace=pace)
-    # 6 s a validation: 6 of them for the interpolation, 1 an epoch.
+    # 6 s a validation: 6 of them for the page, 1 an epoch.
     assert lengths(config) == [(120 - 45 - 6 * 6) // (5 + 6)]
+
+
+@pytest.mark.parametrize("count", [1, 4, 10])
+def test_each_share_of_the_interpolation_takes_a_validation(count, monkeypatch):
+    """Five passes were planned, whatever their number."""
+    monkeypatch.setattr(length, "PAGE_PASSES", 1)
+    shares = [number / count for number in range(count + 1)]
+    config = planned(
+        f"evaluation.interpolate={shares}",
+        "evaluation.every=1",
+        minutes=3,
+        pace=TrainingPace(step=1.0, image=0.05),
+    )
+    assert lengths(config) == [(180 - 45 - 6 * (count + 1)) // (5 + 6)]
 
 
 def test_too_few_minutes_name_those_that_suffice(caplog):

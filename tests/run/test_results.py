@@ -41,6 +41,10 @@ def test_results_of_version_0_1_are_whole(results):
         (lambda it: it.update(seen="no"), "`seen`: .* boolean"),
         (lambda it: it.update(recipe="\ud800"), "surrogates not allowed"),
         (lambda it: it.update(gains={"pretrained": {}}), "`gains` needs"),
+        (
+            lambda it: it.update(worse_classes={"worse": 1}),
+            "`worse_classes.classes`: Field required",
+        ),
     ],
 )
 def test_other_content_is_refused_by_its_first_field(results, change, message):
