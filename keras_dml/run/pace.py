@@ -27,6 +27,9 @@ from keras_dml.run.models import Models
 UNTIMED_STEPS = 3
 TIMED_STEPS = 6
 TIMED_IMAGES = 256
+# How much longer a step takes in the mean of a training than right after its
+# start: docs/lab/results.md, "Where the time of a command goes".
+STEADY = 1.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +108,7 @@ def measure_pace(
     # steps find loaded: those of a pipeline that begins are timed.
     began, traced = step_times(trainer, batches, 1)
     times = step_times(trainer, batches, UNTIMED_STEPS + TIMED_STEPS)
-    step = (times[-1] - times[UNTIMED_STEPS]) / TIMED_STEPS
+    step = STEADY * (times[-1] - times[UNTIMED_STEPS]) / TIMED_STEPS
     tracing = max(0.0, traced - began - step)
     unfreeze(trainer)
     for variable, value in zip(trainer.variables, before, strict=True):
