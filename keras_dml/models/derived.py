@@ -72,6 +72,7 @@ def pooled_features(embedder: keras.Model) -> keras.Model:
 
     Example:
 
+    >>> from keras_dml.models import build_embedder
     >>> embedder = build_embedder("small_cnn", (28, 28, 1), dim=8)
     >>> pooled_features(embedder).output_shape
     (None, 128)
@@ -95,6 +96,7 @@ def keep_features(embedder: keras.Model) -> keras.Model:
 
     Example:
 
+    >>> from keras_dml.models import build_embedder
     >>> embedder = build_embedder("small_cnn", (28, 28, 1), dim=8)
     >>> keep_features(embedder).output_shape
     (None, 128)
@@ -119,6 +121,7 @@ def cut_embedder(embedder: keras.Model, dim: int) -> keras.Model:
 
     Example:
 
+    >>> from keras_dml.models import build_embedder
     >>> embedder = build_embedder("small_cnn", (28, 28, 1), dim=8)
     >>> cut_embedder(embedder, 4).output_shape
     (None, 4)

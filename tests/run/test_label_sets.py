@@ -14,7 +14,7 @@ from keras_dml.data import Manifest
 from keras_dml.data.pipeline import evaluation_batches, train_batches
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import evaluate
-from keras_dml.export.runs import _compared, _references
+from keras_dml.export.facts_of_run import _references, images_to_compare
 from keras_dml.models import build_embedder
 from keras_dml.run.data import split_data, stage_data
 from keras_dml.run.stage_checks import check_stages
@@ -266,7 +266,7 @@ def test_some_images_are_different_ones():
 def test_exports_take_whole_classes_and_all_names():
     config = settings().changed(data={"image_size": 8, "channels": 1})
     images = manifest()
-    pixels, labels = _compared(images, config, 30)
+    pixels, labels = images_to_compare(images, config, 30)
     assert len(pixels) == len(labels) and labels.ndim == 2
     assert 30 <= len(pixels) < len(images)
     references = _references(images, config)
