@@ -192,8 +192,9 @@ def _worse_classes(metrics: Mapping[str, Any]) -> list[str]:
     found = metrics.get("worse_classes")
     if found is None:
         return []
+    worse = f"{found['worse']:,}" if found["worse"] else "none"
     return [
-        f"R@1 of {found['worse']:,} of {found['classes']:,} test classes is "
+        f"R@1 of {worse} of {found['classes']:,} test classes is "
         f"lower than by the {metrics['pretrained_features']}."
     ]
 

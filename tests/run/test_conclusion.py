@@ -145,6 +145,8 @@ def test_classes_that_are_worse_are_counted():
     )
     # After the sentence on R@1 of all queries.
     assert conclusion(metrics(worse_classes=counts))[2] == sentence
+    none = metrics(worse_classes={"worse": 0, "classes": 50})
+    assert conclusion(none)[2].startswith("R@1 of none of 50 test classes")
     assert sentence not in conclusion(metrics(worse_classes=None))
     unchanged = metrics(values=(0.3, 0.3, 0.4, 0.3), worse_classes=counts)
     assert sentence not in conclusion(unchanged)
