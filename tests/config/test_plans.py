@@ -33,6 +33,7 @@ RUNS = {
     "omniglot_dims": 4 * 2 * 6,
     "omniglot_heating": 10 * 3,
     "omniglot_k_max": 7 * 3,
+    "omniglot_own_losses": 4 * 3,
     "omniglot_proxy_isa": 9 * 3,
     "omniglot_proxy_isa_start": 8 * 3,
     "omniglot_search": 5 * 3,
@@ -85,6 +86,7 @@ TRIALS = {
     "proxynca_pp_appendix_d_search": 5,
     "deck_search": 50,
     "reality_check": 50,
+    "omniglot_own_losses": 12,
     "omniglot_search": 12,
 }
 DECK_LOSSES = {
