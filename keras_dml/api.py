@@ -238,7 +238,9 @@ def fit(
             logger.info("Writing the page of the run ...")
             run.report()
     if resolved.final == "all":
-        fit_final(run.folder, metrics, peer_timeout=timeout, export=export)
+        fit_final(
+            run.folder, metrics, resolved, peer_timeout=timeout, export=export
+        )
     return run
 
 

@@ -96,5 +96,5 @@ np.testing.assert_allclose(float(ours(labels, embeddings)), theirs, rtol=1e-5)
 # | `loss(embeddings, labels)` | `loss(labels, embeddings)`, as Keras has it |
 # | proxies inside the loss | the layer `Proxies` before it |
 #
-# [Migrating](../migrating.md) has a row for every loss of three libraries, and
+# [Migrating](../migrating.md) has a row for every loss of four libraries, and
 # says where they differ.

@@ -79,7 +79,7 @@ print("cosine", cosine)
 #
 # `manifest.json` has what a client must know: the size of the images, the
 # dimension, and the score from which on a neighbor is a match. The score is
-# null where the run had no validation classes, as here.
+# null where the run had no validation images, as here.
 
 # %%
 manifest = json.loads((folder / "manifest.json").read_text())

@@ -55,14 +55,12 @@ def class_disjoint(
     labels = np.asarray(labels)
     present = _present(labels)
     _require_classes(present, class_names)
-    if train_classes is None and test_classes is None:
+    train = _resolve("train_classes", train_classes, present, class_names)
+    test = _resolve("test_classes", test_classes, present, class_names)
+    if train is None and test is None:
         train = present[: _count_of(fraction, len(present))]
-        test = np.setdiff1d(present, train)
-    else:
-        train = _resolve("train_classes", train_classes, present, class_names)
-        test = _resolve("test_classes", test_classes, present, class_names)
-        train = np.setdiff1d(present, test) if train is None else train
-        test = np.setdiff1d(present, train) if test is None else test
+    train = np.setdiff1d(present, test) if train is None else train
+    test = np.setdiff1d(present, train) if test is None else test
     _require_disjoint(train, test, class_names)
     split = np.full(len(labels), "", dtype="<U7")
     split[has_label(labels, train)] = "train"
@@ -76,8 +74,9 @@ def hold_out_classes(
 ) -> np.ndarray:
     """Draws the classes whose images validate.
 
-    Draws `max(2, ceil(fraction * C))` classes, or none if there are fewer than
-    `least` classes.
+    Draws `max(2, ceil(fraction * C))` of the `C` classes with two images or
+    more: a class of one image has no reference. Draws none if `C` is less
+    than 2, or if there are fewer than `least` classes in total.
 
     Args:
         labels: Integer array `(n,)`, the training images' labels, or boolean
@@ -92,16 +91,18 @@ def hold_out_classes(
 
     Example:
 
-    >>> len(hold_out_classes(range(30)))
+    >>> len(hold_out_classes([*range(30), *range(30)]))
     3
     """
-    classes = _present(labels)
+    values = as_label_sets(labels, len(labels), "labels").values
+    classes, images = np.unique(values, return_counts=True)
+    several = classes[images > 1]
     in_interval("fraction", fraction, 0, 1)
-    if len(classes) < max(least, 3):
+    if len(classes) < max(least, 3) or len(several) < 2:
         return classes[:0]
-    count = min(max(2, _ceiling(fraction * len(classes))), len(classes) - 2)
+    count = min(max(2, _ceiling(fraction * len(several))), len(classes) - 2)
     generator = np.random.default_rng(seed)
-    return np.sort(generator.choice(classes, count, replace=False))
+    return np.sort(generator.choice(several, count, replace=False))
 
 
 def first_half(labels) -> np.ndarray:

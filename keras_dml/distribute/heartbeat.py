@@ -114,6 +114,11 @@ class Heartbeat:
         """Stops watching."""
         self._stopped.set()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it has stopped."""
+        return self._stopped.is_set()
+
     def problem(self) -> str | None:
         """Returns a sentence about a peer's problem, or `None`."""
         return self._absent(GRACE, self.timeout) or self._stuck()

@@ -81,8 +81,7 @@ def _compiled_step(trainer, strategy):
     def step(batch, stop):
         results = strategy.run(one_replica, args=(batch, stop))
         return tf.nest.map_structure(
-            lambda value: strategy.experimental_local_results(value)[0],
-            results,
+            lambda value: strategy.experimental_local_results(value)[0], results
         )
 
     return step

@@ -90,6 +90,8 @@ def start(cluster: Cluster, peer_timeout: float) -> Any:
     """
     global _session
     if _session is not None:
+        if _session.heartbeat.stopped:
+            _session.heartbeat = _watch(cluster, peer_timeout)
         return _session.strategy
     import tensorflow as tf
 
@@ -98,16 +100,16 @@ def start(cluster: Cluster, peer_timeout: float) -> Any:
     with limit_start(cluster, 5 * peer_timeout):
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
         _session = Session(strategy, cluster)
-        server = Heartbeat.listen(cluster) if is_chief() else None
-        told = None
-        if server is not None:
-            told = server.getsockname()[1], secrets.token_hex(32)
-        # `broadcast` is the first collective: it waits for every worker.
-        port, secret = broadcast(told)
-    _session.heartbeat = Heartbeat(
-        cluster, peer_timeout, server, port, bytes.fromhex(secret)
-    )
+        # Its `broadcast` is the first collective: it waits for every worker.
+        _session.heartbeat = _watch(cluster, peer_timeout)
     return strategy
+
+
+def _watch(cluster: Cluster, peer_timeout: float) -> Heartbeat:
+    server = Heartbeat.listen(cluster) if is_chief() else None
+    told = server and (server.getsockname()[1], secrets.token_hex(32))
+    port, secret = broadcast(told)
+    return Heartbeat(cluster, peer_timeout, server, port, bytes.fromhex(secret))
 
 
 def finish() -> None:

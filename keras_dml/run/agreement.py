@@ -4,7 +4,7 @@ import contextlib
 import importlib.metadata
 import logging
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,8 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import console, logging_to
 from keras_dml.data import readers
-from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.workers import worker_name
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.naming import flatten
 from keras_dml.run.data import RunData
 from keras_dml.run.folder import RunFolder
@@ -41,6 +40,20 @@ def check_same_settings(config: RunConfig) -> None:
     _compare(record)
 
 
+def with_own_paths(chiefs: Mapping[str, Any], own: RunConfig) -> RunConfig:
+    """Returns the chief's settings, with this worker's paths of the images.
+
+    Args:
+        chiefs: The settings of the chief's run, as plain values.
+        own: The settings that this worker was given.
+    """
+    config = RunConfig.model_validate(chiefs)
+    if distribute.is_chief():
+        return config
+    paths = {"source": own.data.source, "data_dir": own.data.data_dir}
+    return config.changed(data=paths)
+
+
 def check_same_data(data: RunData) -> None:
     """Raises if a worker's images differ from the chief's.
 
@@ -53,12 +66,8 @@ def check_same_data(data: RunData) -> None:
     for name, part in (("training", data.train), ("test", data.test)):
         record[f"the number of {name} images"] = len(part)
         record[f"the number of {name} classes"] = part.num_classes
-        record[f"the checksum of the {name} images"] = _checksum(part)
+        record[f"the checksum of the {name} images"] = part.checksum()[:12]
     _compare(record)
-
-
-def _checksum(part: Manifest) -> str:
-    return part.checksum()[:12]
 
 
 def _compare(record: dict[str, Any]) -> None:
@@ -81,6 +90,31 @@ def _compare(record: dict[str, Any]) -> None:
             f"{'; '.join(differences[:NAMED])}{rest}. Give all of them the "
             "same command, libraries and data."
         )
+
+
+def check_begun_with(begun: Mapping[str, str], data: RunData) -> dict[str, str]:
+    """Raises if a resumed run would train on what it has to test, for example.
+
+    Args:
+        begun: The result of this function when the run began, or an empty dict.
+        data: The images of today.
+
+    Returns:
+        The checksums of the training and the test images.
+
+    Raises:
+        RunError: If they are others.
+    """
+    parts = {"training": data.train, "test": data.test}
+    found = {name: part.checksum() for name, part in parts.items()}
+    for name, part in parts.items():
+        if begun.get(name, found[name]) != found[name]:
+            raise RunError(
+                f"The {name} images must be those that the run began with. "
+                f"Received: others, {len(part):,} of {part.num_classes:,} "
+                "classes. Restore the images, or choose another `output`."
+            )
+    return found
 
 
 def open_run(

@@ -24,9 +24,7 @@ distribute.leave_accelerators()
 
 
 def make_sampler(
-    manifest: Manifest,
-    config: RunConfig,
-    similarity: np.ndarray | None = None,
+    manifest: Manifest, config: RunConfig, similarity: np.ndarray | None = None
 ) -> Callable[[int], Sequence[np.ndarray]]:
     """Returns a pure function from the epoch to its batches of rows.
 
@@ -46,7 +44,7 @@ def make_sampler(
         draw = functools.partial(
             sampling.balanced_batches,
             manifest.labels,
-            settings.classes or _classes_per_batch(manifest, config),
+            _classes_per_batch(manifest, config),
             settings.images,
             groups=groups,
             similarity=similarity,
@@ -73,8 +71,7 @@ def batch_rows(manifest: Manifest, config: RunConfig) -> int:
     """Returns the number of images of a training batch."""
     settings = config.sampling
     if settings.by_class:
-        classes = settings.classes or _classes_per_batch(manifest, config)
-        return classes * settings.images
+        return _classes_per_batch(manifest, config) * settings.images
     if settings.triplets is not None:
         return len(make_sampler(manifest, config)(0)[0])
     return min(settings.batch_size, len(manifest))
@@ -86,7 +83,7 @@ def sampling_warnings(manifest: Manifest, config: RunConfig) -> list[str]:
     # Of an image there are as many views as wanted.
     if not settings.by_class or settings.kind == "views":
         return []
-    classes = settings.classes or _classes_per_batch(manifest, config)
+    classes = _classes_per_batch(manifest, config)
     return sampling.check(manifest.labels, classes, settings.images)
 
 
@@ -200,6 +197,7 @@ def _groups(manifest: Manifest, setting: str, value: str) -> np.ndarray:
 
 
 def _classes_per_batch(manifest: Manifest, config: RunConfig) -> int:
-    """Returns the number of classes that fit into a batch."""
-    wanted = max(1, config.sampling.batch_size // config.sampling.images)
-    return min(wanted, manifest.num_classes)
+    """Returns the given number of classes, or what fits into a batch."""
+    settings = config.sampling
+    fitting = max(1, settings.batch_size // settings.images)
+    return settings.classes or min(fitting, manifest.num_classes)

@@ -11,11 +11,7 @@ from keras import ops
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
-from keras_dml.embeddings import (
-    EmbeddingSet,
-    load_embeddings,
-    save_embeddings,
-)
+from keras_dml.embeddings import EmbeddingSet, load_embeddings, save_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.npz import read_npz
 
@@ -97,9 +93,9 @@ def weights_hash(model: keras.Model) -> str:
 def images_hash(images: Manifest, config: RunConfig) -> str:
     """Computes the SHA-256 of the images of a run and of its settings.
 
-    It covers ids, labels and roles, the size and modification time of the
-    files or the pixels in memory, and the run's settings. It does not cover
-    the folder of the files.
+    It covers ids, labels, roles and splits, the size and modification time
+    of the files or the pixels in memory, and the run's settings. It does not
+    cover the folder of the files.
 
     Args:
         images: All images of the source.
@@ -109,7 +105,8 @@ def images_hash(images: Manifest, config: RunConfig) -> str:
     settings = config.model_dump_json(exclude={"data": {"data_dir", "source"}})
     digest.update(settings.encode())
     digest.update(images.checksum().encode())
-    digest.update("\0".join(images.role.tolist()).encode())
+    for column in (images.role, images.split):
+        digest.update("\0".join(column.tolist()).encode())
     if images.images is not None:
         digest.update(np.ascontiguousarray(images.images).tobytes())
         return digest.hexdigest()

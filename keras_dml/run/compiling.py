@@ -1,6 +1,7 @@
 """Builds the optimizer of a run from its configuration, and compiles."""
 
 import math
+from typing import TypeAlias
 
 import keras
 
@@ -24,6 +25,8 @@ from keras_dml.optimizers import (
     layer_decay_rules,
 )
 from keras_dml.run.loss_terms import loss_head, trainer_loss
+
+Rate: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
 
 _OPTIMIZERS = {
     "adam": keras.optimizers.Adam,
@@ -82,6 +85,7 @@ def build_optimizer(
     backbone: keras.layers.Layer | None = None,
     tail_epochs: int = 0,
     head_alone: bool = False,
+    epochs_before: int = 0,
 ) -> PerVariable:
     """Builds one optimizer each for backbone, head and proxies.
 
@@ -99,20 +103,20 @@ def build_optimizer(
             `EarlyStopping` says so. Defaults to `0`, none.
         head_alone: Whether no variable of the backbone trains, see
             `fine_tuning_rate`. Defaults to `False`.
+        epochs_before: Epochs of the stage before this phase, which a step
+            schedule counts. Defaults to `0`.
     """
     usual = fine_tuning_rate(epochs * steps_per_epoch, head_alone)
 
     def build(
         name: str, group: GroupConfig, factor: float = 1.0
     ) -> keras.optimizers.Optimizer:
-        return _build_group(
-            name,
-            group if group.lr is not None else group.changed(lr=usual),
-            epochs,
-            steps_per_epoch,
-            learning_rate_factor * factor,
-            tail_epochs,
-        )
+        lr = usual if group.lr is None else group.lr
+        lr *= learning_rate_factor * factor
+        rate = _schedule(group, lr, epochs, steps_per_epoch, epochs_before)
+        if tail_epochs:
+            rate = DecayToZero(rate, tail_epochs * steps_per_epoch)
+        return _build_group(name, group, rate)
 
     rules = {HEAD_RULE: build("head", config.head)}
     if head.has_variables:
@@ -137,6 +141,7 @@ def compile_for(
     epochs: int,
     steps_per_epoch: int,
     groups: list[int] | None = None,
+    epochs_before: int = 0,
 ) -> None:
     """Freezes what a phase keeps, and compiles the trainer for it.
 
@@ -149,6 +154,7 @@ def compile_for(
         epochs: Length of the phase, which a cosine schedule spans.
         steps_per_epoch: Number of batches in an epoch.
         groups: The group of each class, see `build_loss`. Defaults to `None`.
+        epochs_before: See `build_optimizer`. Defaults to `0`.
     """
     backbone = backbone_of(trainer)
     if backbone is not None and phase.freeze == "weights":
@@ -164,6 +170,7 @@ def compile_for(
             learning_rate_factor=phase.lr_factor,
             tail_epochs=phase.stop_tail,
             head_alone=backbone is None or phase.freeze != "none",
+            epochs_before=epochs_before,
             backbone=(
                 backbone.layer if isinstance(backbone, InChunks) else backbone
             ),
@@ -186,26 +193,16 @@ def unfreeze(trainer: keras.Model) -> None:
 
 
 def _build_group(
-    name: str,
-    group: GroupConfig,
-    epochs: int,
-    steps_per_epoch: int,
-    learning_rate_factor: float,
-    tail_epochs: int,
+    name: str, group: GroupConfig, rate: Rate
 ) -> keras.optimizers.Optimizer:
     arguments = dict(group.arguments)
     if group.clip_value is not None:
         arguments["clipvalue"] = group.clip_value
     if group.weight_decay:
         arguments["weight_decay"] = group.weight_decay
-    rate = _schedule(group, epochs, steps_per_epoch, learning_rate_factor)
-    if tail_epochs:
-        rate = DecayToZero(rate, tail_epochs * steps_per_epoch)
     try:
         return _OPTIMIZERS[group.name](
-            learning_rate=rate,
-            name=name,
-            **arguments,
+            learning_rate=rate, name=name, **arguments
         )
     except (TypeError, ValueError) as error:
         raise UsageError(f"`optimizer.{name}`: {error}") from error
@@ -213,13 +210,12 @@ def _build_group(
 
 def _schedule(
     group: GroupConfig,
+    rate: float,
     epochs: int,
     steps_per_epoch: int,
-    learning_rate_factor: float,
-) -> float | keras.optimizers.schedules.LearningRateSchedule:
+    epochs_before: int,
+) -> Rate:
     """Returns a number, which callbacks may change, or a schedule."""
-    assert group.lr is not None
-    rate = group.lr * learning_rate_factor
     if group.schedule == "cosine":
         warmup = group.warmup_steps
         return keras.optimizers.schedules.CosineDecay(
@@ -230,11 +226,15 @@ def _schedule(
         )
     if group.schedule == "step":
         assert group.step_epochs is not None
-        return keras.optimizers.schedules.ExponentialDecay(
-            rate,
-            decay_steps=group.step_epochs * steps_per_epoch,
-            decay_rate=group.step_factor,
-            staircase=True,
+        drops = range(0, epochs_before + epochs, group.step_epochs)
+        later = [one - epochs_before for one in drops if one > epochs_before]
+        first = len(drops) - len(later) - 1
+        rates = [rate * group.step_factor**n for n in range(first, len(drops))]
+        if not later:
+            return rates[0]
+        # Its rates hold up to and with the step of a boundary.
+        return keras.optimizers.schedules.PiecewiseConstantDecay(
+            [one * steps_per_epoch - 1 for one in later], rates
         )
     if group.warmup_steps:
         return keras.optimizers.schedules.PolynomialDecay(

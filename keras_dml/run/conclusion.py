@@ -109,6 +109,7 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
     baseline = metrics["pretrained_features"]
     # What the last column of the table holds.
     subject = "What was kept" if is_kept(metrics) else "The trained network"
+    same = metrics["after"] == metrics["off_the_shelf"]
     change = f"MAP@R {before:.3f} -> {after:.3f}"
     if gain["low"] > 0:
         more = f" ({_relative(after / before)})" if before else ""
@@ -132,20 +133,16 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
         )
     sentences = [verdict]
     if is_kept(metrics):
-        sentences = [_kept(metrics)]
-        if metrics["after"] != metrics["off_the_shelf"]:
-            sentences.append(verdict)
-    first = compared["off_the_shelf"].get("recall@1")
-    if first is not None:
+        sentences = [_kept(metrics)] if same else [_kept(metrics), verdict]
+    if "recall@1" in compared["off_the_shelf"]:
         start = metrics["off_the_shelf"]["recall@1"]
         end = metrics["after"]["recall@1"]
         by_baseline = f", by the {baseline} for {percent(start, 1)}"
-        same = metrics["after"] == metrics["off_the_shelf"]
         sentences.append(
             f"The nearest image is of the right class for {percent(end, 1)} "
             f"of the queries{'' if same else by_baseline}."
         )
-    if metrics["after"] != metrics["off_the_shelf"]:
+    if not same:
         sentences += _worse_classes(metrics)
     sentences += _parts(metrics)
     chooser, _, monitor = metrics["selected_by"].partition(" ")

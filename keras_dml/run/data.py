@@ -56,11 +56,7 @@ class StageData:
 
 def load_run_data(config: RunConfig) -> RunData:
     """Reads the source, leaves out undecodable files, and splits the rest."""
-    manifest = readers.read(
-        config.data.source,
-        data_dir=config.data.data_dir,
-        allow_partial=config.data.allow_partial,
-    )
+    manifest = read_images(config)
     with progress_bar() as progress:
         task = progress.add_task("checking images", total=None, note="")
         good = verification.drop_bad(
@@ -70,6 +66,14 @@ def load_run_data(config: RunConfig) -> RunData:
             ),
         )
     return split_data(good, config, skipped=len(manifest) - len(good))
+
+
+def read_images(config: RunConfig) -> Manifest:
+    """Lists the images of the source; none is decoded."""
+    settings = config.data
+    return readers.read(
+        settings.source, settings.data_dir, settings.allow_partial
+    )
 
 
 def stage_data(
@@ -127,11 +131,7 @@ def _held_out(labels: np.ndarray, config: RunConfig) -> np.ndarray:
         )
     assert settings.fold is not None
     return fold_classes(
-        labels,
-        settings.folds,
-        settings.fold,
-        settings.fold_split,
-        config.seed,
+        labels, settings.folds, settings.fold, settings.fold_split, config.seed
     )
 
 
@@ -167,16 +167,17 @@ def split_data(
             f"{manifest.name} are seen in training. Leave `{given[0]}` out."
         )
     if given or (settings.train_fraction is not None and not manifest.seen):
-        manifest = dataclasses.replace(
-            manifest,
-            split=splits.class_disjoint(
-                manifest.labels,
-                settings.train_fraction,
-                settings.train_classes,
-                settings.test_classes,
-                manifest.class_names,
-            ),
+        # A class may have lost all of its images.
+        present = manifest.relabeled()
+        split = splits.class_disjoint(
+            present.labels,
+            settings.train_fraction,
+            settings.train_classes,
+            settings.test_classes,
+            present.class_names,
         )
+        # The published roles belong to the published test classes.
+        manifest = dataclasses.replace(manifest, split=split, role=None)
     if settings.max_classes is not None:
         manifest = manifest.select(
             splits.some_classes(

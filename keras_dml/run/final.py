@@ -1,18 +1,21 @@
 """Trains once more on every class, as a measured run has trained."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from keras_dml import distribute
-from keras_dml.config import RunConfig
+from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
+from keras_dml.data.made_classes import upright
 from keras_dml.distribute.strategies import PEER_TIMEOUT
-from keras_dml.run.agreement import logging_on_chief
-from keras_dml.run.data import load_run_data, stage_data
+from keras_dml.run.agreement import logging_on_chief, with_own_paths
+from keras_dml.run.data import RunData, load_run_data, stage_data
 from keras_dml.run.fit import fit
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.history import History, read_history
 from keras_dml.run.thresholds import CARRIED, usual_thresholds
 from keras_dml.run.trained_run import TrainedRun
 
@@ -22,6 +25,7 @@ FOLDER = "final"
 def fit_final(
     folder: RunFolder,
     metrics: Mapping[str, Any],
+    config: RunConfig,
     *,
     peer_timeout: float = PEER_TIMEOUT,
     export: Callable[..., object] | None = None,
@@ -37,6 +41,8 @@ def fit_final(
     Args:
         folder: The folder of the measured run, which must be finished.
         metrics: Its metrics.
+        config: The settings that it was asked for, with the paths of the
+            images on this worker.
         peer_timeout: See `fit`. Defaults to `120.0`.
         export: See `fit`. Defaults to `None`.
 
@@ -44,7 +50,8 @@ def fit_final(
         The run folder of the final training, `RUN/final`.
     """
     output = folder.path / FOLDER
-    config = final_config(folder.load_config(), metrics)
+    settings = distribute.together(lambda: _settings(folder, metrics))
+    config = with_own_paths(distribute.broadcast(settings), config)
     if distribute.num_workers() == 1:
         thresholds = usual_thresholds(TrainedRun(folder.path))
         metrics = {**metrics, CARRIED: thresholds}
@@ -61,12 +68,25 @@ def fit_final(
     return output
 
 
-def final_config(config: RunConfig, metrics: Mapping[str, Any]) -> RunConfig:
+def _settings(
+    folder: RunFolder, metrics: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    if not distribute.is_chief():
+        return None
+    history = read_history(folder.history)
+    config = final_config(folder.load_config(), metrics, history)
+    return config.model_dump(mode="json")
+
+
+def final_config(
+    config: RunConfig, metrics: Mapping[str, Any], history: History
+) -> RunConfig:
     """Returns the settings of the final training of a measured run.
 
     Args:
         config: The settings of the measured run, as its folder holds them.
         metrics: Its metrics.
+        history: Its epochs.
     """
     chosen = metrics["interpolation"]
     whitens = metrics["shrinkage"] is not None and not chosen.get("kept")
@@ -83,26 +103,65 @@ def final_config(config: RunConfig, metrics: Mapping[str, Any]) -> RunConfig:
         evaluation={"interpolate": [chosen["share"]] if chosen else []},
     )
     data = load_run_data(config)
-    stages = []
-    for stage in config.stages:
-        images = len(stage_data(data, stage, config).fit)
-        more = (len(data.train) + len(data.test)) / images
-        stages.append(
-            stage.changed(
-                phases=[
-                    # No class is left to follow.
-                    phase.changed(
-                        epochs=_longer(phase.epochs, more) if keeps else 1,
-                        plateau=None,
-                        stop_patience=None,
-                    )
-                    for phase in stage.phases
-                ]
+    return final.changed(
+        stages=[
+            _longer(stage, _trained(stage, config, history), config, data)
+            if keeps
+            else stage.changed(
+                phases=_unwatched(stage, [1] * len(stage.phases))
             )
+            for stage in config.stages
+        ]
+    )
+
+
+def _trained(
+    stage: StageConfig, config: RunConfig, history: History
+) -> list[int]:
+    """Returns the epochs of each phase, up to the weights that were kept."""
+    names = [name.partition("/")[0] for name in history.phases]
+    rows = [row for row, name in enumerate(names) if name == stage.name]
+    values = history.values(f"val_{config.evaluation.monitor}")
+    measured = [row for row in rows if row in values]
+    if config.evaluation.select == "best" and measured:
+        best = max(measured, key=lambda row: values[row])
+        rows = rows[: rows.index(best) + 1]
+    counts = Counter(history.phases[row] for row in rows)
+    return [counts[f"{stage.name}/{phase.name}"] for phase in stage.phases]
+
+
+def _longer(
+    stage: StageConfig, trained: list[int], config: RunConfig, data: RunData
+) -> StageConfig:
+    """Returns a stage in which more images are seen as often."""
+    whole = len(data.train) + len(data.test)
+    if stage.classes == "first_half":
+        # The other half of the classes goes on to say when rates fall.
+        more = _more(config, len(data.train), whole)
+        phases = [
+            phase.changed(epochs=math.ceil((phase.epochs or 1) * more))
+            for phase in stage.phases
+        ]
+        return stage.changed(phases=phases)
+    more = _more(
+        config, len(upright(stage_data(data, stage, config).fit)), whole
+    )
+    epochs = [math.ceil(count * more) for count in trained]
+    return stage.changed(phases=_unwatched(stage, epochs))
+
+
+def _more(config: RunConfig, images: int, whole: int) -> float:
+    """Returns the epochs in which all images are seen as often as in one."""
+    # Otherwise an epoch is as long as the images are many.
+    return whole / images if config.sampling.steps_per_epoch else 1.0
+
+
+def _unwatched(stage: StageConfig, epochs: list[int]) -> list[PhaseConfig]:
+    """Returns the phases that train; no class is left for them to follow."""
+    return [
+        phase.changed(
+            epochs=count, plateau=None, stop_patience=None, stop_tail=0
         )
-    return final.changed(stages=stages)
-
-
-def _longer(epochs: int | None, more: float) -> int:
-    """Returns the epochs in which more images are seen as often."""
-    return 1 if epochs is None else math.ceil(epochs * more)
+        for phase, count in zip(stage.phases, epochs, strict=True)
+        if count
+    ]

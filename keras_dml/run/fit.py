@@ -19,6 +19,7 @@ from keras_dml.run.agreement import (
     logging_on_chief,
     open_run,
     quiet_unless_chief,
+    with_own_paths,
 )
 from keras_dml.run.data import load_run_data
 from keras_dml.run.folder import RunFolder
@@ -112,10 +113,7 @@ def fit(
 
 
 def _fit(
-    config: RunConfig,
-    folder: RunFolder,
-    strategy: Any,
-    request: Request,
+    config: RunConfig, folder: RunFolder, strategy: Any, request: Request
 ) -> dict[str, Any] | None:
     """Trains a run. Returns `None` on all workers except the chief."""
     replicas, resume = strategy.num_replicas_in_sync, request.resume
@@ -123,7 +121,7 @@ def _fit(
     stored = distribute.together(lambda: open_run(folder, config, resume))
     stored = distribute.broadcast(stored)
     if stored is not None:
-        config = RunConfig.model_validate(stored)
+        config = with_own_paths(stored, config)
     if distribute.broadcast(folder.finished):
         with logging_on_chief():
             logger.info("%s is finished; nothing is trained.", folder.path)

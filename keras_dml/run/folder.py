@@ -12,12 +12,7 @@ from keras_dml.config import RunConfig, dump_run_config, load_run_config
 from keras_dml.config.merging import flatten
 from keras_dml.data import readers
 from keras_dml.errors import UsageError
-from keras_dml.files import (
-    check_fields,
-    load_json,
-    write_json,
-    write_text,
-)
+from keras_dml.files import check_fields, load_json, write_json, write_text
 from keras_dml.run.results import Results
 
 OPEN = (None, "auto")
@@ -110,6 +105,9 @@ class RunFolder(ClaimedFolder):
         given = flatten(config.model_dump(mode="json"))
         # The start of the run filled in open settings from the data.
         settled = {k: stored[k] for k in stored if given.get(k, 0) in OPEN}
+        if stored["minutes"] is not None and not stored["refit"]:
+            # They were too few for a refit.
+            settled["refit"] = False
         for values in (stored, given):
             values |= {
                 key: readers.whole_path(values[key])

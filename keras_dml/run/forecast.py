@@ -4,11 +4,10 @@ import dataclasses
 
 from keras_dml.brief import Brief
 from keras_dml.config import Explanation, RunConfig, StageConfig
-from keras_dml.data import readers
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.batches import make_sampler
 from keras_dml.run.compiling import fine_tuning_rate, has_open_rate
-from keras_dml.run.data import StageData, split_data, stage_data
+from keras_dml.run.data import StageData, read_images, split_data, stage_data
 from keras_dml.run.length import with_length
 from keras_dml.run.settling import settle
 from keras_dml.run.stage_checks import check_stages
@@ -81,16 +80,9 @@ def forecast(explanation: Explanation) -> Forecast:
     forecast(explain("triplet", "digits")).stages[0].steps_per_epoch
     ```
     """
-    settings = explanation.config.data
-    data = split_data(
-        readers.read(
-            settings.source,
-            data_dir=settings.data_dir,
-            allow_partial=settings.allow_partial,
-        ),
-        explanation.config,
-    )
-    config = settle(explanation.config, data)
+    config = explanation.config
+    data = split_data(read_images(config), config)
+    config = settle(config, data)
     parts = check_stages(config, data)
     if config.minutes is None:
         for index, part in enumerate(parts):
@@ -112,9 +104,8 @@ def _forecast_of(
     stage: StageConfig, part: StageData, config: RunConfig
 ) -> StageForecast:
     steps = len(make_sampler(part.fit, config)(0))
-    lengths = [phase.epochs for phase in stage.phases]
-    known = [length for length in lengths if length is not None]
-    epochs = sum(known) if len(known) == len(lengths) else None
+    known = [one.epochs for one in stage.phases if one.epochs is not None]
+    epochs = sum(known) if len(known) == len(stage.phases) else None
     rates = None
     if epochs is not None and has_open_rate(config.optimizer):
         rates = tuple(

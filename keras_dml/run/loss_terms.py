@@ -247,7 +247,5 @@ def heat_up(heat: HeatConfig) -> keras.callbacks.Callback:
             learning_rate_factor=heat.lr_factor,
         )
     return callbacks.HeatUp(
-        epoch=heat.epoch,
-        scale=heat.scale,
-        learning_rate_factor=heat.lr_factor,
+        epoch=heat.epoch, scale=heat.scale, learning_rate_factor=heat.lr_factor
     )

@@ -30,22 +30,6 @@ BASELINES = ("off_the_shelf", "pretrained")
 OF_CLASSES = "recall@1"
 
 
-def measure(
-    model: keras.Model, manifest: Manifest, config: RunConfig
-) -> RetrievalResult:
-    """Measures the retrieval of images by the outputs of a model.
-
-    If the manifest has roles, queries search the gallery; otherwise every
-    image is a query and all other images are its references.
-
-    Args:
-        model: Model that maps image batches to vectors.
-        manifest: The images.
-        config: Configuration that defines the crop and the metrics.
-    """
-    return evaluate(embed(model, manifest, config), manifest, config)
-
-
 def embed(
     model: keras.Model, manifest: Manifest, config: RunConfig
 ) -> np.ndarray:
@@ -53,6 +37,11 @@ def embed(
 
     All workers must call it. Each embeds its part of the images, and receives
     the outputs of all images.
+
+    Args:
+        model: Model that maps image batches to vectors.
+        manifest: The images.
+        config: Configuration that defines the crop.
     """
     own = manifest.select(distribute.own_rows(len(manifest)))
     batches = evaluation_batches(own, config)
@@ -69,7 +58,16 @@ def embed(
 def evaluate(
     embeddings: np.ndarray, manifest: Manifest, config: RunConfig
 ) -> RetrievalResult:
-    """Measures embeddings whose rows are the images of a manifest."""
+    """Measures the retrieval of images by their embeddings.
+
+    If the manifest has roles, queries search the gallery; otherwise every
+    image is a query and all other images are its references.
+
+    Args:
+        embeddings: One row for each image.
+        manifest: The images.
+        config: Configuration that defines the metrics.
+    """
     settings = config.evaluation
     queries = np.flatnonzero(manifest.role != "gallery")
     gallery = np.flatnonzero(manifest.role == "gallery")

@@ -14,6 +14,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.layers import InChunks
 from keras_dml.run.batches import batch_rows
+from keras_dml.run.compiling import backbone_of
 
 # The limit of a container, where there is one.
 CONTAINER = Path("/sys/fs/cgroup/memory.max")
@@ -58,11 +59,10 @@ def check_activations(
     Raises:
         UsageError: Names the layer, the settings and the size.
     """
-    layers = {layer.name: layer for layer in trainer.layers}
-    if "backbone" not in layers:
+    rows, backbone = batch_rows(manifest, config), backbone_of(trainer)
+    if backbone is None:
         # Its features are computed once, as in an evaluation.
         return
-    rows, backbone = batch_rows(manifest, config), layers["backbone"]
     settings = "`sampling.batch_size`, `sampling.embed_batch`"
     if isinstance(backbone, InChunks):
         rows, backbone = min(rows, backbone.chunk_size), backbone.layer

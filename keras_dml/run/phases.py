@@ -38,7 +38,11 @@ from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunRecorder, RunState
 from keras_dml.run.replica_checks import check_trainer
 from keras_dml.run.request import Request
-from keras_dml.run.start import StartFeatures, class_similarity
+from keras_dml.run.start import (
+    StartFeatures,
+    class_similarity,
+    renew_class_means,
+)
 
 
 class StageTrainer:
@@ -136,11 +140,22 @@ class StageTrainer:
                 ),
                 phase.refresh_bn,
             )
+            renew_class_means(self.models, self.data.fit, self.config)
         groups = class_groups(self.data.fit, self.config)
-        compile_for(trainer, phase, self.config, epochs, self.steps, groups)
+        compile_for(
+            trainer,
+            phase,
+            self.config,
+            epochs,
+            self.steps,
+            groups,
+            epochs_before=self._epochs_before(),
+        )
         check_trainer(trainer)
         trainer.optimizer.build(trainer.trainable_variables)
-        self._log_optimizers(phase)
+        title = f"{self.stage.name}/{phase.name}"
+        table = group_table(trainer.optimizer, trainer.trainable_variables)
+        logger.debug("Optimizers of %s:\n%s", title, optimizer_lines(table))
         listed = self._callbacks(phase, epochs)
         stateful = [one for one in listed if hasattr(one, "get_state")]
         if started:
@@ -150,7 +165,7 @@ class StageTrainer:
                 callback.set_state(state.callbacks[type(callback).__name__])
         progress = TrainingProgress(
             state,
-            f"{self.stage.name}/{phase.name}",
+            title,
             epochs,
             self.steps,
             self._epochs_later(),
@@ -179,10 +194,15 @@ class StageTrainer:
         ):
             while not state.phase_done:
                 progress.first_step = state.step
-                self._fit(
+                trainer.fit(
+                    self._batches(),
                     # An interrupted epoch has fewer steps left, so it needs
                     # a separate call.
                     epochs=state.epoch + 1 if state.step else epochs,
+                    initial_epoch=state.epoch,
+                    steps_per_epoch=self.steps - state.step,
+                    shuffle=False,
+                    verbose=0,
                     callbacks=[*listed, progress, recorder],
                 )
 
@@ -194,19 +214,10 @@ class StageTrainer:
         times = math.ceil(left / (self.config.evaluation.every or 1))
         return times * len(self.data.validation) * self._image_seconds
 
-    def _fit(self, epochs: int, callbacks: list[Any]) -> None:
-        state = self.state
-        self.models.trainer.fit(
-            self._batches(self._epochs_before() + state.epoch, state.step),
-            epochs=epochs,
-            initial_epoch=state.epoch,
-            steps_per_epoch=self.steps - state.step,
-            shuffle=False,
-            verbose=0,
-            callbacks=callbacks,
-        )
-
-    def _batches(self, epoch: int, step: int) -> tf.data.Dataset:
+    def _batches(self) -> tf.data.Dataset:
+        """Returns the batches from the next step of the phase on."""
+        epoch = self._epochs_before() + self.state.epoch
+        step = self.state.step
         if self._features is not None:
             return self._features.train_batches(epoch, step, self.sampler)
         return train_batches(
@@ -284,15 +295,3 @@ class StageTrainer:
         for stage in self.config.trainings[state.stage + 1 :]:
             later += sum(phase.epochs or 0 for phase in stage.phases)
         return later
-
-    def _log_optimizers(self, phase: PhaseConfig) -> None:
-        groups = group_table(
-            self.models.trainer.optimizer,
-            self.models.trainer.trainable_variables,
-        )
-        logger.debug(
-            "Optimizers of %s/%s:\n%s",
-            self.stage.name,
-            phase.name,
-            optimizer_lines(groups),
-        )

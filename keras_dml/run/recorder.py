@@ -4,11 +4,11 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import keras
 from keras import ops
-from pydantic import Field, TypeAdapter
+from pydantic import NonNegativeInt, TypeAdapter
 
 from keras_dml import distribute
 from keras_dml.layers import ScaledLogits
@@ -16,8 +16,6 @@ from keras_dml.optimizers import LearningRate
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.preemption import Preemption
-
-Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass
@@ -41,16 +39,18 @@ class RunState:
         shrinkage: The shrinkage of the whitening that the head starts as.
         interpolation: What `interpolate` chose for the stage; empty without.
         callbacks: State of the callbacks of the phase, by class name.
+        images: Checksums of the training and the test images; empty in the
+            runs of version 0.1.
     """
 
-    stage: Count = 0
-    phase: Count = 0
-    epoch: Count = 0
-    step: Count = 0
+    stage: NonNegativeInt = 0
+    phase: NonNegativeInt = 0
+    epoch: NonNegativeInt = 0
+    step: NonNegativeInt = 0
     phase_done: bool = False
     best: float | None = None
-    best_phase: Count = 0
-    best_epoch: Count = 0
+    best_phase: NonNegativeInt = 0
+    best_epoch: NonNegativeInt = 0
     best_metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -59,6 +59,7 @@ class RunState:
     shrinkage: float | None = None
     interpolation: dict[str, Any] = field(default_factory=dict)
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    images: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -241,8 +242,7 @@ class RunRecorder(keras.callbacks.Callback):
                 if name.startswith("val_")
             }
             save_checkpoint(
-                self.folder.best_checkpoint,
-                {"model": self.model.variables},
+                self.folder.best_checkpoint, {"model": self.model.variables}
             )
 
 

@@ -101,8 +101,9 @@ def _typical_shorter_side(paths: np.ndarray) -> int:
     rows = np.linspace(0, len(paths) - 1, min(len(paths), 50)).astype(int)
     sides = []
     for path in paths[rows]:
-        # A training names those that are no images.
-        with contextlib.suppress(OSError), open_image(path) as image:
+        # A training names those that are no images. Pillow raises many kinds
+        # of errors.
+        with contextlib.suppress(Exception), open_image(path) as image:
             sides.append(min(image.size))
     if not sides:
         raise UsageError(f"None of 50 images can be opened, such as {path}.")

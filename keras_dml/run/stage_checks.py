@@ -59,9 +59,9 @@ def check_stages(
         UsageError: If loss, head or optimizer do not take their arguments,
             arrays do not fit into memory, images have several labels where a
             setting needs one, batches cannot be drawn or shared,
-            a phase follows a validation metric without validation classes or
-            lowers rates that follow a schedule, or a stage replays one that
-            is not earlier.
+            no validation class has two images, a phase follows a validation
+            metric without validation classes or lowers rates that follow a
+            schedule, or a stage replays one that is not earlier.
     """
     built = set() if built is None else built
     if data.train.has_label_sets:
@@ -79,6 +79,7 @@ def check_stages(
     earlier: list[str] = []
     for stage in config.stages:
         parts = stage_data(data, stage, config)
+        _check_validation(stage.name, parts.validation)
         check_memory(config, parts.fit)
         classes = parts.fit.num_classes
         settings = (
@@ -100,7 +101,8 @@ def check_stages(
                 f"Phase `{watches[0]}` of stage `{stage.name}` follows a "
                 "validation metric, but the stage has no validation classes. "
                 "Remove `plateau` and `stop_patience`, or use at least "
-                f"{config.data.validation_from} training classes."
+                f"{config.data.validation_from} training classes, at least "
+                "two of them with several images."
             )
         if scheduled and any(phase.plateau for phase in stage.phases):
             raise UsageError(
@@ -117,6 +119,19 @@ def check_stages(
         earlier.append(stage.name)
         found.append(parts)
     return found
+
+
+def _check_validation(stage: str, validation: Manifest | None) -> None:
+    """Raises if no image that validates has a reference."""
+    if validation is None:
+        return
+    if np.bincount(validation.label_sets.values).max(initial=0) < 2:
+        raise UsageError(
+            f"Stage `{stage}` must validate on a class with two images or "
+            f"more. Received: {validation.num_classes} validation classes of "
+            "one image. Add images of these classes, or use fewer folds "
+            "(`data.folds`)."
+        )
 
 
 def _check_label_sets(config: RunConfig, train: Manifest) -> None:

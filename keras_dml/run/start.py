@@ -9,11 +9,7 @@ from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.evaluation import RetrievalResult
-from keras_dml.models import (
-    forward_function,
-    pooled_features,
-    with_image_size,
-)
+from keras_dml.models import forward_function, pooled_features, with_image_size
 from keras_dml.models.prefixes import proxies_of
 from keras_dml.run.data import RunData, StageData
 from keras_dml.run.measure import embed, evaluate, raw_pixels
@@ -83,7 +79,8 @@ def start_from_features(
     if not candidates and not class_means:
         return None
     known = known or StartFeatures(config)
-    images = some_images(data.fit)
+    # Means without a whitening are a paper's, of all images.
+    images = some_images(data.fit) if candidates else data.fit
     if earlier is None:
         logger.info(
             "Looking at %s training images, to start from what the network "
@@ -101,13 +98,23 @@ def start_from_features(
             models.embedder, features, images, data, config, known
         )
     if class_means:
-        head = models.embedder.get_layer("head")
-        embeddings = head(features, training=False)
-        for size, layer in proxies_of(models.trainer, head.dim).items():
-            layer.assign_class_means(
-                head.prefix(embeddings, size), images.labels
-            )
+        _assign_class_means(models, features, images)
     return shrinkage
+
+
+def renew_class_means(
+    models: Models, images: Manifest, config: RunConfig
+) -> None:
+    """Sets proxies that began as class means to the means of today.
+
+    Args:
+        models: The models, whose batch normalization has changed.
+        images: Training images.
+        config: The settled configuration.
+    """
+    if config.model.proxies.class_means:
+        features = embed(pooled_features(models.embedder), images, config)
+        _assign_class_means(models, features, images)
 
 
 def class_similarity(
@@ -139,6 +146,15 @@ def class_similarity(
     np.add.at(means, labels, rows)
     means = _unit(means)
     return means @ means.T
+
+
+def _assign_class_means(
+    models: Models, features: np.ndarray, images: Manifest
+) -> None:
+    head = models.embedder.get_layer("head")
+    embeddings = head(features, training=False)
+    for size, layer in proxies_of(models.trainer, head.dim).items():
+        layer.assign_class_means(head.prefix(embeddings, size), images.labels)
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.models import load_embedder
 from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
-from keras_dml.run.data import load_run_data, stage_data
+from keras_dml.run.data import load_run_data, read_images, stage_data
 from keras_dml.run.embedder_check import check_embedder, embedding_dim
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import embed
@@ -145,11 +145,7 @@ class TrainedRun:
             config = with_data(config, source, data_dir)
         cache = self._cache(_file_name(part, source, data_dir))
         try:
-            everything = readers.read(
-                config.data.source,
-                data_dir=config.data.data_dir,
-                allow_partial=config.data.allow_partial,
-            )
+            everything = read_images(config)
         except UsageError as error:
             return self._without_images(cache, error)
         present = images_hash(everything, config)
@@ -166,14 +162,9 @@ class TrainedRun:
 
     def keep_test(self, embeddings: np.ndarray, test: Manifest) -> None:
         """Puts the embeddings of the test images into the cache."""
-        everything = readers.read(
-            self.config.data.source,
-            data_dir=self.config.data.data_dir,
-            allow_partial=self.config.data.allow_partial,
-        )
         self._cache(_file_name("test", None, None)).save(
             self._embedded("test", test, embeddings),
-            images_hash(everything, self.config),
+            images_hash(read_images(self.config), self.config),
         )
 
     def _cache(self, name: str) -> EmbeddingCache:

@@ -11,6 +11,7 @@ from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
 from keras_dml.models import pooled_features
+from keras_dml.run.agreement import check_begun_with
 from keras_dml.run.batches import sampling_warnings
 from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
@@ -77,6 +78,7 @@ class Training:
         if distribute.broadcast(folder.last_checkpoint.exists()):
             saved = load_checkpoint(folder.last_checkpoint).state
             self.state = self._checked(saved)
+        self.state.images = check_begun_with(self.state.images, data)
         self.timing = request.timing
         stage = self._stage_data()
         with self.timing.part("build"):
@@ -179,11 +181,10 @@ class Training:
                 self._features = CachedFeatures(
                     self.models.embedder, data, self.config
                 )
-        if state.phase == 0 and state.epoch == 0 and state.step == 0:
-            with self.strategy.scope():
-                pace = self._begin_stage(data)
-        seconds = self._image_seconds or 0.0
         with self.strategy.scope():
+            if state.phase == 0 and state.epoch == 0 and state.step == 0:
+                pace = self._begin_stage(data)
+            seconds = self._image_seconds or 0.0
             trainer = StageTrainer(
                 self._stage_config,
                 self._stage,
@@ -232,9 +233,7 @@ class Training:
         """Settles the length of the stage, and says what it will be."""
         pace = None
         if is_open(self.config, self.state.stage):
-            self.config, pace = self._planned(data)
-            if distribute.is_chief():
-                self.folder.create(self.config)
+            pace = self._settle_length(data)
         length = describe_length(self.config, self.state.stage, data, pace)
         monitor = None
         if data.validation is not None:
@@ -243,10 +242,8 @@ class Training:
         logger.info(titled([("Plan", length), ("Epochs", epochs)]))
         return pace
 
-    def _planned(
-        self, data: StageData
-    ) -> tuple[RunConfig, TrainingPace | None]:
-        """Settles the length of the stage; returns the measured pace too."""
+    def _settle_length(self, data: StageData) -> TrainingPace | None:
+        """Settles the length of the stage; returns the pace if measured."""
         index, pace = self.state.stage, None
         waits = has_open_phase(self.config.stages[index])
         if waits and self.config.minutes is not None:
@@ -262,7 +259,7 @@ class Training:
                 )
         # Workers must plan the same length.
         used = distribute.gather(self.timing.elapsed)
-        config = with_length(
+        self.config = with_length(
             self.config,
             index,
             data,
@@ -271,7 +268,9 @@ class Training:
             seconds_used=max(used),
             **later_trainings(self.config, self.data, data),
         )
-        return config, pace
+        if distribute.is_chief():
+            self.folder.create(self.config)
+        return pace
 
     def _measure_baselines(self) -> None:
         """Measures what the run starts with, for the gains of the end."""

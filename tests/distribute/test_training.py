@@ -182,6 +182,20 @@ def test_a_preempted_worker_stops_all_of_them(tmp_path, one_device):
 
 
 @pytest.mark.slow
+def test_a_final_training_needs_no_shared_folder(tmp_path):
+    """The second worker has no run folder, in either training."""
+    command = [MODULE, *arguments("supcon", RATES["supcon"]), "--final=all"]
+    commands = [
+        [*command, f"--output={tmp_path / str(index)}"] for index in range(2)
+    ]
+    with Workers(tmp_path / "output", commands) as both:
+        assert both.codes() == [0, 0], both.output(0) + both.output(1)
+    final = train.RunFolder(tmp_path / "0" / "final")
+    assert final.read_metrics()["final"]
+    assert not (tmp_path / "1").exists()
+
+
+@pytest.mark.slow
 def test_a_frozen_worker_is_named_in_time(tmp_path):
     timeout = 8
     extra = [f"--peer-timeout={timeout}"]

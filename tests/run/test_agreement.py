@@ -1,11 +1,14 @@
+import dataclasses
 import importlib.metadata
 
 import pytest
 
 from keras_dml import distribute
 from keras_dml.config import resolve
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.run import agreement
+from keras_dml.run.data import RunData
+from tests.run import made_up
 
 CONFIG = resolve("norm_softmax", "digits")
 
@@ -34,6 +37,26 @@ def test_another_version_is_named(monkeypatch, library):
         f"the version of {library} is {version!r} on the chief and '0.0.1' "
         "on worker 1"
     ) in str(caught.value)
+
+
+def test_a_worker_that_goes_on_has_its_own_paths(monkeypatch):
+    chiefs = CONFIG.changed(seed=7, data={"data_dir": "/of/the/chief"})
+    own = CONFIG.changed(data={"data_dir": "/own"})
+    stored = chiefs.model_dump(mode="json")
+    assert agreement.with_own_paths(stored, own) == chiefs
+    monkeypatch.setattr(distribute, "is_chief", lambda: False)
+    found = agreement.with_own_paths(stored, own)
+    assert found == chiefs.changed(data={"data_dir": "/own"})
+
+
+def test_a_run_goes_on_with_the_images_that_it_began_with():
+    train, test = made_up.manifest(seed=1), made_up.manifest(seed=2)
+    data = RunData(train, test, seen=False, partial=False, skipped=0)
+    begun = agreement.check_begun_with({}, data)
+    assert agreement.check_begun_with(begun, data) == begun
+    other = dataclasses.replace(data, test=made_up.manifest(seed=3))
+    with pytest.raises(RunError, match="The test images must be those"):
+        agreement.check_begun_with(begun, other)
 
 
 def test_only_some_of_many_differences_are_told(monkeypatch):

@@ -59,6 +59,37 @@ def test_an_open_rate_follows_from_the_steps():
     np.testing.assert_allclose(alone, [1e-4, 1e-4, 0.5], rtol=1e-6)
 
 
+@pytest.mark.parametrize("before", [0, 3, 5, 12])
+def test_a_step_schedule_counts_from_the_start_of_the_stage(before):
+    """As `StepLR` of the authors' codes, which also counts the warm-up."""
+    group = GroupConfig(lr=0.5, schedule="step", step_epochs=5, step_factor=0.1)
+    optimizer = build_optimizer(
+        OptimizerConfig(backbone=group, head=group),
+        epochs=20,
+        steps_per_epoch=7,
+        head=get_head("logits"),
+        epochs_before=before,
+    ).default
+    for step in range(20 * 7):
+        optimizer.iterations.assign(step)
+        epoch = before + step // 7
+        assert float(optimizer.learning_rate) == (
+            pytest.approx(0.5 * 0.1 ** (epoch // 5), rel=1e-5)
+        )
+
+
+def test_a_phase_without_a_drop_has_one_rate():
+    group = GroupConfig(lr=0.5, schedule="step", step_epochs=5)
+    optimizer = build_optimizer(
+        OptimizerConfig(backbone=group),
+        epochs=4,
+        steps_per_epoch=7,
+        head=get_head("logits"),
+        epochs_before=6,
+    ).default
+    assert float(optimizer.learning_rate) == pytest.approx(0.05)
+
+
 def test_twice_the_rate_for_a_quarter_of_the_steps():
     assert fine_tuning_rate(150) == 2 * fine_tuning_rate(600)
 

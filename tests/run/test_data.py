@@ -212,6 +212,39 @@ def test_classes_cannot_be_chosen_where_all_are_seen():
         split_data(seen, settings(train_classes=["01"]))
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"train_fraction": 0.5},
+        {"train_classes": ["00", "40"]},
+        {"test_classes": ["00", "40"]},
+    ],
+)
+def test_chosen_classes_have_no_published_queries(data):
+    """In-Shop has roles for its own test classes only."""
+    roles = np.where(np.arange(120) % 2, "gallery", "query")
+    roles[:80] = ""
+    published = dataclasses.replace(manifest(), role=roles)
+    found = split_data(published, settings(**data))
+    assert {*found.train.role, *found.test.role} == {""}
+    assert set(split_data(published, settings()).test.role) == {
+        "query",
+        "gallery",
+    }
+
+
+def test_classes_without_images_leave_the_others_to_choose_from():
+    """Files were missing or damaged, and that was accepted."""
+    some = manifest().select(np.arange(2, 120))
+    data = split_data(some, settings(train_fraction=0.5))
+    assert names(data.train) == {f"{label:02d}" for label in range(1, 31)}
+    data = split_data(some, settings(train_classes=["01", "59"]))
+    assert names(data.train) == {"01", "59"}
+    assert names(data.test) == {f"{label:02d}" for label in range(2, 59)}
+    with pytest.raises(UsageError, match="`train_classes` must name.*'00'"):
+        split_data(some, settings(train_classes=["00", "59"]))
+
+
 def test_every_setting_of_the_augmentation_is_an_argument_of_it():
     settings = AugmentationConfig(flip=False).model_dump()
     assert dataclasses.asdict(Augmentation(**settings)) == dataclasses.asdict(

@@ -1,10 +1,15 @@
 """`final="all"`: one more training, on every class, with honest numbers."""
 
+import math
+
+import numpy as np
 import pytest
 
 from keras_dml.config import load_run_config, resolve
 from keras_dml.models import load_embedder
+from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.final import final_config
+from keras_dml.run.history import History, read_history
 from tests.images import image_folder
 from tests.run.made_up import fit_and_final, write_weights
 
@@ -73,7 +78,8 @@ def test_training_that_is_not_kept_is_one_step(run, kept):
     config = load_run_config(run.folder.record)
     metrics = dict(run.metrics)
     metrics["interpolation"] = {"share": 0.0, "kept": kept, "values": {}}
-    final = final_config(config, metrics)
+    history = read_history(run.folder.history)
+    final = final_config(config, metrics, history)
     assert final.model.whitening == ([] if kept else [metrics["shrinkage"]])
     assert final.evaluation.interpolate == [0.0]
     assert [one.epochs for one in final.stages[0].phases] == [1]
@@ -87,18 +93,91 @@ def test_resuming_finds_both_finished(run, photos, weights):
     assert again.final.metrics == run.final.metrics
 
 
-def test_no_phase_follows_classes_that_now_train():
-    config = resolve(
+def finals(config, history=None, metrics=None):
+    """The phases of the final training, per stage: name and epochs."""
+    history = history or History(
+        [
+            f"{stage.name}/{phase.name}"
+            for stage in config.stages
+            for phase in stage.phases
+            for _ in range(phase.epochs)
+        ]
+    )
+    metrics = {"interpolation": {}, "shrinkage": None, **(metrics or {})}
+    return final_config(config, metrics, history).stages
+
+
+def digits(*overrides):
+    return resolve(
         "norm_softmax",
         "digits",
         flags={"model": {"backbone": "small_cnn"}},
         overrides=[
-            "stages.main.train.epochs=2",
-            "stages.main.train.stop_patience=2",
-            "stages.main.train.plateau={patience: 2}",
+            "stages.main.train.epochs=20",
+            "sampling.steps_per_epoch=null",
+            *overrides,
         ],
     )
-    final = final_config(config, {"interpolation": {}, "shrinkage": None})
-    (phase,) = final.stages[0].phases
-    assert phase.epochs >= 2
+
+
+def test_no_phase_follows_classes_that_now_train():
+    config = digits(
+        "stages.main.train.stop_patience=2",
+        "stages.main.train.plateau={patience: 2}",
+    )
+    (phase,) = finals(config)[0].phases
+    assert phase.epochs >= 20
     assert (phase.plateau, phase.stop_patience) == (None, None)
+
+
+def test_a_training_that_stopped_early_is_as_short():
+    config = digits("stages.main.train.stop_patience=2")
+    (phase,) = finals(config, History(["main/train"] * 7))[0].phases
+    assert phase.epochs == 7
+
+
+def test_a_training_ends_where_the_best_weights_were():
+    """As long as the weights that were kept had trained, as a refit."""
+    values = np.array([np.nan, 0.3, np.nan, 0.9, np.nan, 0.9, np.nan, 0.1])
+    history = History(["main/train"] * 8, {"val_map@r": values})
+    best = digits("evaluation.select=best", "evaluation.monitor=map@r")
+    assert finals(best, history)[0].phases[0].epochs == 4
+    last = digits("evaluation.select=last", "evaluation.monitor=map@r")
+    assert finals(last, history)[0].phases[0].epochs == 8
+
+
+@pytest.mark.parametrize("steps", ["null", "3"])
+@pytest.mark.parametrize("turns", ["false", "true"])
+def test_turned_images_are_seen_as_often(steps, turns):
+    config = digits(
+        f"sampling.steps_per_epoch={steps}",
+        f"data.quarter_turns={turns}",
+        "evaluation.select=last",
+    )
+    data = load_run_data(config)
+    (phase,) = finals(config)[0].phases
+    if steps == "null":
+        assert phase.epochs == 20
+        return
+    fit = stage_data(data, config.stages[0], config).fit
+    images = len(fit) / (4 if turns == "true" else 1)
+    whole = len(data.train) + len(data.test)
+    assert phase.epochs == math.ceil(20 * whole / images)
+
+
+def test_classes_that_find_the_schedule_go_on_to_do_so():
+    """The second stage repeats the drops of the first, also in the end."""
+    config = resolve(
+        "proxynca_pp",
+        "digits",
+        flags={"model": {"backbone": "small_cnn"}},
+        overrides=[
+            "stages=[{name: search, classes: first_half, phases: "
+            "[{name: train, epochs: 4, plateau: {patience: 5}}]}, "
+            "{name: final, classes: all, replay: search, phases: "
+            "[{name: train, epochs: 4}]}]",
+        ],
+    )
+    search, final = finals(config)
+    assert search.phases[0].plateau.patience == 5
+    assert final.replay == "search"

@@ -125,6 +125,9 @@ def test_a_planned_length_is_not_another_setting(tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.create(planned)
     folder.check_config(opened)
+    # Minutes that are too few leave the refit out.
+    folder.create(planned.changed(refit=False))
+    folder.check_config(opened)
     other = stage.changed(phases=[phase.changed(epochs=5)])
     with pytest.raises(UsageError, match=r"`stages.main.train.epochs` was 4"):
         folder.check_config(planned.changed(stages=[other]))

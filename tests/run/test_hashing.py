@@ -56,6 +56,7 @@ def test_what_decides_the_embeddings_changes_the_hash(tmp_path, config):
         {"labels": [0, 1, 1]},
         {"ids": list("abd")},
         {"role": ["query", "gallery", "gallery"]},
+        {"split": ["train", "train", "test"]},
     ):
         assert images_hash(files(tmp_path, **changes), config) != first
     os.utime(tmp_path / "b.png", ns=(2, 2))

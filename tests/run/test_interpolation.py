@@ -11,7 +11,7 @@ from keras_dml.models import pooled_features
 from keras_dml.run import interpolation
 from keras_dml.run.data import StageData
 from keras_dml.run.interpolation import interpolate
-from keras_dml.run.measure import embed, measure
+from keras_dml.run.measure import embed, evaluate
 from keras_dml.run.start import start_from_features
 from tests.run import made_up
 
@@ -46,7 +46,8 @@ def whitened_start():
 
 
 def validated(embedder, data, config):
-    return measure(embedder, data.validation, config).metrics["map@r"]
+    rows = embed(embedder, data.validation, config)
+    return evaluate(rows, data.validation, config).metrics["map@r"]
 
 
 def test_a_harmful_training_is_undone_exactly(case):

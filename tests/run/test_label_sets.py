@@ -263,7 +263,7 @@ def test_some_images_are_different_ones():
     assert some_images(images, 90) is images
 
 
-def test_exports_take_whole_classes_and_all_names():
+def test_exports_take_several_classes_and_all_names():
     config = settings().changed(data={"image_size": 8, "channels": 1})
     images = manifest()
     pixels, labels = images_to_compare(images, config, 30)

@@ -80,7 +80,7 @@ def test_what_validation_chose_stays_on_record(run):
 
 
 def test_a_final_training_repeats_its_results(run):
-    final = fit_final(run.folder, run.metrics)
+    final = fit_final(run.folder, run.metrics, run.config)
     metrics = TrainedRun(final).metrics
     assert metrics["refit"]
     assert conclusion(metrics) == conclusion(run.metrics)

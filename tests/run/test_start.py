@@ -7,10 +7,11 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.models import pooled_features
 from keras_dml.run import start
 from keras_dml.run.data import RunData, StageData
-from keras_dml.run.measure import embed, evaluate, measure
+from keras_dml.run.measure import embed, evaluate
 from keras_dml.run.start import (
     apply_head,
     measure_baselines,
+    renew_class_means,
     some_images,
     start_from_features,
 )
@@ -52,7 +53,8 @@ def test_a_whitening_retrieves_unseen_classes_better_than_the_features():
     features = embed(pooled_features(models.embedder), unseen, config)
     before = evaluate(features, unseen, config).metrics["map@r"]
     assert start_from_features(models, data, config) == 0.1
-    after = measure(models.embedder, unseen, config).metrics["map@r"]
+    rows = embed(models.embedder, unseen, config)
+    after = evaluate(rows, unseen, config).metrics["map@r"]
     assert after > before + 0.2
 
 
@@ -93,6 +95,35 @@ def test_proxies_start_at_the_means_of_their_classes():
     assert np.mean(similarities.argmax(1) == data.fit.labels) > 0.9
 
 
+def test_means_without_a_whitening_are_of_all_images(monkeypatch):
+    """As in the authors' code on Stanford Online Products."""
+    monkeypatch.setattr(start, "some_images", lambda images: None)
+    models, data = made_up.models(), made_up.stage()
+    config = made_up.settings(
+        "model.whitening=[]", "model.proxies.class_means=true"
+    )
+    start_from_features(models, data, config)
+    proxies = np.array(models.trainer.get_layer("proxies").proxies)
+    features = embed(pooled_features(models.embedder), data.fit, config)
+    rows = np.array(models.embedder.get_layer("head")(features))
+    for label, proxy in enumerate(proxies):
+        mean = rows[data.fit.labels == label].mean(0)
+        np.testing.assert_allclose(
+            proxy, mean / np.linalg.norm(mean), atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_class_means_are_renewed_if_proxies_began_as_such(wanted):
+    models, data = made_up.models(), made_up.stage()
+    config = made_up.settings("model.whitening=[]")
+    config = config.changed(model={"proxies": {"class_means": wanted}})
+    layer = models.trainer.get_layer("proxies")
+    before = np.array(layer.proxies)
+    renew_class_means(models, data.fit, config)
+    assert np.array_equal(layer.proxies, before) != wanted
+
+
 def test_a_loss_without_proxies_starts_from_the_features_too():
     models, data = made_up.models(takes="embeddings"), made_up.stage()
     config = made_up.settings("model.proxies.class_means=true")
@@ -130,5 +161,6 @@ def test_baselines(weights):
     found = measure_baselines(models.embedder, features, data, config)
     assert list(found) == ["off_the_shelf", "pretrained", "before"]
     assert found["off_the_shelf"] is found["pretrained"]
-    before = measure(models.embedder, images, config)
+    rows = embed(models.embedder, images, config)
+    before = evaluate(rows, images, config)
     assert found["before"].metrics == pytest.approx(before.metrics, abs=1e-3)

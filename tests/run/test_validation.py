@@ -5,7 +5,9 @@ import pytest
 
 from keras_dml.config import resolve
 from keras_dml.data.manifest import Manifest
+from keras_dml.errors import UsageError
 from keras_dml.run.data import RunData, stage_data
+from keras_dml.run.stage_checks import check_stages
 
 PRETRAINED = {"model": {"backbone": "mobilenet_v2", "weights": "imagenet"}}
 
@@ -56,3 +58,31 @@ def test_a_network_from_scratch_needs_twenty_classes():
     scratch = {"model": {"backbone": "mobilenet_v2", "weights": "none"}}
     assert parts(19, flags=scratch).held_out == "nothing"
     assert parts(20, flags=scratch).held_out == "classes"
+
+
+@pytest.mark.parametrize(("several", "held_out"), [(4, 2), (1, 0), (0, 0)])
+def test_classes_of_one_image_do_not_validate(several, held_out):
+    """A run of theirs ended in its first validation."""
+    stage = parts(60 + several, [1] * 60 + [10] * several)
+    assert stage.fit.num_classes == 60 + several - held_out
+    if not held_out:
+        assert (stage.validation, stage.held_out) == (None, "nothing")
+        return
+    assert stage.validation.num_classes == held_out
+    assert len(stage.validation) == 10 * held_out
+
+
+def test_a_fold_of_classes_of_one_image_is_refused():
+    config = resolve(
+        "norm_softmax",
+        "omniglot",
+        overrides=[
+            *("data.folds=2", "data.fold=0", "data.fold_split=contiguous"),
+            *("data.image_size=8", "data.channels=3"),
+        ],
+    )
+    data = data_of(20, [10] * 10 + [1] * 10)
+    message = "Stage `main` must validate.*Received: 10 validation classes of"
+    with pytest.raises(UsageError, match=message):
+        check_stages(config, data)
+    check_stages(config.changed(data={"fold": 1}), data)

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -97,15 +98,24 @@ def listed_images(path: Path, *needed: str) -> dict[str, Listed]:
     Raises:
         UsageError: If the file cannot be read, a column or a value is
             missing, a label is empty, or lines of one image contradict or
-            repeat each other.
+            repeat each other, or spell its path differently.
     """
     found: dict[str, Listed] = {}
+    spelled: dict[str, str] = {}
+    folder = os.path.abspath(path.parent)
     for number, row in iterate_table(path, *needed):
         name, split = row["path"], None
         group = (row.get("group") or "").strip()
         if "split" in row:
             split = (row["split"] or "").lower()
         labels = _labels(row.get("label"), f"on line {number} of {path}")
+        place = os.path.normpath(os.path.join(folder, name))
+        if spelled.setdefault(place, name) != name:
+            raise UsageError(
+                f"Every image of {path} must have one spelling of its path. "
+                f"Received: {spelled[place]!r} and, on line {number}, "
+                f"{name!r}. Write both the same."
+            )
         earlier = found.get(name, Listed((), split, group, number))
         if name in found and not set(labels) - set(earlier.labels):
             raise UsageError(
@@ -225,10 +235,7 @@ def _groups(path: Path, groups: list[str]) -> np.ndarray | None:
             f"Every line of {path} must have a group, or none. Received: "
             f"{groups.count('')} of {len(groups)} images without."
         )
-    number = {
-        name: place for place, name in enumerate(sorted_labels({*groups}))
-    }
-    return np.array([number[group] for group in groups])
+    return _numbered([(name,) for name in groups], sorted_labels({*groups}))
 
 
 def _numbered(labels: list[tuple[str, ...]], names: list[str]) -> np.ndarray:

@@ -120,11 +120,7 @@ def load_builder(name: str, data_dir=None, download: bool = True):
             name, data_dir=None if data_dir is None else os.fspath(data_dir)
         )
     # A version that does not exist is an assertion there.
-    except (
-        tfds.core.DatasetNotFoundError,
-        ValueError,
-        AssertionError,
-    ) as error:
+    except (ValueError, AssertionError) as error:
         raise UsageError(
             "`tfds:NAME` must name a builder of tensorflow-datasets. "
             f"Received: tfds:{name} ({reason_of(error)})"

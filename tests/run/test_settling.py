@@ -1,0 +1,39 @@
+import struct
+import zlib
+
+import pytest
+
+from keras_dml.data import Manifest
+from keras_dml.errors import UsageError
+from keras_dml.models import get_backbone
+from keras_dml.run.settling import natural_size
+
+
+def png(*sides):
+    """The start of a file: its header, with only the sides that are given."""
+    header = b"IHDR" + struct.pack(f">{len(sides)}I", *sides)
+    header += b"\x08\x02\0\0\0" if len(sides) == 2 else b""
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + struct.pack(">I", len(header) - 4)
+        + header
+        + struct.pack(">I", zlib.crc32(header))
+        + b"\0\0\0\0IDAT"
+    )
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", png(20_000, 20_000), png(8)],
+    ids=["empty", "huge", "half a header"],
+)
+def test_damaged_and_huge_files_have_no_size(tmp_path, damaged):
+    """`config SOURCE` looks at headers, before any file is checked."""
+    for row, contents in enumerate([damaged, png(90, 70), damaged]):
+        (tmp_path / f"{row}.png").write_bytes(contents)
+    paths = [str(tmp_path / f"{row}.png") for row in range(3)]
+    images = Manifest("photos", [0, 0, 1], "ab", list("abc"), paths=paths)
+    backbone = get_backbone("resnet50")
+    assert natural_size(images, backbone) == 70
+    with pytest.raises(UsageError, match="None of 50 images can be opened"):
+        natural_size(images.select([0, 2]), backbone)
