@@ -10,7 +10,6 @@ import tensorflow as tf
 from keras_dml.config import RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.labels import has_label
 from keras_dml.export.options import ExportOptions, References
 from keras_dml.run.batches import evaluation_batches
 from keras_dml.run.data import RunData
@@ -39,13 +38,8 @@ def with_facts_of_run(
     facts = {key: run.metrics[key] for key in keys}
     facts["prefixes"] = run.metrics.get("prefixes", {})
     facts["threshold"] = threshold and threshold.facts()
-    found: dict[str, Any] = {
-        "metadata": {
-            **facts,
-            "labels": list(data.train.class_names),
-            **options.metadata,
-        }
-    }
+    facts["labels"] = list(data.train.class_names)
+    found: dict[str, Any] = {"metadata": {**facts, **options.metadata}}
     if options.references is True:
         found["references"] = _references(data.test, config)
     if options.calibration is None:
@@ -58,10 +52,12 @@ def with_facts_of_run(
 
 def images_to_compare(
     test: Manifest, config: RunConfig, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns images and labels of whole classes, about `count` rows.
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Returns images and labels of several classes, about `count` rows.
 
-    Images of whole classes keep their positives.
+    A class has at least two images, so that they find each other. It adds at
+    most a tenth of the rows, or its part of fewer than ten classes, so that
+    there are others to confuse its images with.
 
     Args:
         test: The test images of the run.
@@ -70,11 +66,21 @@ def images_to_compare(
 
     Returns:
         Tuple of float32 images `(n, height, width, channels)` and their
-        labels.
+        labels, `None` if no class has two images.
     """
-    counts = np.cumsum(np.bincount(test.label_sets.values))
-    last = min(int(np.searchsorted(counts, count)), len(counts) - 1)
-    chosen = test.select(has_label(test.labels, np.arange(last + 1)))
+    sets = test.label_sets
+    several = np.flatnonzero(np.bincount(sets.values) > 1)
+    if not len(several):
+        some = test.select(np.arange(min(len(test), count)))
+        return np.concatenate(list(_images(some, config))), None
+    most = max(2, count // min(len(several), 10))
+    rows = np.zeros(len(test), bool)
+    for one in several:
+        own = sets.owners[sets.values == one]
+        rows[own[~rows[own]][:most]] = True
+        if np.count_nonzero(rows) >= count:
+            break
+    chosen = test.select(rows)
     return np.concatenate(list(_images(chosen, config))), chosen.labels
 
 

@@ -48,15 +48,13 @@ def add_metadata(content: bytes, manifest: Mapping[str, Any]) -> bytes:
         files[LABELS] = "".join(f"{label}\n" for label in labels)
     model = flatbuffer_utils.convert_bytearray_to_object(content)
     _add_table(model, _TABLE_NAME, _table(manifest, list(files)))
-    buffer = io.BytesIO()
-    buffer.write(flatbuffer_utils.convert_object_to_bytearray(model))
-    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO(flatbuffer_utils.convert_object_to_bytearray(model))
+    with zipfile.ZipFile(buffer, "a") as archive:
         for name, text in files.items():
             # `ZipInfo` has a fixed date, so that the same model gives the
             # same file.
             entry = zipfile.ZipInfo(name)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, text)
+            archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 

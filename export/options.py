@@ -1,6 +1,7 @@
 """Defines all options of an export in one object."""
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,14 +12,21 @@ from keras_dml.checks import (
     boolean,
     not_negative,
     one_of,
+    optional,
     positive_integer,
     require,
 )
 from keras_dml.data.decoding import MAX_PIXELS
-from keras_dml.errors import UsageError
+from keras_dml.errors import UsageError, reason_of
 
 QUANTIZATIONS = ("none", "float16", "dynamic_range", "int8")
 INDEXES = ("auto", "exact", "scann")
+# The fields of a manifest that the formats write.
+OWN_FIELDS = (
+    *("made_by", "version", "format", "image", "embedding", "file"),
+    *("quantize", "dynamic_batch", "ops", "opset"),
+    *("max_pixels", "index", "endpoints"),
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,14 +87,15 @@ class ExportOptions(Brief):
             the size of the embedder's images.
         squash: Whether the evaluation resizes both sides to `resize`.
             Defaults to `None`, that of the run, or `False`.
-        metadata: JSON-able facts for the manifests, such as recipe, metrics
-            and labels. Defaults to none.
+        metadata: Dict of JSON-able facts for the manifests, such as recipe,
+            metrics and labels, under other names than the fields that the
+            formats write. Defaults to none.
         force: Whether to write into a folder that holds other files, and to
             replace a folder that is not an export. Defaults to `False`.
 
     Raises:
-        UsageError: If an option is out of its range, or a gallery is given
-            without an index.
+        UsageError: If an option is out of its range, a gallery is given
+            without an index, or a manifest cannot hold the metadata.
 
     Example:
 
@@ -124,15 +133,32 @@ class ExportOptions(Brief):
         # Requests give `k` as int32.
         require(self.max_k < 2**31, "max_k", "below 2**31", self.max_k)
         positive_integer("max_pixels", self.max_pixels)
-        if self.resize is not None:
-            positive_integer("resize", self.resize)
-        if self.max_drop is not None:
-            not_negative("max_drop", self.max_drop)
+        optional(positive_integer, "resize", self.resize)
+        optional(not_negative, "max_drop", self.max_drop)
+        self._check_metadata()
         if self.gallery is not None and not self.with_index:
             raise UsageError(
                 "`gallery` is what the index holds. Received: a gallery "
                 "without an index. Pass `with_index=True` as well."
             )
+
+    def _check_metadata(self) -> None:
+        mapping = isinstance(self.metadata, Mapping)
+        require(mapping, "metadata", "a dict", self.metadata)
+        own = [repr(key) for key in self.metadata if key in OWN_FIELDS]
+        if own:
+            raise UsageError(
+                "`metadata` must be facts without the manifest's own fields, "
+                f"{', '.join(OWN_FIELDS)}. Received: {', '.join(own)}. Rename "
+                "what you add."
+            )
+        try:
+            json.dumps({**self.metadata})
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(
+                "`metadata` must be facts that JSON can hold. Received: "
+                f"{reason_of(error)}. Convert arrays to lists."
+            ) from error
 
     @classmethod
     def of(

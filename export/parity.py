@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation import retrieval_metrics
-from keras_dml.export.artifact import MANIFEST, read_manifest
+from keras_dml.export.artifact import MANIFEST, has_unit_rows, read_manifest
 from keras_dml.export.formats import FORMATS, Runner, open_artifact
 from keras_dml.export.latencies import TIMED_BATCHES, latencies
 from keras_dml.models import forward_function
@@ -37,7 +37,8 @@ def parity(
             resized as in the evaluation. LiteRT gets them rounded to uint8,
             as a client would give them.
         labels: Integer array `(n,)`. Defaults to `None`: no retrieval
-            metrics.
+            metrics. They compare by cosine if the embedder's rows have
+            length 1, else by Euclidean distance, as an index does.
         batch_size: Number of images in a batch, for artifacts that take more
             than one. Defaults to `32`.
         seconds: Approximate time to measure each artifact, per batch size.
@@ -67,7 +68,9 @@ def parity(
     images = np.asarray(images, dtype="float32")
     if len(images) == 0:
         raise UsageError("`images` must hold at least one image to compare.")
-    runners = {"embedder": Runner(lambda x: x, _embedding(embedder))}
+    forward = forward_function(embedder)
+    own = Runner(lambda batch: batch, lambda batch: np.asarray(forward(batch)))
+    runners = {"embedder": own}
     sizes = {"embedder": 4 * embedder.count_params()}
     for name, folder in artifacts.items():
         runners[name] = open_artifact(folder, threads)
@@ -93,7 +96,9 @@ def parity(
             "worst_cosine": float(cosines.min()),
         }
         if labels is not None:
-            metrics = retrieval_metrics(embeddings, labels, k=1)
+            metrics = retrieval_metrics(
+                embeddings, labels, k=1, normalize=has_unit_rows(embedder)
+            )
             row.update({key: metrics[key] for key in RETRIEVAL})
         rows.append(row)
     for size in TIMED_BATCHES:
@@ -136,11 +141,6 @@ def describe_drops(
         for name, (found, expected) in pairs.items()
         if expected - found > max_drop + 1e-9
     )
-
-
-def _embedding(embedder):
-    forward = forward_function(embedder)
-    return lambda batch: np.asarray(forward(batch))
 
 
 def _embed(runner, images, batch_size):

@@ -1,6 +1,7 @@
 """Exports the embedder of a run, and compares on some of its test images."""
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -94,19 +95,15 @@ def export_run(
     check_rate(max_false_match_rate, decision)
     trained = run if isinstance(run, TrainedRun) else TrainedRun(run, data_dir)
     if not on_tensorflow.is_here():
-        return on_tensorflow.call(
-            _export_folder,
-            trained.folder.path,
-            formats,
-            options,
-            {
-                "output": output,
-                "dim": dim,
-                "data_dir": data_dir or trained.config.data.data_dir,
-                "max_false_match_rate": max_false_match_rate,
-                "decision": decision,
-            },
+        again = functools.partial(
+            export_run,
+            output=output,
+            data_dir=data_dir or trained.config.data.data_dir,
+            dim=dim,
+            max_false_match_rate=max_false_match_rate,
+            decision=decision,
         )
+        return on_tensorflow.call(again, trained.folder.path, formats, options)
     trained = with_dim(trained, dim)
     check = unchanged_files(trained.folder)
     embedder = trained.embedder
@@ -175,15 +172,6 @@ def exporter(
         return result
 
     return export
-
-
-def _export_folder(
-    path: Path,
-    formats: str | Sequence[str],
-    options: ExportOptions,
-    arguments: dict[str, Any],
-) -> ExportResult:
-    return export_run(path, formats, options, **arguments)
 
 
 def _export_trained(

@@ -1,6 +1,5 @@
 """Exports to a SavedModel, which runs with TensorFlow only."""
 
-import csv
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from keras_dml.export.served_index import (
     label_texts,
 )
 from keras_dml.export.warm_up import example_requests, write_warm_up
+from keras_dml.files import csv_text, write_text
 from keras_dml.models import fold_for_inference
 
 LABELS = "references.csv"
@@ -190,10 +190,8 @@ def write_labels(folder: Path, gallery: EmbeddingSet) -> Path:
     """Writes the id and label of each reference as a CSV file."""
     path = folder / LABELS
     labels = label_texts(gallery) or [""] * len(gallery)
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["id", "label"])
-        writer.writerows(zip(gallery.ids, labels, strict=True))
+    rows = zip(gallery.ids, labels, strict=True)
+    write_text(path, csv_text([("id", "label"), *rows]))
     return path
 
 

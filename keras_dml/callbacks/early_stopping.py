@@ -123,12 +123,9 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
             )
 
     def _decay(self):
-        rates = [
+        for optimizer in inner_optimizers(self.model.optimizer):
             # The property `learning_rate` gives the present value.
-            one._learning_rate
-            for one in inner_optimizers(self.model.optimizer)
-        ]
-        for rate in rates:
+            rate = optimizer._learning_rate
             if not isinstance(rate, DecayToZero):
                 raise ValueError(
                     "`tail` needs optimizers whose rate is a `DecayToZero`. "

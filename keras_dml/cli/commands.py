@@ -66,8 +66,10 @@ def fit(*, as_json: Json = False, **options: Any) -> None:
     try:
         run = api.fit(**options)
     except KeyboardInterrupt:
+        resume = [] if "--resume" in sys.argv else ["--resume"]
+        again = command_line("keras-dml", *sys.argv[1:], *resume)
         with logging_to():
-            logger.info("To go on:\n%s", _command("--resume"))
+            logger.info("To go on:\n%s", again)
         raise
     if not distribute.is_chief():
         return
@@ -93,12 +95,6 @@ def _given_without(option: str, *flags: str) -> list[str]:
         elif word not in flags and not word.startswith(f"{option}="):
             kept.append(word)
     return kept
-
-
-def _command(*more: str) -> str:
-    """Returns the command that is running, with more options."""
-    given = [*sys.argv[1:], *(one for one in more if one not in sys.argv)]
-    return command_line("keras-dml", *given)
 
 
 @options_of("keras_dml.run.evaluate:evaluate_run")
@@ -271,10 +267,7 @@ def compare(*, as_json: Json = False, **options: Any) -> None:
     "keras_dml.export.options:ExportOptions",
     # A run brings these.
     without=("options", "calibration", "resize", "squash", "metadata"),
-    names={
-        "formats": "--format",
-        "references": "--with-references",
-    },
+    names={"formats": "--format", "references": "--with-references"},
 )
 def export(**options: Any) -> None:
     """Export a trained embedder and compare it with the original."""

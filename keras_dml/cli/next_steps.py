@@ -57,11 +57,9 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
         trained = sum(
             not phase.startswith(repeated) for phase in run.history.phases
         )
-        longer = (
-            ("--minutes", f"{2 * minutes:g}")
-            if minutes is not None
-            else ("--epochs", 2 * trained)
-        )
+        longer = ("--epochs", f"{2 * trained}")
+        if minutes is not None:
+            longer = ("--minutes", f"{2 * minutes:g}")
         yield (
             "train again, twice as long, as validation still rose at the end"
             if run.rising

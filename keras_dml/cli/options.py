@@ -46,31 +46,22 @@ def _as_given(name: str, value: Any) -> Any:
     return value
 
 
-# The type of an option and how it is read, for each annotation in the library
-# that is not text. An option of type `list` is given once for each item.
-FORMS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
-    "bool": (bool, _as_given),
-    "References | bool": (bool, _as_given),
-    "int": (int, _as_given),
-    "float": (float, _as_given),
-    "Sequence[str]": (str, _words),
-    "Sequence[int]": (str, _numbers),
-    "int | Sequence[int]": (str, _numbers),
-    "str | Sequence[str]": (list[str], _each),
-    "Mapping[str, Any] | Sequence[str]": (list[str], _as_given),
-    "Sequence[str | os.PathLike[str]]": (list[str], _as_given),
+# The type of an option, how it is read, and what stands for its value in the
+# help, for each annotation in the library that is not text. An option of type
+# `list` is given once for each item.
+FORMS: dict[str, tuple[Any, Callable[[str, Any], Any], str]] = {
+    "bool": (bool, _as_given, ""),
+    "References | bool": (bool, _as_given, ""),
+    "int": (int, _as_given, "NUMBER"),
+    "float": (float, _as_given, "NUMBER"),
+    "Sequence[str]": (str, _words, "NAME,..."),
+    "Sequence[int]": (str, _numbers, "N,N,..."),
+    "int | Sequence[int]": (str, _numbers, "N,N,..."),
+    "str | Sequence[str]": (list[str], _each, "NAME,..."),
+    "Mapping[str, Any] | Sequence[str]": (list[str], _as_given, "KEY=VALUE"),
+    "Sequence[str | os.PathLike[str]]": (list[str], _as_given, "PATH"),
 }
-TEXT = (str, _as_given)
-# What stands for the value of an option in its help.
-METAVARS = {
-    "int": "NUMBER",
-    "float": "NUMBER",
-    "Sequence[int]": "N,N,...",
-    "int | Sequence[int]": "N,N,...",
-    "Sequence[str]": "NAME,...",
-    "str | Sequence[str]": "NAME,...",
-    "Mapping[str, Any] | Sequence[str]": "KEY=VALUE",
-}
+TEXT = (str, _as_given, "NAME")
 # Options of text that may be the path of a file or a folder.
 PLACES = ("gallery", "source", "weights")
 
@@ -169,7 +160,7 @@ def _parameter(
     one: Parameter, name: str, spelled: Mapping[str, str]
 ) -> inspect.Parameter:
     """Returns a parameter as Typer reads it."""
-    kind, _ = FORMS.get(one.annotation, TEXT)
+    kind, _, metavar = FORMS.get(one.annotation, TEXT)
     default: Any = inspect.Parameter.empty if one.required else None
     shown: Any = _in_words(one.default, spelled).replace("`", "") or False
     if kind is bool:
@@ -183,7 +174,7 @@ def _parameter(
     else:
         info = typer.Option(*name.split(), show_default=shown)
         path = "Path" in one.annotation or one.name in PLACES
-        info.metavar = METAVARS.get(one.annotation, "PATH" if path else "NAME")
+        info.metavar = "PATH" if path and metavar == "NAME" else metavar
         info.rich_help_panel = one.group
     info.help = _in_words(one.about, spelled)
     return inspect.Parameter(

@@ -89,11 +89,8 @@ class Group(TyperGroup):
     """The commands together."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        known = args[0] in self.commands
         # The error names the word, which may be of any length.
-        return super().resolve_command(
-            ctx, args if known else [shortened(args[0]), *args[1:]]
-        )
+        return super().resolve_command(ctx, [shortened(args[0]), *args[1:]])
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _leave_types_out(self.get_params(ctx))

@@ -1,27 +1,17 @@
 """Budgets: runs of recipes with another length."""
 
-import dataclasses
-from typing import Any, TypeVar
+from typing import Any
 
 from keras_dml.config import RunConfig, StageConfig, validate
 from keras_dml.config.explanation import Explanation, differences
 from keras_dml.config.merging import Layer, Merged
 from keras_dml.config.plan_sections import BudgetConfig
-from keras_dml.config.training_sections import HeatConfig
+from keras_dml.config.training_sections import PhaseConfig
 from keras_dml.config.values import Scheduled, Section
 from keras_dml.wording import counted
 
 # The length that the schedules of recipes are meant for, if theirs is open.
 USUAL_EPOCHS = 20
-AnySection = TypeVar("AnySection", bound=Section)
-
-
-@dataclasses.dataclass(frozen=True)
-class Shares:
-    """How long a training is, in parts of what it was."""
-
-    epochs: float
-    steps: float
 
 
 def within_budget(explained: Explanation, budget: BudgetConfig) -> RunConfig:
@@ -87,41 +77,37 @@ def _moved(explained: Explanation, config: RunConfig) -> RunConfig:
     stages = [
         stage.changed(
             phases=[
-                phase.changed(
-                    heat=_moved_heat(phase.heat, was.epochs, phase.epochs)
-                )
+                _moved_phase(phase, was.epochs)
                 for phase, was in zip(stage.phases, its.phases, strict=True)
             ]
         )
         for stage, its in zip(config.stages, before.stages, strict=True)
     ]
-    shares = Shares(epochs, steps)
-    return config.changed(
-        stages=stages,
-        **{
-            name: _scaled(getattr(config, name), shares)
-            for name in type(config).model_fields
-            if name != "stages"
-        },
-    )
+    return _scaled(config, epochs, steps).changed(stages=stages)
 
 
-def _moved_heat(
-    heat: HeatConfig | None, before: int | None, now: int | None
-) -> HeatConfig | None:
-    """Returns the heating of a phase when the phase has other epochs."""
-    if heat is None or before is None or now is None or before == now:
-        return heat
-    heat = _scaled(heat, Shares(now / before, 1.0))
-    if heat.epoch is None:
-        return heat
-    return heat.changed(epoch=min(heat.epoch, now - 1))
+def _moved_phase(phase: PhaseConfig, before: int | None) -> PhaseConfig:
+    """Moves all that is `Scheduled` in a phase that had other epochs."""
+    now = phase.epochs
+    if before is None or now is None or before == now:
+        return phase
+    phase = _scaled(phase, now / before, 1.0)
+    heat = phase.heat
+    if heat is None or heat.epoch is None:
+        return phase
+    return phase.changed(heat=heat.changed(epoch=min(heat.epoch, now - 1)))
 
 
-def _scaled(value: Any, shares: Shares) -> Any:
-    """Scales what is `Scheduled` in a section, or in a list of sections."""
+def _scaled(value: Any, epochs: float, steps: float) -> Any:
+    """Scales what is `Scheduled` in a section, or in a list of sections.
+
+    Args:
+        value: A section, a list, or any other value, which stays.
+        epochs: The epochs of the training in parts of those before.
+        steps: The same of its steps.
+    """
     if isinstance(value, list):
-        return [_scaled(item, shares) for item in value]
+        return [_scaled(item, epochs, steps) for item in value]
     if not isinstance(value, Section):
         return value
     changes = {}
@@ -129,9 +115,9 @@ def _scaled(value: Any, shares: Shares) -> Any:
         own = getattr(value, name)
         marks = [one for one in field.metadata if isinstance(one, Scheduled)]
         changes[name] = (
-            marks[0].moved(own, shares.epochs, shares.steps)
+            marks[0].moved(own, epochs, steps)
             if marks
-            else _scaled(own, shares)
+            else _scaled(own, epochs, steps)
         )
     return value.model_copy(update=changes)
 

@@ -22,11 +22,7 @@ from keras_dml.comparison.page.comparison import write_comparison
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.plans import PlanLike, PlanOptions, make_plan
 from keras_dml.comparison.protocols import get_protocol
-from keras_dml.comparison.records import (
-    RunRecord,
-    collect,
-    write_results,
-)
+from keras_dml.comparison.records import RunRecord, collect, write_results
 from keras_dml.comparison.standings import ranked_by
 from keras_dml.comparison.tunings import (
     PlannedTuning,

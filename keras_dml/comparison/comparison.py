@@ -121,7 +121,8 @@ class Comparison(Brief):
         tables = []
         for experiment, arms in self._standings.items():
             rows = ranking_rows(arms, self.metrics)
-            tables.append((_title(experiment), rows))
+            # Without the marks of Markdown.
+            tables.append((experiment.title.replace("`", ""), rows))
             behind = gap_rows(arms)
             if behind:
                 name = metric_title(self.metric)
@@ -177,8 +178,3 @@ class Comparison(Brief):
             if own
         ]
         return sorted(rows, key=lambda row: -row[self.metric])
-
-
-def _title(experiment: Experiment) -> str:
-    """Returns the title without the marks of Markdown."""
-    return experiment.title.replace("`", "")

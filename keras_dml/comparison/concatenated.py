@@ -20,6 +20,8 @@ def concatenated(records: Sequence[RunRecord], folder: Path) -> list[RunRecord]:
     `f(x) = [f_1(x) / |f_1(x)|, ..., f_K(x) / |f_K(x)|]`. The comparison
     normalizes the whole to length 1 again.
 
+    A result is kept until one of its folds is trained again.
+
     Args:
         records: The runs of a plan under cross-validation. Arms and seeds
             with an unfinished fold are left out.
@@ -43,10 +45,12 @@ def concatenated(records: Sequence[RunRecord], folder: Path) -> list[RunRecord]:
 
 def _measured(folds: list[RunRecord], folder: Path) -> RunRecord:
     first = folds[0]
-    name = f"{first.run.rpartition('-fold')[0]}-concatenated"
+    start, _, end = first.run.rpartition("-fold")
+    # `own_name` may have added a hash to the number of the fold.
+    name = f"{start}{end.lstrip('0123456789')}-concatenated"
     target = folder / name
     result = target / "metrics.json"
-    if not result.is_file():
+    if not _is_newer(result, folds):
         target.mkdir(parents=True, exist_ok=True)
         _measure(folds, target, result)
     return dataclasses.replace(
@@ -61,6 +65,14 @@ def _measured(folds: list[RunRecord], folder: Path) -> RunRecord:
         validation={},
         train_seconds=sum(fold.train_seconds for fold in folds),
         folder=target,
+    )
+
+
+def _is_newer(result: Path, folds: list[RunRecord]) -> bool:
+    """Returns whether a result exists and no fold was trained after it."""
+    parts = [RunFolder(fold.folder).metrics for fold in folds if fold.folder]
+    return result.is_file() and all(
+        part.stat().st_mtime_ns <= result.stat().st_mtime_ns for part in parts
     )
 
 

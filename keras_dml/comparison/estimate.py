@@ -124,8 +124,7 @@ def measure_pace(config: RunConfig, work: Work) -> RunPace:
                 f"A trial of {config.recipe} on {config.data.source} failed: "
                 f"{trial.reason()}"
             )
-        history = read_history(trial.folder.history)
-        epochs = history.columns["seconds"].tolist()
+        epochs = read_history(trial.folder.history).columns["seconds"].tolist()
     # The first epoch traces the graph, the last one also validates.
     step = min(epochs[1:-1]) / STEPS
     start = seconds - sum(epochs[1:]) - step * work.tested
@@ -133,9 +132,7 @@ def measure_pace(config: RunConfig, work: Work) -> RunPace:
 
 
 def announce(
-    jobs: Sequence[Job],
-    tunings: Sequence[PlannedTuning],
-    place: PlanFolder,
+    jobs: Sequence[Job], tunings: Sequence[PlannedTuning], place: PlanFolder
 ) -> list[Job]:
     """Logs how many trainings there are, and returns those that are left.
 

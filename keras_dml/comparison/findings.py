@@ -7,11 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from keras_dml.comparison.per_query import (
-    DIGITS,
-    mean_over_runs,
-    same_queries,
-)
+from keras_dml.comparison.per_query import DIGITS, mean_over_runs, same_queries
 from keras_dml.comparison.records import (
     Experiment,
     RunRecord,
@@ -29,11 +25,7 @@ from keras_dml.comparison.summary import (
 from keras_dml.config.plan_sections import FindingConfig
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import Difference, paired_bootstrap
-from keras_dml.wording import (
-    counted,
-    listed,
-    metric_title,
-)
+from keras_dml.wording import counted, listed, metric_title
 
 CONFIRMED, CONTRADICTED = "confirmed", "contradicted"
 OPEN, NOT_MEASURED = "open", "not measured"
@@ -82,9 +74,9 @@ class FindingResult:
             metric = metric_title(self.finding.metric or "")
             parts.append(f"{self.difference:+.3f} {metric}")
             if self.seeds is not None:
-                parts.append(f"{self.seeds.unit} {_bounds(self.seeds)}")
+                parts.append(f"{self.seeds.unit} {bounds(self.seeds)}")
             if self.queries is not None:
-                parts.append(f"classes {_bounds(self.queries)}")
+                parts.append(f"classes {bounds(self.queries)}")
         text = f"{self.finding.claim}{where}: "
         text += f"{', '.join(parts)}: " if parts else ""
         notes = f" ({'; '.join(self.notes)})" if self.notes else ""
@@ -120,9 +112,7 @@ def check_findings(
 
 
 def check_finding(
-    finding: FindingConfig,
-    records: Iterable[RunRecord],
-    metric: str = "map@r",
+    finding: FindingConfig, records: Iterable[RunRecord], metric: str = "map@r"
 ) -> FindingResult:
     """Checks a claim in one experiment.
 
@@ -201,37 +191,36 @@ def _compared(
     than = found.values[:, [names.index(arm) for arm in finding.than]]
     # Remove rounding errors, so that equal arms do not differ.
     apart = np.round(better.mean(axis=1) - than.mean(axis=1), DIGITS)
-    seeds = summarize(apart, unit=found.unit, folds=found.folds)
-    intervals: list[Summary | Difference] = []
+    summary = summarize(apart, unit=found.unit, folds=found.folds)
+    seeds = summary if summary.count > 1 else None
+    queries = None
     notes = _left_out(found, arms)
     if any(run.oracle for own in arms.values() for run in own):
         notes.append("oracle: epochs were chosen on the test classes")
-    if seeds.count > 1:
-        intervals.append(seeds)
-    else:
+    if seeds is None:
         notes.append("one seed: nothing is known of other seeds")
-    queries = None
     try:
         queries = _queries(finding, found, arms)
-        intervals.append(queries)
     except UsageError as error:
         notes.append(f"no interval over classes, because {error}")
     return FindingResult(
         finding,
         experiment,
-        seeds.mean,
-        seeds if seeds.count > 1 else None,
+        summary.mean,
+        seeds,
         queries,
-        _verdict(intervals),
+        _verdict(seeds, queries),
         tuple(notes),
     )
 
 
-def _bounds(interval: Summary | Difference) -> str:
-    return BOUNDS.format(interval.low, interval.high)
+def bounds(interval: Summary | Difference | None) -> str:
+    """Returns both ends of an interval as text, or a dash for `None`."""
+    return BOUNDS.format(interval.low, interval.high) if interval else "-"
 
 
-def _verdict(intervals: list[Summary | Difference]) -> str:
+def _verdict(seeds: Summary | None, queries: Difference | None) -> str:
+    intervals = [one for one in (seeds, queries) if one is not None]
     if intervals and all(interval.low > 0 for interval in intervals):
         return CONFIRMED
     if intervals and all(interval.high < 0 for interval in intervals):
@@ -240,9 +229,7 @@ def _verdict(intervals: list[Summary | Difference]) -> str:
 
 
 def _queries(
-    finding: FindingConfig,
-    found: Repetitions,
-    arms: dict[str, list[RunRecord]],
+    finding: FindingConfig, found: Repetitions, arms: dict[str, list[RunRecord]]
 ) -> Difference:
     """Returns the interval over test classes; raises if values are missing."""
     first, second = (

@@ -81,8 +81,7 @@ class Job:
 
 
 def make_jobs(
-    plan: PlanConfig,
-    changes: Mapping[Tuned, Mapping[str, Any]] | None = None,
+    plan: PlanConfig, changes: Mapping[Tuned, Mapping[str, Any]] | None = None
 ) -> list[Job]:
     """Returns all runs of a plan, in the order in which they are trained.
 

@@ -31,10 +31,7 @@ def comparison_overview(jobs: Sequence[Job], plan: PlanConfig) -> str:
         [
             *(("Images", one) for one in dict.fromkeys(images)),
             *_arms(jobs, plan),
-            (
-                "Network",
-                f"{networks}, on images of {sizes} x {sizes} pixels",
-            ),
+            ("Network", f"{networks}, on images of {sizes} x {sizes} pixels"),
             (
                 "Training",
                 f"{steps} steps in each run; each learns from {batches} images",

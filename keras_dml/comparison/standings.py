@@ -5,11 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from keras_dml.comparison.findings import (
-    BOUNDS,
-    FindingResult,
-    check_finding,
-)
+from keras_dml.comparison.findings import FindingResult, bounds, check_finding
 from keras_dml.comparison.records import (
     Experiment,
     RunRecord,
@@ -18,7 +14,6 @@ from keras_dml.comparison.records import (
 )
 from keras_dml.comparison.summary import Summary, summarize_arms
 from keras_dml.config.plan_sections import FindingConfig
-from keras_dml.evaluation import Difference
 from keras_dml.wording import listed, metric_title
 
 # Shown if a plan names no metrics.
@@ -124,8 +119,8 @@ def gap_rows(arms: Sequence[Standing]) -> list[dict[str, Any]]:
         {
             "arm": one.arm,
             "gap": f"{gap.difference:+.3f}",
-            seeds: _interval(gap.seeds),
-            classes: _interval(gap.queries),
+            seeds: bounds(gap.seeds),
+            classes: bounds(gap.queries),
             "verdict": one.verdict,
         }
         for one, gap in gaps
@@ -206,10 +201,6 @@ def _mean(summary: Summary | None) -> str:
         return "-"
     spread = "" if math.isnan(summary.std) else f" ± {summary.std:.3f}"
     return f"{summary.mean:.3f}{spread}"
-
-
-def _interval(interval: Summary | Difference | None) -> str:
-    return BOUNDS.format(interval.low, interval.high) if interval else "-"
 
 
 def _gap(

@@ -55,12 +55,14 @@ class PlannedTuning:
     @property
     def left(self) -> int:
         """The number of trials that have not ended."""
-        trials = TuningFolder(self.folder).trials
-        if not trials.is_file():
+        folder = TuningFolder(self.folder)
+        if not folder.trials.is_file():
             return self.section.budget
-        with open(trials, encoding="utf-8", newline="") as file:
+        # Failed trials are tried again only until the settings are found.
+        ends = (*_ENDED, "failed") if folder.best.is_file() else _ENDED
+        with open(folder.trials, encoding="utf-8", newline="") as file:
             states = [row["state"] for row in csv.DictReader(file)]
-        ended = sum(state in _ENDED for state in states)
+        ended = sum(state in ends for state in states)
         return max(0, self.section.budget - ended)
 
 

@@ -44,8 +44,11 @@ def _groups(values: Mapping[str, Any]) -> Iterator[Layer]:
             for key, value in backbone.items()
             if key not in given
         }
-        if group == "proxies" and backbone.get("name") == "muon":
-            taken |= _beside_muon(taken, own)
+        # Proxies are no map between features, which muon is for.
+        copied = group == "proxies" and backbone.get("name") == "muon"
+        if copied and own.get("name") != "muon":
+            usual = {"name": "adam", "arguments": {}}
+            taken |= {key: usual[key] for key in usual if key in taken}
         for key in {*own} - given - {*taken}:
             field = GroupConfig.model_fields.get(key)
             if field is not None:
@@ -54,24 +57,11 @@ def _groups(values: Mapping[str, Any]) -> Iterator[Layer]:
             yield Layer("optimizer.backbone", {"optimizer": {group: taken}})
 
 
-def _beside_muon(
-    taken: Mapping[str, Any], own: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Returns what proxies do not copy: they are no map between features."""
-    if own.get("name") == "muon":
-        return {}
-    usual = {"name": "adam", "arguments": {}}
-    return {key: value for key, value in usual.items() if key in taken}
-
-
 def _class_sample(values: Mapping[str, Any]) -> Iterator[Layer]:
     proxies = _section(values, "model", "proxies")
     if proxies.get("sample") is None:
         return
-    sampling = {
-        **SamplingConfig().model_dump(),
-        **_section(values, "sampling"),
-    }
+    sampling = {**SamplingConfig().model_dump(), **_section(values, "sampling")}
     terms = values.get("loss")
     count = len(terms) if isinstance(terms, list) else 0
     classes = _classes_of_batch(sampling)

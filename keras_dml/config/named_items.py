@@ -34,12 +34,8 @@ class ByName(dict):
     """
 
     def __init__(self, items, unnamed="", known=()):
-        super().__init__(
-            {
-                str(name): {} if items[name] is None else items[name]
-                for name in items
-            }
-        )
+        for name, item in items.items():
+            self[str(name)] = {} if item is None else item
         self.unnamed, self.known = unnamed, known
 
 

@@ -22,13 +22,7 @@ class GroupConfig(Section):
     """The optimizer of one group of variables."""
 
     name: Literal[
-        "adam",
-        "torch_adam",
-        "row_lazy_adam",
-        "adamw",
-        "muon",
-        "sgd",
-        "rmsprop",
+        "adam", "torch_adam", "row_lazy_adam", "adamw", "muon", "sgd", "rmsprop"
     ] = "adam"
     # `None`: by the steps of the phase, see `run.compiling.fine_tuning_rate`.
     lr: NotNegative | None = 1e-3

@@ -191,13 +191,9 @@ def packaged_names(kind: str) -> list[str]:
 @functools.cache
 def _packaged(kind: str) -> tuple[str, ...]:
     folder = resources.files("keras_dml.configs") / kind
-    return tuple(
-        sorted(
-            Path(item.name).stem
-            for item in folder.iterdir()
-            if item.name.endswith(".yaml")
-        )
-    )
+    files = (item.name for item in folder.iterdir())
+    stems = [Path(one).stem for one in files if one.endswith(".yaml")]
+    return tuple(sorted(stems))
 
 
 def read_named(

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 import tensorflow as tf
 
-from keras_dml.checks import one_of
-from keras_dml.errors import UsageError
+from keras_dml.checks import one_of, require
+from keras_dml.data.decoding import to_channels
 
 CROP_TRIES = 10
 AREA_DRAWS = slice(0, CROP_TRIES)
@@ -98,20 +98,14 @@ class Augmentation:
         one_of("crop", self.crop, ("random_resized", "random", "center"))
         for name in ("area", "aspect", "scale"):
             low, high = getattr(self, name)
-            if not 0 < low <= high or (name == "area" and high > 1):
-                limit = " at most 1" if name == "area" else ""
-                raise UsageError(
-                    f"`{name}` must be a pair of positive numbers{limit}, "
-                    f"the smaller first. Received: {name}={(low, high)}"
-                )
+            holds = 0 < low <= high and (name != "area" or high <= 1)
+            limit = " at most 1" if name == "area" else ""
+            wanted = f"a pair of positive numbers{limit}, the smaller first"
+            require(holds, name, wanted, (low, high))
         upper = {"rotation": 180, "shear": 89, "translation": 1}
         for name in (*upper, "brightness", "contrast", "saturation"):
-            value = getattr(self, name)
-            if not 0 <= value <= upper.get(name, 1):
-                raise UsageError(
-                    f"`{name}` must be between 0 and {upper.get(name, 1)}. "
-                    f"Received: {name}={value}"
-                )
+            value, most = getattr(self, name), upper.get(name, 1)
+            require(0 <= value <= most, name, f"between 0 and {most}", value)
 
     @property
     def has_affine(self) -> bool:
@@ -269,13 +263,8 @@ def random_color(images, draw, augmentation: Augmentation) -> tf.Tensor:
         factors[:, :, None, None, None], axis=1
     )
     images = tf.clip_by_value(images * brightness, 0.0, 255.0)
-    mean = tf.reduce_mean(_gray(images), axis=(1, 2), keepdims=True)
+    gray = to_channels(images, 1)
+    mean = tf.reduce_mean(gray, axis=(1, 2), keepdims=True)
     images = tf.clip_by_value(mean + (images - mean) * contrast, 0.0, 255.0)
-    gray = _gray(images)
+    gray = to_channels(images, 1)
     return tf.clip_by_value(gray + (images - gray) * saturation, 0.0, 255.0)
-
-
-def _gray(images):
-    if images.shape[-1] == 1:
-        return images
-    return tf.image.rgb_to_grayscale(images)

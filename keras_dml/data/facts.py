@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import importlib.resources
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -83,12 +84,9 @@ class DatasetFacts:
 
 def known_datasets() -> list[str]:
     """Returns the sorted names of all data sets that have a YAML file."""
-    names = [
-        entry.name.removesuffix(".yaml")
-        for entry in _folder().iterdir()
-        if entry.name.endswith(".yaml")
-    ]
-    return sorted(set(names) - {DEFAULT})
+    files = (entry.name for entry in _folder().iterdir())
+    names = {Path(one).stem for one in files if one.endswith(".yaml")}
+    return sorted(names - {DEFAULT})
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from keras_dml.checks import require
 from keras_dml.data import decoding, resizing
 from keras_dml.errors import UsageError
 
@@ -45,10 +46,7 @@ class ImageFit:
     squash: bool = False
 
     def __post_init__(self):
-        if self.channels not in (1, 3):
-            raise UsageError(
-                f"`channels` must be 1 or 3. Received: channels={self.channels}"
-            )
+        require(self.channels in (1, 3), "channels", "1 or 3", self.channels)
         if self.size < 1 or (self.resize or self.size) < self.size:
             raise UsageError(
                 "`resize` must be at least `image_size`, since a square of "

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -41,6 +42,8 @@ class ImageList(Brief):
         labels: Names of the classes, one per id; several of an image are
             joined by `|`. Defaults to `None`.
         pixels: `Manifest` of images in memory. Defaults to `None`.
+        several: Whether an image may have several labels; otherwise a `|` is
+            a character of a name. Defaults to `False`.
     """
 
     ids: Sequence[str]
@@ -48,6 +51,7 @@ class ImageList(Brief):
     root: str = ""
     labels: Sequence[str] | None = None
     pixels: Manifest | None = None
+    several: bool = False
 
     def _brief_title(self) -> str:
         return f"ImageList of {len(self):,} images in {self.root or 'memory'}"
@@ -69,6 +73,8 @@ class ImageList(Brief):
         digest = hashlib.sha256()
         for row in range(start, stop):
             label = "" if self.labels is None else self.labels[row]
+            if self.several:
+                label = label.replace(SEPARATOR, "\0")
             digest.update(f"{self.ids[row]}\0{label}\0".encode())
             if self.files is not None:
                 digest.update(_stamp(self.path(row)))
@@ -111,6 +117,7 @@ def list_images(
         files=None if manifest.paths is None else manifest.paths.tolist(),
         labels=manifest.names.tolist(),
         pixels=manifest if manifest.paths is None else None,
+        several=manifest.has_label_sets,
     )
 
 
@@ -139,17 +146,16 @@ def _list_folder(root: str) -> ImageList:
         )
     labels = None
     if all(file.count("/") == 1 for file in files):
-        names: dict[str, str] = {}
         classes = [readable(file.partition("/")[0]) for file in files]
         # One string object per class saves memory for millions of images.
-        labels = [names.setdefault(name, name) for name in classes]
+        labels = list(map(sys.intern, classes))
     return ImageList(ids_of(files), files, root, labels)
 
 
 def _list_csv(path: Path) -> ImageList:
     images = listed_images(path, "path")
     files = list(images)
-    labels = [SEPARATOR.join(one.labels) for one in images.values()]
+    labels = [SEPARATOR.join(sorted(one.labels)) for one in images.values()]
     missing = labels.count("")
     if 0 < missing < len(labels):
         raise UsageError(
@@ -157,7 +163,11 @@ def _list_csv(path: Path) -> ImageList:
             f"{missing} of {len(labels)} without."
         )
     return ImageList(
-        files, files, str(path.parent), None if missing else labels
+        files,
+        files,
+        str(path.parent),
+        None if missing else labels,
+        several=any(len(one.labels) > 1 for one in images.values()),
     )
 
 

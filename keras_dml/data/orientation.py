@@ -7,8 +7,6 @@ so that training and an exported model turn an image in the same way.
 A damaged or unknown tag counts as absent: it never makes an image unreadable.
 """
 
-import functools
-
 import tensorflow as tf
 
 UPRIGHT = 1
@@ -60,11 +58,7 @@ def exif_orientation(contents) -> tf.Tensor:
 
 # Inlined, each of its hundreds of ops would be visited also where it is not
 # called: a tenth of the time of decoding.
-@functools.partial(
-    tf.function,
-    autograph=False,
-    experimental_attributes={"_noinline": True},
-)
+@tf.function(autograph=False, experimental_attributes={"_noinline": True})
 def _read_orientation(head, is_jpeg, is_png, is_webp):
     exif = tf.case(
         [

@@ -176,7 +176,7 @@ def evaluation_batches(
     fit = ImageFit(image_size, channels, resize, squash)
     labels = tf.data.Dataset.from_tensor_slices(
         manifest.labels.astype(np.int32)
-    )
+    ).batch(batch_size)
 
     if manifest.images is None:
         images = tf.data.Dataset.from_tensor_slices(manifest.file_names)
@@ -193,14 +193,10 @@ def evaluation_batches(
 
         images = images.map(look_up, num_parallel_calls=tf.data.AUTOTUNE)
 
-    @tf.autograph.experimental.do_not_convert
-    def finish(image, label):
-        return {"image": image, "label": label}, label
-
     if manifest.turn is not None:
         turns = tf.data.Dataset.from_tensor_slices(manifest.turn)
         images = tf.data.Dataset.zip(images, turns.batch(batch_size)).map(
             augment.quarter_turns
         )
-    dataset = tf.data.Dataset.zip(images, labels.batch(batch_size)).map(finish)
+    dataset = tf.data.Dataset.zip({"image": images, "label": labels}, labels)
     return dataset.prefetch(tf.data.AUTOTUNE)

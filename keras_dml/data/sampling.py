@@ -176,7 +176,6 @@ def _draw_images(generator, chosen, members, starts, counts, images):
     part_class = keys // (pass_number.max() + 1)
     # A class with too few images needs several whole passes for one turn.
     shuffles = -(-images // counts[part_class])
-    shuffles = np.maximum(shuffles, 1)
     block_class = np.repeat(part_class, shuffles)
     lengths = counts[block_class]
     block_starts = np.cumsum(lengths) - lengths

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_dml.checks import positive_integer
+from keras_dml.checks import positive_integer, require
 from keras_dml.data.readers.csv_file import iterate_table
 from keras_dml.data.shuffled_passes import random_batches
 from keras_dml.errors import UsageError
@@ -80,11 +80,8 @@ def triplet_batches(
     (2, 3)
     """
     positive_integer("batch_size", batch_size)
-    if batch_size < 3:
-        raise UsageError(
-            "`batch_size` must be at least 3, the images of a triplet. "
-            f"Received: batch_size={batch_size}"
-        )
+    wanted = "at least 3, the images of a triplet"
+    require(batch_size >= 3, "batch_size", wanted, batch_size)
     triplets = np.asarray(triplets, np.int64)
     batches = random_batches(
         len(triplets), batch_size // 3, seed, epoch, steps=steps

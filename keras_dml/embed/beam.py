@@ -4,6 +4,7 @@ Needs `pip install 'keras-dml[beam]'`. Only `beam_job` imports this module.
 """
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -182,8 +183,7 @@ def copy_folder(address: str, target: str | os.PathLike[str]) -> Path:
         copy = Path(target, name)
         copy.parent.mkdir(parents=True, exist_ok=True)
         with FileSystems.open(found.path) as source, copy.open("wb") as file:
-            while block := source.read(2**20):
-                file.write(block)
+            shutil.copyfileobj(source, file, 2**20)
     return Path(target)
 
 

@@ -15,13 +15,9 @@ from keras_dml.console import logger, progress_bar, track
 from keras_dml.data import decoding, verification
 from keras_dml.data.image_list import ImageList, list_images
 from keras_dml.embed.output import Output
-from keras_dml.embed.stream import (
-    by_part,
-    embed_batches,
-    image_batches,
-    watch,
-)
+from keras_dml.embed.stream import by_part, embed_batches, image_batches, watch
 from keras_dml.embeddings import EmbeddingSet
+from keras_dml.embeddings.embedding_set import split_names
 from keras_dml.embeddings.shard_folder import ShardFolder, check_same
 from keras_dml.errors import RunError
 from keras_dml.files import readable
@@ -211,10 +207,8 @@ def make_settings(
 
 def shard_ranges(count: int, size: int) -> list[range]:
     """Returns the numbers of each shard's images; the last may have fewer."""
-    return [
-        range(start, min(start + size, count))
-        for start in range(0, count, size)
-    ]
+    numbers = range(count)
+    return [numbers[start : start + size] for start in numbers[::size]]
 
 
 def embed_missing(
@@ -287,9 +281,12 @@ def _embedding_set(
     def chosen(values: Sequence[str]) -> np.ndarray:
         return np.asarray([values[number] for number in numbers], str)
 
+    labels = None if images.labels is None else chosen(images.labels)
+    if labels is not None and images.several:
+        labels = split_names(labels)
     return EmbeddingSet(
         vectors.reshape(len(numbers), settings["dim"]),
-        None if images.labels is None else chosen(images.labels),
+        labels,
         chosen(images.ids),
         weights_hash=settings["weights_hash"],
     )

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,10 @@ def image_batches(
 
     def chunks():
         for part in parts:
-            for start in range(part.start, part.stop, at_once):
-                stop = min(start + at_once, part.stop)
+            for start in range(0, len(part), at_once):
                 paths = {
-                    number: images.path(number) for number in range(start, stop)
+                    number: images.path(number)
+                    for number in part[start : start + at_once]
                 }
                 found = {
                     number: os.fsencode(path)
@@ -115,14 +116,11 @@ def embed_batches(
         forward: Result of `forward_function`.
         batches: Pairs of rows and images.
     """
-    pending = None
-    for rows, images in batches:
-        computed = rows, forward(images)
-        if pending is not None:
-            yield pending[0], np.asarray(pending[1])
-        pending = computed
-    if pending is not None:
-        yield pending[0], np.asarray(pending[1])
+    computed = ((rows, forward(images)) for rows, images in batches)
+    # `pairwise` begins the next batch before this one is fetched.
+    end: Iterable[Any] = [None]
+    for (rows, vectors), _ in pairwise(chain(computed, end)):
+        yield rows, np.asarray(vectors)
 
 
 def by_part(

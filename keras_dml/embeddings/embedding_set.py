@@ -8,11 +8,7 @@ import numpy as np
 
 from keras_dml.brief import Brief
 from keras_dml.checks import of_shape, one_of
-from keras_dml.embeddings.checks import (
-    as_embeddings,
-    as_labels,
-    as_unique_ids,
-)
+from keras_dml.embeddings.checks import as_embeddings, as_labels, as_unique_ids
 from keras_dml.errors import UsageError
 from keras_dml.naming import shown
 
@@ -210,6 +206,27 @@ def label_names(labels: np.ndarray, class_names: Any = None) -> np.ndarray:
     )
 
 
+def split_names(names: np.ndarray) -> np.ndarray:
+    """Returns the sets of labels whose names `label_names` joined.
+
+    Args:
+        names: 1D array of strings `(rows,)`.
+
+    Returns:
+        Object array `(rows,)` of frozensets.
+
+    Example:
+
+    >>> split_names(np.array(["dog", "", "dog"])).tolist()
+    [frozenset({'dog'}), frozenset(), frozenset({'dog'})]
+    """
+    names = as_labels(names, names.size, "labels").astype(str)
+    # Rows of the same labels share a set, which saves memory.
+    unique, rows = np.unique(names, return_inverse=True)
+    sets = [frozenset(one.split(SEPARATOR)) - {""} for one in unique.tolist()]
+    return np.array(sets, object)[rows]
+
+
 def _as_array(labels: Any) -> np.ndarray:
     try:
         array = np.asarray(labels)
@@ -220,7 +237,8 @@ def _as_array(labels: Any) -> np.ndarray:
         ) from error
     if array.dtype != object:
         return array
-    if all(isinstance(x, str) for x in array.flat):
+    # An empty one may be a part of rows whose labels are sets.
+    if array.size and all(isinstance(x, str) for x in array.flat):
         return array.astype(str)
     odd = [x for x in array.flat if not isinstance(x, _LABELS)]
     if odd:

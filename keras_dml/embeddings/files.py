@@ -4,7 +4,8 @@ An `.npz` file has the keys `embeddings` and `ids` and, if they are known,
 `labels`, `role`, `class_names` and `hash`, the hash of the weights that made
 the embeddings. A Parquet file has the columns `id` and `embedding` and, if they
 are known, `label` and `role`; its metadata holds the hash. Neither holds a
-pickle.
+pickle. Where labels are sets, those of an image are one text, joined by `|`,
+and a key `label_sets`, of Parquet's metadata, says so.
 """
 
 import os
@@ -14,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from keras_dml.checks import a_path, one_of, require
-from keras_dml.embeddings.embedding_set import EmbeddingSet
+from keras_dml.embeddings.embedding_set import EmbeddingSet, split_names
 from keras_dml.errors import UsageError, reason_of
 from keras_dml.files import replacing
 from keras_dml.npz import check_fits, count_npz_rows, read_npz, write_npz
 
 FILE_FORMATS = ("npz", "parquet")
-_OPTIONAL = ("labels", "ids", "role", "class_names", "hash")
+# The key of a file whose texts of labels are sets.
+LABEL_SETS = "label_sets"
+_OPTIONAL = ("labels", "ids", "role", "class_names", "hash", LABEL_SETS)
 # Of the ids, labels or roles of a file.
 MOST_BYTES = 2**31
 _WORDS = ("id", "label", "role")
@@ -52,9 +55,9 @@ def save_embeddings(
             ignores.
 
     Raises:
-        UsageError: If an argument is of another kind, labels are sets, or the
-            file is Parquet, and an image has several labels, a text is no
-            UTF-8 or pyarrow is missing.
+        UsageError: If an argument is of another kind, labels are sets of other
+            than strings without `|`, or the file is Parquet, and labels are a
+            matrix, a text is no UTF-8 or pyarrow is missing.
 
     Example:
 
@@ -68,12 +71,7 @@ def save_embeddings(
     require(
         isinstance(embeddings, EmbeddingSet), "embeddings", wanted, embeddings
     )
-    if embeddings.labels is not None and embeddings.labels.dtype == object:
-        raise UsageError(
-            "`labels` of a file must be integers, strings or a 0-1 matrix. "
-            "Received: labels of several kinds, or sets. Give images of "
-            "several labels a matrix and the `class_names` of its columns."
-        )
+    sets = has_sets(embeddings)
     if path.suffix == ".parquet":
         parquet = import_parquet()
         table = to_table(embeddings)
@@ -82,15 +80,35 @@ def save_embeddings(
         return
     arrays = {
         "embeddings": embeddings.embeddings,
-        "labels": embeddings.labels,
+        "labels": embeddings.names if sets else embeddings.labels,
         "ids": embeddings.ids,
         "role": embeddings.role if embeddings.has_gallery else None,
         "class_names": embeddings.class_names,
         "hash": embeddings.weights_hash,
+        LABEL_SETS: True if sets else None,
         **more,
     }
     known = {key: one for key, one in arrays.items() if one is not None}
     write_npz(path, **known)
+
+
+def has_sets(embeddings: EmbeddingSet) -> bool:
+    """Returns whether labels are sets, whose names a file joins.
+
+    Raises:
+        UsageError: If the joined names would not be the same sets again.
+    """
+    labels = embeddings.labels
+    if labels is None or labels.dtype != object:
+        return False
+    if (split_names(embeddings.names) != labels).any():
+        raise UsageError(
+            "`labels` of a file must be integers, strings, sets of strings "
+            "without `|`, or a 0-1 matrix. Received: labels of several kinds, "
+            "or other sets. Give images of several labels a matrix and the "
+            "`class_names` of its columns."
+        )
+    return True
 
 
 def read_file(path: str | os.PathLike[str]) -> EmbeddingSet:
@@ -105,6 +123,8 @@ def read_file(path: str | os.PathLike[str]) -> EmbeddingSet:
     arrays = read_npz(path, ("embeddings",), _OPTIONAL)
     stored = arrays.pop("hash", None)
     weights_hash = None if stored is None else str(stored)
+    if arrays.pop(LABEL_SETS, None) is not None and "labels" in arrays:
+        arrays["labels"] = split_names(arrays["labels"])
     return EmbeddingSet(**arrays, weights_hash=weights_hash)
 
 
@@ -150,6 +170,8 @@ def to_table(embeddings: EmbeddingSet) -> Any:
     )
     stored = embeddings.weights_hash
     metadata = {} if stored is None else {_HASH: stored.encode()}
+    if has_sets(embeddings):
+        metadata[LABEL_SETS.encode()] = b"true"
     return pyarrow.table(columns).replace_schema_metadata(metadata)
 
 
@@ -200,7 +222,10 @@ def _read_parquet(path: str | os.PathLike[str]) -> EmbeddingSet:
             for name in _WORDS
             if name == "id" or name in table.column_names
         }
-        stored = (table.schema.metadata or {}).get(_HASH)
+        metadata = table.schema.metadata or {}
+        if LABEL_SETS.encode() in metadata and "label" in words:
+            words["label"] = split_names(words["label"])
+        stored = metadata.get(_HASH)
         weights_hash = None if stored is None else stored.decode()
     except FileNotFoundError as error:
         raise UsageError(f"There is no file {os.fspath(path)!r}.") from error

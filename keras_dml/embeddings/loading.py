@@ -25,7 +25,7 @@ def load_embeddings(
             labels. Defaults to `True`.
 
     Returns:
-        `EmbeddingSet`.
+        `EmbeddingSet`; its labels are sets where an image may have several.
 
     Raises:
         UsageError: If `path` is none, or the file or folder is missing,

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.embeddings.files import import_parquet, read_file, to_table
+from keras_dml.embeddings.files import (
+    LABEL_SETS,
+    has_sets,
+    import_parquet,
+    read_file,
+    to_table,
+)
 from keras_dml.embeddings.shard_folder import ShardFolder, check_manifest
 from keras_dml.files import replacing
 from keras_dml.npz import read_npz
@@ -49,7 +55,7 @@ def _merge_npz(folder, path):
     total = manifest["rows"]
     members = ["embeddings", "ids", *(["labels"] * manifest["labels"])]
     widths = {
-        name: max(getattr(rows, name).dtype for rows in map(read_file, shards))
+        name: max(_column(rows, name).dtype for rows in map(read_file, shards))
         for name in members[1:]
     }
     with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
@@ -64,13 +70,18 @@ def _merge_npz(folder, path):
                 }
                 np.lib.format.write_array_header_1_0(member, header)
                 for rows in map(read_file, shards):
-                    member.write(getattr(rows, name).astype(dtype).tobytes())
-        for name, text in (
-            ("hash", manifest["weights_hash"]),
-            (_KEY, json.dumps(manifest)),
-        ):
+                    member.write(_column(rows, name).astype(dtype).tobytes())
+        facts = {"hash": manifest["weights_hash"], _KEY: json.dumps(manifest)}
+        if has_sets(read_file(shards[0])):
+            facts[LABEL_SETS] = True
+        for name, fact in facts.items():
             with archive.open(f"{name}.npy", "w") as member:
-                np.lib.format.write_array(member, np.array(text))
+                np.lib.format.write_array(member, np.array(fact))
+
+
+def _column(rows, name):
+    """Returns the values of a member; several labels of an image are joined."""
+    return rows.names if name == "labels" else getattr(rows, name)
 
 
 def _merge_parquet(folder, path):

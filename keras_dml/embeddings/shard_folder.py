@@ -7,7 +7,6 @@ kill, `resume` makes the missing shards; no row is lost or repeated.
 
 import csv
 import functools
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -27,6 +26,7 @@ from keras_dml.embeddings.files import count_rows, save_embeddings
 from keras_dml.errors import RunError, UsageError
 from keras_dml.files import (
     check_fields,
+    csv_text,
     load_json,
     write_json,
     write_text,
@@ -225,8 +225,4 @@ def write_bad(path: Path, bad: Iterable[Bad]) -> None:
     if not rows:
         path.unlink(missing_ok=True)
         return
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["id", "path", "reason"])
-    writer.writerows(rows)
-    write_text(path, buffer.getvalue())
+    write_text(path, csv_text([("id", "path", "reason"), *rows]))

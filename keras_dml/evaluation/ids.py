@@ -53,9 +53,7 @@ class IdTable:
     @property
     def given(self) -> np.ndarray:
         """The ids in input order."""
-        ids = np.empty_like(self.ids)
-        ids[self.order] = self.ids
-        return ids
+        return self.ids[np.argsort(self.order)]
 
     def rows_of(self, ids: Any, num_ids: int, name: str) -> np.ndarray:
         """Returns the row of each id, or -1 if the id is unknown.
@@ -73,6 +71,11 @@ class IdTable:
         places = np.searchsorted(self.ids, wanted, sorter=self._by_id)
         rows = self._by_id[np.minimum(places, len(self.ids) - 1)]
         return np.where(self.ids[rows] == wanted, rows, -1)
+
+    def rows_of_lists(self, lists: np.ndarray, name: str) -> np.ndarray:
+        """Returns the rows of lists of ids, as `rows_of`, in their shape."""
+        rows = self.rows_of(lists.ravel(), lists.size, name)
+        return rows.reshape(lists.shape)
 
     def without(self, ids: Any) -> np.ndarray:
         """Returns the rows without those of some ids, in ascending order.

@@ -196,9 +196,7 @@ class Relevance:
 
     def take(self, order: np.ndarray) -> Self:
         """Returns the relevance of `references[order]` to the queries."""
-        places = np.empty(self.num_references, np.int64)
-        places[order] = np.arange(self.num_references)
-        members = places[self.members]
+        members = np.argsort(order)[self.members]
         owners = np.repeat(
             np.arange(len(self.starts) - 1), np.diff(self.starts)
         )

@@ -1,22 +1,21 @@
 """Measures the retrieval of embeddings, with any index and re-ranking."""
 
 import dataclasses
-import os
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_dml.brief import Brief
 from keras_dml.checks import boolean, require
 from keras_dml.console import progress_bar
-from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.embeddings.checks import as_counts, one_or_several
-from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.ann_recall import (
     IndexEvaluation,
     evaluate_index,
 )
 from keras_dml.evaluation.index.registry import build_index, check_index
 from keras_dml.evaluation.inputs import RetrievalInputs
+from keras_dml.evaluation.parts import query_and_gallery_parts
 from keras_dml.evaluation.reranking.base import Reranking
 from keras_dml.evaluation.reranking.registry import as_reranking
 from keras_dml.evaluation.result import RetrievalResult, metric_rows
@@ -141,8 +140,9 @@ def evaluate(
             the `EmbeddingSet` or the file.
         references: The gallery to search if it holds other images than
             `embeddings`: a tuple `(embeddings, labels)`, an `EmbeddingSet` or
-            a path. Defaults to `None`: the rows with the role `"gallery"`,
-            or all other rows if there are no roles.
+            a path. Classes are compared by name where both have
+            `class_names`. Defaults to `None`: the rows with the role
+            `"gallery"`, or all other rows if there are no roles.
         k: Integer or several integers, the K of Recall@K. The names of
             further metrics may follow, as in `(1, "map@10")`. Defaults to
             `(1, 2, 4, 8)`.
@@ -169,7 +169,8 @@ def evaluate(
 
     Raises:
         UsageError: If arrays do not match or hold NaN, a name is unknown,
-            the images have no labels, or no query has a positive.
+            the images have no labels, no query has a positive, or other
+            weights made the references.
 
     Example:
 
@@ -186,7 +187,7 @@ def evaluate(
     numbers = [one for one in several if not isinstance(one, str)]
     ks = as_counts(numbers or several)
     names = metric_names(ks, extra)
-    queries, gallery = _parts(embeddings, labels, references)
+    queries, gallery = query_and_gallery_parts(embeddings, labels, references)
     by_id = references is None
     inputs = RetrievalInputs(
         queries.embeddings,
@@ -201,10 +202,7 @@ def evaluate(
     approximation = None
     with progress_bar() as progress:
         task = progress.add_task("comparing all images", total=count, note="")
-
-        def advance(num_queries: int) -> None:
-            progress.advance(task, num_queries)
-
+        advance = functools.partial(progress.advance, task)
         result = measure(inputs, names, None, advance)
         if reranking is not None:
             reranked = measure(inputs, names, reranking, advance)
@@ -235,43 +233,6 @@ def evaluate(
         {label: str(name) for label, name in enumerate(class_names)},
         index,
     )
-
-
-def _parts(
-    embeddings: Any, labels: Any, references: Any
-) -> tuple[EmbeddingSet, EmbeddingSet]:
-    """Returns the queries, and the references that they search."""
-    everything = _as_set(embeddings, labels)
-    if references is None:
-        if not everything.has_gallery:
-            return everything, everything
-        queries = everything.select(everything.queries)
-        return queries, everything.select(everything.references)
-    if everything.has_gallery:
-        raise UsageError(
-            "`references` must not be given for embeddings with a gallery. "
-            "Received: both. Leave the references out."
-        )
-    if isinstance(references, tuple):
-        pair = len(references) == 2
-        require(pair, "references", "a pair (embeddings, labels)", references)
-        return everything, _as_set(*references)
-    return everything, _as_set(references, None)
-
-
-def _as_set(embeddings: Any, labels: Any) -> EmbeddingSet:
-    if isinstance(embeddings, str | os.PathLike):
-        embeddings = load_embeddings(embeddings, need_labels=labels is None)
-    if not isinstance(embeddings, EmbeddingSet):
-        embeddings = EmbeddingSet(embeddings, labels)
-    elif labels is not None:
-        embeddings = dataclasses.replace(embeddings, labels=labels)
-    if embeddings.labels is None:
-        raise UsageError(
-            "The images must have `labels` to be evaluated. Received: "
-            "embeddings without. Give their classes as `labels`."
-        )
-    return embeddings
 
 
 def _unit(intervals: bool | str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.checks import one_of, require
-from keras_dml.embeddings.checks import as_counts
+from keras_dml.embeddings.checks import as_counts, one_or_several
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.spaces import Space
 from keras_dml.evaluation.inputs import RetrievalInputs
@@ -143,9 +143,9 @@ def evaluate_lists(
         `RetrievalResult`.
 
     Raises:
-        UsageError: If arrays do not match, or a metric needs longer lists:
-            `r_precision` and `map@r` as long as the largest class, `mrr` and
-            `map` the whole gallery.
+        UsageError: If arrays do not match, no metric is named, or one needs
+            longer lists: `r_precision` and `map@r` as long as the largest
+            class, `mrr` and `map` the whole gallery.
 
     Example:
 
@@ -156,11 +156,14 @@ def evaluate_lists(
     >>> result.metrics["recall@1"]
     0.0
     """
+    names = one_or_several(metrics, "metrics")
+    advice = "Name one, such as `recall@1`."
+    require(names, "metrics", "at least one name", metrics, advice)
     ranks = ranks_from_ids(
         neighbor_ids, query_labels, reference_ids, reference_labels, query_ids
     )
     return RetrievalResult.of(
-        values_by_query([ranks], metrics), ranks.num_references
+        values_by_query([ranks], names), ranks.num_references
     )
 
 
@@ -213,8 +216,9 @@ def clustering_metrics(
     require(given, "clustering", "a boolean or a dict", clustering)
     if clustering is False:
         return {}
+    arguments = {} if clustering is True else clustering
     known = [*inspect.signature(cluster).parameters][2:]
-    for name in {} if clustering is True else clustering:
+    for name in arguments:
         one_of("clustering", name, known)
     if is_multi_label(inputs.labels):
         raise UsageError(
@@ -223,7 +227,6 @@ def clustering_metrics(
         )
     space = Space.fit(inputs.queries, inputs.metric)
     rows, labels = space.transform(inputs.queries), inputs.labels
-    arguments = {} if clustering is True else clustering
     clusters = cluster(rows, len(np.unique(labels)), **arguments)
     scores = {
         "nmi": normalized_mutual_information,

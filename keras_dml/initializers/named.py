@@ -31,7 +31,7 @@ PROXIES: dict[str, Callable] = {
     "he_fan_out": _scaling("fan_in", "untruncated_normal", 2.0),
     # N(0, 1) / 8 (ProxyNCA and ProxyNCA++).
     "normal_eighth": lambda: keras.initializers.RandomNormal(stddev=1 / 8),
-    # slim.variance_scaling_initializer on (dim, classes) (Heated-Up Softmax).
+    # tf.variance_scaling_initializer on (dim, classes) (Heated-Up Softmax).
     "scaled_fan_in": _scaling("fan_out", "truncated_normal", 1.0),
     "normal": lambda: keras.initializers.RandomNormal(stddev=1.0),
 }

@@ -29,21 +29,18 @@ def check_labeled_rows(input_shape, layer_name: str) -> None:
         )
 
 
-def label_vector(labels, num_classes: int | None = None, layer_name: str = ""):
+def label_vector(labels, num_classes: int, layer_name: str):
     """Returns integer labels as an int32 tensor `(batch,)`.
 
     Args:
         labels: Integer tensor `(batch,)` or `(batch, 1)`.
         num_classes: Integer; other labels than those from 0 to
-            `num_classes - 1` raise, see `within_classes`. Defaults to `None`,
-            any label.
-        layer_name: String, for the message. Defaults to `""`.
+            `num_classes - 1` raise, see `within_classes`. Where nothing can
+            raise, the layer must give NaN for them.
+        layer_name: String, for the message.
     """
-    labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
-    if num_classes is None:
-        return labels
     return within_classes(
-        labels,
+        ops.cast(ops.reshape(labels, (-1,)), "int32"),
         num_classes,
         f"The labels of the layer {layer_name} must lie between 0 and "
         f"{num_classes - 1}, for it has {num_classes} classes",

@@ -7,6 +7,7 @@ from keras_dml.arguments import own_config
 from keras_dml.checks import finite_number, positive_integer
 from keras_dml.layers.checks import check_labeled_rows, label_vector
 from keras_dml.layers.class_memory import add_state
+from keras_dml.ops.labels import among_classes
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -27,14 +28,17 @@ class ClassBoundaries(keras.layers.Layer):
 
     Call arguments:
         inputs: List of the embeddings, a float tensor `(batch, dim)`, and the
-            labels, an integer tensor `(batch,)`.
+            labels, an integer tensor `(batch,)` with values from 0 to
+            `num_classes - 1`; others raise, or give NaN on an accelerator and
+            under XLA.
         training: Boolean, whether to count the step.
 
     Output shape:
         2D float32 tensor `(batch, dim + 2)`.
 
     Raises:
-        ValueError: If `num_classes` is not a positive integer.
+        ValueError: If `num_classes` is not a positive integer, or a label has
+            no class.
 
     Example:
 
@@ -68,7 +72,11 @@ class ClassBoundaries(keras.layers.Layer):
     def call(self, inputs, training=False):
         embeddings, labels = inputs
         labels = label_vector(labels, self.num_classes, self.name)
-        boundary = ops.take(self.boundaries, labels)
+        boundary = ops.where(
+            among_classes(labels, self.num_classes),
+            ops.take(self.boundaries, labels),
+            float("nan"),
+        )
         step = ops.cast(ops.convert_to_tensor(self.step), boundary.dtype)
         if training:
             self.step.assign_add(1)

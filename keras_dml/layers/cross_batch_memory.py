@@ -13,7 +13,7 @@ from keras_dml.checks import (
     positive_integer,
     require,
 )
-from keras_dml.layers.checks import check_labeled_rows, label_vector
+from keras_dml.layers.checks import check_labeled_rows
 from keras_dml.layers.class_memory import add_state
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.similarities import unit_rows
@@ -116,7 +116,7 @@ class CrossBatchMemory(keras.layers.Layer):
         embeddings, labels = inputs
         values = ops.zeros_like(embeddings[:, 0])
         if training:
-            labels = label_vector(labels)
+            labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
             rows = unit_rows(embeddings) if self.loss.normalize else embeddings
             # Not `add_loss`: the replicas would share the list of its values.
             pairs = self.loss.mined(self._pairs(rows, labels))

@@ -122,18 +122,8 @@ class HighOrderMoments(keras.layers.Layer):
         channels = features.shape[-1]
         features = ops.reshape(features, (ops.shape(features)[0], -1, channels))
         moments = high_order_moments(features, self.random)
-        return ops.concatenate(
-            [
-                embeddings,
-                *(
-                    ops.matmul(moment, kernel)
-                    for moment, kernel in zip(
-                        moments, self.kernels, strict=True
-                    )
-                ),
-            ],
-            axis=1,
-        )
+        of_moments = map(ops.matmul, moments, self.kernels)
+        return ops.concatenate([embeddings, *of_moments], axis=1)
 
     def compute_output_shape(self, input_shape):
         batch, dim = input_shape[0]

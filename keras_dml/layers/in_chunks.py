@@ -3,6 +3,7 @@
 import keras
 from keras import ops, tree
 
+from keras_dml.arguments import own_config
 from keras_dml.checks import positive_integer
 
 
@@ -89,11 +90,7 @@ class InChunks(keras.layers.Layer):
         return self.layer.compute_output_shape(input_shape)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "layer": keras.saving.serialize_keras_object(self.layer),
-            "chunk_size": self.chunk_size,
-        }
+        return {**super().get_config(), **own_config(self)}
 
     @classmethod
     def from_config(cls, config):

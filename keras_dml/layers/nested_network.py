@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import json
+import types
 
 import keras
 from keras import ops
@@ -56,7 +57,7 @@ class NestedNetwork(keras.layers.Layer):
             inner = keras.Model(network.input, output)
         # Keras saves every layer that it finds in an attribute, so attributes
         # must hold none. It looks for variables in `_layers`.
-        self._hidden = _Hidden(network, inner)
+        self._hidden = types.SimpleNamespace(network=network, inner=inner)
         self._layers.append(inner)
 
     def build(self, input_shape):
@@ -113,14 +114,6 @@ class NestedNetwork(keras.layers.Layer):
     def from_config(cls, config):
         network = _deserialize(config["network"], config.get("dtype"))
         return super().from_config({**config, "network": network})
-
-
-class _Hidden:
-    """Holds layers where Keras does not look for them."""
-
-    def __init__(self, network, inner):
-        self.network = network
-        self.inner = inner
 
 
 def _deserialize(config, dtype):

@@ -10,6 +10,7 @@ from keras_dml.checks import (
     finite_number,
     integer_at_least,
     one_of,
+    optional,
     positive_integer,
     positive_number,
     require,
@@ -18,6 +19,8 @@ from keras_dml.layers.checks import check_labeled_rows, label_vector
 from keras_dml.layers.class_memory import ClassMemory, add_state
 from keras_dml.layers.proxies import Proxies
 from keras_dml.ops import sample_aware
+from keras_dml.ops.labels import among_classes
+from keras_dml.ops.reductions import over_replicas
 from keras_dml.ops.rows import add_rows, entries, read_rows, write_rows
 from keras_dml.ops.sample_aware import join_exponents
 from keras_dml.ops.similarities import unit_rows
@@ -89,7 +92,8 @@ class SampleAwareProxies(keras.layers.Layer):
 
     Input shape:
         Pair of embeddings `(batch, dim)` and integer labels `(batch,)` with
-        values from 0 to `num_classes - 1`.
+        values from 0 to `num_classes - 1`; others raise, or give NaN on an
+        accelerator and under XLA.
 
     Output shape:
         Float32 tensor `(batch, 1, num_classes + 3)`, which `ProxyISA` and
@@ -99,7 +103,7 @@ class SampleAwareProxies(keras.layers.Layer):
         the rows of other classes.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range, or a label has no class.
 
     Example:
 
@@ -153,8 +157,7 @@ class SampleAwareProxies(keras.layers.Layer):
         self.volume = finite_number("volume", volume)
         require(volume > 1, "volume", "above 1", volume)
         self.hardness = finite_number("hardness", hardness)
-        if initial_learned is not None:
-            finite_number("initial_learned", initial_learned)
+        optional(finite_number, "initial_learned", initial_learned)
         self.initial_learned = initial_learned
         self.sensitivity = finite_number("sensitivity", sensitivity)
         self.search_margin = finite_number("search_margin", search_margin)
@@ -190,7 +193,10 @@ class SampleAwareProxies(keras.layers.Layer):
     def call(self, inputs, training=False):
         embeddings, labels = inputs
         labels = label_vector(labels, self.num_classes, self.name)
-        similarity = self.similarity(embeddings)
+        known = among_classes(labels, self.num_classes)
+        similarity = self.similarity(
+            ops.where(known[:, None], embeddings, float("nan"))
+        )
         fixed = ops.stop_gradient(similarity)
         to_own = entries(fixed, labels)
         effective = sample_aware.effective_number(self.seen, self.volume)
@@ -256,8 +262,8 @@ class SampleAwareProxies(keras.layers.Layer):
         own = ops.segment_sum(own, labels, self.num_classes)
         sums = ops.sum(factors, axis=0) - own[:, 0]
         counts = ops.cast(ops.shape(labels)[0], sums.dtype) - own[:, 1]
-        totals = distribute.all_gather(ops.stack([sums, counts])[None])
-        sums, counts = ops.unstack(ops.sum(totals, axis=0))
+        totals = over_replicas(ops.sum, ops.stack([sums, counts]))
+        sums, counts = ops.unstack(totals)
         means = sums / ops.maximum(counts, 1.0) / self.scale
         return ops.sum(ops.where(counts > 0, means, ops.zeros_like(means)))
 
@@ -269,21 +275,19 @@ class SampleAwareProxies(keras.layers.Layer):
             self.filter_outliers, self.epochs >= self.filter_epoch
         )
         kept = ops.logical_or(clean, ops.logical_not(filters))
+        kept &= among_classes(labels, self.num_classes)
         add_rows(self.seen, labels, ops.cast(kept, "float32"))
         remembers = self.epochs >= self.memory_epoch
         self.memory.enqueue(rows, labels, ops.logical_and(kept, remembers))
         means, counts = self.memory.means(labels)
         proxies = unit_rows(ops.take(self.similarity.proxies, labels, axis=0))
         average = ops.sum(ops.stop_gradient(proxies) * means, axis=1)
-        write_rows(
-            self.learned,
-            labels,
-            ops.where(
-                ops.logical_and(counts > 0, remembers),
-                self.hardness * average,
-                read_rows(self.learned, labels),
-            ),
+        learned = ops.where(
+            ops.logical_and(counts > 0, remembers),
+            self.hardness * average,
+            read_rows(self.learned, labels),
         )
+        write_rows(self.learned, labels, learned)
 
     def assign_class_means(self, embeddings, labels) -> None:
         """Sets the proxies to class means, see `Proxies`."""

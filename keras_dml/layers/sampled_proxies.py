@@ -9,6 +9,7 @@ from keras_dml.checks import positive_integer, require
 from keras_dml.former import renamed
 from keras_dml.layers.checks import check_labeled_rows, label_vector
 from keras_dml.layers.proxies import Proxies
+from keras_dml.ops.labels import among_classes
 from keras_dml.ops.rows import distinct, read_rows
 from keras_dml.ops.sampling import sample_classes
 from keras_dml.ops.similarities import proxy_similarities
@@ -49,7 +50,9 @@ class SampledProxies(keras.layers.Layer):
 
     Call arguments:
         inputs: List of the embeddings, a float tensor `(batch, dim)`, and the
-            labels, an integer tensor `(batch,)`.
+            labels, an integer tensor `(batch,)` with values from 0 to
+            `num_classes - 1`; others raise, or give NaN on an accelerator and
+            under XLA.
         training: Boolean, whether to draw new classes.
 
     Output shape:
@@ -57,7 +60,7 @@ class SampledProxies(keras.layers.Layer):
         `(batch, sample_size, centers)`.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range, or a label has no class.
 
     Example:
 
@@ -129,14 +132,12 @@ class SampledProxies(keras.layers.Layer):
     def call(self, inputs, training=False):
         embeddings, labels = inputs
         labels = label_vector(labels, self.num_classes, self.name)
+        known = among_classes(labels, self.num_classes)
         labels = distribute.all_gather(labels)
         _, count = distinct(labels)
         # NaN, because some devices lose an error inside a compiled step.
-        embeddings = ops.where(
-            count <= self.sample_size,
-            embeddings,
-            ops.full_like(embeddings, float("nan")),
-        )
+        known = ops.logical_and(known, count <= self.sample_size)
+        embeddings = ops.where(known[:, None], embeddings, float("nan"))
         rows = read_rows(self.proxies, self._sample(labels, training))
         return proxy_similarities(
             embeddings,

@@ -10,7 +10,13 @@ from keras import ops
 from keras_dml import distribute
 from keras_dml.arguments import arguments_of
 from keras_dml.checks import require
-from keras_dml.ops.labels import within_classes
+from keras_dml.ops.labels import (
+    among_classes,
+    known_values,
+    merged_by_float32,
+    refuse,
+    within_classes,
+)
 from keras_dml.ops.unit_lengths import look_like_embeddings
 
 HALF = ("float16", "bfloat16")
@@ -37,13 +43,17 @@ class Loss(keras.losses.Loss):
 
     Call arguments:
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
-            row.
+            row, above `-2**24` and below `2**24`: Keras casts labels to
+            float32, which merges larger ones. The loss of these is NaN in a
+            step that cannot raise: one on an accelerator, or compiled by XLA.
         y_pred: Float tensor, one row for each label.
         sample_weight: Float tensor `(batch,)`. Defaults to `None`.
 
     Raises:
         ValueError: If `dtype` is a half precision, `name` holds other
-            characters, or labels are not integers.
+            characters, or labels are not integers or too large.
+        tf.errors.InvalidArgumentError: If labels are too large, in a compiled
+            step on a CPU.
 
     Example:
 
@@ -112,7 +122,32 @@ class Loss(keras.losses.Loss):
                     f"{dtype}. Cast the labels in the input pipeline, for "
                     'example with `astype("int32")`.'
                 )
-        return super().__call__(y_true, y_pred, sample_weight)
+        merged = self._refuse_merged(y_true)
+        loss = super().__call__(y_true, y_pred, sample_weight)
+        return loss if merged is None else ops.where(merged, float("nan"), loss)
+
+    def _refuse_merged(self, y_true):
+        """Raises for classes that float32 merges.
+
+        Returns:
+            Boolean scalar tensor, whether there are such classes in a step
+            that may not raise; `None` where the labels are known, or a matrix.
+        """
+        known = known_values(y_true)
+        labels = y_true if known is None else known
+        if len(labels.shape) == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        if len(labels.shape) != 1:
+            return None
+        merged = merged_by_float32(labels)
+        refuse(
+            labels,
+            merged,
+            f"`y_true` of the loss {self.name!r} must lie strictly between "
+            "-2**24 and 2**24, beyond which float32 merges classes",
+            "Number the classes with `np.unique(labels, return_inverse=True)`.",
+        )
+        return ops.any(merged) if known is None else None
 
     def get_config(self):
         return keras.saving.serialize_keras_object(
@@ -143,6 +178,26 @@ class Loss(keras.losses.Loss):
 def has_column_per_class(loss: keras.losses.Loss) -> bool:
     """Returns whether a loss takes one column per class, as Keras losses do."""
     return getattr(loss, "column_per_class", True)
+
+
+def loss_on_classes(loss, computed_on: str) -> keras.losses.Loss:
+    """Returns a loss that another computes on columns of its own.
+
+    Args:
+        loss: A loss, or what `keras.losses.get` takes.
+        computed_on: What these columns are, for the error.
+
+    Raises:
+        ValueError: If the loss takes anything but one column per class.
+    """
+    loss = keras.losses.get(loss)
+    if not has_column_per_class(loss):
+        raise ValueError(
+            "`loss` must take logits or similarities of all classes, to be "
+            f"computed on {computed_on}. Received: {loss.name!r}, which takes "
+            f"{loss.takes}"
+        )
+    return loss
 
 
 class LogitsLoss(Loss, abc.ABC):
@@ -206,9 +261,9 @@ class LogitsLoss(Loss, abc.ABC):
         if not self.column_per_class:
             return self.logits_loss(labels, y_pred)
         labels = self._checked_labels(labels, y_pred)
-        outside = (labels < 0) | (labels >= ops.shape(y_pred)[1])
+        right = among_classes(labels, ops.shape(y_pred)[1])
         loss = self.logits_loss(labels, y_pred)
-        return ops.where(outside, float("nan"), loss)
+        return ops.where(right, loss, float("nan"))
 
     def _checked_labels(self, labels, y_pred):
         """Raises for labels without a column, and warns of embeddings."""

@@ -4,9 +4,9 @@ import keras
 from keras import ops
 
 from keras_dml.checks import positive_integer
+from keras_dml.losses.histogram import add_to_points, points_around
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.gradients import with_slopes
-from keras_dml.ops.pairs import Pairs, over_positives
+from keras_dml.ops.pairs import Pairs, over_positives, sum_over_positives
 from keras_dml.ops.reductions import batch_mean, count, over_replicas
 
 # The largest difference of two distances between unit vectors.
@@ -46,42 +46,25 @@ def dynamic_soft_margin_loss(distance, positive, negative, bins=10):
     width = 2.0 * LARGEST / bins
 
     def places(own):
-        place = (own - fixed + LARGEST) / width
-        # Rounding moves a difference beyond the ends.
-        start = ops.clip(ops.floor(place), 0, bins - 1)
-        return place - start, ops.cast(start, "int32")
+        return points_around((own - fixed + LARGEST) / width, bins)
 
     def add(state, own, there, itself):
-        share, start = places(own)
         chosen = ops.where(there, others, 0.0)
-        for part, step in ((1.0 - share, 0), (share, 1)):
-            state = state + ops.segment_sum(
-                ops.reshape(part * chosen, (-1,)),
-                ops.reshape(start + step, (-1,)),
-                num_segments=bins + 1,
-            )
-        return state
+        share, start = places(own)
+        return add_to_points(state, share, start, chosen, bins)
 
-    def weigh(state, own, there, itself):
-        values, slopes = state
+    def term(own, there, itself):
         _, start = places(own)
-        weight = ops.where(there, others, 0.0) * ops.take(easier, start)
-        total = ops.sum(weight, axis=1, keepdims=True)
-        return (
-            values + ops.sum(weight * (own - fixed), axis=1),
-            slopes + ops.where(itself, total, 0.0) - weight,
-        )
+        slope = ops.where(there, -others, 0.0) * ops.take(easier, start)
+        return ops.sum(slope * (fixed - own), axis=1), slope
 
-    zeros = ops.zeros_like(fixed)
     found = ops.zeros((bins + 1,), dtype=distance.dtype)
     found = over_replicas(ops.sum, over_positives(fixed, positive, add, found))
     easier = ops.cumsum(ops.divide_no_nan(found, ops.sum(found)))
-    values, slopes = over_positives(
-        fixed, positive, weigh, (zeros[:, 0], zeros)
-    )
+    totals = sum_over_positives(distance, positive, term)
     dtype = distance.dtype
     number = count(positive, dtype) * count(negative, dtype)
-    return batch_mean(with_slopes(values, slopes, distance), number)
+    return batch_mean(totals, number)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

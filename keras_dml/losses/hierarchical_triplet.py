@@ -9,6 +9,7 @@ from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.losses.triplet import ALL, BY_PAIR, BY_ROW, triplet_loss
 from keras_dml.ops.distances import metric_name
 from keras_dml.ops.groups import checked_groups, groups_of
+from keras_dml.ops.labels import among_classes
 from keras_dml.ops.pairs import Pairs
 
 
@@ -97,7 +98,8 @@ class HierarchicalTriplet(PairLoss):
 
     Raises:
         ValueError: If a name is unknown, a number is not finite, `groups` are
-            no groups, or labels have no group.
+            no groups, or labels have no group. The loss of these is NaN on an
+            accelerator and under XLA, where nothing can raise.
 
     Example:
 
@@ -134,7 +136,11 @@ class HierarchicalTriplet(PairLoss):
 
     def call(self, y_true, y_pred):
         pairs = self.mined(self.batch_pairs(y_true, y_pred))
-        return self.pair_loss(pairs, self._levels(y_true, y_pred))
+        loss = self.pair_loss(pairs, self._levels(y_true, y_pred))
+        if self.groups is None:
+            return loss
+        known = among_classes(pairs.labels, len(self.groups[0]))
+        return ops.where(known, loss, float("nan"))
 
     def pair_loss(self, pairs: Pairs, levels=0):
         return hierarchical_triplet_loss(

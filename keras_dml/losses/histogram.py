@@ -35,30 +35,57 @@ def histogram_loss(similarity, positive, negative, bins=100):
     1.0
     """
     similarity = ops.convert_to_tensor(similarity)
-    place = (similarity + 1.0) * (0.5 * bins)
-    # Rounding moves a cosine beyond the ends.
-    start = ops.clip(ops.floor(ops.stop_gradient(place)), 0, bins - 1)
-    share = place - start
-    start = ops.cast(start, "int32")
+    share, start = points_around((similarity + 1.0) * (0.5 * bins), bins)
     own = _shares(share, start, positive, bins)
     other = _shares(share, start, negative, bins)
     overlap = ops.sum(other * ops.cumsum(own))
     return ops.broadcast_to(overlap, ops.shape(similarity)[:1])
 
 
-def _shares(share, start, mask, bins):
-    """Returns how much of the pairs lies at each of the points."""
-    inside = ops.cast(mask, share.dtype)
-    parts = [
-        ops.segment_sum(
-            ops.reshape(part * inside, (-1,)),
+def points_around(place, bins):
+    """Finds the two of the points `0, 1, ..., bins` around each place.
+
+    Args:
+        place: Float tensor.
+        bins: Integer.
+
+    Returns:
+        Tensor of the shape and dtype of `place`, its distance to the first of
+        the two points; and an int32 tensor, this point.
+    """
+    # Rounding moves a place beyond the ends.
+    start = ops.clip(ops.floor(ops.stop_gradient(place)), 0, bins - 1)
+    return place - start, ops.cast(start, "int32")
+
+
+def add_to_points(found, share, start, weights, bins):
+    """Adds weights to the points around places, more to the nearer one.
+
+    Args:
+        found: Float tensor `(bins + 1,)`, the sums so far, or `0.0`.
+        share: First result of `points_around`.
+        start: Second result of `points_around`.
+        weights: Float tensor of the shape of `share`.
+        bins: Integer.
+
+    Returns:
+        Tensor `(bins + 1,)`, the new sums.
+    """
+    for part, step in ((1.0 - share, 0), (share, 1)):
+        found = found + ops.segment_sum(
+            ops.reshape(part * weights, (-1,)),
             ops.reshape(start + step, (-1,)),
             num_segments=bins + 1,
         )
-        for step, part in enumerate((1.0 - share, share))
-    ]
+    return found
+
+
+def _shares(share, start, mask, bins):
+    """Returns how much of the pairs lies at each of the points."""
+    inside = ops.cast(mask, share.dtype)
+    found = add_to_points(0.0, share, start, inside, bins)
     number = over_replicas(ops.sum, ops.sum(inside))
-    return over_replicas(ops.sum, sum(parts)) / ops.maximum(number, 1.0)
+    return over_replicas(ops.sum, found) / ops.maximum(number, 1.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

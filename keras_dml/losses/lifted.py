@@ -3,20 +3,11 @@
 import keras
 from keras import ops
 
-from keras_dml import distribute, miners
-from keras_dml.checks import (
-    boolean,
-    finite_number,
-    one_of,
-    optional,
-    positive_number,
-)
+from keras_dml import distribute
+from keras_dml.checks import boolean, finite_number, one_of, positive_number
 from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.average import ALL
-from keras_dml.ops.pairs import (
-    Pairs,
-    rows_with_both,
-)
+from keras_dml.ops.pairs import Pairs, rows_with_both
 from keras_dml.ops.reductions import log_sum_exp
 
 FORMS = ("similarity", "distance", "pairs")
@@ -142,9 +133,9 @@ class LiftedStructure(PairLoss):
             `name` and `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `form` is unknown, a number is out of range,
-            `form="pairs"` gets an argument that it does not use, or there are
-            a mining margin and a miner.
+        ValueError: If `form` is unknown or contradicts `similarity`, a number
+            is out of range, `form="pairs"` gets an argument that it does not
+            use, or there are a mining margin and a miner.
 
     Example:
 
@@ -173,18 +164,15 @@ class LiftedStructure(PairLoss):
     ):
         super().__init__(**kwargs)
         self.form = one_of("form", form, FORMS)
-        usual = "cosine" if form == "similarity" else "euclidean"
-        self.metric = self.similarity or usual
+        if form == "distance":
+            self._compare_by("form", "euclidean")
+        elif form == "pairs":
+            self.metric = self.similarity or "euclidean"
         self.margin = finite_number("margin", margin)
         self.positive_scale = positive_number("positive_scale", positive_scale)
         self.negative_scale = positive_number("negative_scale", negative_scale)
         self.hinge = boolean("hinge", hinge)
-        self.mining_margin = optional(
-            finite_number, "mining_margin", mining_margin
-        )
-        if self.mining_margin is not None:
-            miner = miners.MultiSimilarity(self.mining_margin, self.metric)
-            self._choose_by("mining_margin", miner)
+        self._set_mining_margin(mining_margin)
         self.within_batch = form == "pairs"
         if form == "pairs" and self.average is None:
             self._average = ALL
@@ -202,10 +190,7 @@ class LiftedStructure(PairLoss):
         if self.form == "pairs":
             distance = self.distances(pairs)
             return lifted_pairs_loss(
-                distance,
-                *pairs.masks,
-                self.margin,
-                self.mean(pairs),
+                distance, *pairs.masks, self.margin, self.mean(pairs)
             )
         values = lifted_loss(
             self.similarities(pairs),

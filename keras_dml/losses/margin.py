@@ -70,14 +70,14 @@ class Margin(PairLoss):
         sampling: `"distance_weighted"`, or `"all"` for all negatives; a
             `miner` replaces it. Defaults to `"distance_weighted"`.
         nearest: Float, the distance below which all negatives are equally
-            likely. Defaults to `0.5`.
-        farthest: Float, the distance from which on negatives are not drawn.
-            Defaults to `1.4`.
+            likely, above 0 and at most 1.99. Defaults to `0.5`.
+        farthest: Positive float, the distance from which on negatives are not
+            drawn. Defaults to `1.4`.
         **kwargs: `normalize`, `miner`, `similarity`, `reduction`, `name` and
             `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `sampling` is unknown or a number is not finite.
+        ValueError: If `sampling` is unknown or a number is out of range.
 
     Example:
 
@@ -112,10 +112,10 @@ class Margin(PairLoss):
         self.margin = finite_number("margin", margin)
         self.nu = finite_number("nu", nu)
         self.sampling = one_of("sampling", sampling, SAMPLINGS)
-        self.nearest = finite_number("nearest", nearest)
-        self.farthest = finite_number("farthest", farthest)
+        drawing = miners.DistanceWeighted(nearest, farthest)
+        self.nearest, self.farthest = drawing.nearest, drawing.farthest
         if self.miner is None and sampling == "distance_weighted":
-            self._chosen_by = miners.DistanceWeighted(nearest, farthest)
+            self._chosen_by = drawing
 
     def call(self, y_true, y_pred):
         if len(y_pred.shape) != 2:

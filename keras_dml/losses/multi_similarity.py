@@ -2,8 +2,7 @@
 
 import keras
 
-from keras_dml import miners
-from keras_dml.checks import finite_number, optional, positive_number
+from keras_dml.checks import finite_number, positive_number
 from keras_dml.losses.pair_loss import PairLoss
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import log_one_plus_sum_exp
@@ -91,12 +90,7 @@ class MultiSimilarity(PairLoss):
         self.alpha = positive_number("alpha", alpha)
         self.beta = positive_number("beta", beta)
         self.base = finite_number("base", base)
-        self.mining_margin = optional(
-            finite_number, "mining_margin", mining_margin
-        )
-        if self.mining_margin is not None:
-            miner = miners.MultiSimilarity(self.mining_margin, self.metric)
-            self._choose_by("mining_margin", miner)
+        self._set_mining_margin(mining_margin)
 
     def pair_loss(self, pairs: Pairs):
         values = multi_similarity_loss(

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_dml.checks import not_negative
-from keras_dml.losses.base import LogitsLoss, has_column_per_class
+from keras_dml.losses.base import LogitsLoss, loss_on_classes
 from keras_dml.ops.groups import checked_groups, groups_of
 
 
@@ -51,13 +51,7 @@ class OnGroups(LogitsLoss):
 
     def __init__(self, loss, groups, weight=1.0, **kwargs):
         super().__init__(**kwargs)
-        self.loss = keras.losses.get(loss)
-        if not has_column_per_class(self.loss):
-            raise ValueError(
-                "`loss` must take logits or similarities of all classes, to "
-                f"be computed on their groups. Received: {self.loss.name!r}, "
-                f"which takes {self.loss.takes}"
-            )
+        self.loss = loss_on_classes(loss, "their groups")
         self.groups = checked_groups(groups)
         self.weight = not_negative("weight", weight)
         self._means = [_means(level) for level in self.groups]

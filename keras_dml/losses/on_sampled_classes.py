@@ -3,7 +3,7 @@
 import keras
 
 from keras_dml import distribute
-from keras_dml.losses.base import LogitsLoss, has_column_per_class
+from keras_dml.losses.base import LogitsLoss, loss_on_classes
 from keras_dml.ops.sampling import positions_in_sample
 
 
@@ -49,13 +49,7 @@ class OnSampledClasses(LogitsLoss):
 
     def __init__(self, loss, **kwargs):
         super().__init__(**kwargs)
-        self.loss = keras.losses.get(loss)
-        if not has_column_per_class(self.loss):
-            raise ValueError(
-                "`loss` must take logits or similarities of all classes, to "
-                "be computed on a sample of them. Received: "
-                f"{self.loss.name!r}, which takes {self.loss.takes}"
-            )
+        self.loss = loss_on_classes(loss, "a sample of them")
 
     def logits_loss(self, labels, logits):
         everyone = distribute.all_gather(labels)

@@ -6,7 +6,7 @@ from functools import partial
 from keras import ops
 
 from keras_dml import distribute, miners
-from keras_dml.checks import boolean, optional, require
+from keras_dml.checks import boolean, finite_number, optional, require
 from keras_dml.losses.base import Loss
 from keras_dml.ops.average import Average, as_average
 from keras_dml.ops.distances import metric_name
@@ -199,15 +199,22 @@ class PairLoss(Loss, abc.ABC):
         )
         self.metric = self.similarity or metric
 
-    def _choose_by(self, argument: str, miner: miners.Miner) -> None:
-        """Takes the miner that an argument stands for."""
+    def _set_mining_margin(self, mining_margin: float | None) -> None:
+        """Takes the miner that `mining_margin` stands for."""
+        self.mining_margin = optional(
+            finite_number, "mining_margin", mining_margin
+        )
+        if self.mining_margin is None:
+            return
         if self.miner is not None:
             raise ValueError(
-                f"`miner` must be None where `{argument}` is given, which is a "
-                f"miner as well. Received: miner={self.miner!r} and "
-                f"{argument}={getattr(self, argument)!r}"
+                "`miner` must be None where `mining_margin` is given, which is "
+                f"a miner as well. Received: miner={self.miner!r} and "
+                f"mining_margin={self.mining_margin!r}"
             )
-        self._chosen_by = miner
+        self._chosen_by = miners.MultiSimilarity(
+            self.mining_margin, self.metric
+        )
 
     def batch_pairs(self, y_true, y_pred) -> Pairs:
         """Pairs the rows of this replica with the rows of all replicas.

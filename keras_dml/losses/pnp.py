@@ -8,8 +8,7 @@ from keras import ops
 
 from keras_dml.checks import one_of, optional, positive_number
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.gradients import with_slopes
-from keras_dml.ops.pairs import Pairs, over_positives
+from keras_dml.ops.pairs import Pairs, sum_over_positives
 from keras_dml.ops.reductions import count
 
 
@@ -86,27 +85,20 @@ def pnp_loss(
     share = 1.0 / ops.maximum(count(positive, dtype), 1.0)[:, None]
     against = ops.cast(negative, dtype)
 
-    def step(state, own, there, itself):
-        values, slopes = state
+    def term(own, there, itself):
         weight = ops.where(there, share, 0.0)
         before = against * ops.sigmoid((fixed - own) / temperature)
         number = ops.sum(before, axis=1, keepdims=True)
-        by_similarity = (
+        by_difference = (
             weight
             * slope(number, parameter)
             * before
             * (1.0 - before)
             / temperature
         )
-        total = ops.sum(by_similarity, axis=1, keepdims=True)
-        return (
-            values + (weight * value(number, parameter))[:, 0],
-            slopes + by_similarity - ops.where(itself, total, 0.0),
-        )
+        return (weight * value(number, parameter))[:, 0], by_difference
 
-    zeros = ops.zeros_like(fixed)
-    values, slopes = over_positives(fixed, positive, step, (zeros[:, 0], zeros))
-    return with_slopes(values, slopes, similarity)
+    return sum_over_positives(similarity, positive, term)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

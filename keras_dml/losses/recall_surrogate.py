@@ -5,8 +5,7 @@ from keras import ops
 
 from keras_dml.checks import positive_number, require
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.gradients import with_slopes
-from keras_dml.ops.pairs import Pairs, over_positives
+from keras_dml.ops.pairs import Pairs, sum_over_positives
 from keras_dml.ops.reductions import count
 
 K = (1, 2, 4, 8, 16)
@@ -54,8 +53,7 @@ def recall_surrogate_loss(
     wanted = ops.cast(ops.convert_to_tensor([k]), dtype)
     share = 1.0 / ops.maximum(ops.minimum(number, wanted), 1.0) / len(k)
 
-    def step(state, own, there, itself):
-        recall, slopes = state
+    def term(own, there, itself):
         rest = ops.where(itself, 0.0, others)
         before = rest * ops.sigmoid((fixed - own) / rank_temperature)
         rank = 1.0 + ops.sum(before, axis=1, keepdims=True)
@@ -67,16 +65,10 @@ def recall_surrogate_loss(
             keepdims=True,
         )
         slope = by_rank * before * (1.0 - before) / rank_temperature
-        total = ops.sum(slope, axis=1, keepdims=True)
-        return (
-            recall + ops.sum(weight * within, axis=1),
-            slopes + slope - ops.where(itself, total, 0.0),
-        )
+        return ops.sum(weight * within, axis=1), slope
 
-    zeros = ops.zeros_like(fixed)
-    recall, slopes = over_positives(fixed, positive, step, (zeros[:, 0], zeros))
-    values = ops.where(number[:, 0] > 0, 1.0 - recall, 0.0)
-    return with_slopes(values, -slopes, similarity)
+    recall = sum_over_positives(similarity, positive, term)
+    return ops.where(number[:, 0] > 0, 1.0 - recall, 0.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

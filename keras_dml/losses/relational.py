@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import not_negative
+from keras_dml.checks import not_negative, require
 from keras_dml.losses.distillation import (
     DistillationLoss,
     distances,
@@ -30,7 +30,7 @@ def relational_loss(teacher, embeddings, distance_weight=1.0, angle_weight=2.0):
     >>> float(ops.max(relational_loss(rows, 2 * rows))) < 1e-6
     True
     """
-    loss = 0.0
+    loss = ops.zeros_like(embeddings[:, 0])
     if distance_weight:
         differences = _relative(teacher) - _relative(embeddings)
         loss += distance_weight * mean_over_others(_huber(differences))
@@ -59,7 +59,7 @@ class Relational(DistillationLoss):
             not normalized.
 
     Raises:
-        ValueError: If a weight is negative.
+        ValueError: If a weight is negative, or both are zero.
 
     Example:
 
@@ -77,6 +77,13 @@ class Relational(DistillationLoss):
         super().__init__(**kwargs)
         self.distance_weight = not_negative("distance_weight", distance_weight)
         self.angle_weight = not_negative("angle_weight", angle_weight)
+        require(
+            self.distance_weight or self.angle_weight,
+            "distance_weight",
+            "above 0 where `angle_weight` is 0",
+            distance_weight,
+            "Without weights the loss compares nothing.",
+        )
 
     def distillation_loss(self, teacher, embeddings):
         return relational_loss(

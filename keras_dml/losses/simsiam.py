@@ -90,6 +90,4 @@ class SimSiam(PairLoss):
         return self.pair_loss(pairs.with_rows(unit_rows(predictions)))
 
     def pair_loss(self, pairs: Pairs):
-        rows, columns = pairs.embeddings, pairs.references
-        similarity = ops.matmul(rows, ops.transpose(columns))
-        return simsiam_loss(similarity, pairs.positive)
+        return simsiam_loss(self.similarities(pairs), pairs.positive)

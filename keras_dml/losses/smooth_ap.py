@@ -5,8 +5,7 @@ from keras import ops
 
 from keras_dml.checks import positive_number
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.ops.gradients import with_slopes
-from keras_dml.ops.pairs import Pairs, over_positives
+from keras_dml.ops.pairs import Pairs, sum_over_positives
 from keras_dml.ops.reductions import count
 
 
@@ -33,39 +32,25 @@ def smooth_ap_loss(similarity, positive, negative, temperature=0.01):
     0.33333333333333337
     """
     similarity = ops.convert_to_tensor(similarity)
-    precision, slopes = _average_precision(
-        ops.stop_gradient(similarity), positive, negative, temperature
-    )
-    any_positive = ops.any(positive, axis=1)
-    values = ops.where(any_positive, 1.0 - precision, 0.0)
-    return with_slopes(values, -slopes, similarity)
-
-
-def _average_precision(similarity, positive, negative, temperature):
-    """Returns the average precision per row, and its derivatives."""
     dtype = similarity.dtype
+    fixed = ops.stop_gradient(similarity)
     share = 1.0 / ops.maximum(count(positive, dtype), 1.0)[:, None]
     negative = ops.cast(negative, dtype)
 
-    def step(state, own, there, itself):
-        precision, slopes = state
+    def term(own, there, itself):
         weight = ops.where(there, share, 0.0)
         others = ops.cast(ops.logical_and(positive, ~itself), dtype)
-        before = ops.sigmoid((similarity - own) / temperature)
+        before = ops.sigmoid((fixed - own) / temperature)
         rank = 1.0 + ops.sum(others * before, axis=1, keepdims=True)
         all_ranks = rank + ops.sum(negative * before, axis=1, keepdims=True)
         by_before = (
             others * (all_ranks - rank) - negative * rank
         ) / ops.square(all_ranks)
         slope = weight * by_before * before * (1.0 - before) / temperature
-        total = ops.sum(slope, axis=1, keepdims=True)
-        return (
-            precision + (weight * rank / all_ranks)[:, 0],
-            slopes + slope - ops.where(itself, total, 0.0),
-        )
+        return (weight * rank / all_ranks)[:, 0], slope
 
-    zeros = ops.zeros_like(similarity)
-    return over_positives(similarity, positive, step, (zeros[:, 0], zeros))
+    precision = sum_over_positives(similarity, positive, term)
+    return ops.where(ops.any(positive, axis=1), 1.0 - precision, 0.0)
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

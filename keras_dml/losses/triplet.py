@@ -1,5 +1,7 @@
 """Triplet loss with its common minings."""
 
+import dataclasses
+
 import keras
 from keras import ops
 
@@ -96,7 +98,8 @@ def triplet_loss(
         soft,
         average,
     )
-    if mining in BY_PAIR and average == Average():
+    unweighted = dataclasses.replace(average, class_weights=None)
+    if mining in BY_PAIR and unweighted == Average():
         # Pairs without a triplet count, too.
         any_negative = ops.any(negative, axis=1, keepdims=True)
         pairs = ops.logical_and(positive, any_negative)
@@ -196,9 +199,10 @@ class Triplet(PairLoss):
         distance: What compares two rows, another name of the argument
             `similarity`. Defaults to `"cosine"`.
         average: `"non_zero"` for the mean over the triplets whose term is not
-            zero; `"all"`, which also counts positive pairs without a triplet,
-            with the mining `"all"` all triplets; or as in
-            `keras_dml.losses.PairLoss`. Defaults to `"non_zero"`.
+            zero; `"all"`, with or without weights of classes, which also
+            counts positive pairs without a triplet, with the mining `"all"`
+            all triplets; or as in `keras_dml.losses.PairLoss`. Defaults to
+            `"non_zero"`.
         soft: Boolean, whether the term is `log(1 + exp(d_ap - d_an))`, for
             `"hard"`, `"easy"` and `"all"` only. Defaults to `False`.
         swap: Boolean, whether the smaller of `d_an` and `d_pn` stands for

@@ -205,10 +205,7 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
         if not self._built:
             return ops.zeros((), self.dtype)
         neighbors = self._neighbors()
-        counts = ops.logical_and(
-            self._stored_rows(),
-            neighbors.positives > 0,
-        )
+        counts = ops.logical_and(self._stored_rows(), neighbors.positives > 0)
         weights = ops.convert_to_tensor(self._weights)
         weights = ops.where(counts, weights, 0.0)
         total = ops.sum(weights * self.by_row(neighbors))

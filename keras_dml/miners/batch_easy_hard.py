@@ -16,16 +16,14 @@ from keras_dml.ops.reductions import masked_max, masked_min
 STRATEGIES = ("easy", "semi_hard", "hard", "all")
 
 
-def _nearest(distance, mask):
-    return ops.logical_and(
-        mask, ops.equal(distance, masked_min(distance, mask)[:, None])
-    )
-
-
 def _farthest(distance, mask):
     return ops.logical_and(
         mask, ops.equal(distance, masked_max(distance, mask)[:, None])
     )
+
+
+def _nearest(distance, mask):
+    return _farthest(-distance, mask)
 
 
 def _all(distance, mask):

@@ -2,9 +2,9 @@
 
 import keras
 
-from keras_dml.checks import finite_number
+from keras_dml.checks import in_interval, positive_number
 from keras_dml.miners.base import Miner
-from keras_dml.ops.draws import distance_weighted_negatives
+from keras_dml.ops.draws import LARGEST, distance_weighted_negatives
 from keras_dml.ops.pairs import Pairs, pair_distances
 
 
@@ -23,12 +23,12 @@ class DistanceWeighted(Miner):
 
     Args:
         nearest: Float, the distance below which all negatives are equally
-            likely. Defaults to `0.5`.
-        farthest: Float, the distance from which on negatives are not drawn.
-            Defaults to `1.4`.
+            likely, above 0 and at most 1.99. Defaults to `0.5`.
+        farthest: Positive float, the distance from which on negatives are not
+            drawn. Defaults to `1.4`.
 
     Raises:
-        ValueError: If a number is not finite.
+        ValueError: If a number is out of range.
 
     Example:
 
@@ -42,8 +42,11 @@ class DistanceWeighted(Miner):
     draws = True
 
     def __init__(self, nearest=0.5, farthest=1.4):
-        self.nearest = finite_number("nearest", nearest)
-        self.farthest = finite_number("farthest", farthest)
+        advice = "Rows of length 1 are at most 2 apart."
+        self.nearest = in_interval(
+            "nearest", nearest, 0, LARGEST, "right", advice
+        )
+        self.farthest = positive_number("farthest", farthest)
 
     def mine(self, pairs: Pairs):
         negative = distance_weighted_negatives(

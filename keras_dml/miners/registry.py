@@ -10,20 +10,15 @@ from keras_dml.errors import UsageError
 from keras_dml.miners.base import Miner
 from keras_dml.naming import nearest, shown
 
-
-def _read_folder() -> dict[str, type[Miner]]:
-    """Returns the miner of each file by file name."""
-    return {
-        key: value
-        for key, _, value in defined_in(__package__)
-        if inspect.isclass(value)
-        and issubclass(value, Miner)
-        and not inspect.isabstract(value)
-    }
-
-
-MINERS = _read_folder()
-_BY_CLASS = {cls.__name__: cls for cls in MINERS.values()}
+# By the name of their file.
+MINERS: dict[str, type[Miner]] = {
+    key: value
+    for key, _, value in defined_in(__package__)
+    if inspect.isclass(value)
+    and issubclass(value, Miner)
+    and not inspect.isabstract(value)
+}
+_BY_NAME = {cls.__name__: cls for cls in MINERS.values()} | MINERS
 
 
 def get(identifier) -> Miner | None:
@@ -86,14 +81,13 @@ def deserialize(config: dict[str, Any]) -> Miner:
 
 
 def _class_of(name) -> type[Miner]:
+    close = ""
     if isinstance(name, str):
-        if name in MINERS or name in _BY_CLASS:
-            return MINERS.get(name) or _BY_CLASS[name]
+        if name in _BY_NAME:
+            return _BY_NAME[name]
         if "." in name:
             return class_at(name, Miner, "miner", "keras_dml.miners.BatchHard")
         close = f" Did you mean {nearest(name, MINERS)}?"
-    else:
-        close = ""
     raise UsageError(
         f"`miner` must name a miner, as a string or as the `name` of a dict."
         f"{close} There are: {', '.join(MINERS)}. Received: {shown(name)}"

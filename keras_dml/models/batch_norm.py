@@ -46,7 +46,7 @@ def set_batch_norm_mode(
     9
     """
     if mode == "frozen_statistics" and isinstance(model, NestedNetwork):
-        if any(_normalizes_batches(layer) for layer in _layers(model)):
+        if _batch_norms(model):
             raise UsageError(
                 "`batch_norm='frozen_statistics'` cannot change the subclassed "
                 f"model {type(model.whole()).__name__}. Choose `frozen` or "
@@ -60,9 +60,8 @@ def set_batch_norm_mode(
         clone.set_weights(model.get_weights())
         return clone
     if mode == "frozen":
-        for layer in _layers(model):
-            if _normalizes_batches(layer):
-                layer.trainable = False
+        for layer in _batch_norms(model):
+            layer.trainable = False
     return model
 
 
@@ -89,9 +88,8 @@ def synchronize_batch_norm(
     True
     >>> synchronize_batch_norm(embedder, False)
     """
-    for layer in _layers(model):
-        if _normalizes_batches(layer):
-            layer.synchronized = synchronized
+    for layer in _batch_norms(model):
+        layer.synchronized = synchronized
 
 
 def refresh_bn(
@@ -128,8 +126,7 @@ def refresh_bn(
     """
     statistics = {
         id(variable)
-        for layer in _layers(model)
-        if _normalizes_batches(layer)
+        for layer in _batch_norms(model)
         for variable in layer.non_trainable_variables
     }
     if not statistics:
@@ -157,12 +154,12 @@ def refresh_bn(
     return count
 
 
-def _layers(model):
-    return model._flatten_layers(include_self=False)
-
-
-def _normalizes_batches(layer):
-    return isinstance(layer, keras.layers.BatchNormalization)
+def _batch_norms(model):
+    return [
+        layer
+        for layer in model._flatten_layers(include_self=False)
+        if isinstance(layer, keras.layers.BatchNormalization)
+    ]
 
 
 def _with_frozen_statistics(layer):

@@ -3,11 +3,7 @@
 import keras
 
 from keras_dml.layers.image_preprocessing import CAFFE_MEAN_BGR
-from keras_dml.models.torch_padding import (
-    average_pool,
-    ceil_max_pool,
-    convolve,
-)
+from keras_dml.models.torch_padding import average_pool, ceil_max_pool, convolve
 
 MEAN_BGR = (104.0, 117.0, 128.0)
 

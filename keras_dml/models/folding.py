@@ -151,12 +151,10 @@ def fold_for_inference(model: keras.Model, copies: bool = False) -> keras.Model:
     embeddings = faster(images, training=False)
     ```
     """
-    networks = [
-        one
-        for one in getattr(model, "layers", ())
-        if isinstance(one, keras.Model)
-    ]
-    if not (_is_functional(model) and len(model.inputs) == 1 and networks):
+    nests = any(
+        isinstance(one, keras.Model) for one in getattr(model, "layers", ())
+    )
+    if not (_is_functional(model) and len(model.inputs) == 1 and nests):
         return model
     folded = []
 

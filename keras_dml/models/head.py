@@ -107,9 +107,7 @@ class Head(abc.ABC):
             )
 
     def callbacks(
-        self,
-        labels: Callable[[int], Iterable[Any]],
-        warn: Callable[[str], Any],
+        self, labels: Callable[[int], Iterable[Any]], warn: Callable[[str], Any]
     ) -> list[keras.callbacks.Callback]:
         """Makes the callbacks that training with this head needs.
 

@@ -5,11 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from keras_dml.layers import (
-    CrossBatchMemory,
-    Distillation,
-    HighOrderMoments,
-)
+from keras_dml.layers import CrossBatchMemory, Distillation, HighOrderMoments
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,7 @@ class HubFamily:
 
 
 _DINO = HubFamily(
-    prefix_tokens=lambda network: 1 + network.num_register_tokens,
-    flexible=True,
+    prefix_tokens=lambda network: 1 + network.num_register_tokens, flexible=True
 )
 _CLIP = HubFamily(CLIP, lambda network: 1)
 FAMILIES = {

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_dml.checks import boolean, finite_number, one_of, optional, require
+from keras_dml.ops.labels import among_classes, within_classes
 from keras_dml.ops.reductions import batch_mean, count, masked_mean, masked_sum
 
 
@@ -34,10 +35,12 @@ class Average:
             `class_weights`. Defaults to `None`.
 
     Returns:
-        Tensor `(rows,)`, the same value in every entry.
+        Tensor `(rows,)`, the same value in every entry; NaN for labels without
+        a weight on an accelerator and under XLA, where nothing can raise.
 
     Raises:
-        ValueError: If a bound is not finite or a weight is negative.
+        ValueError: If a bound is not finite, a weight is negative, or a label
+            has no weight.
 
     Example:
 
@@ -116,8 +119,21 @@ class Average:
                 "None where a matrix of pairs stands for the labels",
                 self.class_weights,
             )
+            classes = len(self.class_weights)
+            labels = within_classes(
+                labels,
+                classes,
+                f"Labels must lie between 0 and {classes - 1}, for "
+                f"`class_weights` holds {classes} numbers",
+                "Give `class_weights` a number for each class.",
+            )
             weights = ops.cast(self.class_weights, totals.dtype)
-            totals = totals * ops.take(weights, labels)
+            weights = ops.where(
+                among_classes(labels, classes),
+                ops.take(weights, labels),
+                float("nan"),
+            )
+            totals = totals * weights
         return batch_mean(totals, number)
 
 

@@ -4,6 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
+# From here on float32 does not hold every integer.
+LIMIT = 2**24
+
 
 def known_values(tensor) -> np.ndarray | None:
     """Returns the values of a tensor, or `None` while a graph is traced."""
@@ -13,11 +16,29 @@ def known_values(tensor) -> np.ndarray | None:
         return None
 
 
-def within_classes(labels, num_classes: int, wanted: str, advice: str):
-    """Returns labels, if they number the classes.
+def among_classes(labels, num_classes: int):
+    """Returns which labels number a class: boolean, of the shape of `labels`.
 
-    Inside a compiled step it raises on CPUs only. On accelerators and under
-    XLA nothing can raise there, so the caller must give NaN for such a label.
+    Args:
+        labels: Tensor or NumPy array.
+        num_classes: Integer, the number of classes.
+    """
+    return (labels >= 0) & (labels < num_classes)
+
+
+def merged_by_float32(labels):
+    """Returns which labels float32 may merge with others, boolean `(batch,)`.
+
+    Args:
+        labels: Integer tensor `(batch,)`, or floats that were integers.
+    """
+    known = known_values(labels)
+    labels = ops.cast(labels, "float32") if known is None else known
+    return (labels <= -LIMIT) | (labels >= LIMIT)
+
+
+def within_classes(labels, num_classes: int, wanted: str, advice: str):
+    """Returns labels, if they number the classes, see `refuse`.
 
     Args:
         labels: Int32 tensor `(batch,)`.
@@ -36,18 +57,39 @@ def within_classes(labels, num_classes: int, wanted: str, advice: str):
     2
     """
     known = known_values(labels)
-    if known is None:
-        return _within_a_graph(labels, num_classes, wanted, advice)
-    wrong = np.flatnonzero((known < 0) | (known >= num_classes))
-    if len(wrong):
+    right = among_classes(labels if known is None else known, num_classes)
+    return refuse(labels, ~right, wanted, advice)
+
+
+def refuse(labels, wrong, wanted: str, advice: str):
+    """Returns labels, if none is wrong.
+
+    Inside a compiled step it raises on CPUs only. On accelerators and under
+    XLA nothing can raise there, so the caller must give NaN for such a label.
+
+    Args:
+        labels: Integer tensor `(batch,)`.
+        wrong: Boolean tensor `(batch,)`; a NumPy array where labels are known.
+        wanted: What the labels must be, for the error.
+        advice: A sentence on what to do instead.
+
+    Raises:
+        ValueError: If a label is wrong.
+        tf.errors.InvalidArgumentError: Inside a compiled step of TensorFlow.
+    """
+    rows = known_values(wrong)
+    if rows is None:
+        return _within_a_graph(labels, wrong, wanted, advice)
+    if rows.any():
+        row = rows.argmax()
+        label = known_values(labels[row])
         raise ValueError(
-            f"{wanted}. Received: label {known[wrong[0]]} in row {wrong[0]}. "
-            f"{advice}"
+            f"{wanted}. Received: label {label} in row {row}. {advice}"
         )
     return labels
 
 
-def _within_a_graph(labels, num_classes, wanted, advice):
+def _within_a_graph(labels, wrong, wanted, advice):
     if keras.backend.backend() != "tensorflow":
         return labels
     import tensorflow as tf
@@ -58,7 +100,6 @@ def _within_a_graph(labels, num_classes, wanted, advice):
         "CPU"
     }:
         return labels
-    wrong = (labels < 0) | (labels >= num_classes)
     row = tf.argmax(wrong, output_type=tf.int32)
     right = tf.debugging.Assert(
         ~tf.reduce_any(wrong),

@@ -66,7 +66,7 @@ def largest_of_groups(scores, group, groups, wanted):
     far = ops.cast(float("inf"), scores.dtype)
     least = over_replicas(ops.min, ops.min(ops.where(counts, scores, far)))
     most = over_replicas(ops.max, ops.max(ops.where(counts, scores, -far)))
-    scale = 2.0 ** (3 * _BITS) / ops.maximum(most - least, 1e-30)
+    scale = 2.0 ** (3 * _BITS) / ops.maximum(most - least, 1e-20)
     number = ops.where(counts, scores - least, 0.0) * scale
     number = ops.cast(number, "int32")
     number = ops.minimum(number, 2 ** (3 * _BITS) - 1)

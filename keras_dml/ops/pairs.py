@@ -12,7 +12,7 @@ from keras_dml.ops.distances import (
     order_of,
     without_rounding,
 )
-from keras_dml.ops.gradients import custom_gradient
+from keras_dml.ops.gradients import custom_gradient, with_slopes
 
 
 class Pairs(NamedTuple):
@@ -178,6 +178,38 @@ def over_positives(matrix, positive, step, state):
         return step(state, entry, there, ops.equal(positions[None], column))
 
     return ops.fori_loop(0, ops.max(number, initial=0), turn, state)
+
+
+def sum_over_positives(matrix, positive, term):
+    """Adds up what each positive costs next to the other entries of its row.
+
+    Memory is a few matrices `(rows, columns)`; the time grows with the
+    largest number of positives of a row. Only first derivatives are correct.
+
+    Args:
+        matrix: Float tensor `(rows, columns)`.
+        positive: Boolean tensor `(rows, columns)`.
+        term: Function of the last three arguments of the `step` of
+            `over_positives`; entries have no gradient there. It returns the
+            cost of the positive of each row, `(rows,)`, and its derivatives
+            by the differences of the entries and that of the positive,
+            `(rows, columns)`.
+
+    Returns:
+        Tensor `(rows,)`.
+    """
+    fixed = ops.stop_gradient(matrix)
+
+    def step(state, own, there, itself):
+        values, slopes = state
+        value, slope = term(own, there, itself)
+        total = ops.sum(slope, axis=1, keepdims=True)
+        slopes = slopes + slope - ops.where(itself, total, 0.0)
+        return values + value, slopes
+
+    zeros = ops.zeros_like(fixed)
+    values, slopes = over_positives(fixed, positive, step, (zeros[:, 0], zeros))
+    return with_slopes(values, slopes, matrix)
 
 
 def rows_with_both(positive, negative):

@@ -91,12 +91,8 @@ def distinct(x):
     2
     """
     ordered = ops.sort(x)
-    new = ops.concatenate(
-        [
-            ops.cast(ops.ones_like(ordered[:1]), "int32"),
-            ops.cast(ops.not_equal(ordered[1:], ordered[:-1]), "int32"),
-        ]
-    )
+    before = ops.concatenate([ordered[:1] - 1, ordered[:-1]])
+    new = ops.cast(ops.not_equal(ordered, before), "int32")
     places = ops.cumsum(new) - 1
     empty = ops.full_like(ordered, NO_VALUE)
     return ops.scatter_update(empty, places[:, None], ordered), ops.sum(new)

@@ -169,14 +169,7 @@ def log_weights(weights, own_weights):
         Tensor `(batch, 1, classes + 3)` without gradient, to add to the output
         of `join_exponents`.
     """
-    last = ops.stack(
-        [
-            ops.log(own_weights),
-            ops.zeros_like(own_weights),
-            ops.zeros_like(own_weights),
-        ],
-        axis=1,
-    )
+    last = ops.pad(ops.log(own_weights)[:, None], [[0, 0], [0, 2]])
     shifts = ops.concatenate([ops.log(weights), last], axis=1)
     return ops.stop_gradient(ops.expand_dims(shifts, 1))
 

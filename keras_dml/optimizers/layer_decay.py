@@ -55,9 +55,7 @@ def layer_decay(network: keras.layers.Layer, decay: float) -> dict[str, float]:
 
 
 def layer_decay_rules(
-    network: keras.layers.Layer,
-    decay: float,
-    others: Collection[str] = (),
+    network: keras.layers.Layer, decay: float, others: Collection[str] = ()
 ) -> dict[str, tuple[int, float]]:
     """Returns rules for `PerVariable`, one for each block but the last.
 

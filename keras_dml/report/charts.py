@@ -92,10 +92,7 @@ def training_curves(
         columns = history.starting_with(*kind.prefixes)
         if columns:
             uri = curves(
-                columns,
-                history.starts,
-                logarithmic=kind.logarithmic,
-                kept=kept,
+                columns, history.starts, logarithmic=kind.logarithmic, kept=kept
             )
             drawn.append(
                 {

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.evaluation import ClassTable
-from keras_dml.evaluation.labels import Relevance, as_label_sets
+from keras_dml.evaluation.labels import as_label_sets
 from keras_dml.evaluation.measured import CLASS_METRICS
 from keras_dml.report.retrieval import nearest
 
@@ -45,10 +45,9 @@ def confusions(embeddings: EmbeddingSet, normalize: bool) -> list[Confusion]:
         normalize: Whether to compare embeddings by their direction.
     """
     rows, labels = embeddings.queries, embeddings.labels
-    found, scores = nearest(embeddings, rows, 1, normalize)
-    relevance = Relevance.of(labels[rows], len(rows), labels, len(labels))
-    right = relevance.among(found)[:, 0]
-    found, scores = found[:, 0], scores[:, 0]
+    found, scores, right = (
+        column[:, 0] for column in nearest(embeddings, rows, 1, normalize)
+    )
     sets = as_label_sets(labels, len(labels), "labels")
     own = np.split(
         sets.values, np.searchsorted(sets.owners, range(1, len(labels)))
@@ -91,9 +90,7 @@ class ClassRow:
 
 
 def class_rows(
-    table: ClassTable,
-    embeddings: EmbeddingSet,
-    confused: Sequence[Confusion],
+    table: ClassTable, embeddings: EmbeddingSet, confused: Sequence[Confusion]
 ) -> list[ClassRow]:
     """Lists the classes, worst MAP@R first, at most 500.
 

@@ -1,6 +1,7 @@
 """Writes the report page of a run."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,24 +119,37 @@ def render(**values: Any) -> str:
         **values: The variables of `templates/page.html`; a missing one raises
             an error.
     """
+    environment = make_environment(
+        TEMPLATES,
+        share=lambda value: "-" if value is None else f"{value:.3f}",
+        gain="{:+.3f}".format,
+        count="{:,}".format,
+        meaning=metric_meaning,
+        title_of=metric_title,
+    )
+    return environment.get_template("page.html").render(
+        style=_file("style.css"), script=_file("sort.js"), **values
+    )
+
+
+def make_environment(
+    *folders: Path, **filters: Callable[..., Any]
+) -> jinja2.Environment:
+    """Returns the environment of the templates in some folders.
+
+    Args:
+        *folders: The folders, in the order in which they are searched.
+        **filters: The filters by name, further to `code`.
+    """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "code": with_code,
-        "share": lambda value: "-" if value is None else f"{value:.3f}",
-        "gain": "{:+.3f}".format,
-        "count": "{:,}".format,
-        "meaning": metric_meaning,
-        "title_of": metric_title,
-    }
-    return environment.get_template("page.html").render(
-        style=_file("style.css"), script=_file("sort.js"), **values
-    )
+    environment.filters |= {"code": with_code, **filters}
+    return environment
 
 
 def with_code(text: str) -> markupsafe.Markup:

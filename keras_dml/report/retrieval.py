@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.evaluation import RetrievalResult
+from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.registry import build_index
 from keras_dml.evaluation.labels import Relevance
 from keras_dml.report.thumbnails import Thumbnails
@@ -116,21 +117,19 @@ def query_rows(
     if not len(queries):
         return []
     rows = embeddings.queries[queries]
-    found, scores = nearest(embeddings, rows, NEIGHBORS, normalize)
-    labels = embeddings.labels
-    relevance = Relevance.of(labels[rows], len(rows), labels, len(labels))
+    found, scores, right = nearest(embeddings, rows, NEIGHBORS, normalize)
     answers = []
-    for query, row, others, values, right in zip(
+    for query, row, others, values, same in zip(
         queries.tolist(),
         rows.tolist(),
         found.tolist(),
         scores.tolist(),
-        relevance.among(found).tolist(),
+        right.tolist(),
         strict=True,
     ):
         neighbors = [
-            shown(other, embeddings, thumbnails, score, same)
-            for other, score, same in zip(others, values, right, strict=True)
+            shown(other, embeddings, thumbnails, score, is_same)
+            for other, score, is_same in zip(others, values, same, strict=True)
             if np.isfinite(score)
         ]
         reciprocal = result.per_query["mrr"][query]
@@ -145,17 +144,23 @@ def query_rows(
 
 def nearest(
     embeddings: EmbeddingSet, rows: np.ndarray, count: int, normalize: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the rows and the scores of the references nearest to rows."""
-    references = embeddings.references
-    index = build_index("exact", embeddings.select(references), normalize)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Finds the references nearest to some rows.
+
+    Returns:
+        Tuple of their rows, their scores and whether they share a label, arrays
+        `(rows, count)`.
+    """
+    references = embeddings.select(embeddings.references)
+    index = build_index("exact", references, normalize)
     found, scores = index.search(
         embeddings.embeddings[rows], count, exclude_ids=embeddings.ids[rows]
     )
-    ids = embeddings.ids[references]
-    order = np.argsort(ids, kind="stable")
-    places = np.searchsorted(ids, found, sorter=order)
-    return references[order[places]], scores
+    table = IdTable.of(embeddings.ids, len(embeddings))
+    found = table.rows_of_lists(found, "found")
+    labels = embeddings.labels
+    relevance = Relevance.of(labels[rows], len(rows), labels, len(labels))
+    return found, scores, relevance.among(found)
 
 
 def shown(

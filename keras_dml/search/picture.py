@@ -9,10 +9,12 @@ from keras_dml.errors import UsageError
 from keras_dml.files import replacing
 from keras_dml.plotting import GRAY, NEGATIVE, POSITIVE
 from keras_dml.report.thumbnails import Thumbnails
-from keras_dml.search.result import Neighbor, SearchResult
+from keras_dml.search.result import SearchResult
 
 INCHES = 1.5
 MAX_LETTERS = 22
+# The frame of a neighbor, by whether it reaches the threshold.
+EDGES = {None: GRAY, True: POSITIVE, False: NEGATIVE}
 
 
 def check_picture(path: Path) -> None:
@@ -72,7 +74,8 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
         _draw(grid[row, 0], queries.pixels(row), title, GRAY)
         for column, one in enumerate(answer.neighbors, start=1):
             title = f"{one.distance:.3f}\n{_short(one.label)}"
-            _draw(grid[row, column], found.pixels(one.row), title, _edge(one))
+            edge = EDGES[one.accepted]
+            _draw(grid[row, column], found.pixels(one.row), title, edge)
             if one.accepted is False:
                 for spine in grid[row, column].spines.values():
                     spine.set_linestyle("--")
@@ -96,16 +99,9 @@ def _square(pixels: np.ndarray) -> np.ndarray:
     """Centers the whole image in a white square."""
     height, width = pixels.shape[:2]
     side = max(height, width)
-    square = np.full((side, side, 3), 255, np.uint8)
     top, left = (side - height) // 2, (side - width) // 2
-    square[top : top + height, left : left + width] = pixels
-    return square
-
-
-def _edge(neighbor: Neighbor) -> str:
-    if neighbor.accepted is None:
-        return GRAY
-    return POSITIVE if neighbor.accepted else NEGATIVE
+    rows, columns = (top, side - height - top), (left, side - width - left)
+    return np.pad(pixels, (rows, columns, (0, 0)), constant_values=255)
 
 
 def _short(text: str) -> str:

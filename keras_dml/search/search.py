@@ -11,6 +11,7 @@ from keras_dml.console import logger
 from keras_dml.data import verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.registry import build_index, check_index
 from keras_dml.evaluation.index.spaces import distances
 from keras_dml.files import readable
@@ -90,7 +91,8 @@ def search_run(
     found, scores = built.search(
         opened.embed_images(queries), k, exclude_ids=own
     )
-    rows = _rows_of(found, searched.embeddings.ids)
+    table = IdTable.of(searched.embeddings.ids, len(searched.embeddings))
+    rows = table.rows_of_lists(found, "found")
     answers = [
         Answer(
             readable(path),
@@ -168,16 +170,12 @@ def _gallery(
 
 def _own_ids(queries: Manifest, gallery: EmbeddedImages) -> np.ndarray:
     """Returns each query's id in the gallery, or an empty string."""
-    ids = np.full(len(queries), "", gallery.embeddings.ids.dtype)
-    if gallery.images is None or gallery.images.paths is None:
-        return ids
-    paths = gallery.images.paths.tolist()
-    rows = {_file(path): row for row, path in enumerate(paths)}
-    for query, path in enumerate(queries.paths.tolist()):
-        row = rows.get(_file(path))
-        if row is not None:
-            ids[query] = gallery.embeddings.ids[row]
-    return ids
+    ids, known = gallery.embeddings.ids, {}
+    if gallery.images is not None and gallery.images.paths is not None:
+        files = map(_file, gallery.images.paths.tolist())
+        known = dict(zip(files, ids.tolist(), strict=True))
+    own = [known.get(_file(path), "") for path in queries.paths.tolist()]
+    return np.array(own, ids.dtype)
 
 
 def _file(path: str) -> tuple[int, int] | None:
@@ -187,12 +185,6 @@ def _file(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _rows_of(found: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Returns the rows that have the ids that were found."""
-    order = np.argsort(ids, kind="stable")
-    return order[np.searchsorted(ids[order], found)]
 
 
 def _neighbors(

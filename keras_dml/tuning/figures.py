@@ -163,11 +163,7 @@ def _legend(figure: Figure, axes: Any) -> None:
     """Draws the legend above all axes, where it hides no point."""
     marks, names = axes.get_legend_handles_labels()
     figure.legend(
-        marks,
-        names,
-        loc="outside upper left",
-        ncols=len(names),
-        frameon=False,
+        marks, names, loc="outside upper left", ncols=len(names), frameon=False
     )
 
 

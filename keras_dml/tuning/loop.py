@@ -225,27 +225,26 @@ class _Loop:
 
     def _trainings(self, trial: Any, config: RunConfig) -> TrialTraining:
         runs = self.files.runs(run_name(self.study.changes(trial)))
-        trainings = [
-            self.training(
-                config.changed(data={"fold": fold})
-                if len(runs) > 1
-                else config,
-                run,
-            )
-            for fold, run in enumerate(runs)
-        ]
+        configs = [config]
+        if len(runs) > 1:
+            configs = [
+                config.changed(data={"fold": fold}) for fold in range(len(runs))
+            ]
         return TrialTraining(
             trial,
-            trainings,
+            list(map(self.training, configs, runs)),
             self.column,
             lambda number, value: self.study.report(trial, number, value),
             self.study.reported(trial),
         )
 
     def _end(self, trial: Any, *outcome: Any, **notes: Any) -> None:
-        self.study.tell(trial, *outcome, **notes)
+        # Once it has failed, a process that joins may put another attempt in
+        # its place.
         position = self.study.position(trial.number)
-        self.progress(self._write()[position], self.section.budget)
+        ended = self.study.tell(trial, *outcome, **notes)
+        self._write()
+        self.progress(self._read(position, ended), self.section.budget)
 
     def _write(self) -> list[Trial]:
         with self.study.worker.alone():

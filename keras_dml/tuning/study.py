@@ -90,7 +90,11 @@ class TuningStudy:
             return self._ask_for_new(trials)
 
     def counted(self, trials: list[Any] | None = None) -> list[Any]:
-        """Returns the trials in order, with the last attempt of each only."""
+        """Returns the trials in order, with the last attempt of each only.
+
+        It leaves out a trial whose process ended before it had drawn all
+        settings; `take` continues it.
+        """
         trials = self._trials() if trials is None else trials
         retried = {trial.user_attrs.get("retries") for trial in trials}
         return sorted(
@@ -99,6 +103,7 @@ class TuningStudy:
                 for trial in trials
                 if trial.number not in retried
                 and "duplicate" not in trial.user_attrs
+                and self._settings(trial).keys() >= self._section.space.keys()
             ),
             key=_place,
         )
@@ -109,7 +114,7 @@ class TuningStudy:
 
     def changes(self, trial: Any) -> Changes:
         """Returns the settings of a trial."""
-        return self.space.changes(_parameters(trial))
+        return self.space.changes(self._settings(trial))
 
     def unfinished(self) -> bool:
         """Returns whether any trial, of any process, is not done."""
@@ -145,13 +150,13 @@ class TuningStudy:
 
     def tell(
         self, trial: Any, state: str, value: float | None = None, **notes: Any
-    ) -> None:
-        """Ends a trial and stores notes about it."""
+    ) -> Any:
+        """Ends a trial, stores notes about it, and returns what is stored."""
         with _readable_errors():
             for key, note in notes.items():
                 trial.set_user_attr(key, note)
             states = self._optuna.trial.TrialState
-            self.study.tell(trial, value, state=states[state])
+            return self.study.tell(trial, value, state=states[state])
 
     def close(self) -> None:
         """Leaves the study; others may continue its running trials."""
@@ -162,10 +167,7 @@ class TuningStudy:
     def _open(self, path: Path) -> None:
         # A database URL cannot hold every folder name; `connect` can.
         connect = functools.partial(
-            sqlite3.connect,
-            path,
-            timeout=LOCK_SECONDS,
-            check_same_thread=False,
+            sqlite3.connect, path, timeout=LOCK_SECONDS, check_same_thread=False
         )
         self._storage = self._optuna.storages.RDBStorage(
             f"sqlite:///{path.name}", engine_kwargs={"creator": connect}
@@ -183,6 +185,13 @@ class TuningStudy:
         points = self.space.grid() if self._section.kind == "grid" else []
         for point in points[len(self._trials()) :]:
             self.study.enqueue_trial(point)
+
+    def _settings(self, trial: Any) -> dict[str, Any]:
+        """Returns the settings in Optuna's terms that a trial has so far."""
+        if trial.params.keys() >= self._section.space.keys():
+            return trial.params
+        # Those of a waiting trial are not drawn, but fixed.
+        return trial.system_attrs.get("fixed_params", trial.params)
 
     def _trials(self) -> list[Any]:
         return self.study.get_trials(deepcopy=False)
@@ -202,7 +211,9 @@ class TuningStudy:
         return self._settle(self.study.ask())
 
     def _ask_for_new(self, trials: list[Any]) -> Any:
-        known = {run_name(self.changes(trial)) for trial in trials}
+        known = {
+            run_name(self.changes(trial)) for trial in self.counted(trials)
+        }
         for attempt in range(DUPLICATES):
             trial = self._ask(at_random=attempt >= DUPLICATES_OF_SAMPLER)
             if run_name(self.changes(trial)) not in known:
@@ -266,11 +277,6 @@ def _readable_errors() -> Iterator[None]:
             "Finished trainings are kept. Once the reason is gone, run the "
             "same command again."
         ) from error
-
-
-def _parameters(trial: Any) -> dict[str, Any]:
-    """Returns the drawn values, or the fixed ones of a waiting trial."""
-    return trial.params or trial.system_attrs["fixed_params"]
 
 
 def _place(trial: Any) -> int:

@@ -108,12 +108,10 @@ def read_progress(runs: Sequence[Path], column: str) -> Progress:
         column: Column of `history.csv`, such as `"val_map@r"`.
     """
     histories = [read_history(RunFolder(run).history) for run in runs]
-    values = [history.values(column) for history in histories]
-    epochs = [history.best_epoch(column) for history in histories]
     best = [
-        one[epoch]
-        for one, epoch in zip(values, epochs, strict=True)
-        if epoch is not None
+        history.values(column)[epoch]
+        for history in histories
+        if (epoch := history.best_epoch(column)) is not None
     ]
     means = [sum(best[: n + 1]) / (n + 1) for n in range(len(best))]
     of_folds = {
@@ -122,7 +120,7 @@ def read_progress(runs: Sequence[Path], column: str) -> Progress:
         if RunFolder(run).finished
     }
     return Progress(
-        values[0] if len(runs) == 1 else of_folds,
+        histories[0].values(column) if len(runs) == 1 else of_folds,
         means[-1] if means else None,
         sum(map(len, histories)),
         sum(history.seconds for history in histories),

@@ -137,6 +137,37 @@ def test_what_a_plan_sets_itself_is_meant_for_its_budget():
     assert (phase.epochs, phase.heat.epoch) == (8, 3)
 
 
+TAIL = {"epochs": 100, "stop_patience": 5, "stop_tail": 20}
+
+
+@pytest.mark.parametrize(
+    ("epochs", "tail", "moved"),
+    [(10, 20, 2), (10, 3, 1), (10, 0, 0), (200, 20, 40), (100, 20, 20)],
+)
+def test_the_tail_of_a_stop_moves_with_its_phase(epochs, tail, moved):
+    """A tail as long as the training would never let it stop."""
+    phase = {**TAIL, "stop_tail": tail}
+    explained = explain(
+        "norm_softmax", "digits", flags={"stages": [{"phases": [phase]}]}
+    )
+    explained = Explanation(explained.config, {})
+    changed = within_budget(explained, BudgetConfig(epochs=epochs))
+    phase = changed.stages[0].phases[0]
+    assert (phase.epochs, phase.stop_patience) == (epochs, 5)
+    assert phase.stop_tail == moved
+
+
+def test_the_tail_that_a_plan_sets_stays():
+    explained = explain(
+        "norm_softmax",
+        "digits",
+        flags={"stages": [{"phases": [TAIL]}]},
+        overrides={"stages.main.train.stop_tail": 4},
+    )
+    changed = within_budget(explained, BudgetConfig(epochs=10))
+    assert changed.stages[0].phases[0].stop_tail == 4
+
+
 def sections(kind):
     """Yields every section that stands anywhere in an annotation."""
     if inspect.isclass(kind) and issubclass(kind, Section):

@@ -1,4 +1,5 @@
 import dataclasses
+import os
 
 import numpy as np
 import pytest
@@ -79,3 +80,37 @@ def test_without_all_folds_there_is_nothing(folds):
     folder, records = folds
     left = dataclasses.replace(records[1], status="to do")
     assert concatenated([records[0], left], folder / "runs") == []
+
+
+def test_data_of_equal_names_have_results_of_their_own(folds, monkeypatch):
+    """The names of their runs differ in a hash after the fold."""
+    folder, records = folds
+    measured = []
+    monkeypatch.setattr(
+        "keras_dml.comparison.concatenated._measure",
+        lambda folds, target, result: (
+            measured.append([fold.run for fold in folds]),
+            result.write_text("{}"),
+        ),
+    )
+    others = [
+        dataclasses.replace(one, run=f"{one.run}_93809{one.fold}", source="b")
+        for one in records
+    ]
+    found = concatenated([*records, *others], folder / "two")
+    assert len({one.run for one in found}) == len(measured) == 2
+    assert found[1].run == f"{records[0].run[:-6]}_938090-concatenated"
+
+
+def test_folds_that_trained_again_are_measured_again(folds):
+    folder, records = folds
+    (before,) = concatenated(records, folder / "runs")
+    result = before.folder / "metrics.json"
+    result.write_text('{"recall@1": 0.5}')
+    (again,) = concatenated(records, folder / "runs")
+    assert again.after == {"recall@1": 0.5}
+    later = result.stat().st_mtime + 10
+    os.utime(records[1].folder / "metrics.json", (later, later))
+    (again,) = concatenated(records, folder / "runs")
+    assert again == before
+    os.utime(records[1].folder / "metrics.json", (0, 0))

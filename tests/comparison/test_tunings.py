@@ -133,6 +133,9 @@ def test_what_has_ended_is_not_left(tmp_path):
         "number,state\n0,pruned\n1,failed\n"
     )
     assert planned.left == 1
+    # What failed is tried again only until the settings are found.
+    (planned.folder / "best.yaml").touch()
+    assert planned.left == 0
 
 
 def test_a_tuning_that_has_ended_finds_nothing_else(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Which images `embed` finds, in which order, with which labels."""
 
+import dataclasses
 import itertools
 import os
 
@@ -106,6 +107,37 @@ def test_a_table_needs_no_labels(tmp_path):
     assert found.path(0) == str(tmp_path / "z.jpg")
     table.write_text("label,path\nzebra,z.jpg\nyak,y.jpg\n")
     assert list_images(str(table)).labels == ["zebra", "yak"]
+
+
+def test_several_labels_of_an_image_have_no_order(tmp_path):
+    make(tmp_path, "z.jpg", "y.jpg")
+    table = tmp_path / "list.csv"
+    table.write_text("path,label\nz.jpg,dog|cat\ny.jpg,cat\n")
+    found = list_images(str(table))
+    assert found.labels == ["cat|dog", "cat"]
+    assert found.several
+    table.write_text("path,label\nz.jpg,cat\ny.jpg,cat\nz.jpg,dog\n")
+    again = list_images(str(table))
+    assert again.several
+    assert again.digest(0, 2) == found.digest(0, 2)
+    one = dataclasses.replace(found, several=False)
+    assert one.digest(0, 2) != found.digest(0, 2)
+
+
+def test_a_bar_in_the_name_of_a_folder_is_a_character(tmp_path):
+    found = list_images(make(tmp_path, "cat|dog/1.jpg", "cat/2.jpg"))
+    assert found.labels == ["cat", "cat|dog"]
+    assert not found.several
+
+
+def test_a_data_set_may_have_several_labels(monkeypatch):
+    digits = readers.read("digits")
+    matrix = np.eye(10, dtype=bool)[digits.labels]
+    matrix[0, :2] = True
+    several = dataclasses.replace(digits, labels=matrix)
+    monkeypatch.setattr(readers, "read", lambda *_: several)
+    found = list_images("digits")
+    assert (found.labels[0], found.several) == ("0|1", True)
 
 
 def test_a_data_set_comes_with_its_pixels_and_classes():

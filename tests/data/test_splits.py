@@ -85,8 +85,26 @@ def test_hold_out(classes, held_out):
 
 
 def test_hold_out_depends_on_the_seed():
-    draws = {tuple(hold_out_classes(range(50), seed=s)) for s in range(20)}
+    labels = np.repeat(range(50), 2)
+    draws = {tuple(hold_out_classes(labels, seed=s)) for s in range(20)}
     assert len(draws) > 15
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("single", "several", "held_out"),
+    [(60, 4, 2), (60, 40, 4), (60, 2, 2), (60, 1, 0), (60, 0, 0), (1, 2, 0)],
+)
+def test_a_class_of_one_image_does_not_validate(
+    single, several, held_out, seed
+):
+    """It has no reference: nothing could be measured."""
+    labels = np.repeat(range(single + several), [1] * single + [3] * several)
+    matrix = np.eye(single + several, dtype=bool)[labels]
+    for found in (labels, matrix):
+        chosen = hold_out_classes(found, seed=seed)
+        assert len(chosen) == held_out
+        assert (chosen >= single).all()
 
 
 @pytest.mark.parametrize(

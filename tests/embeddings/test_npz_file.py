@@ -183,8 +183,12 @@ def test_a_pickle_is_never_run(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_sets_of_labels_are_not_written(tmp_path):
-    pets = EmbeddingSet(np.eye(2), [{"cat", "dog"}, {"dog"}])
+@pytest.mark.parametrize(
+    "labels",
+    [[{1, 2}, {2}], [{"cat|dog"}, {"dog"}], [{"cat"}, "dog"], [{""}, {"a"}]],
+)
+def test_sets_of_labels_that_no_text_can_hold(tmp_path, labels):
+    pets = EmbeddingSet(np.eye(2), labels)
     with pytest.raises(UsageError, match="`labels` of a file.*0-1 matrix"):
         save_embeddings(tmp_path / "pets.npz", pets)
     assert not list(tmp_path.iterdir())

@@ -172,6 +172,38 @@ def test_a_folder_and_its_merged_file_hold_all_rows(tmp_path, kind, labels):
     assert merged_manifest(merged) == notes
 
 
+PETS = [{"dog", "cat"}, {"dog"}, set(), {"owl"}]
+
+
+def test_several_labels_of_an_image_come_back(tmp_path, kind):
+    path = tmp_path / f"rows.{kind}"
+    save_embeddings(path, EmbeddingSet(np.eye(4), PETS))
+    loaded = load_embeddings(path)
+    assert loaded.labels.tolist() == PETS
+    assert loaded.names.tolist() == ["cat|dog", "dog", "", "owl"]
+    single = EmbeddingSet(np.eye(2), ["cat|dog", "dog"])
+    save_embeddings(path, single)
+    assert load_embeddings(path).labels.tolist() == ["cat|dog", "dog"]
+
+
+def test_several_labels_in_shards_and_their_merged_file(tmp_path, kind):
+    folder = make_folder(tmp_path / "shards", kind, [[], ["a", "b"], ["c"]])
+    for number, (ids, sets) in enumerate(
+        [([], []), (["a", "b"], PETS[:2]), (["c"], PETS[3:])]
+    ):
+        rows, labels = make_rows(ids).embeddings, np.array(sets, object)
+        rows = EmbeddingSet(
+            rows, labels, np.array(ids, str), weights_hash="f00"
+        )
+        folder.write(number, rows, [])
+    folder.finish()
+    loaded = load_embeddings(folder.path)
+    assert loaded.labels.tolist() == [{"dog", "cat"}, {"dog"}, {"owl"}]
+    merged = tmp_path / f"all.{kind}"
+    merge_shards(folder, merged)
+    assert_equal(load_embeddings(merged), loaded)
+
+
 def test_a_file_of_others_has_no_manifest(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, embeddings=np.ones((2, 2)))

@@ -164,3 +164,48 @@ def test_labels_that_are_no_classes():
         evaluate(np.eye(2), np.array([1, 2**64 - 1], np.uint64))
     with pytest.raises(UsageError, match="must hold text in UTF-8"):
         evaluate(np.eye(2), np.array([b"\xff", b"a"]))
+
+
+def pets(labels, class_names, weights_hash=None):
+    return EmbeddingSet(
+        np.eye(2),
+        labels,
+        class_names=class_names,
+        weights_hash=weights_hash,
+    )
+
+
+def test_classes_of_two_sets_are_compared_by_name():
+    """Labels are numbers of names, which each set orders in its own way."""
+    queries, gallery = (
+        pets([0, 1], ["cat", "dog"]),
+        pets([1, 0], ["dog", "cat"]),
+    )
+    measured = evaluate(queries, references=gallery, k=1, per_class=True)
+    assert measured.metrics["recall@1"] == 1
+    classes = {row["class"] for row in measured.class_rows()}
+    assert classes == {"cat", "dog"}
+    more = pets([2, 0], ["dog", "owl", "cat"])
+    assert evaluate(queries, references=more, k=1).metrics["recall@1"] == 1
+
+
+def test_matrices_need_the_same_classes():
+    queries, gallery = (
+        pets(np.eye(2, dtype=int), ["cat", "dog"]),
+        ["dog", "cat"],
+    )
+    gallery = pets(np.eye(2, dtype=int), gallery)
+    with pytest.raises(UsageError, match="`references`.*same `class_names`"):
+        evaluate(queries, references=gallery, k=1)
+    alike = pets(np.eye(2, dtype=int), ["cat", "dog"])
+    assert evaluate(queries, references=alike, k=1).metrics["recall@1"] == 1
+
+
+def test_two_sets_are_of_one_model():
+    one, other, unknown = (
+        pets([0, 1], ["cat", "dog"], stored) for stored in ("a", "b", None)
+    )
+    with pytest.raises(UsageError, match="`references` must be .* a. Rec.* b."):
+        evaluate(one, references=other)
+    for gallery in (unknown, pets([0, 1], ["cat", "dog"], "a")):
+        evaluate(one, references=gallery, k=1)

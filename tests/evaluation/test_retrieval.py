@@ -270,6 +270,8 @@ def test_lists_of_an_index_give_the_same_metrics():
         assert value == whole[name]
     with pytest.raises(UsageError, match="`reciprocal_rank` needs"):
         evaluate_lists(lists, labels, ids, labels, ids, ["mrr"])
+    with pytest.raises(UsageError, match="`metrics` must be .* one name"):
+        evaluate_lists(lists, labels, ids, labels, ids, [])
 
 
 def test_string_labels_equal_integer_labels():

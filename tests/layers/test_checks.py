@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras import ops
 
 from keras_dml import layers, losses
 
@@ -14,6 +15,7 @@ MAKERS = [
     lambda: layers.CrossBatchMemory(losses.Triplet(), 24, name="here"),
     lambda: layers.SampleAwareProxies(3, memory_size=24, name="here"),
 ]
+REMEMBERING = {"memory_size": 24, "memory_epoch": 0}
 EACH = pytest.mark.parametrize("make", MAKERS)
 
 
@@ -81,3 +83,44 @@ def test_a_label_without_a_class_is_named(make, label):
         step(X, labels)
     assert wanted in str(error.value)
     assert f"Received: label] [{label}] [in row] [5]" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "cls, arguments, loss",
+    [
+        (layers.ClassBoundaries, {}, losses.Margin()),
+        (layers.SampleAwareProxies, REMEMBERING, losses.ProxyISA()),
+        (
+            layers.SampleAwareProxies,
+            {**REMEMBERING, "filter_epoch": 0},
+            losses.ProxyNCAISA(),
+        ),
+        (
+            layers.SampledProxies,
+            {"sample_size": 3},
+            losses.OnSampledClasses(losses.ArcFace()),
+        ),
+    ],
+)
+@pytest.mark.parametrize("label", [-1, 3, 7])
+def test_a_label_without_a_class_is_nan_where_nothing_raises(
+    cls, arguments, loss, label
+):
+    """XLA takes any index; the value looked like any other."""
+    layer = cls(3, **arguments)
+
+    @tf.function(jit_compile=True)
+    def step(x, labels):
+        return loss(labels, layer([x, labels], training=True))
+
+    layer([X, LABELS])
+    wrong = tf.constant([*LABELS[:4], 0, label], tf.int32)
+    assert np.isnan(step(X, wrong))
+    for weight in layer.weights:
+        assert np.isfinite(weight).all(), weight.path
+    if cls is layers.SampleAwareProxies:
+        # The other rows are remembered.
+        kept = int(layer.memory.position)
+        assert ops.sum(layer.seen) == ops.sum(layer.memory.counts) == kept
+        assert kept == 5 or "filter_epoch" in arguments
+    assert np.isfinite(step(X, tf.constant(LABELS)))

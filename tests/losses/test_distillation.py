@@ -195,6 +195,14 @@ def test_numbers_are_checked(cls, argument, value):
         cls(**{argument: value})
 
 
+def test_a_loss_without_weights_is_refused():
+    message = "`distance_weight` must be above 0 where `angle_weight` is 0"
+    with pytest.raises(ValueError, match=message):
+        losses.Relational(distance_weight=0.0, angle_weight=0.0)
+    zeros = losses.relational_loss(TEACHER, ROWS, 0.0, 0.0)
+    np.testing.assert_array_equal(zeros, np.zeros(6))
+
+
 def model_of(key, predictions):
     """A network, the head `predictions`, and the layer of a teacher."""
     keras.utils.set_random_seed(0)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_dml import losses
 from tests.losses import naive_pair_losses as naive
@@ -59,6 +60,15 @@ def test_labels_without_a_group_are_named():
     loss = losses.HierarchicalTriplet([0, 1, 1])
     with pytest.raises(ValueError, match="between 0 and 2.*label 3 in row 6"):
         loss(LABELS, X)
+
+
+@pytest.mark.parametrize("label", [-1, 3, 7])
+def test_labels_without_a_group_are_nan_where_nothing_raises(label):
+    loss = losses.HierarchicalTriplet([0, 0, 1])
+    step = tf.function(loss, jit_compile=True)
+    labels = np.where(LABELS == 3, label, LABELS)
+    assert np.isnan(step(tf.constant(labels), X))
+    assert np.isfinite(step(tf.constant(LABELS % 3), X))
 
 
 def test_a_matrix_of_pairs_has_no_groups():

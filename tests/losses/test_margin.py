@@ -1,11 +1,13 @@
 """Margin loss, its boundaries and its sampling."""
 
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_dml import layers, losses
+from keras_dml import layers, losses, miners
 from keras_dml.ops.draws import distance_weighted_negatives
 from keras_dml.ops.pairs import Pairs
 from tests.conformance import roundtrip
@@ -182,6 +184,16 @@ def test_a_reloaded_model_draws_as_it_would_have_drawn(tmp_path):
     [
         (lambda: losses.Margin(sampling="hard"), "`sampling`.*'hard'"),
         (lambda: losses.Margin(nu=float("inf")), "`nu`.*finite"),
+        *(
+            (partial(cls, **{name: value}), f"`{name}`.*{name}={value}")
+            for cls in (losses.Margin, miners.DistanceWeighted)
+            for name, value in (
+                ("nearest", 0.0),
+                ("nearest", -1.0),
+                ("nearest", 2.0),
+                ("farthest", 0.0),
+            )
+        ),
         (lambda: losses.Margin(dtype="float16"), "half precision"),
         (lambda: layers.ClassBoundaries(0), "`num_classes`.*num_classes=0"),
     ],

@@ -78,6 +78,53 @@ def test_a_matrix_of_pairs_in_fit_and_under_replicas(strategy):
         np.testing.assert_allclose(a, w, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("label", [2**24, 2**24 + 1, -(2**24), 2**31 - 1])
+def test_classes_that_float32_merges_are_refused(label):
+    loss, labels = losses.NTXent(), np.array([0, 0, label, label])
+    wanted = r"'nt_xent' must lie strictly between -2\*\*24 and 2\*\*24"
+    message = f"{wanted}.*label {label} in row 2.*np.unique"
+    for given in (labels, labels[:, None], tf.constant(labels, "int32")):
+        with pytest.raises(ValueError, match=message):
+            loss(given, X[:4])
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        tf.function(loss)(tf.constant(labels), X[:4])
+    assert f"Received: label] [{label}] [in row] [2]" in str(error.value)
+    # No step that XLA compiles can raise.
+    compiled = tf.function(loss, jit_compile=True)
+    assert np.isnan(compiled(tf.constant(labels), X[:4]))
+
+
+def test_classes_below_the_limit_of_float32_are_told_apart():
+    low, high = np.array([0, 0, 1, 1]), np.array([2, 2, 1, 1]) - 2**24
+    loss = losses.NTXent()
+    for compiled in (loss, tf.function(loss)):
+        for labels in (high, -high, high.astype("int32")):
+            wanted = compiled(tf.constant(low), X[:4])
+            np.testing.assert_array_equal(
+                compiled(tf.constant(labels), X[:4]), wanted
+            )
+    for dtype in ("int8", "uint8", "uint64"):
+        labels = tf.constant(low, dtype)
+        np.testing.assert_array_equal(tf.function(loss)(labels, X[:4]), wanted)
+
+
+def test_merged_classes_are_refused_in_fit():
+    x = keras.Input((4,))
+    model = keras.Model(x, keras.layers.Dense(3)(x))
+    model.compile("sgd", losses.NTXent(), jit_compile=False)
+    labels = np.array([0, 0, 1, 1]) + 2**24
+    with pytest.raises(tf.errors.InvalidArgumentError, match="np.unique"):
+        model.evaluate(X[:4], labels, verbose=0)
+
+
+def test_a_matrix_of_pairs_may_hold_any_integers():
+    same = LABELS[:, None] == LABELS[None, :]
+    loss = losses.NTXent()
+    np.testing.assert_array_equal(
+        loss(same * (2**24 + 1), X), loss(same.astype("int32"), X)
+    )
+
+
 def test_float_labels_are_refused_in_fit():
     x = keras.Input((4,))
     model = keras.Model(x, keras.layers.Dense(3)(x))
@@ -115,6 +162,11 @@ def test_float_labels_are_refused_in_fit():
             losses.LiftedStructure,
             {"form": "pairs", "hinge": False},
             "`form='pairs'` has no.*hinge=False",
+        ),
+        (
+            losses.LiftedStructure,
+            {"form": "distance", "similarity": "cosine"},
+            "`similarity`.*None where `form` is given.*'cosine'.*'distance'",
         ),
         (losses.NPair, {"l2": float("nan")}, "`l2`.*finite.*l2=nan"),
         (losses.SupCon, {"temperature": 0.0}, "`temperature`.*positive"),
@@ -216,6 +268,17 @@ def test_semi_hard_takes_the_nearest_of_the_farther_negatives():
             distance, positive, negative, margin=0.1, mining=mining
         )
         np.testing.assert_allclose(value, [wanted], rtol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [losses.Triplet, losses.HierarchicalTriplet])
+@pytest.mark.parametrize("mining", ["semi_hard", "facenet", "all_semi_hard"])
+def test_weights_of_one_change_no_triplets(cls, mining):
+    """Pairs without a triplet count with and without weights."""
+    plain, weighted = (
+        cls(mining=mining, average=average, dtype="float64")
+        for average in ("all", {"class_weights": [1, 1, 1, 1]})
+    )
+    np.testing.assert_allclose(weighted(LABELS, X), plain(LABELS, X), rtol=1e-9)
 
 
 def test_only_the_facenet_rule_falls_back_to_the_farthest_negative():

@@ -144,6 +144,15 @@ def test_degenerate_batches_are_finite(name, labels, x):
     assert_finite(*value_and_gradient(CASES[name].loss(), labels, x))
 
 
+def test_equal_distances_are_all_the_hardest():
+    x = np.eye(2, dtype="float32")
+    for labels in ([0, 0], [0, 1]):
+        labels = np.array(labels)
+        plain = losses.Contrastive(negative_margin=-0.5)
+        mined = losses.Contrastive(negative_margin=-0.5, miner=miners.HDC())
+        assert float(mined(labels, x)) == float(plain(labels, x)) > 0
+
+
 @EACH
 def test_a_batch_of_one_row_is_zero(name):
     if name.startswith("given"):

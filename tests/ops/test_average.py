@@ -77,6 +77,20 @@ def test_weights_of_classes_need_labels():
         loss(LABELS[:, None] == LABELS, X)
 
 
+@pytest.mark.parametrize("label", [-1, 3, 5])
+def test_a_label_without_a_weight_is_named(label):
+    loss = losses.NTXent(average={"class_weights": [1.0, 9.0, 1.0]})
+    labels = tf.constant([*LABELS[:-1], label])
+    wanted = "between 0 and 2, for `class_weights` holds 3 numbers"
+    with pytest.raises(ValueError, match=f"{wanted}.*label {label} in row 7"):
+        loss(labels, X)
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        tf.function(loss)(labels, X)
+    assert wanted in str(error.value)
+    # No step that XLA compiles can raise.
+    assert np.isnan(tf.function(loss, jit_compile=True)(labels, X))
+
+
 def test_weights_of_classes_reach_the_pairs_of_a_memory():
     def last(average):
         loss = losses.Contrastive(average=average)

@@ -110,3 +110,38 @@ def test_a_grid_left_half_written_is_completed(tmp_path):
         assert [study.changes(trial) for trial in taken] == [
             space.changes(point) for point in points
         ]
+
+
+def killed_while_drawing(folder, section, drawn):
+    """Leaves a trial with some of its settings, as a kill does."""
+    with study_of(folder, section) as study:
+        trial = study.study.ask()
+        trial.set_user_attr("worker", "gone")
+        some = dict([*study.space.section.space.items()][:drawn])
+        part = TuningConfig.model_validate({**section, "space": some})
+        TuningSpace(part).suggest(trial)
+        return trial.number
+
+
+@pytest.mark.parametrize("drawn", [0, 1])
+def test_a_trial_without_its_settings_is_not_counted(tmp_path, drawn):
+    """Another process still writes its table; a third one takes it over."""
+    with study_of(tmp_path, TPE) as study:
+        first = study.take()
+        number = killed_while_drawing(tmp_path, TPE, drawn)
+        assert [one.number for one in study.counted()] == [first.number]
+        again = study.take()
+        assert again.number == number
+        assert study.changes(again).keys() == TPE["space"].keys()
+        assert study.position(number) == 1
+
+
+@pytest.mark.parametrize("drawn", [0, 1])
+def test_a_point_of_a_grid_has_its_settings_at_once(tmp_path, drawn):
+    with study_of(tmp_path, GRID) as study:
+        number = killed_while_drawing(tmp_path, GRID, drawn)
+        counted = study.counted()
+        assert len(counted) == 6
+        assert study.changes(counted[number]) == study.space.changes(
+            study.space.grid()[number]
+        )

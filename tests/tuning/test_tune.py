@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from keras_dml.config.tuning_section import TuningConfig
 from keras_dml.distribute import PreemptedError
 from keras_dml.errors import RunError, UsageError
 from keras_dml.files import is_locked
 from keras_dml.tuning import figures
+from keras_dml.tuning.study import TuningStudy
 from tests.tuning.command import (
     GRID,
     TPE,
@@ -282,6 +284,32 @@ def test_a_failed_training_is_reported_and_tried_again(tmp_path):
     assert states(again) == ["complete"] * 6
     assert changes(again) == changes(result)
     assert [len(x) for x in notes(folder, "starts").values()].count(2) == 2
+
+
+def test_a_process_may_join_while_a_trial_fails(tmp_path, monkeypatch):
+    """It enqueues what failed again, and the first attempt no longer counts."""
+    section = {**GRID, "trials": 2}
+
+    def tell(study, trial, state, *outcome, **notes):
+        ended = as_before(study, trial, state, *outcome, **notes)
+        if state == "FAIL":
+            joined = TuningConfig.model_validate(section)
+            TuningStudy(tmp_path / "s", joined).close()
+        return ended
+
+    as_before = TuningStudy.tell
+    monkeypatch.setattr(TuningStudy, "tell", tell)
+    told = []
+    codes = iter([1, 0, 0])
+    failing = starter(code=lambda config: next(codes))
+    result = search(
+        tmp_path / "s",
+        section,
+        start=failing,
+        progress=lambda trial, trials: told.append((trial.number, trial.state)),
+    )
+    assert told == [(0, "failed"), (1, "complete"), (0, "complete")]
+    assert states(result) == ["complete"] * 2
 
 
 def test_what_has_failed_may_be_left_so(tmp_path):

@@ -5,11 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from keras_dml.comparison.page.panels import (
-    Panel,
-    line_names,
-    make_axes,
-)
+from keras_dml.comparison.page.panels import Panel, line_names, make_axes
 from keras_dml.plotting import COLORS, styled
 from keras_dml.wording import metric_title
 

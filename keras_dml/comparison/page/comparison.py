@@ -19,11 +19,7 @@ from keras_dml.comparison.page.figures import (
 )
 from keras_dml.comparison.page.page import Page
 from keras_dml.comparison.page.results import results_tables
-from keras_dml.comparison.page.table_formats import (
-    Cell,
-    Column,
-    Table,
-)
+from keras_dml.comparison.page.table_formats import Cell, Column, Table
 from keras_dml.comparison.page.tables import (
     findings_table,
     gaps_table,
@@ -109,10 +105,7 @@ def write_comparison(
         meaning = metric_meaning(metric)
         explained = f"{metric_title(metric)} is {meaning}." if meaning else ""
         page.add("## Verdict", *said, explained)
-    page.add(
-        "## Results",
-        _never_measured(records, metrics),
-    )
+    page.add("## Results", _never_measured(records, metrics))
     for table in results_tables(
         records, metrics, paper_values=plan.paper_values, protocol=protocol
     ):

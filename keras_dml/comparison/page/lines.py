@@ -7,12 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from keras_dml.comparison.page.panels import (
-    LINE,
-    Panel,
-    line_names,
-    make_axes,
-)
+from keras_dml.comparison.page.panels import LINE, Panel, line_names, make_axes
 from keras_dml.plotting import line_style, styled
 from keras_dml.wording import metric_title
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
 from matplotlib.figure import Figure
 
 from keras_dml.comparison.page.table_formats import (
@@ -15,7 +14,7 @@ from keras_dml.comparison.page.table_formats import (
 )
 from keras_dml.files import write_text
 from keras_dml.plotting import save_figure, svg
-from keras_dml.report.page import TEMPLATES, with_code
+from keras_dml.report.page import TEMPLATES, make_environment
 from keras_dml.report.thumbnails import data_uri
 from keras_dml.wording import slug
 
@@ -117,16 +116,8 @@ class Page:
         return f"{text}\n\nThis table as {files}."
 
     def _html(self) -> str:
-        environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(
-                [Path(__file__).parent / "templates", TEMPLATES]
-            ),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.filters |= {"code": with_code, "slug": slug}
+        own = Path(__file__).parent / "templates"
+        environment = make_environment(own, TEMPLATES, slug=slug)
         return environment.get_template("comparison.html").render(
             title=self._title, parts=[*map(_shown, self._parts)]
         )

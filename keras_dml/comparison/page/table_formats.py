@@ -161,14 +161,7 @@ def to_latex(table: Table) -> str:
         _latex_row(escape_latex(column.title) for column in table.columns),
         r"\hline",
     ]
-    for row in table.rows:
-        texts = [escape_latex(cell.text) for cell in row]
-        lines.append(
-            _latex_row(
-                rf"\textbf{{{text}}}" if cell.bold else text
-                for cell, text in zip(row, texts, strict=True)
-            )
-        )
+    lines += [_latex_row(map(_latex_cell, row)) for row in table.rows]
     lines += [r"\hline", r"\end{tabular}", r"\end{table}"]
     return "\n".join(lines) + "\n"
 
@@ -188,6 +181,11 @@ def escape_latex(text: str) -> str:
 
 def _latex_row(cells) -> str:
     return " & ".join(cells) + r" \\"
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = escape_latex(cell.text)
+    return rf"\textbf{{{text}}}" if cell.bold else text
 
 
 def _markdown_cell(cell: Cell) -> str:

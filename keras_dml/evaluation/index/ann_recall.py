@@ -236,9 +236,8 @@ class _Pairs:
         return np.where(wanted > 0, counts / np.maximum(wanted, 1), 1.0)
 
     def _numbers(self, ids: np.ndarray) -> np.ndarray:
-        rows = self.table.rows_of(ids.ravel(), ids.size, "ids")
         offsets = np.arange(len(ids))[:, None] * len(self.table.ids)
-        return offsets + rows.reshape(ids.shape)
+        return offsets + self.table.rows_of_lists(ids, "ids")
 
 
 def _exact_of(index: Index, exact: Index | None, table: IdTable) -> Index:

@@ -8,17 +8,9 @@ from typing import Any, Self, final
 import numpy as np
 
 from keras_dml.checks import one_of, positive_integer
-from keras_dml.embeddings.checks import (
-    as_counts,
-    as_embeddings,
-    as_unique_ids,
-)
+from keras_dml.embeddings.checks import as_counts, as_embeddings, as_unique_ids
 from keras_dml.evaluation.ids import IdTable
-from keras_dml.evaluation.index.base import (
-    ARRAYS,
-    Index,
-    check_weights_hash,
-)
+from keras_dml.evaluation.index.base import ARRAYS, Index, check_weights_hash
 from keras_dml.evaluation.index.ranking import map_rows, nearest, ranks_of
 from keras_dml.evaluation.index.spaces import METRICS, Space, duplicate_rows
 from keras_dml.evaluation.labels import Relevance

@@ -9,16 +9,12 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from keras_dml.checks import in_interval, one_of, positive_integer
+from keras_dml.checks import in_interval, one_of, optional, positive_integer
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index import scann_files
-from keras_dml.evaluation.index.base import (
-    ARRAYS,
-    Index,
-    check_weights_hash,
-)
+from keras_dml.evaluation.index.base import ARRAYS, Index, check_weights_hash
 from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.scann_searcher import (
     SHAPES,
@@ -108,7 +104,7 @@ class ScannIndex(Index):
                 "Leave one of them out."
             )
         for name in COUNTS:
-            _check_count(name, getattr(self, name))
+            optional(positive_integer, name, getattr(self, name))
         in_interval(
             "anisotropic_threshold",
             self.anisotropic_threshold,
@@ -160,8 +156,8 @@ class ScannIndex(Index):
             Tuple `(ids, scores)` of arrays `(num_queries, k)`, as those of
             `Index.search`.
         """
-        _check_count("leaves_to_search", leaves_to_search)
-        _check_count("reorder", reorder)
+        optional(positive_integer, "leaves_to_search", leaves_to_search)
+        optional(positive_integer, "reorder", reorder)
         search = functools.partial(
             self._search,
             leaves_to_search=leaves_to_search or self.leaves_to_search,
@@ -262,8 +258,3 @@ class ScannIndex(Index):
                 np.take_along_axis(ids, order, axis=1),
                 np.take_along_axis(scores, order, axis=1),
             )
-
-
-def _check_count(name: str, value: int | None) -> None:
-    if value is not None:
-        positive_integer(name, value)

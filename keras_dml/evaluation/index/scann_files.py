@@ -21,7 +21,11 @@ import numpy as np
 
 from keras_dml import npz
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.index.scann_searcher import ScannSearcher, ScannShape
+from keras_dml.evaluation.index.scann_searcher import (
+    ScannSearcher,
+    ScannShape,
+    unreadable,
+)
 
 TABLE = "index.npz"
 FOLDER = "scann-"
@@ -90,11 +94,7 @@ def read_folder(
         file = folder / Path(name).name
         if file.is_file() and _checksum(file) != checksum:
             # ScaNN reads what it is given, and ends the process over some.
-            raise UsageError(
-                f"{os.fspath(folder)!r} must hold ScaNN's files as they were "
-                f"saved. Received: {file.name}, which is damaged. Build the "
-                "index again."
-            )
+            raise unreadable(folder, f"{file.name}, which is damaged")
     return ScannSearcher.read(folder, sizes, shape), settings, arrays
 
 

@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.checks import (
-    integer_at_least,
-    one_of,
-    positive_integer,
-    require,
-)
+from keras_dml.checks import integer_at_least, one_of, positive_integer, require
 from keras_dml.embeddings.checks import as_embeddings
 
 

@@ -159,12 +159,11 @@ def ranks_from_ids(
     relevance = Relevance.of(
         query_labels, num_queries, reference_labels, num_references
     )
-    found = table.rows_of(neighbors.ravel(), neighbors.size, "neighbor_ids")
-    unknown = neighbors.ravel()[found < 0][:4].tolist()
+    found = table.rows_of_lists(neighbors, "neighbor_ids")
+    unknown = neighbors[found < 0][:4].tolist()
     wanted, advice = "among `reference_ids`", "Search the index of these."
     require(not unknown, "neighbor_ids", wanted, unknown, advice)
     own = table.rows_of(query_ids, num_queries, "query_ids")
-    found = found.reshape(neighbors.shape)
     is_own = found == own[:, None]
     positive = relevance.among(found) & ~is_own
     ranks = np.cumsum(~is_own, axis=1)

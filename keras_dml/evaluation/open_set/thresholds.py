@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.checks import in_interval, one_of
-from keras_dml.embeddings.checks import as_embeddings
+from keras_dml.checks import in_interval, one_of, require
+from keras_dml.embeddings.checks import as_embeddings, one_or_several
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.spaces import pair_scores
@@ -139,7 +139,9 @@ def calibrate_thresholds(
     time than one.
     """
     advice = "0.001 lets one impostor in a thousand through."
-    rates = [in_interval("fmr", rate, 0, 1, advice=advice) for rate in fmr]
+    several = one_or_several(fmr, "fmr")
+    require(several, "fmr", "at least one rate in (0, 1)", fmr, advice)
+    rates = [in_interval("fmr", rate, 0, 1, advice=advice) for rate in several]
     calibrate = DECISIONS[one_of("decision", decision, DECISIONS)]
     rows = as_embeddings(embeddings)
     metric = "cosine" if normalize else "euclidean"

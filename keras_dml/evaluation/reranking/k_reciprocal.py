@@ -142,7 +142,7 @@ def k_reciprocal(
     everything, query_rows = _join(queries, gallery, query_ids, table)
     index = ExactIndex(metric).build(gallery, ids)
     found, scores = index.search(queries, candidates, exclude_ids=query_ids)
-    columns = table.rows_of(found.ravel(), found.size, "found")
+    columns = table.rows_of_lists(found, "found")
     space = Space.fit(everything, metric)
     rows = space.transform(everything)
     neighbors = _neighbors(everything, metric, max(k1, k2 - 1))
@@ -152,7 +152,7 @@ def k_reciprocal(
     squared = 2 - 2 * scores if metric == "cosine" else -scores
     distances = original_weight * squared.astype(np.float64) / mean
     distances += (1 - original_weight) * _jaccard_distances(
-        sets, query_rows, columns.reshape(found.shape)
+        sets, query_rows, columns
     )
     # A list of all references ends with the query itself, at minus infinity.
     distances[np.isneginf(scores)] = np.inf

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.checks import in_interval, positive_integer
+from keras_dml.checks import in_interval, of_shape, positive_integer, require
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.labels import as_label_sets
@@ -91,8 +91,8 @@ def bootstrap_intervals(
         Dict of the metrics to `Interval`.
 
     Raises:
-        UsageError: If an argument is out of range, or fewer than two
-            queries, or classes, have a positive.
+        UsageError: If there is no metric, an argument is out of range, or
+            fewer than two queries, or classes, have a positive.
 
     Example:
 
@@ -105,9 +105,14 @@ def bootstrap_intervals(
         chapter 13.
     """
     in_interval("level", level, 0, 1, advice="0.95 is usual.")
-    values = np.stack(
-        [np.asarray(one, np.float64) for one in per_query.values()], axis=1
-    )
+    given = isinstance(per_query, Mapping) and bool(per_query)
+    wanted, advice = "a dict of at least one metric", "Name what to average."
+    require(given, "per_query", wanted, per_query, advice)
+    columns = [np.asarray(one, np.float64) for one in per_query.values()]
+    axes: tuple[str | int, ...] = ("num_queries",)
+    for one in columns:
+        axes = of_shape("per_query", one, *axes).shape
+    values = np.stack(columns, axis=1)
     _check_lone(values)
     means = _resampled_means(values, classes, num_resamples, seed)
     tail = (1 - level) / 2
@@ -169,6 +174,8 @@ def paired_bootstrap(
             f"Received: shapes {first.shape} and {second.shape}. Evaluate "
             "both on the same images."
         )
+    advice = "Compare one metric at a time."
+    of_shape("first", first, "num_queries", advice=advice)
     _check_lone(np.stack([first, second], axis=1))
     apart = (first - second)[:, None]
     differences = _resampled_means(apart, classes, num_resamples, seed)

@@ -9,11 +9,7 @@ from keras_dml.embeddings.checks import as_embeddings, as_labels
 from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.index.exact import ExactIndex
 from keras_dml.evaluation.index.spaces import Space, duplicate_rows
-from keras_dml.evaluation.labels import (
-    Relevance,
-    as_label_sets,
-    is_multi_label,
-)
+from keras_dml.evaluation.labels import Relevance, as_label_sets, is_multi_label
 
 # Variance below this share of the mean square is float32 rounding.
 NO_VARIANCE = 1e-12

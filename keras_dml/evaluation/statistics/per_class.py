@@ -121,5 +121,4 @@ def class_table(per_query: Mapping[str, np.ndarray], labels: Any) -> ClassTable:
         means[metric] = np.where(
             counts > 0, totals / np.maximum(counts, 1), np.nan
         )
-    everything = np.ones(len(owners), bool)
-    return ClassTable(names, count(everything), count(lone[owners]), means)
+    return ClassTable(names, np.bincount(codes), count(lone[owners]), means)

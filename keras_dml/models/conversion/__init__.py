@@ -2,8 +2,4 @@
 """Converts weights of other frameworks for the networks of this package."""
 
 from keras_dml.models.conversion.convert import Conversion, convert_weights
-from keras_dml.models.conversion.fitting import (
-    LAYOUTS,
-    Layout,
-    fit_checkpoint,
-)
+from keras_dml.models.conversion.fitting import LAYOUTS, Layout, fit_checkpoint

@@ -65,6 +65,13 @@ def test_absolute_paths(tmp_path):
     assert read(path).paths[0] == str(photo)
 
 
+def test_an_absolute_path_is_no_second_image(tmp_path):
+    photo = tmp_path / "photos" / "0.jpg"
+    path = write(tmp_path, f"path,label\nphotos/0.jpg,a\n{photo},b\n")
+    with pytest.raises(UsageError, match="on line 3, .*Write both the same"):
+        read(path)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -156,6 +163,15 @@ def test_missing_images(tmp_path):
         (
             "path,label,split\nphotos/0.jpg,a,train\nphotos/0.jpg,b,test\n",
             "and one group. Received: 'photos/0.jpg' with 'train' and, on lin",
+        ),
+        (
+            "path,label\nphotos/0.jpg,a\n./photos/0.jpg,b\n",
+            "'photos/0.jpg' and, on line 3, './photos/0.jpg'",
+        ),
+        (
+            "path,label,split\nphotos/0.jpg,a,train\nphotos/1.jpg,a,train\n"
+            "photos//../photos/1.jpg,b,test\n",
+            "'photos/1.jpg' and, on line 4, 'photos//../photos/1.jpg'",
         ),
         ("path,label\nphotos/0.jpg,a||b\n", r"on line 2 .* 'a\|\|b'"),
         ("path,label,path\na,b,c\n", "must name path, split and group once"),

@@ -230,3 +230,8 @@ def test_refuses_data_without_pairs():
     embeddings[7] = np.nan
     with pytest.raises(UsageError, match="first is row 7"):
         calibrate_threshold(embeddings, labels, 0.1)
+
+
+def test_refuses_no_rate():
+    with pytest.raises(UsageError, match="`fmr` must be at least one rate"):
+        calibrate_thresholds(*clustered(), fmr=())

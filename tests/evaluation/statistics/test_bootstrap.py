@@ -185,6 +185,9 @@ def test_sixty_thousand_queries_take_seconds():
             ({"mrr": [1.0, 0.0, 1.0], "map": [1.0, np.nan, 1.0]},),
             "NaN for the same queries",
         ),
+        (({},), "`per_query` must be .* at least one metric"),
+        (({"mrr": [[1.0, 0.0]]},), "`per_query` must have .*num_queries"),
+        (({"mrr": [1.0, 0.0], "map": [1.0]},), r"\(2,\). Received.*\(1,\)"),
     ],
 )
 def test_refuses(arguments, message):
@@ -197,3 +200,8 @@ def test_refuses_results_of_other_queries():
         paired_bootstrap([1.0, 0.0], [1.0, 0.0, 1.0])
     with pytest.raises(UsageError, match="NaN for the same queries"):
         paired_bootstrap([1.0, 0.0, np.nan], [1.0, np.nan, 0.0])
+
+
+def test_refuses_results_of_several_metrics():
+    with pytest.raises(UsageError, match="`first` must have .*num_queries"):
+        paired_bootstrap([[1.0, 0.0]], [[1.0, 0.0]])

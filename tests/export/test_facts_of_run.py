@@ -1,0 +1,52 @@
+"""Which images of a run its artifacts are compared on."""
+
+import numpy as np
+import pytest
+
+from keras_dml.config import resolve
+from keras_dml.data import Manifest
+from keras_dml.export.facts_of_run import images_to_compare
+
+CONFIG = resolve("norm_softmax", "digits").changed(
+    data={"image_size": 8, "channels": 1}
+)
+
+
+def manifest(labels):
+    count = len(labels)
+    return Manifest(
+        name="made up",
+        labels=labels,
+        class_names=[str(one) for one in range(max(labels) + 1)],
+        ids=[f"{row:05d}" for row in range(count)],
+        images=np.zeros((count, 8, 8, 1), np.uint8),
+    )
+
+
+@pytest.mark.parametrize(
+    ("classes", "images", "count", "found"),
+    [
+        (3, 300, 250, (3, 249)),
+        (3, 7000, 1000, (3, 999)),
+        (50, 4, 100, (25, 100)),
+        (10, 2, 250, (10, 20)),
+        (1, 300, 250, (1, 250)),
+    ],
+)
+def test_several_classes_with_some_images_each(classes, images, count, found):
+    """One large class would be found whole by any artifact."""
+    test = manifest(np.repeat(np.arange(classes), images))
+    pixels, labels = images_to_compare(test, CONFIG, count)
+    assert len(pixels) == len(labels)
+    assert (len(np.unique(labels)), len(labels)) == found
+
+
+def test_classes_of_one_image_are_passed_over():
+    test = manifest([*range(40), *np.repeat([40, 41], 5)])
+    _, labels = images_to_compare(test, CONFIG, 20)
+    assert sorted(set(labels.tolist())) == [40, 41]
+
+
+def test_without_two_images_of_a_class_no_retrieval_is_compared():
+    pixels, labels = images_to_compare(manifest(range(40)), CONFIG, 20)
+    assert (len(pixels), labels) == (20, None)
