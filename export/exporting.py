@@ -171,7 +171,10 @@ def export_embedder(
     for one in chosen:
         one.check(options)
     if options.max_drop is not None and labels is None:
-        raise UsageError("`max_drop` needs `labels`. Received: labels=None")
+        raise UsageError(
+            "`max_drop` needs `labels` that images share. Received: "
+            "labels=None. Give them, or leave `max_drop` out."
+        )
     if not options.force:
         check_output(output)
     with temporary_folder(output / ".export.candidate") as staging:

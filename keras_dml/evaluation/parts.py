@@ -82,7 +82,9 @@ def _as_set(embeddings: Any, labels: Any) -> EmbeddingSet:
     if not isinstance(embeddings, EmbeddingSet):
         embeddings = EmbeddingSet(embeddings, labels)
     elif labels is not None:
-        embeddings = dataclasses.replace(embeddings, labels=labels)
+        embeddings = dataclasses.replace(
+            embeddings, labels=labels, class_names=None
+        )
     if embeddings.labels is None:
         raise UsageError(
             "The images must have `labels` to be evaluated. Received: "

@@ -1,6 +1,7 @@
 """Checks that workers agree, and lets the chief write for all of them."""
 
 import contextlib
+import hashlib
 import importlib.metadata
 import logging
 import platform
@@ -13,6 +14,7 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import console, logging_to
 from keras_dml.data import readers
+from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.workers import worker_name
 from keras_dml.errors import RunError, UsageError
 from keras_dml.naming import flatten
@@ -100,21 +102,32 @@ def check_begun_with(begun: Mapping[str, str], data: RunData) -> dict[str, str]:
         data: The images of today.
 
     Returns:
-        The checksums of the training and the test images.
+        The checksums of the training and the test classes, or of the images
+        where the classes are the same. Of classes single images may be missing.
 
     Raises:
         RunError: If they are others.
     """
     parts = {"training": data.train, "test": data.test}
-    found = {name: part.checksum() for name, part in parts.items()}
+    what = "images" if data.seen else "classes"
+    found = {
+        name: part.checksum() if data.seen else _of_classes(part)
+        for name, part in parts.items()
+    }
     for name, part in parts.items():
         if begun.get(name, found[name]) != found[name]:
             raise RunError(
-                f"The {name} images must be those that the run began with. "
-                f"Received: others, {len(part):,} of {part.num_classes:,} "
-                "classes. Restore the images, or choose another `output`."
+                f"The {name} {what} must be those that the run began with. "
+                f"Received: others, {len(part):,} images of "
+                f"{part.num_classes:,} classes. Restore them, or choose "
+                "another `output`."
             )
     return found
+
+
+def _of_classes(part: Manifest) -> str:
+    names = "\0".join(part.class_names)
+    return hashlib.sha256(names.encode()).hexdigest()
 
 
 def open_run(

@@ -121,6 +121,9 @@ def _trained(
     """Returns the epochs of each phase, up to the weights that were kept."""
     names = [name.partition("/")[0] for name in history.phases]
     rows = [row for row, name in enumerate(names) if name == stage.name]
+    if not rows:
+        # Without `history.csv`, which may be deleted.
+        return [phase.epochs or 1 for phase in stage.phases]
     values = history.values(f"val_{config.evaluation.monitor}")
     measured = [row for row in rows if row in values]
     if config.evaluation.select == "best" and measured:

@@ -106,7 +106,7 @@ class RunFolder(ClaimedFolder):
         # The start of the run filled in open settings from the data.
         settled = {k: stored[k] for k in stored if given.get(k, 0) in OPEN}
         if stored["minutes"] is not None and not stored["refit"]:
-            # They were too few for a refit.
+            # They were too few for a refit, or none was wanted.
             settled["refit"] = False
         for values in (stored, given):
             values |= {

@@ -12,15 +12,9 @@ from keras_dml import distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.distribute.worker_fit import repair_fit
-from keras_dml.errors import UsageError
-from keras_dml.models import refresh_bn
+from keras_dml.errors import RunError, UsageError
 from keras_dml.optimizers import group_table
-from keras_dml.run.batches import (
-    class_groups,
-    make_sampler,
-    train_batches,
-    whole_batches,
-)
+from keras_dml.run.batches import class_groups, make_sampler, train_batches
 from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.compiling import compile_for, unfreeze
@@ -41,6 +35,7 @@ from keras_dml.run.request import Request
 from keras_dml.run.start import (
     StartFeatures,
     class_similarity,
+    refresh,
     renew_class_means,
 )
 
@@ -100,6 +95,12 @@ class StageTrainer:
 
     def run(self) -> None:
         """Trains the remaining phases, then sets `models` to what is kept."""
+        if self.state.step >= self.steps:
+            raise RunError(
+                f"The run stopped after step {self.state.step} of an epoch. "
+                f"Received: images for {self.steps} steps. Restore the images, "
+                "or choose another `output`."
+            )
         if self.state.phase or self.state.epoch or self.state.step:
             last = load_checkpoint(self.folder.last_checkpoint)
             last.restore("model", self.models.trainer.variables)
@@ -132,15 +133,9 @@ class StageTrainer:
         epochs = self._epochs(phase)
         started = state.epoch > 0 or state.step > 0
         if not started and phase.refresh_bn:
-            # Not the trainer, whose layers share a batch among the replicas.
-            refresh_bn(
-                self.models.embedder,
-                whole_batches(self.data.fit, self.config).map(
-                    lambda inputs, labels: inputs["image"]
-                ),
-                phase.refresh_bn,
-            )
-            renew_class_means(self.models, self.data.fit, self.config)
+            refresh(self.models, self.data.fit, self.config, phase.refresh_bn)
+            if state.phase == 0:
+                renew_class_means(self.models, self.data.fit, self.config)
         groups = class_groups(self.data.fit, self.config)
         compile_for(
             trainer,
@@ -149,7 +144,7 @@ class StageTrainer:
             epochs,
             self.steps,
             groups,
-            epochs_before=self._epochs_before(),
+            epochs_before=state.epochs_before(self.stage.name),
         )
         check_trainer(trainer)
         trainer.optimizer.build(trainer.trainable_variables)

@@ -39,8 +39,8 @@ class RunState:
         shrinkage: The shrinkage of the whitening that the head starts as.
         interpolation: What `interpolate` chose for the stage; empty without.
         callbacks: State of the callbacks of the phase, by class name.
-        images: Checksums of the training and the test images; empty in the
-            runs of version 0.1.
+        images: What `check_begun_with` says of the images; empty in the runs of
+            version 0.1.
     """
 
     stage: NonNegativeInt = 0
@@ -72,6 +72,15 @@ class RunState:
         if unknown:
             raise ValueError(f"unknown values {sorted(unknown)[:4]}")
         return TypeAdapter(cls).validate_python(values)
+
+    def epochs_before(self, stage: str) -> int:
+        """Counts the epochs of earlier phases, which may have ended early.
+
+        Args:
+            stage: Name of the current stage.
+        """
+        trained = self.records.get(stage, {}).get("epochs", [])
+        return sum(trained[: self.phase])
 
     def next_phase(self) -> None:
         """Moves on to the next phase."""

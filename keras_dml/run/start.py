@@ -9,8 +9,14 @@ from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.evaluation import RetrievalResult
-from keras_dml.models import forward_function, pooled_features, with_image_size
+from keras_dml.models import (
+    forward_function,
+    pooled_features,
+    refresh_bn,
+    with_image_size,
+)
 from keras_dml.models.prefixes import proxies_of
+from keras_dml.run.batches import whole_batches
 from keras_dml.run.data import RunData, StageData
 from keras_dml.run.measure import embed, evaluate, raw_pixels
 from keras_dml.run.models import Models
@@ -74,13 +80,13 @@ def start_from_features(
         The shrinkage, or `None` if the head stays random.
     """
     candidates = config.model.whitening
-    layers = {layer.name for layer in models.trainer.layers}
-    class_means = config.model.proxies.class_means and "proxies" in layers
+    class_means = _has_class_means(models, config)
     if not candidates and not class_means:
         return None
     known = known or StartFeatures(config)
     # Means without a whitening are a paper's, of all images.
-    images = some_images(data.fit) if candidates else data.fit
+    chosen = some_images if candidates else _all_images
+    images = chosen(data.fit)
     if earlier is None:
         logger.info(
             "Looking at %s training images, to start from what the network "
@@ -88,7 +94,7 @@ def start_from_features(
             f"{len(images):,}",
         )
     else:
-        known.of(models.embedder, some_images(earlier.fit))
+        known.of(models.embedder, chosen(earlier.fit))
         if earlier.validation is not None:
             known.of(models.embedder, earlier.validation)
     features = known.of(models.embedder, images)
@@ -102,6 +108,27 @@ def start_from_features(
     return shrinkage
 
 
+def refresh(
+    models: Models, images: Manifest, config: RunConfig, steps: int
+) -> None:
+    """Moves the statistics of batch normalization to those of the images.
+
+    Args:
+        models: The models.
+        images: Training images.
+        config: The settled configuration.
+        steps: Number of batches.
+    """
+    # Not the trainer, whose layers share a batch among the replicas.
+    refresh_bn(
+        models.embedder,
+        whole_batches(images, config).map(
+            lambda inputs, labels: inputs["image"]
+        ),
+        steps,
+    )
+
+
 def renew_class_means(
     models: Models, images: Manifest, config: RunConfig
 ) -> None:
@@ -112,7 +139,7 @@ def renew_class_means(
         images: Training images.
         config: The settled configuration.
     """
-    if config.model.proxies.class_means:
+    if _has_class_means(models, config):
         features = embed(pooled_features(models.embedder), images, config)
         _assign_class_means(models, features, images)
 
@@ -146,6 +173,15 @@ def class_similarity(
     np.add.at(means, labels, rows)
     means = _unit(means)
     return means @ means.T
+
+
+def _has_class_means(models: Models, config: RunConfig) -> bool:
+    layers = {layer.name for layer in models.trainer.layers}
+    return config.model.proxies.class_means and "proxies" in layers
+
+
+def _all_images(images: Manifest) -> Manifest:
+    return images
 
 
 def _assign_class_means(

@@ -99,6 +99,27 @@ def test_rates_of_centers_keep_their_proportion():
     assert authors.model.pooling == "average"
 
 
+def test_the_deck_clips_the_proxies_of_one_class_of_losses():
+    """The class is called `Proxy_Anchor`, and computes its second own loss."""
+    for recipe, limit in (
+        ("proxy_anchor", 10.0),
+        ("our_loss_2", 10.0),
+        ("our_loss_1", None),
+        ("arcface", None),
+        ("soft_triple", None),
+        ("margin", None),
+    ):
+        optimizer = resolve(recipe, "cub200").optimizer
+        assert optimizer.proxies.clip_value == limit, recipe
+        assert optimizer.backbone.clip_value == 10.0
+
+
+def test_the_authors_steps_hold_for_images_of_ones_own():
+    for recipe in ("multi_similarity:authors", "soft_triple:authors"):
+        group = resolve(recipe, "photos").optimizer.backbone
+        assert (group.schedule, group.warmup_steps) == ("step", 0)
+
+
 def test_the_authors_of_proxy_anchor_train_batch_norm_on_sop():
     def mode(source):
         return resolve("proxy_anchor:authors", source).model.batch_norm

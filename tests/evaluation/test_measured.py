@@ -189,6 +189,16 @@ def test_classes_of_two_sets_are_compared_by_name():
     assert evaluate(queries, references=more, k=1).metrics["recall@1"] == 1
 
 
+def test_labels_that_are_given_mean_what_they_say():
+    """They are no positions in the sets' own lists of classes."""
+    queries, gallery = (
+        pets([0, 1], ["cat", "dog"]),
+        pets([1, 0], ["dog", "cat"]),
+    )
+    measured = evaluate(queries, [0, 1], references=(gallery, [0, 1]), k=1)
+    assert measured.metrics["recall@1"] == 1
+
+
 def test_matrices_need_the_same_classes():
     queries, gallery = (
         pets(np.eye(2, dtype=int), ["cat", "dog"]),

@@ -95,13 +95,17 @@ def test_resuming_finds_both_finished(run, photos, weights):
 
 def finals(config, history=None, metrics=None):
     """The phases of the final training, per stage: name and epochs."""
-    history = history or History(
-        [
-            f"{stage.name}/{phase.name}"
-            for stage in config.stages
-            for phase in stage.phases
-            for _ in range(phase.epochs)
-        ]
+    history = (
+        history
+        if history is not None
+        else History(
+            [
+                f"{stage.name}/{phase.name}"
+                for stage in config.stages
+                for phase in stage.phases
+                for _ in range(phase.epochs)
+            ]
+        )
     )
     metrics = {"interpolation": {}, "shrinkage": None, **(metrics or {})}
     return final_config(config, metrics, history).stages
@@ -134,6 +138,11 @@ def test_a_training_that_stopped_early_is_as_short():
     config = digits("stages.main.train.stop_patience=2")
     (phase,) = finals(config, History(["main/train"] * 7))[0].phases
     assert phase.epochs == 7
+
+
+def test_without_a_history_the_training_is_as_long_as_planned():
+    (phase,) = finals(digits(), History())[0].phases
+    assert phase.epochs == 20
 
 
 def test_a_training_ends_where_the_best_weights_were():

@@ -113,6 +113,12 @@ def test_means_without_a_whitening_are_of_all_images(monkeypatch):
         )
 
 
+def test_a_loss_without_proxies_has_no_means_to_renew():
+    models, data = made_up.models(takes="embeddings"), made_up.stage()
+    config = made_up.settings("model.proxies.class_means=true")
+    renew_class_means(models, data.fit, config)
+
+
 @pytest.mark.parametrize("wanted", [True, False])
 def test_class_means_are_renewed_if_proxies_began_as_such(wanted):
     models, data = made_up.models(), made_up.stage()

@@ -21,11 +21,7 @@ import numpy as np
 
 from keras_dml import npz
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.index.scann_searcher import (
-    ScannSearcher,
-    ScannShape,
-    unreadable,
-)
+from keras_dml.evaluation.index.scann_searcher import ScannSearcher, ScannShape
 
 TABLE = "index.npz"
 FOLDER = "scann-"
@@ -94,7 +90,11 @@ def read_folder(
         file = folder / Path(name).name
         if file.is_file() and _checksum(file) != checksum:
             # ScaNN reads what it is given, and ends the process over some.
-            raise unreadable(folder, f"{file.name}, which is damaged")
+            raise UsageError(
+                f"{os.fspath(folder)!r} must hold ScaNN's files as they were "
+                f"saved. Received: {file.name}, which is damaged. Build the "
+                "index again."
+            )
     return ScannSearcher.read(folder, sizes, shape), settings, arrays
 
 

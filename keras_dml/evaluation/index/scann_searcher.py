@@ -263,14 +263,14 @@ class ScannSearcher:
         """
         scann = import_scann()
         if _sizes(folder) != sizes or ASSETS not in sizes:
-            raise unreadable(folder, "missing, cut or foreign files")
+            raise _unreadable(folder, "missing, cut or foreign files")
         text = (folder / ASSETS).read_text(encoding="utf-8")
         if not _named_files(text) <= set(sizes):
-            raise unreadable(folder, "a list of assets that names others")
+            raise _unreadable(folder, "a list of assets that names others")
         try:
             native = scann.scann_pybind.ScannNumpy(os.fspath(folder), text)
         except RuntimeError as error:
-            raise unreadable(folder, str(error)) from error
+            raise _unreadable(folder, str(error)) from error
         return cls(native, shape)
 
     def __len__(self) -> int:
@@ -289,13 +289,7 @@ def _named_files(assets: str) -> set[str]:
     return {asset.asset_path for asset in parsed.assets}
 
 
-def unreadable(folder: Path, received: str) -> UsageError:
-    """Returns the error about files that are not those that were saved.
-
-    Args:
-        folder: The folder of the files.
-        received: What is wrong with them.
-    """
+def _unreadable(folder: Path, received: str) -> UsageError:
     return UsageError(
         f"{os.fspath(folder)!r} must hold ScaNN's files as they were saved. "
         f"Received: {received}. Build the index again."
