@@ -192,22 +192,15 @@ def export_embedder(
         rows, drops = _compare(embedder, folders, images, labels, options)
         if check is not None:
             check()
-        for name, folder in folders.items():
-            rejected = output / f"{name}{REJECTED}"
-            if name in drops:
-                put_in_place(folder, rejected, options.force)
-            else:
-                put_in_place(folder, output / name, options.force)
-                if ExportFolder(rejected).exists:
-                    shutil.rmtree(rejected)
+        _put_in_place(folders, output, drops, options.force)
     if drops:
-        kept = (
+        rejected = (
             f"{name} has {drop}; it is kept as {output / name}{REJECTED}."
             for name, drop in drops.items()
         )
         raise RunError(
             f"Retrieval drops by more than `max_drop` {options.max_drop:g}: "
-            + " ".join(kept)
+            + " ".join(rejected)
         )
     return ExportResult(rows, output)
 
@@ -245,3 +238,19 @@ def _compare(
     for name, report in reports.items():
         write_json(folders[name] / REPORT, report)
     return rows, drops
+
+
+def _put_in_place(
+    folders: Mapping[str, Path],
+    output: Path,
+    drops: Mapping[str, str],
+    force: bool,
+) -> None:
+    for name, folder in folders.items():
+        rejected = output / f"{name}{REJECTED}"
+        if name in drops:
+            put_in_place(folder, rejected, force)
+        else:
+            put_in_place(folder, output / name, force)
+            if ExportFolder(rejected).exists:
+                shutil.rmtree(rejected)

@@ -31,16 +31,18 @@ def read_gallery(
     Raises:
         UsageError: If the gallery cannot be read, or other weights made it.
     """
-    part = None
-    if gallery is None:
-        part = run.part("test")
-    elif not isinstance(gallery, EmbeddingSet):
-        suffix = Path(gallery).suffix
-        if suffix in (".npz", ".parquet") or ShardFolder(gallery).exists:
-            gallery = load_embeddings(gallery, need_labels=False)
-        else:
-            part = run.part("all", os.fspath(gallery), data_dir)
-    found = gallery if part is None else part.embeddings
+    if isinstance(gallery, EmbeddingSet):
+        found = gallery
+    elif gallery is not None and _holds_embeddings(gallery):
+        found = load_embeddings(gallery, need_labels=False)
+    else:
+        part = (
+            run.part("test")
+            if gallery is None
+            else run.part("all", os.fspath(gallery), data_dir)
+        )
+        assert part is not None
+        found = part.embeddings
     if found.weights_hash != run.weights_hash:
         raise UsageError(
             "The embeddings of `gallery` must be made by this run's weights, "
@@ -49,3 +51,8 @@ def read_gallery(
             "with this run."
         )
     return found.select(found.references)
+
+
+def _holds_embeddings(path: Any) -> bool:
+    embedded = Path(path).suffix in (".npz", ".parquet")
+    return embedded or ShardFolder(path).exists

@@ -1,7 +1,6 @@
 """Checks that workers agree, and lets the chief write for all of them."""
 
 import contextlib
-import hashlib
 import importlib.metadata
 import logging
 import platform
@@ -14,9 +13,8 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import console, logging_to
 from keras_dml.data import readers
-from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.workers import worker_name
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import UsageError
 from keras_dml.naming import flatten
 from keras_dml.run.data import RunData
 from keras_dml.run.folder import RunFolder
@@ -92,42 +90,6 @@ def _compare(record: dict[str, Any]) -> None:
             f"{'; '.join(differences[:NAMED])}{rest}. Give all of them the "
             "same command, libraries and data."
         )
-
-
-def check_begun_with(begun: Mapping[str, str], data: RunData) -> dict[str, str]:
-    """Raises if a resumed run would train on what it has to test, for example.
-
-    Args:
-        begun: The result of this function when the run began, or an empty dict.
-        data: The images of today.
-
-    Returns:
-        The checksums of the training and the test classes, or of the images
-        where the classes are the same. Of classes single images may be missing.
-
-    Raises:
-        RunError: If they are others.
-    """
-    parts = {"training": data.train, "test": data.test}
-    what = "images" if data.seen else "classes"
-    found = {
-        name: part.checksum() if data.seen else _of_classes(part)
-        for name, part in parts.items()
-    }
-    for name, part in parts.items():
-        if begun.get(name, found[name]) != found[name]:
-            raise RunError(
-                f"The {name} {what} must be those that the run began with. "
-                f"Received: others, {len(part):,} images of "
-                f"{part.num_classes:,} classes. Restore them, or choose "
-                "another `output`."
-            )
-    return found
-
-
-def _of_classes(part: Manifest) -> str:
-    names = "\0".join(part.class_names)
-    return hashlib.sha256(names.encode()).hexdigest()
 
 
 def open_run(

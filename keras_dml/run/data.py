@@ -1,6 +1,8 @@
 """Reads, checks, splits and batches the images of a run."""
 
 import dataclasses
+import hashlib
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from keras_dml.data import readers, splits, verification
 from keras_dml.data.class_folds import fold_classes
 from keras_dml.data.made_classes import each_a_class, with_quarter_turns
 from keras_dml.data.manifest import Manifest
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation.labels import has_label
 
 # The classes that validate may take this share of images with several labels.
@@ -196,3 +198,39 @@ def split_data(
         partial=manifest.partial,
         skipped=skipped,
     )
+
+
+def check_begun_with(begun: Mapping[str, str], data: RunData) -> dict[str, str]:
+    """Raises if a resumed run would train on what it has to test, for example.
+
+    Args:
+        begun: The result of this function when the run began, or an empty dict.
+        data: The images of today.
+
+    Returns:
+        The checksums of the training and the test classes, or of the images
+        where the classes are the same. Of classes single images may be missing.
+
+    Raises:
+        RunError: If they are others.
+    """
+    parts = {"training": data.train, "test": data.test}
+    what = "images" if data.seen else "classes"
+    found = {
+        name: part.checksum() if data.seen else _of_classes(part)
+        for name, part in parts.items()
+    }
+    for name, part in parts.items():
+        if begun.get(name, found[name]) != found[name]:
+            raise RunError(
+                f"The {name} {what} must be those that the run began with. "
+                f"Received: others, {len(part):,} images of "
+                f"{part.num_classes:,} classes. Restore them, or choose "
+                "another `output`."
+            )
+    return found
+
+
+def _of_classes(part: Manifest) -> str:
+    names = "\0".join(part.class_names)
+    return hashlib.sha256(names.encode()).hexdigest()

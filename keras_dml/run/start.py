@@ -1,5 +1,6 @@
 """What a training starts from: pretrained features and a head made of them."""
 
+import sys
 from collections.abc import Sequence
 
 import keras
@@ -85,8 +86,8 @@ def start_from_features(
         return None
     known = known or StartFeatures(config)
     # Means without a whitening are a paper's, of all images.
-    chosen = some_images if candidates else _all_images
-    images = chosen(data.fit)
+    most = MOST_IMAGES if candidates else sys.maxsize
+    images = some_images(data.fit, most)
     if earlier is None:
         logger.info(
             "Looking at %s training images, to start from what the network "
@@ -94,7 +95,7 @@ def start_from_features(
             f"{len(images):,}",
         )
     else:
-        known.of(models.embedder, chosen(earlier.fit))
+        known.of(models.embedder, some_images(earlier.fit, most))
         if earlier.validation is not None:
             known.of(models.embedder, earlier.validation)
     features = known.of(models.embedder, images)
@@ -178,10 +179,6 @@ def class_similarity(
 def _has_class_means(models: Models, config: RunConfig) -> bool:
     layers = {layer.name for layer in models.trainer.layers}
     return config.model.proxies.class_means and "proxies" in layers
-
-
-def _all_images(images: Manifest) -> Manifest:
-    return images
 
 
 def _assign_class_means(

@@ -11,11 +11,15 @@ from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
 from keras_dml.models import pooled_features
-from keras_dml.run.agreement import check_begun_with
 from keras_dml.run.batches import sampling_warnings
 from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
-from keras_dml.run.data import RunData, StageData, stage_data
+from keras_dml.run.data import (
+    RunData,
+    StageData,
+    check_begun_with,
+    stage_data,
+)
 from keras_dml.run.finish import BEFORE_TRAINING, finish
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.length import (

@@ -1,15 +1,11 @@
-import dataclasses
 import importlib.metadata
 
-import numpy as np
 import pytest
 
 from keras_dml import distribute
 from keras_dml.config import resolve
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import UsageError
 from keras_dml.run import agreement
-from keras_dml.run.data import RunData
-from tests.run import made_up
 
 CONFIG = resolve("norm_softmax", "digits")
 
@@ -48,29 +44,6 @@ def test_a_worker_that_goes_on_has_its_own_paths(monkeypatch):
     monkeypatch.setattr(distribute, "is_chief", lambda: False)
     found = agreement.with_own_paths(stored, own)
     assert found == chiefs.changed(data={"data_dir": "/own"})
-
-
-def test_a_run_goes_on_with_the_images_that_it_began_with():
-    train, test = made_up.manifest(seed=1), made_up.manifest(seed=2)
-    data = RunData(train, test, seen=False, partial=False, skipped=0)
-    begun = agreement.check_begun_with({}, data)
-    assert agreement.check_begun_with(begun, data) == begun
-    other = dataclasses.replace(data, test=made_up.manifest(seed=3))
-    with pytest.raises(RunError, match="The test classes must be those"):
-        agreement.check_begun_with(begun, other)
-
-
-def test_a_run_goes_on_without_an_image_that_broke():
-    train, test = made_up.manifest(seed=1), made_up.manifest(seed=2)
-    data = RunData(train, test, seen=False, partial=False, skipped=0)
-    begun = agreement.check_begun_with({}, data)
-    left = train.select(np.arange(len(train)) > 0)
-    less = dataclasses.replace(data, train=left)
-    assert agreement.check_begun_with(begun, less) == begun
-    seen = dataclasses.replace(data, seen=True)
-    begun = agreement.check_begun_with({}, seen)
-    with pytest.raises(RunError, match="The training images must be those"):
-        agreement.check_begun_with(begun, dataclasses.replace(less, seen=True))
 
 
 def test_only_some_of_many_differences_are_told(monkeypatch):

@@ -7,10 +7,16 @@ from keras_dml.config import StageConfig, resolve
 from keras_dml.config.data_sections import AugmentationConfig
 from keras_dml.data import Manifest
 from keras_dml.data.augmentation import Augmentation
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.run.batches import whole_batches
-from keras_dml.run.data import split_data, stage_data
+from keras_dml.run.data import (
+    RunData,
+    check_begun_with,
+    split_data,
+    stage_data,
+)
 from keras_dml.run.settling import settle
+from tests.run import made_up
 
 
 def manifest(classes=60):
@@ -250,3 +256,26 @@ def test_every_setting_of_the_augmentation_is_an_argument_of_it():
     assert dataclasses.asdict(Augmentation(**settings)) == dataclasses.asdict(
         Augmentation()
     )
+
+
+def test_a_run_goes_on_with_the_images_that_it_began_with():
+    train, test = made_up.manifest(seed=1), made_up.manifest(seed=2)
+    data = RunData(train, test, seen=False, partial=False, skipped=0)
+    begun = check_begun_with({}, data)
+    assert check_begun_with(begun, data) == begun
+    other = dataclasses.replace(data, test=made_up.manifest(seed=3))
+    with pytest.raises(RunError, match="The test classes must be those"):
+        check_begun_with(begun, other)
+
+
+def test_a_run_goes_on_without_an_image_that_broke():
+    train, test = made_up.manifest(seed=1), made_up.manifest(seed=2)
+    data = RunData(train, test, seen=False, partial=False, skipped=0)
+    begun = check_begun_with({}, data)
+    left = train.select(np.arange(len(train)) > 0)
+    less = dataclasses.replace(data, train=left)
+    assert check_begun_with(begun, less) == begun
+    seen = dataclasses.replace(data, seen=True)
+    begun = check_begun_with({}, seen)
+    with pytest.raises(RunError, match="The training images must be those"):
+        check_begun_with(begun, dataclasses.replace(less, seen=True))

@@ -20,6 +20,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export import exporter
 from keras_dml.run import fit as train
+from keras_dml.run import phases
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.data import RunData
 from keras_dml.run.phase_callbacks import replayed_drops
@@ -373,3 +374,21 @@ def test_a_kill_before_the_table_of_epochs_was_renamed(finished, tmp_path):
     train.fit(settings(), folder, resume=True)
     assert (folder / "history.csv").read_text() == whole
     assert not (folder / ".history.partial.csv").exists()
+
+
+def test_class_means_follow_the_statistics_before_the_first_phase_alone(
+    tmp_path, monkeypatch
+):
+    """Later phases refresh too, but their proxies have trained."""
+    done = []
+    for name in ("refresh", "renew_class_means"):
+        monkeypatch.setattr(
+            phases, name, lambda *arguments, name=name: done.append(name)
+        )
+    config = settings(
+        "stages=[{phases: [{name: first, epochs: 1, refresh_bn: 2}, "
+        "{name: second, epochs: 1, refresh_bn: 2}]}]",
+        "sampling.steps_per_epoch=1",
+    )
+    train.fit(config, tmp_path)
+    assert done == ["refresh", "renew_class_means", "refresh"]

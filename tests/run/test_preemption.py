@@ -10,7 +10,10 @@ import pytest
 
 from keras_dml.config import resolve
 from keras_dml.distribute import PreemptedError
+from keras_dml.errors import RunError
 from keras_dml.run import fit as train
+from keras_dml.run import phases
+from keras_dml.run.batches import make_sampler
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.preemption import Preemption, heeding
 from keras_dml.run.recorder import RunRecorder
@@ -141,3 +144,28 @@ def test_stopped_in_an_epoch_it_ends_as_if_it_had_not(
         for one in (actual, whole)
     ]
     assert rows[0] == rows[1]
+
+
+@pytest.mark.slow
+def test_an_epoch_with_fewer_steps_than_were_done_does_not_go_on(
+    tmp_path, monkeypatch
+):
+    """Keras would begin an epoch of no steps, which has no end."""
+
+    def stop_at_step_1(self, batch, logs=None):
+        if batch == 1:
+            terminate()
+
+    def fewer(*arguments, **options):
+        draw = make_sampler(*arguments, **options)
+        return lambda epoch: draw(epoch)[:2]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            RunRecorder, "on_train_batch_begin", stop_at_step_1, raising=False
+        )
+        with pytest.raises(PreemptedError):
+            train.fit(settings(), tmp_path)
+    monkeypatch.setattr(phases, "make_sampler", fewer)
+    with pytest.raises(RunError, match="stopped after step 2"):
+        train.fit(settings(), tmp_path, resume=True)

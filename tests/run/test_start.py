@@ -97,7 +97,7 @@ def test_proxies_start_at_the_means_of_their_classes():
 
 def test_means_without_a_whitening_are_of_all_images(monkeypatch):
     """As in the authors' code on Stanford Online Products."""
-    monkeypatch.setattr(start, "some_images", lambda images: None)
+    monkeypatch.setattr(start, "MOST_IMAGES", 20)
     models, data = made_up.models(), made_up.stage()
     config = made_up.settings(
         "model.whitening=[]", "model.proxies.class_means=true"
