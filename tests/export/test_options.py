@@ -29,6 +29,8 @@ def test_metadata_that_no_manifest_can_hold(metadata, message):
 def test_every_own_field_of_a_manifest_is_reserved(
     make_embedder, indexed_folder, tmp_path
 ):
+    for name in ("onnx", "onnxruntime", "tf2onnx"):
+        pytest.importorskip(name)
     folders = [
         indexed_folder,
         export_litert(make_embedder(), tmp_path / "litert"),
