@@ -34,7 +34,7 @@ from keras_dml.data.shuffled_passes import random_batches
 from keras_dml.evaluation import evaluate_retrieval
 from keras_dml.models import pooled_features
 from keras_dml.models.prefixes import proxies_of
-from keras_dml.run.compiling import compile_for
+from keras_dml.run.compiling import compile_for, unfreeze
 from keras_dml.run.loss_terms import heat_up, loss_head
 from keras_dml.run.models import build_models
 
@@ -211,8 +211,20 @@ def train(config, photos):
         "before": measured(head(features["test"]), test_labels),
     }
     batches = Batches(photos, fit_rows, labels, config)
-    for phase in config.stages[0].phases:
-        compile_for(models.trainer, phase, config, phase.epochs, len(batches))
+    (stage,) = config.stages
+    if any(phase.refresh_bn for phase in stage.phases):
+        raise SystemExit("This program does not refresh batch statistics.")
+    before = 0
+    for phase in stage.phases:
+        compile_for(
+            models.trainer,
+            phase,
+            config,
+            phase.epochs,
+            len(batches),
+            epochs_before=before,
+        )
+        before += phase.epochs
         listed = loss_head(config.loss).callbacks(
             lambda epoch: (labels[rows] for rows in batches.batches), print
         )
@@ -225,6 +237,7 @@ def train(config, photos):
             verbose=0,
             callbacks=[callbacks.TerminateOnNonFiniteLoss(), *listed],
         )
+        unfreeze(models.trainer)
     after = computed(models.embedder, squares["test"])
     return {**found, "after": measured(after, test_labels)}
 

@@ -105,7 +105,7 @@ class Run(Brief, TrainedRun):
 
     def report(self, **options: Any) -> Path:
         """Writes `report.html` and returns its path."""
-        return write_report(self.folder.path, **options)
+        return write_report(self, **options)
 
     def tested(self) -> str:
         """Returns the data, the recipe and the test images as text."""
@@ -146,7 +146,7 @@ class Run(Brief, TrainedRun):
     def final(self) -> "Run | None":
         """The run that trained on all classes, or `None`."""
         path = self.folder.path / FINAL
-        return Run(path) if RunFolder(path).finished else None
+        return Run(path, self.data_dir) if RunFolder(path).finished else None
 
     def _brief_title(self) -> str:
         return f"Run {self.folder.path}: {self.tested()}"
@@ -277,7 +277,9 @@ def _resolve(
 def _default_output(config: RunConfig) -> Path:
     """Returns `runs/SOURCE-RECIPE-SEED`, with characters valid in a path."""
     place = Path(config.data.source)
-    name = place.stem if place.exists() else config.data.source
+    name = config.data.source
+    if place.exists():
+        name = place.name if place.is_dir() else place.stem
     label = Path(config.recipe.removesuffix(".yaml")).name
     plain = f"{name}-{label}-{config.seed}".replace(":", "_").replace("+", "_")
     return Path("runs") / plain.replace("/", "_")

@@ -1,16 +1,21 @@
 """`import keras_dml`: quick, lazy, the same in every program."""
 
 import ast
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import keras_dml
+from keras_dml.api import _default_output
+from keras_dml.config import resolve
 from keras_dml.embed.local import embed_source
 from keras_dml.embeddings import load_embeddings
 from keras_dml.errors import UsageError
+from keras_dml.run.trained_run import with_data
 from keras_dml.wording import metric_title
 from tests.conftest import ROOT
 from tests.images import image_folder, turned_file, turned_folder
@@ -130,6 +135,31 @@ def test_a_run_is_the_same_from_disk(run):
     assert len(again.history) == 1
     assert again.embedder.output_shape == (None, 8)
     assert (run.folder.path / "report.html").is_file()
+
+
+@pytest.mark.slow
+def test_photos_that_were_moved_are_found_where_they_are(run, photos, tmp_path):
+    folder, moved = tmp_path / "run", tmp_path / "elsewhere"
+    shutil.copytree(run.folder.path, folder)
+    shutil.copytree(photos, moved)
+    record = folder / "config.yaml"
+    record.write_text(record.read_text().replace(str(photos), "/old/photos"))
+    (folder / "report.html").unlink()
+    again = keras_dml.Run(folder, data_dir=moved)
+    assert again.part("test").images.paths[0].startswith(str(moved))
+    assert again.report().is_file()
+    with pytest.raises(UsageError, match="`data_dir` names their folder"):
+        keras_dml.Run(folder).report()
+    table = run.config.changed(data={"source": "/old/list.csv"})
+    found = with_data(table, None, moved).data.source
+    assert found == str(moved / "list.csv")
+
+
+def test_folders_of_two_versions_have_two_run_folders(tmp_path):
+    for name in ("shoes.v1", "shoes.v2"):
+        (tmp_path / name).mkdir()
+        config = resolve("norm_softmax", str(tmp_path / name))
+        assert _default_output(config) == Path(f"runs/{name}-norm_softmax-0")
 
 
 def test_a_run_prints_one_line_and_a_table(run):

@@ -35,22 +35,33 @@ for start in $(seq 1 "$most_starts"); do
 
   # The first to end with an error decides; the others cannot go on without it.
   code=0
-  for _ in "${workers[@]}"; do
-    wait -n "${workers[@]}"
-    ended=$?
-    if [ "$ended" -ne 0 ]; then
-      code=$ended
-      break
-    fi
+  left=("${workers[@]}")
+  while [ "$code" -eq 0 ] && [ "${#left[@]}" -gt 0 ]; do
+    sleep 1
+    running=()
+    for worker in "${left[@]}"; do
+      if kill -0 "$worker" 2>/dev/null; then
+        running+=("$worker")
+      else
+        wait "$worker" || code=$?
+      fi
+    done
+    left=("${running[@]}")
   done
   if [ "$code" -ne 0 ]; then
-    # A moment to end by themselves, then for good: one may be frozen.
+    # A moment to end by themselves, then for good: one may be frozen. When
+    # stopped, as long as it takes to end a step and save it.
+    seconds=10
+    [ -n "$stopped" ] && seconds=120
     stop_workers
-    for _ in $(seq 1 100); do
+    for _ in $(seq 1 "$seconds"); do
       kill -0 "${workers[@]}" 2>/dev/null || break
-      sleep 0.1
+      sleep 1
     done
-    kill -KILL "${workers[@]}" 2>/dev/null
+    if kill -KILL "${workers[@]}" 2>/dev/null && [ -n "$stopped" ]; then
+      echo "A worker did not end within $seconds seconds." >&2
+      exit 1
+    fi
   fi
   wait
   case $code in

@@ -82,8 +82,13 @@ def main():
     least = read_threshold(arguments.manifest) if arguments.manifest else None
     contents = []
     for path in arguments.images:
-        with open(path, "rb") as file:
-            contents.append(file.read())
+        try:
+            with open(path, "rb") as file:
+                contents.append(file.read())
+        except OSError as error:
+            raise SystemExit(
+                f"{path} cannot be read: {error.strerror}."
+            ) from error
     answer = predict(
         arguments.target, contents, arguments.k, model=arguments.model
     )

@@ -45,7 +45,11 @@ def predict(url, images, k=None, model="embedder", timeout=30.0):
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             return json.load(answer)["predictions"]
     except urllib.error.HTTPError as error:
-        message = json.load(error).get("error", error.reason)
+        try:
+            message = json.load(error).get("error", error.reason)
+        except ValueError:
+            # A page of something between here and the server.
+            message = f"{error.code} {error.reason}"
         raise SystemExit(f"The server refused: {message}") from error
     except (urllib.error.URLError, TimeoutError) as error:
         reason = getattr(error, "reason", error)

@@ -97,4 +97,5 @@ def _has_positive_pair(labels):
     if labels.ndim == 1:
         return len(np.unique(labels)) < len(labels)
     others = np.eye(*labels.shape) == 0
-    return bool((labels[others] != 0).any())
+    # A pair of -1 does not count.
+    return bool((labels[others] > 0).any())

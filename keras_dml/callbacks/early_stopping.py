@@ -1,6 +1,8 @@
 """Stops a training that no longer improves, at once or after a last decay."""
 
 import logging
+import math
+import operator
 
 import keras
 
@@ -98,6 +100,10 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
 
     def on_epoch_end(self, epoch, logs=None):
         if self.tail_epoch is not None:
+            value = (logs or {}).get(self.monitor, math.nan)
+            better = operator.gt if self.mode == "max" else operator.lt
+            if self.best is not None and better(value, self.best):
+                self.best, self.best_epoch = value, epoch
             if epoch + 1 >= self.tail_epoch + self.tail:
                 self.stopped_epoch = epoch
                 self.model.stop_training = True

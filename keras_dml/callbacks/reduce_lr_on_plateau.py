@@ -8,6 +8,7 @@ import keras
 from keras_dml.callbacks.resumable import Resumable
 from keras_dml.checks import in_interval
 from keras_dml.optimizers import LearningRate
+from keras_dml.optimizers.learning_rate import rate_of
 
 logger = logging.getLogger(__name__)
 
@@ -102,6 +103,10 @@ class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
         rates = LearningRate(self.model.optimizer)
         before = rates.values()
         super().on_epoch_end(epoch, logs)
+        for one, rate in zip(rates.optimizers, before.values(), strict=True):
+            # Keras before 3.15 bounds the largest rate only.
+            if rate_of(one) < self.min_lr < rate:
+                one.learning_rate = self.min_lr
         if logs is not None:
             # Keras before 3.15 logs one rate, whatever the optimizer has.
             logs.update(before)

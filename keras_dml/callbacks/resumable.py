@@ -28,7 +28,7 @@ class Resumable(keras.callbacks.Callback):
     STATE = {"best": "best", "wait": "wait"}
     monitor: str
     best: float | None
-    _waiting = False
+    _seen = _waiting = False
 
     def _check(self, patience: int, mode: str, min_delta: float) -> None:
         """Raises for arguments that Keras would silently reinterpret."""
@@ -40,9 +40,10 @@ class Resumable(keras.callbacks.Callback):
         """Does nothing, where Keras would reset the state."""
 
     def on_epoch_end(self, epoch, logs=None):
-        self._waiting = self.best is None
-        if self.monitor in (logs or {}):
-            self._waiting = False
+        holds = self.monitor in (logs or {})
+        self._seen |= holds
+        self._waiting = not self._seen and self.best is None
+        if holds:
             super().on_epoch_end(epoch, logs)
 
     def on_train_end(self, logs=None):

@@ -144,8 +144,15 @@ class RetrievalEvaluation(keras.callbacks.Callback):
                 rows = self.embedder.predict_on_batch(inputs)
             else:
                 rows = np.asarray(ops.convert_to_numpy(self.embedder(inputs)))
+            number = len(labels[-1])
+            if number == 0 or len(rows) % number:
+                raise ValueError(
+                    "The data of `RetrievalEvaluation` must have one label for "
+                    f"each input. Received: {len(rows)} inputs and {number} "
+                    "labels in a batch"
+                )
             # Under a strategy each replica returns the whole batch: keep one.
-            embeddings.append(rows[: len(labels[-1])])
+            embeddings.append(rows[:number])
         if not labels:
             raise ValueError(
                 "The data of `RetrievalEvaluation` hold no batch. "
@@ -166,5 +173,11 @@ def _batches(data, batch_size):
         return (data[index] for index in range(data.num_batches))
     if not isinstance(data, tuple):
         return iter(data)
-    places = range(0, len(data[-1]), batch_size)
+    lengths = [len(one) for one in data]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            "The data of `RetrievalEvaluation` must have one label for each "
+            f"input. Received: arrays of the lengths {lengths}"
+        )
+    places = range(0, lengths[-1], batch_size)
     return (tuple(one[at : at + batch_size] for one in data) for at in places)

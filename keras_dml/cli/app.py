@@ -1,5 +1,6 @@
 """Joins the commands into one application and sets its exit codes."""
 
+import errno
 import functools
 import io
 import logging
@@ -26,6 +27,12 @@ from keras_dml.version import __version__
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 LONGEST_WORD = 500
+# What a caller does wrong with a path; other errors of a system may pass.
+MISTAKES = {
+    *(errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
+    *(errno.ELOOP, errno.EINVAL),
+}
 TRAIN, USE, LOOK = "Train", "Use what was trained", "Look up"
 # Each command with its group in the help, and an example.
 COMMANDS = (
@@ -124,7 +131,8 @@ def main() -> None:
             raise
         if place is None:
             _fail(f"The system refuses: {reason_of(error)}.", 1)
-        _fail(f"{place} cannot be read or written: {error.strerror}.", 2)
+        code = 2 if error.errno in MISTAKES else 1
+        _fail(f"{place} cannot be read or written: {error.strerror}.", code)
     finally:
         logger.removeFilter(wording)
 

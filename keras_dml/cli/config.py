@@ -9,6 +9,7 @@ import typer
 from keras_dml.cli.options import Json, options_of
 from keras_dml.cli.printing import print_rows, say
 from keras_dml.cli.setting_lines import print_settings
+from keras_dml.errors import UsageError
 from keras_dml.wording import listed
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ def config(
         "overrides": options.get("settings", ()),
     }
     if diff is not None:
+        if options.get("recipe") is not None:
+            raise UsageError(
+                "`--diff` names its recipes itself. Received: --recipe "
+                f"{options['recipe']}. Leave `--recipe` out."
+            )
         _print_differences(diff, source or "", settings, as_json)
         return
     explanation = explain(options.get("recipe"), source or "", **settings)

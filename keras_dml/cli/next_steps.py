@@ -43,9 +43,6 @@ def from_scratch(run: "Run") -> bool:
 
 def steps_after_fit(run: "Run") -> Iterator[Step]:
     """Yields what a person may do with a run, each with its command."""
-    # Not at the start of a command that only prints its help.
-    from keras_dml.config.sections import REFIT
-
     path = run.folder.path
     again = ("keras-dml", "fit", "--config", path)
     page = run.folder.report
@@ -53,19 +50,21 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
         yield "look at its page in a browser", f"    {page}"
     if run.rising or not run.gained or run.kept:
         minutes = run.config.minutes
-        repeated = f"{REFIT}/"
-        trained = sum(
-            not phase.startswith(repeated) for phase in run.history.phases
-        )
-        longer = ("--epochs", f"{2 * trained}")
+        # Training in several stages has no one length to double.
+        epochs = list(run.history.phases).count("main/train")
+        longer: tuple[str, ...] = ()
         if minutes is not None:
             longer = ("--minutes", f"{2 * minutes:g}")
-        yield (
-            "train again, twice as long, as validation still rose at the end"
-            if run.rising
-            else "train again, twice as long, as no gain is sure so far",
-            command_line(*again, *longer, "--output", f"{path}-longer"),
-        )
+        elif epochs:
+            longer = ("--epochs", f"{2 * epochs}")
+        if longer:
+            yield (
+                "train again, twice as long, as validation still rose at the "
+                "end"
+                if run.rising
+                else "train again, twice as long, as no gain is sure so far",
+                command_line(*again, *longer, "--output", f"{path}-longer"),
+            )
     if not run.gained and from_scratch(run):
         data = run.config.data
         folder = data.data_dir and _from_here(data.data_dir)

@@ -163,9 +163,10 @@ def _check_validation(
     if config.evaluation.select == "best" and last.validation is None:
         raise UsageError(
             f"{config.data.source}: the validation split is empty, so nothing "
-            "could choose the epoch: there are only "
-            f"{data.train.num_classes} training classes and "
-            f"{config.data.validation_from} are needed. Set "
-            "`data.validation_from` lower, `data.validation_images` to the "
-            "share of images that validates, or `evaluation.select=last`."
+            "could choose the epoch. There are "
+            f"{data.train.num_classes} training classes, and "
+            f"{config.data.validation_from} are needed, some of them with two "
+            "images or more. Set `data.validation_from` lower, "
+            "`data.validation_images` to the share of images that validates, "
+            "or `evaluation.select=last`."
         )

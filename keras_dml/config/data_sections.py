@@ -41,8 +41,8 @@ class DataConfig(Section):
     With `all_classes`, the test images train too: nothing is left to measure.
     `max_classes` keeps this many classes, spread evenly over the training and
     the test classes. `validation: test` chooses the epoch on the test classes
-    themselves; such results are labeled `oracle`. Classes validate if at least
-    `validation_from` of them train; if fewer do, the share
+    themselves; such results are labeled `oracle`. Classes of two images or more
+    validate if at least `validation_from` classes train; if fewer do, the share
     `validation_images` of the images of each class validates. With `folds`,
     the classes of the fold number `fold` validate instead of a
     `validation_fraction`.

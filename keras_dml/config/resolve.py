@@ -234,7 +234,8 @@ def load_any(
         overrides: As for `resolve`, for a recipe. Defaults to none.
 
     Raises:
-        UsageError: If the name is unknown, or the configuration is not valid.
+        UsageError: If the name is unknown, the configuration is not valid, or
+            that of a run would be changed.
     """
     path = Path(name)
     if path.is_dir():
@@ -245,6 +246,11 @@ def load_any(
             )
     # The file of a run has `stages` at the top; a recipe has parts.
     if path.is_file() and "stages" in read_yaml(path):
+        if flags or overrides:
+            raise UsageError(
+                f"{name} is a run, whose settings stay as they are. Received "
+                "with it: other settings. Leave them out, or compare recipes."
+            )
         return load_run_config(path)
     return resolve(name, source, flags=flags, overrides=overrides)
 

@@ -262,9 +262,14 @@ def random_color(images, draw, augmentation: Augmentation) -> tf.Tensor:
     brightness, contrast, saturation = tf.unstack(
         factors[:, :, None, None, None], axis=1
     )
-    images = tf.clip_by_value(images * brightness, 0.0, 255.0)
-    gray = to_channels(images, 1)
-    mean = tf.reduce_mean(gray, axis=(1, 2), keepdims=True)
-    images = tf.clip_by_value(mean + (images - mean) * contrast, 0.0, 255.0)
-    gray = to_channels(images, 1)
-    return tf.clip_by_value(gray + (images - gray) * saturation, 0.0, 255.0)
+    if augmentation.brightness:
+        images = tf.clip_by_value(images * brightness, 0.0, 255.0)
+    if augmentation.contrast:
+        gray = to_channels(images, 1)
+        mean = tf.reduce_mean(gray, axis=(1, 2), keepdims=True)
+        images = tf.clip_by_value(mean + (images - mean) * contrast, 0.0, 255.0)
+    if augmentation.saturation:
+        gray = to_channels(images, 1)
+        images = gray + (images - gray) * saturation
+        images = tf.clip_by_value(images, 0.0, 255.0)
+    return images

@@ -22,6 +22,7 @@ from keras_dml.distribute.replicas import (
     local_variable,
     num_replicas,
     replica_index,
+    sum_over_replicas,
 )
 from keras_dml.distribute.strategies import (
     PEER_TIMEOUT,

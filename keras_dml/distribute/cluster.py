@@ -124,6 +124,8 @@ def _from_config(config):
     kind, index = task["type"], task["index"]
     if kind not in list(jobs):
         raise _broken(f"`task.type` {kind!r} is not in `cluster`", config)
+    if not jobs[kind]:
+        raise _broken(f"`cluster.{kind}` is empty", config)
     known = range(len(jobs[kind]))
     # It may also be a text.
     if type(index) not in (int, str) or str(index) not in map(str, known):

@@ -193,22 +193,31 @@ class Heartbeat:
             self._lost.setdefault(index, time.monotonic())
 
     def _accept(self, server):
-        while not self._stopped.is_set():
-            try:
-                link, _ = server.accept()
-            except OSError:
-                # All files are in use, or the socket is closed.
-                self._stopped.wait(INTERVAL)
-                continue
-            with self._lock:
-                self._strangers[link] = None
-                crowd = list(self._strangers)[:-MOST_STRANGERS]
-                for oldest in crowd:
-                    self._strangers.pop(oldest)
-                    with contextlib.suppress(OSError):
-                        # Wakes its thread, which closes it.
-                        oldest.shutdown(socket.SHUT_RDWR)
-            self._thread(self._hear, link)
+        with server:
+            # Nothing else wakes this thread once the heart has stopped.
+            server.settimeout(INTERVAL)
+            while not self._stopped.is_set():
+                try:
+                    link, _ = server.accept()
+                except TimeoutError:
+                    continue
+                except OSError:
+                    # All files are in use, or the socket is closed.
+                    self._stopped.wait(INTERVAL)
+                    continue
+                self._welcome(link)
+
+    def _welcome(self, link):
+        """Hears a connection, and ends the oldest of too many strangers."""
+        with self._lock:
+            self._strangers[link] = None
+            crowd = list(self._strangers)[:-MOST_STRANGERS]
+            for oldest in crowd:
+                self._strangers.pop(oldest)
+                with contextlib.suppress(OSError):
+                    # Wakes its thread, which closes it.
+                    oldest.shutdown(socket.SHUT_RDWR)
+        self._thread(self._hear, link)
 
     def _hear(self, link):
         """Runs on the chief: reads the messages of one worker."""

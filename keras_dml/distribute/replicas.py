@@ -28,6 +28,16 @@ def all_gather(x):
     return tf.ensure_shape(context.all_gather(x, axis=0), [None, *x.shape[1:]])
 
 
+def sum_over_replicas(tensors):
+    """Returns the sums of a list of tensors, sparse ones among them."""
+    context = _replica_context()
+    if num_replicas() == 1 or context is None:
+        return tensors
+    import tensorflow as tf
+
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+
+
 def replica_index():
     """Returns the index of the current replica; 0 outside a strategy."""
     context = _replica_context()

@@ -156,7 +156,7 @@ class ImageEmbedder:
             self._model = tf.saved_model.load(str(path))
         except (tf.errors.OpError, OSError, ValueError) as error:
             raise UsageError(
-                "`path` must be a whole SavedModel. Received: "
+                "`model` must be a whole SavedModel. Received: "
                 f"{path} ({reason_of(error)}). Export it again."
             ) from error
         self._forward = lambda images: self._model.serve(images)["embedding"]

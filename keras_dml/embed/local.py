@@ -128,16 +128,17 @@ def embed_source(
         shard_size=shard_size,
         max_pixels=max_pixels,
     )
-    stored = target.manifest()
-    if stored is None:
-        target.shards.create(settings)
-    else:
+    stored = target.manifest() if target.merged else None
+    if stored is not None:
         check_same(stored, settings, target.path)
-        if target.merged:
-            target.delete_shards()
-            return _embedded(target, stored)
+        target.delete_shards()
+        return _embedded(target, stored)
     with target.shards as shards:
         shards.lock()
+        if shards.exists:
+            check_same(shards.manifest(), settings, target.path)
+        else:
+            shards.create(settings)
         start = time.perf_counter()
         done = embed_missing(
             forward_function(opened.embedder),

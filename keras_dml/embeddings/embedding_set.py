@@ -8,7 +8,12 @@ import numpy as np
 
 from keras_dml.brief import Brief
 from keras_dml.checks import of_shape, one_of
-from keras_dml.embeddings.checks import as_embeddings, as_labels, as_unique_ids
+from keras_dml.embeddings.checks import (
+    as_embeddings,
+    as_label_matrix,
+    as_labels,
+    as_unique_ids,
+)
 from keras_dml.errors import UsageError
 from keras_dml.naming import shown
 
@@ -131,13 +136,14 @@ class EmbeddingSet(Brief):
     @property
     def groups(self) -> np.ndarray:
         """A number of each row, equal for rows of equal labels."""
+        labels = self.labels
         if (
-            self.labels is None
-            or self.labels.ndim == 2
-            or self.labels.dtype == object
+            labels is not None
+            and labels.ndim == 1
+            and labels.dtype.kind in "iu"
         ):
-            return np.unique(self.names, return_inverse=True)[1]
-        return self.labels
+            return labels
+        return np.unique(self.names, return_inverse=True)[1]
 
     def _brief_title(self) -> str:
         title = (
@@ -236,6 +242,10 @@ def _as_array(labels: Any) -> np.ndarray:
             f"a row for images of several labels. Received: {shown(labels)}"
         ) from error
     if array.dtype != object:
+        if array.ndim == 2:
+            return as_label_matrix(array, "labels")
+        if array.ndim == 1 and array.size:
+            return as_labels(array, array.size, "labels")
         return array
     # An empty one may be a part of rows whose labels are sets.
     if array.size and all(isinstance(x, str) for x in array.flat):

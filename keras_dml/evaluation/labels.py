@@ -5,7 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from keras_dml.embeddings.checks import as_labels, check_same_kind
+from keras_dml.embeddings.checks import (
+    as_label_matrix,
+    as_labels,
+    check_same_kind,
+)
 from keras_dml.errors import UsageError
 
 
@@ -102,13 +106,7 @@ def _from_sets(labels: Any, name: str) -> LabelSets:
 
 
 def _from_matrix(labels: Any, name: str) -> LabelSets:
-    matrix = np.asarray(labels)
-    if matrix.dtype.kind not in "iub" or not np.isin(matrix, (0, 1)).all():
-        raise UsageError(
-            f"`{name}` as a matrix must hold nothing but 0 and 1, or "
-            f"booleans. Received: dtype={matrix.dtype}. Mark the classes of "
-            "each row, one column for each class."
-        )
+    matrix = as_label_matrix(labels, name)
     rows, columns = np.nonzero(matrix)
     return LabelSets(columns, rows, matrix.shape[1])
 

@@ -76,7 +76,8 @@ def custom_backbone(
 ) -> Backbone:
     """Describes a Keras model as a backbone, for `build_embedder`.
 
-    The embedder uses the model itself, not a copy: training changes it.
+    The embedder uses the model itself, not a copy: training changes it. Only
+    `batch_norm="frozen_statistics"` trains a clone.
 
     Args:
         model: A model from one batch of images to features
@@ -94,7 +95,8 @@ def custom_backbone(
         offset: For `preprocessing="affine"`. Defaults to `0.0`.
 
     Raises:
-        UsageError: If `model` is not a model with one input, the images.
+        UsageError: If `model` is not a model with one input, the images, and
+            one output.
 
     Example:
 
@@ -141,11 +143,22 @@ def _input_shape(model):
             f"width, channels). Received: {model.name!r} with inputs of the "
             f"shapes {[tuple(x.shape) for x in inputs]}"
         )
+    if len(model.outputs) != 1:
+        raise UsageError(
+            "`backbone` must have one output, the features. Received: "
+            f"{model.name!r} with {len(model.outputs)} outputs"
+        )
     return inputs[0].shape
 
 
 def _nested(model, input_shape):
     """Returns the model under the name "backbone"."""
+    shape = _input_shape(model)
+    if shape is not None and shape[-1] not in (None, input_shape[-1]):
+        raise UsageError(
+            f"`image_shape` must have {shape[-1]} channels, as {model.name!r} "
+            f"takes images. Received: {input_shape[-1]} channels"
+        )
     if isinstance(model, keras.Sequential):
         if not model.built:
             model.build((None, *input_shape))

@@ -8,10 +8,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_dml.checks import one_of
 from keras_dml.errors import UsageError
 from keras_dml.layers import FrozenStatisticsBatchNormalization, NestedNetwork
 
 logger = logging.getLogger(__name__)
+
+BATCH_NORM_MODES = ("train", "frozen_statistics", "frozen")
 
 
 def set_batch_norm_mode(
@@ -32,8 +35,8 @@ def set_batch_norm_mode(
         `model`, or for `"frozen_statistics"` a clone with the same weights.
 
     Raises:
-        UsageError: If `mode` is `"frozen_statistics"` and `model` is a
-            `NestedNetwork` with batch normalization.
+        UsageError: If `mode` is none of these, or is `"frozen_statistics"`
+            and `model` is a `NestedNetwork` with batch normalization.
 
     Example:
 
@@ -45,6 +48,7 @@ def set_batch_norm_mode(
     >>> len(frozen.trainable_weights)
     9
     """
+    one_of("mode", mode, BATCH_NORM_MODES)
     if mode == "frozen_statistics" and isinstance(model, NestedNetwork):
         if _batch_norms(model):
             raise UsageError(

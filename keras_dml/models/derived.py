@@ -6,6 +6,7 @@ import keras
 
 from keras_dml.layers import InChunks
 from keras_dml.models.folding import fold_batch_norm
+from keras_dml.models.pooling import check_k
 
 _POOLED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
@@ -34,6 +35,10 @@ def with_image_size(
     Returns:
         A model that shares the layers of `embedder`.
 
+    Raises:
+        UsageError: If the pooling averages more activations than images of
+            this size have.
+
     Example:
 
     ```python
@@ -53,6 +58,11 @@ def with_image_size(
         x = layer(x)
         if layer.name == "backbone":
             maps = x
+            check_k(
+                embedder.get_layer("pooling"),
+                maps.shape,
+                f"positions in images of {image_size} pixels",
+            )
         if layer.name == until:
             break
     outputs = [x, maps] if with_maps else x

@@ -5,11 +5,15 @@ from typing import Any
 
 import keras
 
+from keras_dml.checks import one_of
 from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.layers import EmbeddingHead, ImagePreprocessing
 from keras_dml.models.backbone import Backbone, custom_backbone
 from keras_dml.models.backbones import get_backbone
-from keras_dml.models.batch_norm import set_batch_norm_mode
+from keras_dml.models.batch_norm import (
+    BATCH_NORM_MODES,
+    set_batch_norm_mode,
+)
 from keras_dml.models.heads import LAYERS, OF_EMBEDDINGS
 from keras_dml.models.pooling import pooling_layer
 from keras_dml.models.precision import dtype_policy
@@ -45,7 +49,8 @@ def build_embedder(
             keras-hub, a Keras model that takes values in 0..255, or the
             result of `custom_backbone`. A given model keeps its weights
             unless `weights` names a file.
-        image_shape: Height, width and channels (1 or 3) of an image.
+        image_shape: Height, width, which is as much, and channels (1 or 3)
+            of an image.
         dim: Size of the embedding. Defaults to `128`.
         pooling: `"average"`, `"max"`, `"k_max"` or `"average_plus_max"`; for
             tokens also `"class_token"`; `"none"` for a network that pools its
@@ -54,7 +59,8 @@ def build_embedder(
         weights: See `build_with_weights`. Defaults to `"auto"`, the published
             weights if the backbone has some, else random weights.
         batch_norm: See `set_batch_norm_mode`. Defaults to `"train"`.
-        policy: Dtype policy of the backbone. Defaults to `"float32"`.
+        policy: Dtype policy of the backbone; a given model keeps its own.
+            Defaults to `"float32"`.
         normalize: Whether to scale embeddings to length 1. Defaults to `True`.
         any_size: Whether the backbone also takes images of other sizes, for
             `with_image_size`. Defaults to `False`.
@@ -71,7 +77,8 @@ def build_embedder(
     Raises:
         UsageError: If the backbone is unknown, does not take images of this
             size or of any size, has no such weights, or returns features
-            that `pooling` cannot take.
+            that `pooling` cannot take; if images are not square, or there is
+            no such `batch_norm`.
 
     Example:
 
@@ -80,6 +87,7 @@ def build_embedder(
     embeddings = embedder.predict(np.zeros((8, 28, 28, 1)))
     ```
     """
+    one_of("batch_norm", batch_norm, BATCH_NORM_MODES)
     name, backbone = _named(backbone)
     _check_image_shape(name, backbone, image_shape)
     if any_size and (backbone.fixed_size or not backbone.any_size):
@@ -135,8 +143,11 @@ def load_embedder(path: str | Path) -> keras.Model:
             raise FileNotFoundError("there is no such file")
         embedder = keras.saving.load_model(path, compile=False)
         shapes = embedder.input_shape, embedder.output_shape
-        if [len(shape) for shape in shapes] != [4, 2] or None in shapes[0][1:]:
+        ranks = [len(shape) for shape in shapes]
+        if ranks != [4, 2] or None in shapes[0][1:]:
             raise ValueError(f"it maps {shapes[0]} to {shapes[1]}")
+        if shapes[0][1] != shapes[0][2]:
+            raise ValueError(f"its images are not square, but {shapes[0]}")
     # Damaged files raise errors of many kinds in Keras, zipfile and HDF5.
     except Exception as error:
         raise RunError(
@@ -157,13 +168,17 @@ def _named(backbone):
 def _check_image_shape(name, backbone, image_shape):
     height, width, channels = image_shape
     size = backbone.image_size
-    if backbone.fixed_size and {height, width} != {size}:
+    if height != width:
+        raise UsageError(
+            f"Images must be square. Received: image_shape={image_shape}"
+        )
+    if backbone.fixed_size and height != size:
         raise UsageError(
             f"The backbone {name!r} takes images of {size} pixels only. "
             f"Received: {height} x {width}. Set the image size to {size}."
         )
     least = backbone.min_image_size
-    if min(height, width) < least:
+    if height < least:
         raise UsageError(
             f"The backbone {name!r} needs images of at least {least} pixels. "
             f"Received: {height} x {width}. Set the image size to {least} or "

@@ -9,6 +9,12 @@ from keras import ops
 
 from keras_dml.layers import FrozenStatisticsBatchNormalization, NestedNetwork
 
+_CONVOLUTIONS = (keras.layers.Conv2D, keras.layers.DepthwiseConv2D)
+_NORMALIZATIONS = (
+    keras.layers.BatchNormalization,
+    FrozenStatisticsBatchNormalization,
+)
+
 
 class FoldedConvolution(keras.layers.Layer):
     """Convolves with a kernel that the batch normalization after it scales.
@@ -33,8 +39,11 @@ class FoldedConvolution(keras.layers.Layer):
         self.convolution = convolution
         self.normalization = normalization
 
-    def call(self, inputs):
-        convolution = self.convolution
+    def call(self, inputs, training=False):
+        convolution, normalization = self.convolution, self.normalization
+        if training and _follows_batches(normalization):
+            # It was frozen when it was folded, and is no longer.
+            return normalization(convolution(inputs), training=True)
         kernel, shift = self._scaled()
         if isinstance(convolution, keras.layers.DepthwiseConv2D):
             outputs = ops.depthwise_conv(
@@ -159,7 +168,9 @@ def fold_for_inference(model: keras.Model, copies: bool = False) -> keras.Model:
     folded = []
 
     def call(layer, inputs, *args, **kwargs):
-        if isinstance(layer, keras.Model):
+        if isinstance(layer, keras.Model) and keras.tree.is_nested(inputs):
+            folded.append(False)
+        elif isinstance(layer, keras.Model):
             network = fold_batch_norm(
                 layer, inputs.shape[1:], inference=True, copies=copies
             )
@@ -188,22 +199,27 @@ def _shared(network, image_shape, call, name=None):
     )
 
 
+def _follows_batches(normalization):
+    """Returns whether training normalizes by the statistics of a batch."""
+    return normalization.trainable and not isinstance(
+        normalization, FrozenStatisticsBatchNormalization
+    )
+
+
 def _convolution_before(layer, inference):
     """Returns the convolution to fold into, or `None`."""
-    if not isinstance(layer, keras.layers.BatchNormalization):
+    # A subclass may compute something else.
+    if type(layer) not in _NORMALIZATIONS:
         return None
-    if (
-        not inference
-        and layer.trainable
-        and not isinstance(layer, FrozenStatisticsBatchNormalization)
-    ):
+    if not inference and _follows_batches(layer):
         return None
     (node, *others) = layer._inbound_nodes
     before = node.input_tensors[0]._keras_history.operation
     folds = (
-        isinstance(before, keras.layers.Conv2D | keras.layers.DepthwiseConv2D)
+        type(before) in _CONVOLUTIONS
         and before.activation is keras.activations.linear
         and before.data_format == "channels_last"
+        and layer.axis in (-1, 3)
         and before.compute_dtype == layer.compute_dtype == "float32"
         and not others
         and len(before._outbound_nodes) == 1

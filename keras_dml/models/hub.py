@@ -80,6 +80,8 @@ def _described(name: str, preset: str) -> Backbone:
         image_size=size or _USUAL_SIZE,
         min_image_size=size if fixed else getattr(network, "patch_size", 32),
         fixed_size=fixed,
+        # Positions are added to as many tokens as an image has.
+        any_size=rank == 4,
         pretrained="preset",
         rgb=True,
         paper=f"{type(network).__name__} of keras-hub",

@@ -31,21 +31,24 @@ def pooling_layer(pooling, k, name, backbone, feature_shape):
                 f"{name!r} has not. Choose average, max, k_max or "
                 "average_plus_max."
             )
-        prefix = backbone.prefix_tokens
-        _check_k(k, feature_shape[1:2], prefix, f"patches of {name!r}")
-        return TokenPooling(pooling, prefix, k, **arguments)
+        layer = TokenPooling(pooling, backbone.prefix_tokens, k, **arguments)
+        check_k(layer, feature_shape, f"patches of {name!r}")
+        return layer
     if rank != 4 or pooling not in ("k_max", *_MAP_POOLINGS):
         raise _useless_pooling(pooling, name, rank)
     if pooling == "k_max":
-        _check_k(k, feature_shape[1:3], 0, f"positions in maps of {name!r}")
-        return GlobalKMaxPooling2D(k, **arguments)
+        layer = GlobalKMaxPooling2D(k, **arguments)
+        check_k(layer, feature_shape, f"positions in maps of {name!r}")
+        return layer
     return _MAP_POOLINGS[pooling](**arguments)
 
 
-def _check_k(k, sides, prefix, what):
-    if None in sides:
+def check_k(pooling, feature_shape, what):
+    """Raises if a layer averages more activations than features have."""
+    k, sides = getattr(pooling, "k", 1), feature_shape[1:-1]
+    if k == 1 or None in sides:
         return
-    most = math.prod(sides) - prefix
+    most = math.prod(sides) - getattr(pooling, "prefix_tokens", 0)
     if k > most:
         raise UsageError(
             f"`k` must be at most {most}, the number of {what}. Received: k={k}"

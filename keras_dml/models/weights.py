@@ -122,30 +122,31 @@ def _is_of_keras_3(path):
 def _load(model, path, name):
     # Keras may keep the random weights of a layer without an entry in the
     # file. NaN marks such layers.
+    before = model.get_weights()
     floats = [one for one in model.weights if "float" in str(one.dtype)]
     for weight in floats:
         weight.assign(np.full(weight.shape, np.nan))
     try:
         if path.suffix == ".keras":
-            saved = _backbone_of(keras.saving.load_model(path))
-            model.set_weights(saved.get_weights())
+            saved = keras.saving.load_model(path, compile=False)
+            model.set_weights(_backbone_of(saved).get_weights())
         else:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="Skipping nested")
                 nested = isinstance(model, NestedNetwork)
                 (model.whole() if nested else model).load_weights(path)
-    except (ValueError, OSError, KeyError, TypeError) as error:
+        for weight in floats:
+            if np.isnan(np.asarray(weight)).any():
+                raise ValueError(f"it holds no usable {weight.path!r}.")
+    # Damaged files raise errors of many kinds in Keras, zipfile and HDF5.
+    except Exception as error:
+        # The network may be the user's own.
+        model.set_weights(before)
         raise UsageError(
             f"The weights in {path} do not fit the backbone {name!r}: "
             f"{_first_lines(error)} Choose the backbone the file was made "
             "with, or another file."
         ) from error
-    for weight in floats:
-        if np.isnan(np.asarray(weight)).any():
-            raise UsageError(
-                f"The weights in {path} do not fit the backbone {name!r}: "
-                f"they hold no usable values for {weight.path!r}."
-            )
 
 
 def _backbone_of(model):

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from keras_dml.checks import in_interval, positive_integer
 from keras_dml.errors import UsageError
@@ -86,7 +87,7 @@ def within_class_whitening(
     level = np.trace(within) / len(within)
     shrunk = (1 - shrinkage) * within
     shrunk[np.diag_indices_from(shrunk)] += shrinkage * level
-    values, vectors = np.linalg.eigh(shrunk)
+    values, vectors = _eigh(shrunk)
     # Without any variance within the classes there is nothing to whiten.
     roots = np.sqrt(values) if level > 0 else np.ones_like(values)
     whitening = (vectors / roots) @ vectors.T
@@ -101,9 +102,15 @@ def within_class_whitening(
     return Projection(kernel, -mean @ kernel)
 
 
+def _eigh(matrix):
+    # Two threads may wait for each other ten times as long as one takes.
+    with threadpool_limits(1):
+        return np.linalg.eigh(matrix)
+
+
 def _directions(rows, count):
     """Returns those in which rows vary most, then random ones of the rest."""
-    variances, directions = np.linalg.eigh(rows.T @ rows)
+    variances, directions = _eigh(rows.T @ rows)
     smallest = len(variances) * np.finfo(float).eps * max(variances[-1], 0)
     rank = min(count, int(np.count_nonzero(variances > smallest)))
     own = directions[:, ::-1][:, :rank]

@@ -96,10 +96,19 @@ def _row(rule, optimizer, variables):
 def _schedule(optimizer):
     if not follows_schedule(optimizer):
         return "constant"
-    config = optimizer.get_config()["learning_rate"]
-    name = config.get("class_name", "function")
-    peak = config.get("config", {}).get("warmup_target")
-    return name if peak is None else f"{name} by way of {peak:g}"
+    return _described(optimizer.get_config()["learning_rate"])
+
+
+def _described(schedule):
+    name, config = schedule.get("class_name", "function"), schedule["config"]
+    followed = config.get("learning_rate")
+    if isinstance(followed, dict):
+        return f"{_described(followed)}, then {name}"
+    if config.get("warmup_target") is not None:
+        return f"{name} by way of {config['warmup_target']:g}"
+    if "end_learning_rate" in config:
+        return f"{name} to {config['end_learning_rate']:g}"
+    return name
 
 
 def _clip(optimizer):

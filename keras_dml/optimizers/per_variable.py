@@ -3,8 +3,13 @@
 import re
 
 import keras
+from keras import ops
 
+from keras_dml import distribute
 from keras_dml.optimizers.learning_rate import rate_of
+
+# Stands in a config for the default optimizer; no rule is empty.
+_DEFAULT = ""
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -170,9 +175,9 @@ class PerVariable(keras.optimizers.Optimizer):
             )
         changed = [one for one in variables if self._var_key(one) in gradients]
         for optimizer, group in self._grouped(changed):
-            optimizer.apply_gradients(
-                [(gradients[self._var_key(one)], one) for one in group]
-            )
+            found = [gradients[self._var_key(one)] for one in group]
+            found = _clipped_as_one_device(optimizer, found)
+            optimizer.apply_gradients(list(zip(found, group, strict=True)))
         self._iterations.assign_add(1)
 
     def finalize_variable_values(self, var_list):
@@ -180,27 +185,42 @@ class PerVariable(keras.optimizers.Optimizer):
             optimizer.finalize_variable_values(group)
 
     def set_weights(self, weights):
-        rest = iter(weights)
-        for variable in self._variables:
-            variable.assign(next(rest))
-        for optimizer in self._inner:
-            optimizer.set_weights([next(rest) for _ in optimizer.variables])
+        for variable, value in zip(self.variables, weights, strict=True):
+            variable.assign(value)
 
     def get_config(self):
         return {
             "default": keras.saving.serialize_keras_object(self._default),
-            "rules": keras.saving.serialize_keras_object(self._rules),
+            "rules": {
+                rule: self._place_or_config(rule, optimizer)
+                for rule, optimizer in self._rules.items()
+            },
             "loss_scale_factor": self.loss_scale_factor,
             "name": self.name,
         }
 
+    def _place_or_config(self, rule, optimizer):
+        """Returns a config, or the earlier rule that has this optimizer."""
+        if optimizer is self._default:
+            return _DEFAULT
+        first = next(
+            key for key, one in self._rules.items() if one is optimizer
+        )
+        if first != rule:
+            return first
+        return keras.saving.serialize_keras_object(optimizer)
+
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        return cls(
-            **keras.saving.deserialize_keras_object(
-                config, custom_objects=custom_objects
-            )
+        config = keras.saving.deserialize_keras_object(
+            config, custom_objects=custom_objects
         )
+        owners = {_DEFAULT: config["default"], **config["rules"]}
+        rules = {
+            rule: owners[one] if isinstance(one, str) else one
+            for rule, one in config["rules"].items()
+        }
+        return cls(**{**config, "rules": rules})
 
     def _grouped(self, variables):
         """Yields each optimizer that has some of the variables, with them."""
@@ -217,6 +237,21 @@ class PerVariable(keras.optimizers.Optimizer):
             groups.setdefault(place, []).append(variable)
         for place, group in groups.items():
             yield self._inner[place], group
+
+
+def _clipped_as_one_device(optimizer, gradients):
+    """Returns gradients of a replica that are clipped by their sum.
+
+    Keras clips those of each replica, before it adds them up: `R` replicas
+    would train another model than one device does.
+    """
+    replicas = distribute.num_replicas()
+    limits = ("clipvalue", "clipnorm", "global_clipnorm")
+    if replicas == 1 or not any(getattr(optimizer, one) for one in limits):
+        return gradients
+    clipped = optimizer._clip_gradients(distribute.sum_over_replicas(gradients))
+    # Their sum is what was clipped, and the clipping of a part does nothing.
+    return [ops.divide(one, replicas) for one in clipped]
 
 
 def _check_optimizer(argument, optimizer):

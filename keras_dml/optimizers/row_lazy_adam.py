@@ -139,6 +139,10 @@ class RowLazyAdam(keras.optimizers.Optimizer):
         else:
             self._update_all(gradient, weights, rate, decay)
 
+    def _clip_gradients(self, grads):
+        # The limits are those of a row's whole gradient, not of its parts.
+        return super()._clip_gradients([_whole_rows(one) for one in grads])
+
     def _update_rows(self, gradient, weights, rate, decay):
         table = weights[0]
         weights = [_on_device_of(weight, table) for weight in weights]
@@ -213,6 +217,14 @@ def _summed(indices, values):
         return names[:count], sums[:count]
 
     return ops.cond(count == total, lambda: (indices, values), summed)
+
+
+def _whole_rows(gradient):
+    """Returns a sparse gradient that names each row once, a dense one as is."""
+    if not hasattr(gradient, "dense_shape"):
+        return gradient
+    indices, values = _summed(gradient.indices, gradient.values)
+    return type(gradient)(values, indices, gradient.dense_shape)
 
 
 def _on_device_of(variable, table):

@@ -84,6 +84,9 @@ class TorchAdam(keras.optimizers.Optimizer):
         dtype = variable.dtype
         learning_rate = ops.cast(learning_rate, dtype)
         gradient = ops.cast(gradient, dtype)
+        if hasattr(gradient, "dense_shape"):
+            # It may name a row twice, and the square below is of the sum.
+            gradient = ops.add(gradient, ops.zeros_like(variable))
         if self.l2:
             gradient = ops.add(gradient, ops.multiply(variable, self.l2))
         index = self._get_variable_index(variable)

@@ -100,8 +100,7 @@ def class_rows(
         confused: The confusions, most frequent first.
     """
     names = embeddings.class_names
-    if names is None:
-        names = {label: str(label) for label in table.labels.tolist()}
+    assert names is not None
     taken_for: dict[int, str] = {}
     for one in confused:
         taken_for.setdefault(one.label, f"{names[one.other]} ({one.count})")

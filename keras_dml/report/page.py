@@ -47,7 +47,7 @@ _STEPS = (
 
 
 def write_report(
-    run: str | Path, *, data_dir: str | Path | None = None
+    run: TrainedRun | str | Path, *, data_dir: str | Path | None = None
 ) -> Path:
     """Writes `RUN/report.html`, one page that needs no other file.
 
@@ -55,7 +55,7 @@ def write_report(
     projector.
 
     Args:
-        run: The run folder.
+        run: `TrainedRun` or the run folder.
         data_dir: Folder that holds the data set's files. Defaults to `None`,
             the folder that the run used.
 
@@ -71,7 +71,7 @@ def write_report(
     print(write_report("runs/shoes"))
     ```
     """
-    trained = TrainedRun(run, data_dir)
+    trained = TrainedRun.of(run, data_dir)
     folder = trained.folder
     test = trained.part("test")
     assert test is not None

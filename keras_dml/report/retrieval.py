@@ -173,7 +173,7 @@ def shown(
     """Returns the image of a row with its class and id, see `Shown`."""
     return Shown(
         thumbnails.uri(row),
-        str(embeddings.names[row]),
+        str(embeddings.select(np.array([row])).names[0]),
         str(embeddings.ids[row]),
         score,
         right,

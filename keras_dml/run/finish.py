@@ -139,7 +139,7 @@ def run_metrics(
         "partial": data.partial,
         "seen": data.seen,
         "selected_by": _selected_by(config, state),
-        "validation": state.best_metrics,
+        "validation": _validated(config, state),
         "pretrained_features": (
             "raw pixels"
             if config.model.weights == "none"
@@ -189,6 +189,23 @@ def trained_length(
     batches = make_sampler(fit, config)(0)
     images = epochs * sum(len(rows) for rows in batches)
     return {"steps": epochs * len(batches), "passes": images / len(fit)}
+
+
+def _validated(config: RunConfig, state: RunState) -> dict[str, float]:
+    """Returns the validation metrics of the epoch whose weights are taken."""
+    if config.evaluation.select == "best" or not state.best_metrics:
+        return state.best_metrics
+    prefix = "val_"
+    last = next(
+        row
+        for row in reversed(state.history)
+        if prefix + config.evaluation.monitor in row
+    )
+    return {
+        name.removeprefix(prefix): value
+        for name, value in last.items()
+        if name.startswith(prefix)
+    }
 
 
 def _selected_by(config: RunConfig, state: RunState) -> str:

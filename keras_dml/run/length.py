@@ -125,7 +125,11 @@ def with_length(
         most = max(least, round(min(bounds)))
     every = config.evaluation.every or _epochs_between_validations(most)
     stages = list(config.stages)
-    divided = _divided(phases, most - settled, every)
+    # The end of a phase needs no validation where none chooses the epoch.
+    chooses = config.evaluation.select == "best"
+    waits = sum(phase.epochs is None for phase in phases)
+    unit = every if chooses or waits > 1 else 1
+    divided = _divided(phases, most - settled, unit)
     stages[index] = stages[index].changed(phases=divided)
     return config.changed(stages=stages, evaluation={"every": every})
 
@@ -237,16 +241,16 @@ def _epochs_within(
 
 
 def _divided(
-    phases: list[PhaseConfig], epochs: int, every: int
+    phases: list[PhaseConfig], epochs: int, unit: int
 ) -> list[PhaseConfig]:
     """Divides epochs among the open phases; the first takes the rest.
 
-    If there are enough, each phase ends with a validation.
+    If there are enough, each phase has a multiple of `unit`.
     """
     open_phases = [phase for phase in phases if phase.epochs is None]
     if not open_phases:
         return phases
-    unit = every if epochs // every >= len(open_phases) else 1
+    unit = unit if epochs // unit >= len(open_phases) else 1
     units = epochs // unit
     whole = sum(phase.share for phase in open_phases)
     lengths = [max(1, int(units * one.share / whole)) for one in open_phases]

@@ -8,6 +8,7 @@ import numpy as np
 from keras_dml.config import RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
+from keras_dml.layers import EmbeddingHead
 from keras_dml.models import cut_embedder
 from keras_dml.ops.similarities import unit_rows
 from keras_dml.run.conclusion import HEADLINE
@@ -48,9 +49,10 @@ def measure_prefixes(
 
     Returns:
         By size a dict of `recall@1` and `map@r`; empty if there are no
-        prefixes, or the embeddings are features that none was trained for.
+        prefixes, or the pretrained network was kept, which was not trained
+        for any.
     """
-    if embeddings.shape[1] != config.model.dim:
+    if not isinstance(embedder.get_layer("head"), EmbeddingHead):
         return {}
     brief = config.changed(evaluation={"k": [1], "clustering": False})
     found = {}

@@ -106,5 +106,7 @@ def _typical_shorter_side(paths: np.ndarray) -> int:
         with contextlib.suppress(Exception), open_image(path) as image:
             sides.append(min(image.size))
     if not sides:
-        raise UsageError(f"None of 50 images can be opened, such as {path}.")
+        raise UsageError(
+            f"None of {len(rows)} images can be opened, such as {path}."
+        )
     return int(np.median(sides))

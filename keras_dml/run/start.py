@@ -204,6 +204,12 @@ def some_images(images: Manifest, most: int = MOST_IMAGES) -> Manifest:
     _, first = np.unique(order, return_index=True)
     order = order[np.sort(first)]
     kept = order[np.linspace(0, len(images) - 1, most).astype(int)]
+    classes, rows = np.unique(sets.values, return_index=True)
+    if len(classes) <= most:
+        # The mean of a class needs an image.
+        held = sets.values[np.isin(sets.owners, kept)]
+        others = sets.owners[rows[~np.isin(classes, held)]]
+        kept = np.union1d(kept, others)
     return images.select(np.sort(kept))
 
 

@@ -44,20 +44,21 @@ class TrainedRun:
 
     Args:
         path: The run folder.
-        data_dir: Folder of the data. Defaults to `None`, the folder that the
-            run used.
+        data_dir: Folder of the data, if it was moved. Defaults to `None`, the
+            folder that the run used.
 
     Raises:
         UsageError: If the folder holds no run, or the run is not finished.
     """
 
+    data_dir: str | Path | None = None
     # What the names of files of this network alone end in.
     suffix = ""
 
     def __init__(
         self, path: str | Path, data_dir: str | Path | None = None
     ) -> None:
-        self.folder = RunFolder.open(path)
+        self.folder, self.data_dir = RunFolder.open(path), data_dir
         self.metrics = self.folder.read_metrics()
         self.config = with_data(self.folder.load_config(), None, data_dir)
 
@@ -226,18 +227,34 @@ class TrainedRun:
 def with_data(
     config: RunConfig, source: str | None, data_dir: str | Path | None
 ) -> RunConfig:
-    """Returns the configuration with other data, and without its split."""
+    """Returns the configuration with other data, and without its split.
+
+    Without a `source`, with its own data, which `data_dir` holds now.
+    """
     changes: dict[str, Any] = {}
+    place = None if data_dir is None else str(data_dir)
     if source is not None:
         changes = {
             "source": source,
-            "data_dir": None,
+            "data_dir": place,
             "train_classes": None,
             "test_classes": None,
         }
-    if data_dir is not None:
-        changes["data_dir"] = str(data_dir)
+    elif place is not None:
+        own = config.data.source
+        changes = (
+            {"data_dir": place}
+            if readers.is_named(own)
+            else {"source": _moved(own, place)}
+        )
     return config.changed(data=changes)
+
+
+def _moved(source: str, folder: str) -> str:
+    """Returns where a folder of images, or a CSV file in it, is now."""
+    if source.lower().endswith(".csv") and os.path.isdir(folder):
+        return os.path.join(folder, os.path.basename(source))
+    return folder
 
 
 def _images_of(

@@ -41,13 +41,13 @@ class Answer:
     Args:
         path: The file of the image.
         neighbors: List of `Neighbor`.
-        in_gallery: Whether the file is one of the gallery, where it does not
-            find itself. Defaults to `False`.
+        in_gallery: How often the file is in the gallery, where it does not
+            find itself. Defaults to `0`.
     """
 
     path: str
     neighbors: list[Neighbor]
-    in_gallery: bool = False
+    in_gallery: int = 0
 
     @property
     def match(self) -> bool | None:
@@ -63,7 +63,7 @@ class SearchResult(Brief):
     """Holds the answers for all images, and the gallery.
 
     Args:
-        answers: One `Answer` for each image.
+        answers: One `Answer` for each image, without repetitions.
         queries: `Manifest` of the images, in the order of the answers.
         gallery: `EmbeddedImages`.
         threshold: `RunThreshold`, or `None` if none could be calibrated.
@@ -88,8 +88,9 @@ class SearchResult(Brief):
         Args:
             answer: For which image. Defaults to `None`, any.
         """
-        itself = answer is not None and answer.in_gallery
-        count, other = self.num_references - itself, "other " * itself
+        itself = 0 if answer is None else answer.in_gallery
+        count = self.num_references - itself
+        other = "other " if itself else ""
         if self.source is None:
             return f"the run's {counted(count, f'{other}test image')}"
         images = counted(count, f"{other}image")

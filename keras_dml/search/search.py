@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -89,20 +90,36 @@ def search_run(
     )
     own = _own_ids(queries, searched)
     found, scores = built.search(
-        opened.embed_images(queries), k, exclude_ids=own
+        opened.embed_images(queries), k + max(map(len, own))
     )
     table = IdTable.of(searched.embeddings.ids, len(searched.embeddings))
     rows = table.rows_of_lists(found, "found")
-    answers = [
-        Answer(
-            readable(path),
-            _neighbors(searched, its_rows, its_scores, built.metric, threshold),
-            in_gallery=its_own != "",
-        )
-        for path, its_own, its_rows, its_scores in zip(
-            queries.paths.tolist(), own.tolist(), rows, scores, strict=True
-        )
-    ]
+    # Embeddings have the labels that count in a test, images all of them.
+    labeled = searched.images
+    names = (searched.embeddings if labeled is None else labeled).names
+    answers = []
+    for query, path in enumerate(queries.paths.tolist()):
+        others = ~np.isin(found[query], own[query])
+        neighbors = [
+            Neighbor(
+                id=str(searched.embeddings.ids[row]),
+                label=str(names[row]),
+                score=score,
+                distance=float(distances(score, built.metric)),
+                row=row,
+                accepted=(
+                    None
+                    if threshold is None
+                    else bool(threshold.threshold.accepts(score))
+                ),
+            )
+            for row, score in zip(
+                rows[query, others][:k].tolist(),
+                scores[query, others][:k].tolist(),
+                strict=True,
+            )
+        ]
+        answers.append(Answer(readable(path), neighbors, len(own[query])))
     return SearchResult(answers, queries, searched, threshold, source)
 
 
@@ -168,14 +185,15 @@ def _gallery(
     )
 
 
-def _own_ids(queries: Manifest, gallery: EmbeddedImages) -> np.ndarray:
-    """Returns each query's id in the gallery, or an empty string."""
-    ids, known = gallery.embeddings.ids, {}
+def _own_ids(queries: Manifest, gallery: EmbeddedImages) -> list[list[Any]]:
+    """Returns each query's ids in the gallery, which may name a file twice."""
+    known: dict[tuple[int, int] | None, list[Any]] = {}
     if gallery.images is not None and gallery.images.paths is not None:
-        files = map(_file, gallery.images.paths.tolist())
-        known = dict(zip(files, ids.tolist(), strict=True))
-    own = [known.get(_file(path), "") for path in queries.paths.tolist()]
-    return np.array(own, ids.dtype)
+        ids = gallery.embeddings.ids.tolist()
+        for path, one in zip(gallery.images.paths.tolist(), ids, strict=True):
+            known.setdefault(_file(path), []).append(one)
+    known.pop(None, None)
+    return [known.get(_file(path), []) for path in queries.paths.tolist()]
 
 
 def _file(path: str) -> tuple[int, int] | None:
@@ -185,33 +203,3 @@ def _file(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _neighbors(
-    gallery: EmbeddedImages,
-    rows: np.ndarray,
-    scores: np.ndarray,
-    metric: str,
-    threshold: RunThreshold | None,
-) -> list[Neighbor]:
-    """Returns the neighbors of one image."""
-    # Embeddings have the labels that count in a test, images all of them.
-    labeled = gallery.embeddings if gallery.images is None else gallery.images
-    names, ids = labeled.names, gallery.embeddings.ids
-    return [
-        Neighbor(
-            id=str(ids[row]),
-            label=str(names[row]),
-            score=score,
-            distance=float(distances(score, metric)),
-            row=row,
-            accepted=(
-                None
-                if threshold is None
-                else bool(threshold.threshold.accepts(score))
-            ),
-        )
-        for row, score in zip(rows.tolist(), scores.tolist(), strict=True)
-        # The excluded file comes last, with a score of -infinity.
-        if np.isfinite(score)
-    ]

@@ -47,6 +47,13 @@ def test_a_matrix_of_pairs_may_stand_for_the_labels():
         check.on_epoch_begin(1)
 
 
+def test_a_pair_that_does_not_count_is_no_positive():
+    pair = np.array([[1, -1], [-1, 1]])
+    check = BatchCheck(labels_of([pair]), num_classes=2)
+    with pytest.warns(UserWarning, match="no positive pair"):
+        check.on_epoch_begin(0)
+
+
 def test_proxy_losses_need_no_positives():
     BatchCheck(labels_of([[0, 1]]), positives=False).on_epoch_begin(0)
 

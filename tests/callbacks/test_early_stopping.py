@@ -60,6 +60,17 @@ def test_a_missing_metric_warns():
         fit(trainer, 1, [EarlyStopping()])
 
 
+@pytest.mark.parametrize(("value", "start"), [(0.5, 10), (float("nan"), 0)])
+def test_a_metric_that_never_counted_is_not_called_missing(value, start):
+    """A warning would be an error."""
+    callback = EarlyStopping(start_from_epoch=start)
+    callback.set_model(keras.Model())
+    callback.on_train_begin()
+    callback.on_epoch_end(0, {"val_recall@1": value})
+    callback.on_epoch_end(1, {})
+    callback.on_train_end()
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [({"patience": 0}, "patience=0"), ({"mode": "up"}, "mode='up'")],
@@ -146,6 +157,7 @@ def test_the_rates_fall_to_zero_before_the_stop():
     expected = [*cosine, cosine[3] / 2, 0.0]
     np.testing.assert_allclose(rates, expected, atol=1e-6)
     assert (stop.tail_epoch, stop.stopped_epoch) == (4, 5)
+    assert (stop.best, stop.best_epoch) == (0.9, 4)
 
 
 def test_a_tail_that_is_not_reached_changes_no_bit():

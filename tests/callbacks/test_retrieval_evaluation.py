@@ -163,6 +163,11 @@ def test_errors():
     _, embedder = build()
     with pytest.raises(ValueError, match="needs batches of .inputs, labels"):
         RetrievalEvaluation(embedder, batches().map(lambda x, y: x)).evaluate()
+    with pytest.raises(ValueError, match="one label for each input.*24, 23"):
+        RetrievalEvaluation(embedder, (DATA, LABELS[:-1])).evaluate()
+    with pytest.raises(ValueError, match="24 inputs and 23 labels"):
+        uneven = [(DATA, LABELS[:-1])]
+        RetrievalEvaluation(embedder, uneven).evaluate()
     with pytest.raises(ValueError, match="hold no batch"):
         RetrievalEvaluation(lambda x: x, []).evaluate()
     with pytest.raises(ValueError, match="hold no batch"):

@@ -47,6 +47,18 @@ def test_broken_weights_are_found_at_the_end_of_the_epoch():
         fit(trainer, 2, [TerminateOnNonFiniteLoss(), break_last])
 
 
+def test_weights_in_bfloat16_are_looked_at():
+    image = keras.Input((2,))
+    layer = keras.layers.Dense(3, dtype="bfloat16")
+    model = keras.Model(image, layer(image))
+    check = TerminateOnNonFiniteLoss()
+    check.set_model(model)
+    check.on_epoch_end(0)
+    layer.bias.assign(np.full(3, np.inf))
+    with pytest.raises(RunError, match="bias' is not finite"):
+        check.on_epoch_end(0)
+
+
 def test_a_good_training_goes_on():
     trainer, _ = build()
     assert len(fit(trainer, 2, [TerminateOnNonFiniteLoss()])["loss"]) == 2

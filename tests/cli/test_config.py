@@ -93,6 +93,9 @@ def test_differences_of_recipes_and_runs(command, tmp_path):
     assert load_run_config(same) == config
     outcome = command("config", "--diff", same, tmp_path)
     assert outcome.out == "They do not differ.\n"
+    outcome = command("config", "--diff", same, "bn", "--set", "model.dim=8")
+    assert outcome.code == 2
+    assert "is a run, whose settings stay" in " ".join(outcome.err.split())
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,7 @@ def test_differences_of_recipes_and_runs(command, tmp_path):
             "has no argument 'scale'",
         ),
         (["--diff", "bn", "."], "has no `config.yaml`"),
+        (["--diff", "bn", "ln", "--recipe", "bn"], "Leave `--recipe` out"),
         (["no_such_folder"], "no_such_folder"),
     ],
 )

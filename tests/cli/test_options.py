@@ -81,26 +81,23 @@ def test_a_help_names_options_and_marks_values(name, option, part):
     assert '"' not in found.help and "`" not in str(shown)
 
 
-def test_names_and_flags_of_options():
-    found = {
-        option.name: (*option.opts, *option.secondary_opts)
-        for name in ("fit", "export", "embed", "compare")
-        for option in COMMANDS[name].params
-    }
-    expected = {
-        "source": ("source",),
-        "data_dir": ("--data-dir",),
-        "resume": ("--resume",),
-        "report": ("--report", "--no-report"),
-        "settings": ("--set",),
-        "references": ("--with-references",),
-        "file_format": ("--format",),
-        "plan": ("plan",),
-    }
-    assert {name: found[name] for name in expected} == expected | {
-        # The last command with this name is `compare`.
-        "source": ("--source",),
-    }
+@pytest.mark.parametrize(
+    ("command", "name", "expected"),
+    [
+        ("fit", "source", ("source",)),
+        ("compare", "source", ("--source",)),
+        ("fit", "data_dir", ("--data-dir",)),
+        ("fit", "resume", ("--resume",)),
+        ("fit", "report", ("--report", "--no-report")),
+        ("fit", "settings", ("--set",)),
+        ("export", "references", ("--with-references",)),
+        ("embed", "file_format", ("--format",)),
+        ("compare", "plan", ("plan",)),
+    ],
+)
+def test_names_and_flags_of_options(command, name, expected):
+    (option,) = (one for one in COMMANDS[command].params if one.name == name)
+    assert (*option.opts, *option.secondary_opts) == expected
 
 
 def test_only_what_is_given_is_passed_on():

@@ -246,6 +246,15 @@ def test_a_training_that_still_rose_may_go_on_longer(
     assert longer in text
 
 
+def test_no_longer_training_is_proposed_where_stages_have_no_one_length(
+    capsys, tmp_path
+):
+    stages = History(["search/warm_up"] * 2 + ["search/train"] * 9)
+    results.print_run(finished(tmp_path, rising=True, history=stages))
+    text = capsys.readouterr().out
+    assert "twice as long" not in text and "--epochs" not in text
+
+
 def test_a_gain_that_may_be_chance_asks_for_a_longer_training(capsys, tmp_path):
     results.print_run(finished(tmp_path, gained=False))
     text = capsys.readouterr().out

@@ -73,6 +73,19 @@ def test_a_linked_image_is_known_as_the_same_file(
     assert "class_40/01.png" not in ids
 
 
+def test_no_name_of_a_file_of_the_gallery_finds_it(command, run, tmp_path):
+    for name in ("red", "green"):
+        (tmp_path / "gallery" / name).mkdir(parents=True)
+        Image.new("RGB", (28, 28), name).save(
+            tmp_path / "gallery" / name / "0.png"
+        )
+    link = tmp_path / "gallery" / "green" / "red.png"
+    link.symlink_to(tmp_path / "gallery" / "red" / "0.png")
+    photo, place = tmp_path / "gallery" / "red" / "0.png", tmp_path / "gallery"
+    (answer,) = ask(command, run, photo, "--gallery", place)["answers"]
+    assert [one["id"] for one in answer["neighbors"]] == ["green/0.png"]
+
+
 @pytest.mark.slow
 def test_beyond_the_threshold_the_answer_is_none(command, run, images):
     """A rate that no threshold below the largest score keeps accepts none."""

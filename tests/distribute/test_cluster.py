@@ -41,6 +41,11 @@ def test_a_chief_is_the_first_worker():
         (None, {"type": "worker", "index": 0}, "`cluster` names no workers"),
         ({}, {"type": "worker", "index": 0}, "`cluster` names no workers"),
         ({"worker": []}, {"type": "worker", "index": 0}, "names no workers"),
+        (
+            {"chief": ["a:1"], "worker": []},
+            {"type": "worker", "index": 0},
+            "`cluster.worker` is empty",
+        ),
         ({"worker": TWO}, None, "`task` needs `type` and `index`"),
         ({"worker": TWO}, {"type": "worker"}, "needs `type` and `index`"),
         ({"worker": TWO}, {"type": "chief", "index": 0}, "'chief' is not in"),

@@ -157,6 +157,23 @@ def test_a_connection_that_breaks_is_made_again(pair, monkeypatch):
     assert not said
 
 
+def test_a_chief_that_stops_takes_no_more_connections(monkeypatch):
+    monkeypatch.setattr(heartbeat, "INTERVAL", 0.02)
+    with both_of(TIMEOUT, []) as (chief, worker, port):
+        wait_for(lambda: 1 in chief._table)
+        chief.stop()
+        worker.stop()
+
+        def refused():
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+            except OSError:
+                return True
+            return False
+
+        wait_for(refused)
+
+
 def test_a_worker_that_stops_watching_complains_no_more(pair):
     chief, worker, said = pair
     wait_for(lambda: 1 in chief._table)

@@ -39,6 +39,9 @@ def test_select_keeps_rows_together():
     [
         ({"labels": [0, 0, 1]}, "`labels`.*4 embeddings.*shape=\\(3,\\)"),
         ({"labels": 3}, "`labels` must have one row"),
+        ({"labels": [1.5, 1, 2, np.nan]}, "`labels` must hold integers or"),
+        ({"labels": [[0.5, -1]] * 4}, "nothing but 0 and 1"),
+        ({"labels": [b"\xff", b"a", b"b", b"c"]}, "text in UTF-8"),
         ({"labels": [{1}, {1}, 2.5, None]}, "or sets.*Received: 2.5 among"),
         ({"labels": [[1], [1, 2], [2], [2]]}, "one set of them a row"),
         ({"ids": list("abca")}, "`ids` must be unique.*'a'"),
@@ -78,6 +81,13 @@ def test_the_names_of_several_labels_are_joined():
     assert first == third != second
     with pytest.raises(UsageError, match=r"`labels` must have the shape"):
         EmbeddingSet(np.eye(3), matrix, class_names=["a", "b"])
+
+
+def test_groups_are_numbers():
+    for labels in (["b", "a", "b"], [7, 2, 7], [{"b"}, {"a"}, {"b"}]):
+        first, second, third = EmbeddingSet(np.eye(3), labels).groups
+        assert first == third != second
+        assert isinstance(first, np.integer)
 
 
 def test_sets_of_labels_print_and_are_named():

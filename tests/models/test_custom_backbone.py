@@ -154,6 +154,21 @@ def test_inputs_that_are_no_images_are_refused():
         custom_backbone(model)
 
 
+def test_a_model_of_two_outputs_is_refused():
+    x = keras.Input(SHAPE)
+    maps = keras.layers.Conv2D(2, 3)(x)
+    with pytest.raises(UsageError, match="must have one output.*2 outputs"):
+        build(keras.Model(x, [maps, maps]))
+
+
+def test_a_gray_model_refuses_color_images():
+    x = keras.Input((16, 16, 1))
+    gray = keras.Model(x, keras.layers.Conv2D(2, 3)(x), name="gray")
+    with pytest.raises(UsageError, match="1 channels, as 'gray'.*: 3"):
+        build(gray)
+    build(gray, (16, 16, 1))
+
+
 def test_a_layer_named_as_the_head_is_refused():
     x = keras.Input(SHAPE)
     model = keras.Model(x, keras.layers.Conv2D(3, 2, name="head")(x))

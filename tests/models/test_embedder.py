@@ -4,11 +4,12 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.errors import UsageError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.models import (
     BACKBONES,
     build_embedder,
     float32_clone,
+    load_embedder,
     pooled_features,
     with_image_size,
 )
@@ -140,6 +141,34 @@ def test_small_images_are_refused():
 def test_two_channels_are_refused():
     with pytest.raises(UsageError, match=r"1 or 3 channels.*\(16, 16, 2\)"):
         build(shape=(16, 16, 2))
+
+
+def test_images_that_are_not_square_are_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"square.*\(16, 32, 1\)"):
+        build(shape=(16, 32, 1))
+    image = keras.Input((16, 32, 1))
+    other = keras.Model(image, keras.layers.GlobalMaxPooling2D()(image))
+    other.save(tmp_path / "wide.keras")
+    with pytest.raises(RunError, match="not square"):
+        load_embedder(tmp_path / "wide.keras")
+
+
+def test_batch_norm_modes_are_checked():
+    with pytest.raises(UsageError, match="`batch_norm` must be.*'forzen'"):
+        build(batch_norm="forzen")
+
+
+def test_k_above_the_positions_of_smaller_images_is_refused():
+    embedder = build(
+        "mobilenet_v2",
+        (96, 96, 3),
+        weights="none",
+        any_size=True,
+        pooling="k_max",
+        k=5,
+    )
+    with pytest.raises(UsageError, match="at most 4, the number.*64 pixels"):
+        with_image_size(embedder, 64)
 
 
 def test_k_above_the_positions_is_refused():

@@ -18,6 +18,7 @@ from keras_dml.models.folding import (
     fold_batch_norm,
     fold_for_inference,
 )
+from keras_dml.models.freezing import freeze_all, unfreeze
 
 SHAPE = (12, 12, 3)
 IMAGES = np.random.default_rng(0).normal(size=(4, *SHAPE)).astype("float32")
@@ -88,18 +89,58 @@ def test_outputs_and_gradients_are_equal(convolution, normalization, mode):
         np.testing.assert_allclose(found[path], gradient, rtol=1e-3, atol=1e-5)
 
 
+class CenteredConv2D(layers.Conv2D):
+    """A convolution by another kernel than the one it holds."""
+
+    def call(self, inputs):
+        kernel = self.kernel - ops.mean(self.kernel)
+        return ops.add(self.convolution_op(inputs, kernel), self.bias)
+
+
 @pytest.mark.parametrize(
-    "convolution",
+    ("convolution", "normalization"),
     [
-        lambda: layers.Conv2D(7, 3, activation="relu"),
-        lambda: layers.Conv2D(7, 3, dtype="mixed_bfloat16"),
-        lambda: layers.Conv2DTranspose(7, 3),
-        lambda: layers.Dense(7),
+        (lambda: layers.Conv2D(7, 3, activation="relu"), {}),
+        (lambda: layers.Conv2D(7, 3, dtype="mixed_bfloat16"), {}),
+        (lambda: layers.Conv2DTranspose(7, 3), {}),
+        (lambda: layers.Dense(7), {}),
+        (lambda: CenteredConv2D(7, 3), {}),
+        # As many rows as channels.
+        (lambda: layers.Conv2D(10, 3), {"axis": 1}),
     ],
 )
-def test_other_layers_stay(convolution):
-    plain = set_batch_norm_mode(network(convolution()), "frozen")
+def test_other_layers_stay(convolution, normalization):
+    plain = network(convolution(), **normalization)
+    plain = set_batch_norm_mode(plain, "frozen")
     assert fold_batch_norm(plain, SHAPE) is plain
+
+
+def test_batch_norm_that_is_unfrozen_trains_again():
+    plain, twin = (network(layers.Conv2D(7, 3)) for _ in range(2))
+    freeze_all(plain)
+    folded = fold_batch_norm(plain, SHAPE)
+    assert len(folded_layers(folded)) == 1
+    unfreeze(plain)
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(folded(IMAGES, training=True)),
+        ops.convert_to_numpy(twin(IMAGES, training=True)),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+    for variable, expected in zip(
+        folded.variables, plain.variables, strict=True
+    ):
+        assert variable is expected
+    for variable, expected in zip(plain.variables, twin.variables, strict=True):
+        np.testing.assert_allclose(variable, expected, rtol=1e-5)
+
+
+def test_a_network_of_two_inputs_stays():
+    inputs = [keras.Input((4,)), keras.Input((4,))]
+    added = keras.Model(inputs, layers.Add()(inputs), name="added")
+    image = keras.Input((4,))
+    model = keras.Model(image, added([image, image]))
+    assert fold_for_inference(model) is model
 
 
 def test_what_two_layers_read_is_not_folded():

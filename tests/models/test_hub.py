@@ -19,6 +19,7 @@ from keras_dml.models import (
     float32_clone,
     get_backbone,
     pooled_features,
+    with_image_size,
 )
 from keras_dml.models.batch_norm import set_batch_norm_mode
 from keras_dml.models.weights import build_with_weights
@@ -185,6 +186,22 @@ def test_some_take_other_sizes(name, preset):
     shape = (48, 48, 1)
     embedder = build(preset(name), shape)
     assert embedder(np.zeros((2, *shape))).shape == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("dinov2", 32), ("dinov3", 32), ("resnet", 28)]
+)
+def test_a_network_of_tokens_takes_one_size_at_a_time(name, size, preset):
+    """The default trains at two thirds of the size, and DINO cannot."""
+    backbone = get_backbone(preset(name))
+    assert backbone.any_size == (name == "resnet")
+    if backbone.any_size:
+        embedder = build(preset(name), any_size=True)
+        smaller = with_image_size(embedder, size)
+        assert smaller(np.zeros((1, size, size, 3))).shape == (1, 5)
+    else:
+        with pytest.raises(UsageError, match="`any_size` needs"):
+            build(preset(name), any_size=True)
 
 
 @pytest.mark.parametrize("name", ["siglip"])

@@ -92,10 +92,11 @@ def test_a_memory_without_embeddings_is_refused():
 
 def test_moments_are_of_the_features_before_pooling():
     layer = layers.HighOrderMoments(3, 16, name="moments")
-    trainer = trainer_of("embeddings", moments=layer)
+    model = embedder()
+    trainer = build_trainer(model, 3, "embeddings", HeadOptions(moments=layer))
     assert trainer.output_shape == (None, 15)
     trainer.compile("sgd", losses.OnMoments(losses.Contrastive(), 3))
-    model, before = embedder(), [np.array(v) for v in trainer.variables]
+    before = [np.array(v) for v in trainer.variables]
     trainer.fit(INPUTS, LABELS, batch_size=6, shuffle=False, verbose=0)
     moved = {
         variable.path

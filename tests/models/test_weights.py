@@ -103,6 +103,43 @@ def test_a_broken_file_is_refused(suffix, tmp_path):
         build_with_weights("small_cnn", SHAPE, str(path))
 
 
+def test_a_given_network_keeps_its_weights_if_a_file_does_not_fit(tmp_path):
+    image = keras.Input((16, 16, 3))
+    network = keras.Model(image, keras.layers.Conv2D(4, 3)(image))
+    other = keras.Model(image, keras.layers.Conv2D(4, 5)(image))
+    other.save_weights(tmp_path / "other.weights.h5")
+    before = network.get_weights()
+    with pytest.raises(UsageError, match="do not fit"):
+        build_embedder(
+            network, (16, 16, 3), weights=str(tmp_path / "other.weights.h5")
+        )
+    for value, expected in zip(network.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(value, expected)
+
+
+def test_a_network_that_was_fitted_loads_without_its_loss(source, tmp_path):
+    def own_loss(y_true, y_pred):
+        return y_pred
+
+    source.compile("sgd", loss=own_loss)
+    source.save(tmp_path / "fitted.keras")
+    again = build_with_weights(
+        "small_cnn", SHAPE, str(tmp_path / "fitted.keras")
+    )
+    assert same(again, source)
+
+
+def test_a_damaged_keras_file_is_refused(source, tmp_path):
+    path = tmp_path / "damaged.keras"
+    source.save(path)
+    content = bytearray(path.read_bytes())
+    place = content.index(b"class_name")
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="do not fit.*Bad CRC"):
+        build_with_weights("small_cnn", SHAPE, str(path))
+
+
 @pytest.mark.parametrize("suffix", [".weights.h5", ".keras"])
 def test_other_shapes_are_both_named(source, suffix, tmp_path):
     path = tmp_path / f"other{suffix}"

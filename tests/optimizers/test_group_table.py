@@ -5,6 +5,7 @@ import pytest
 
 from keras_dml import layers
 from keras_dml.optimizers import PerVariable, TorchAdam, group_table
+from keras_dml.optimizers.decay_to_zero import DecayToZero
 
 
 @pytest.fixture
@@ -39,6 +40,21 @@ def test_rows(variables):
     assert backbone.learning_rate == pytest.approx(1e-3)
     assert backbone.variables == 2 and backbone.parameters == 21
     assert backbone.decay == "decoupled 0.0001" and backbone.rule == ""
+
+
+def test_rates_that_a_schedule_reaches_or_ends_with_are_named(variables):
+    def schedule_of(rate):
+        (row,) = group_table(keras.optimizers.SGD(rate), variables)
+        return row.schedule
+
+    schedules = keras.optimizers.schedules
+    cosine = schedules.CosineDecay(1e-4, 9, warmup_target=1e-2, warmup_steps=3)
+    rising = schedules.PolynomialDecay(1e-3, 10, 1e-2)
+    assert schedule_of(cosine) == "CosineDecay by way of 0.01"
+    assert schedule_of(rising) == "PolynomialDecay to 0.01"
+    tail = f"{schedule_of(cosine)}, then DecayToZero"
+    assert schedule_of(DecayToZero(cosine, 3)) == tail
+    assert schedule_of(DecayToZero(0.1, 3)) == "DecayToZero"
 
 
 def test_groups_without_variables_are_left_out(variables):

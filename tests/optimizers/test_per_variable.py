@@ -134,6 +134,59 @@ def test_gradients_are_clipped_by_group():
     np.testing.assert_array_equal(variables[1].numpy(), [-3.0, 0.5])
 
 
+@pytest.mark.parametrize(
+    "limit", [{"clipvalue": 1.0}, {"clipnorm": 1.0}, {"global_clipnorm": 1.0}]
+)
+def test_replicas_clip_the_sum_of_their_gradients(limit, strategy):
+    """As one device, which has the gradient of all images."""
+    with strategy.scope():
+        weight = keras.Variable(np.zeros(2), name="weight")
+        optimizer = PerVariable(keras.optimizers.SGD(1.0, **limit), {})
+        optimizer.build([weight])
+    parts = np.array([[3.0, 1.5], [-2.0, 0.5]], "float32")
+
+    @tf.function
+    def step():
+        def replica():
+            index = tf.distribute.get_replica_context()
+            index = index.replica_id_in_sync_group
+            optimizer.apply([tf.gather(parts, index)], [weight])
+
+        strategy.run(replica)
+
+    step()
+    alone = keras.Variable(np.zeros(2), name="weight")
+    plain = keras.optimizers.SGD(1.0, **limit)
+    plain.apply([tf.constant(parts.sum(0))], [alone])
+    np.testing.assert_allclose(weight.numpy(), alone.numpy(), rtol=1e-6)
+    assert weight.numpy().any()
+
+
+def test_one_optimizer_of_two_rules_keeps_its_state():
+    adam = keras.optimizers.Adam(0.1)
+    first = PerVariable(keras.optimizers.SGD(0.1), {"a": adam, "b": adam})
+    variables = [keras.Variable(np.ones(2), name=one) for one in "abc"]
+    first.build(variables)
+    first.apply([tf.ones(2)] * 3, variables)
+    second = roundtrip(first)
+    second.build(variables)
+    assert len(second.optimizers) == 2
+    second.set_weights(first.variables)
+    for value, expected in zip(second.variables, first.variables, strict=True):
+        np.testing.assert_array_equal(value, expected)
+    shared = PerVariable(adam, {"a": adam})
+    assert len(roundtrip(shared).optimizers) == 1
+
+
+def test_weights_are_set_where_no_variable_is_left_for_the_default():
+    optimizer = PerVariable(
+        keras.optimizers.SGD(0.1), {".*": keras.optimizers.Adam(0.1)}
+    )
+    optimizer.build([keras.Variable(np.ones(2), name="a")])
+    values = [np.array(one) for one in optimizer.variables]
+    optimizer.set_weights(values)
+
+
 def test_a_group_without_gradients_is_left_alone():
     variables = [keras.Variable(np.ones(2), name=n) for n in "ab"]
     optimizer = PerVariable(

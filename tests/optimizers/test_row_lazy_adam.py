@@ -53,7 +53,7 @@ def test_is_adam_when_every_row_has_a_gradient(kind, compiled, blocks):
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [tf.constant, all_rows])
+@pytest.mark.parametrize("kind", [tf.constant, all_rows, twice])
 @pytest.mark.parametrize(
     "options", [{"clipvalue": 0.2}, {"clipnorm": 0.3}, {"weight_decay": 0.1}]
 )

@@ -123,16 +123,20 @@ def test_trains_in_fit_with_xla_and_resumes_from_file(policy, tmp_path):
     assert fit(model) == fit(revived)
 
 
-def test_sparse_gradients_equal_dense_ones():
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_sparse_gradients_equal_dense_ones(l2):
     table = RNG.standard_normal((6, 3)).astype("float32")
     results = []
     for sparse in (True, False):
         variable = keras.Variable(table)
-        optimizer = TorchAdam(0.1, epsilon=1.0, l2=0.1)
-        rows = tf.constant([1, 4])
-        gradient = tf.IndexedSlices(tf.ones((2, 3)), rows, (6, 3))
+        optimizer = TorchAdam(0.1, epsilon=1.0, l2=l2)
+        rows = tf.constant([1, 4, 1])
+        gradient = tf.IndexedSlices(
+            tf.constant([[3.0] * 3, [1.0] * 3, [-2.0] * 3]), rows, (6, 3)
+        )
         dense = tf.convert_to_tensor(gradient)
-        optimizer.apply([gradient if sparse else dense], [variable])
+        for _ in range(2):
+            optimizer.apply([gradient if sparse else dense], [variable])
         results.append(np.asarray(variable.numpy()))
     np.testing.assert_allclose(*results, rtol=1e-6)
 

@@ -192,6 +192,16 @@ def test_the_last_epoch_of_each_phase_is_validated(passes):
         assert 1 <= sum(lengths(config)) <= max(2, 2 * passes)
 
 
+@pytest.mark.parametrize("select, epochs", [("best", 25), ("last", 27)])
+def test_no_epoch_is_lost_where_no_validation_chooses_one(select, epochs):
+    """27 fit, and there is a validation after each five."""
+    config = planned(
+        f"evaluation.select={select}", "passes=60", minutes=3, pace=STEP
+    )
+    assert lengths(config) == [epochs]
+    assert config.evaluation.every == 5
+
+
 def test_fewer_epochs_than_between_two_validations_stay_few():
     """They became as many, which took more than the minutes."""
     config = planned("evaluation.every=30", minutes=2, pace=STEP)

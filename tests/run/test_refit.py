@@ -6,7 +6,7 @@ import pytest
 from keras_dml.config import Explanation
 from keras_dml.config.sections import REFIT
 from keras_dml.embeddings import load_embeddings
-from keras_dml.models import load_embedder
+from keras_dml.models import keep_features, load_embedder
 from keras_dml.run import fit as training
 from keras_dml.run import phases, start
 from keras_dml.run.compiling import fine_tuning_rate
@@ -14,6 +14,7 @@ from keras_dml.run.conclusion import conclusion
 from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.final import fit_final
 from keras_dml.run.forecast import forecast
+from keras_dml.run.history import read_history
 from keras_dml.run.interpolation import Choice, interpolate
 from keras_dml.run.measure import embed
 from keras_dml.run.phases import StageTrainer
@@ -169,6 +170,32 @@ def test_nothing_is_repeated_if_nothing_of_it_was_kept(
     metrics = training.fit(settings, tmp_path / "run")
     assert not metrics["refit"]
     assert metrics["length"]["steps"] == 6
+
+
+def test_kept_features_have_no_prefixes(settings, tmp_path, monkeypatch):
+    """Also where the embedding has as many numbers."""
+
+    def keep(embedder, *_):
+        return Choice(keep_features(embedder), CHOSEN | {"kept": True})
+
+    monkeypatch.setattr(phases, "interpolate", keep)
+    wide = settings.changed(model={"dim": 128})
+    metrics = training.fit(wide, tmp_path / "run")
+    assert (metrics["dim"], metrics["prefixes"]) == (128, {})
+
+
+def test_where_no_epoch_is_chosen_the_last_validation_is_reported(
+    settings, tmp_path, monkeypatch
+):
+    """It was the highest, of a network that nobody gets."""
+    monkeypatch.setattr(
+        RunState, "improves", lambda state, value: state.best is None
+    )
+    last = settings.changed(evaluation={"select": "last", "every": 1})
+    run = tmp_path / "run"
+    metrics = training.fit(last.changed(refit=False), run)
+    values = read_history(run / "history.csv").values("val_recall@1")
+    assert metrics["validation"]["recall@1"] == values[max(values)]
 
 
 @pytest.mark.parametrize(

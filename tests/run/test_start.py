@@ -29,6 +29,14 @@ def labeled(labels):
     )
 
 
+def test_some_images_are_of_every_class():
+    """Evenly spread ones alone would leave out most of the small classes."""
+    labels = np.concatenate([np.zeros(900, int), 1 + np.arange(50)])
+    kept = some_images(labeled(labels), most=100)
+    assert set(kept.labels.tolist()) == set(range(51))
+    assert 100 <= len(kept) < 150
+
+
 def test_some_images_keep_the_share_of_each_class():
     labels = np.random.default_rng(0).permutation(
         np.repeat([0, 1, 2], [600, 300, 100])

@@ -16,7 +16,7 @@ def result():
     return SearchResult(
         answers=[
             Answer(paths[0], [Neighbor("1", "boot", 0.75, 0.25, 1, None)]),
-            Answer(paths[1], [], in_gallery=True),
+            Answer(paths[1], [], in_gallery=1),
         ],
         queries=Manifest(
             name="images",

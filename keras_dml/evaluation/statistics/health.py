@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from keras_dml.embeddings.checks import as_embeddings, as_labels
 from keras_dml.evaluation.blocks import row_blocks
@@ -45,7 +46,10 @@ def embedding_spectrum(embeddings: Any, normalize: bool = True) -> np.ndarray:
     for block in row_blocks(len(rows), ROWS_AT_A_TIME):
         centered = rows[block] - mean
         second += centered.T @ centered
-    values = np.maximum(np.linalg.eigvalsh(second / len(rows))[::-1], 0.0)
+    # Two threads may wait for each other ten times as long as one takes.
+    with threadpool_limits(1):
+        values = np.linalg.eigvalsh(second / len(rows))
+    values = np.maximum(values[::-1], 0.0)
     total = values.sum()
     if total <= NO_VARIANCE * (total + mean @ mean):
         return np.zeros(rows.shape[1])
