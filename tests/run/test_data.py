@@ -132,11 +132,11 @@ def test_labels_are_numbered_anew():
     ("backbone", "side", "expected"),
     [
         ("resnet50", 64, (64, 128, 128)),
-        ("resnet50", 96, (96, 192, 128)),
+        ("resnet50", 96, (96, 224, 160)),
         ("resnet50", 300, (224, 224, 160)),
         ("resnet50", 20, (32, 64, 64)),
         ("inception_v3", 300, (299, 299, 192)),
-        ("inception_v3", 60, (75, 128, 128)),
+        ("inception_v3", 60, (75, 160, 128)),
         ("small_cnn", 64, (28, 28, 28)),
     ],
 )
