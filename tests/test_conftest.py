@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import HOSTILE, ROOT, _alike
+from tests.conftest import HOSTILE, ROOT, TURNS, _alike, _is_first
 
 LOSSES = [f"loss_{number}" for number in range(90)]
 DTYPES = ["float32", "float16", "bfloat16"]
@@ -52,6 +52,15 @@ def test_short_tables_and_those_of_the_other_kind_are_whole():
     assert not _alike(table("test_a_law"), 1, 3)
     kept = len(quick) - len(_alike(quick, 1, 3))
     assert kept == pytest.approx(len(quick) / 3, rel=0.2)
+
+
+def test_every_file_comes_first_once_in_so_many_days():
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    turns = [
+        sum(_is_first(path, day) for day in range(7, 7 + TURNS))
+        for path in files
+    ]
+    assert turns == [1] * len(files)
 
 
 def test_every_hostile_case_stays():

@@ -6,6 +6,7 @@ import pytest
 
 from keras_dml.config import resolve
 from keras_dml.run import fit as train
+from keras_dml.run import training
 from keras_dml.run.checkpoint import load_checkpoint
 
 
@@ -34,8 +35,10 @@ def last_checkpoint(folder):
 @pytest.mark.slow
 def test_stopped_and_resumed_ends_with_the_same_weights(tmp_path, monkeypatch):
     # What comes before and after training is not what is tested here.
-    for name in ("_measure_baselines", "_finish"):
-        monkeypatch.setattr(train.Training, name, lambda self: {})
+    monkeypatch.setattr(training, "finish", lambda *arguments: {})
+    monkeypatch.setattr(
+        training.Training, "_measure_baselines", lambda self: None
+    )
     train.fit(settings(), tmp_path / "whole")
     expected = last_checkpoint(tmp_path / "whole")
     original = keras.callbacks.TensorBoard.on_epoch_begin
