@@ -102,8 +102,9 @@ class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
     def on_epoch_end(self, epoch, logs=None):
         rates = LearningRate(self.model.optimizer)
         before = rates.values()
+        each = [rate_of(one) for one in rates.optimizers]
         super().on_epoch_end(epoch, logs)
-        for one, rate in zip(rates.optimizers, before.values(), strict=True):
+        for one, rate in zip(rates.optimizers, each, strict=True):
             # Keras before 3.15 bounds the largest rate only.
             if rate_of(one) < self.min_lr < rate:
                 one.learning_rate = self.min_lr

@@ -145,7 +145,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
             else:
                 rows = np.asarray(ops.convert_to_numpy(self.embedder(inputs)))
             number = len(labels[-1])
-            if number == 0 or len(rows) % number:
+            if len(rows) % number if number else len(rows):
                 raise ValueError(
                     "The data of `RetrievalEvaluation` must have one label for "
                     f"each input. Received: {len(rows)} inputs and {number} "

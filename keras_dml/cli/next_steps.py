@@ -51,7 +51,7 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
     if run.rising or not run.gained or run.kept:
         minutes = run.config.minutes
         # Training in several stages has no one length to double.
-        epochs = list(run.history.phases).count("main/train")
+        epochs = run.history.phases.count("main/train")
         longer: tuple[str, ...] = ()
         if minutes is not None:
             longer = ("--minutes", f"{2 * minutes:g}")

@@ -100,7 +100,10 @@ def _schedule(optimizer):
 
 
 def _described(schedule):
-    name, config = schedule.get("class_name", "function"), schedule["config"]
+    name, config = schedule["class_name"], schedule["config"]
+    if not isinstance(config, dict):
+        # A function, by its name.
+        return f"{name} {config}"
     followed = config.get("learning_rate")
     if isinstance(followed, dict):
         return f"{_described(followed)}, then {name}"

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_dml import distribute
 from keras_dml.optimizers.learning_rate import rate_of
+from keras_dml.optimizers.row_lazy_adam import whole_rows
 
 # Stands in a config for the default optimizer; no rule is empty.
 _DEFAULT = ""
@@ -249,7 +250,8 @@ def _clipped_as_one_device(optimizer, gradients):
     limits = ("clipvalue", "clipnorm", "global_clipnorm")
     if replicas == 1 or not any(getattr(optimizer, one) for one in limits):
         return gradients
-    clipped = optimizer._clip_gradients(distribute.sum_over_replicas(gradients))
+    summed = map(whole_rows, distribute.sum_over_replicas(gradients))
+    clipped = optimizer._clip_gradients(list(summed))
     # Their sum is what was clipped, and the clipping of a part does nothing.
     return [ops.divide(one, replicas) for one in clipped]
 

@@ -141,7 +141,7 @@ class RowLazyAdam(keras.optimizers.Optimizer):
 
     def _clip_gradients(self, grads):
         # The limits are those of a row's whole gradient, not of its parts.
-        return super()._clip_gradients([_whole_rows(one) for one in grads])
+        return super()._clip_gradients([whole_rows(one) for one in grads])
 
     def _update_rows(self, gradient, weights, rate, decay):
         table = weights[0]
@@ -219,7 +219,7 @@ def _summed(indices, values):
     return ops.cond(count == total, lambda: (indices, values), summed)
 
 
-def _whole_rows(gradient):
+def whole_rows(gradient):
     """Returns a sparse gradient that names each row once, a dense one as is."""
     if not hasattr(gradient, "dense_shape"):
         return gradient

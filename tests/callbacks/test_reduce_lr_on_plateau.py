@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_dml.callbacks import ReduceLROnPlateau
-from keras_dml.optimizers import LearningRate
+from keras_dml.optimizers import LearningRate, PerVariable
 from tests.callbacks.small_trainer import build, drive, fit, per_variable
 
 
@@ -75,6 +75,20 @@ def test_rates_are_logged():
     trainer, _ = build(per_variable())
     history = fit(trainer, 1, [ReduceLROnPlateau("loss", mode="min")])
     assert history["learning_rate_proxies"] == [0.5]
+
+
+def test_optimizers_of_one_name_are_bounded_each():
+    optimizer = PerVariable(
+        keras.optimizers.SGD(0.5), {"head/.*": keras.optimizers.SGD(0.02)}
+    )
+    trainer, _ = build(optimizer)
+    worse = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: logs.update(worse=epoch)
+    )
+    plateau = ReduceLROnPlateau("worse", 0.1, 1, "min", min_lr=0.01)
+    fit(trainer, 3, [worse, plateau])
+    found = [float(one.learning_rate) for one in optimizer.optimizers]
+    assert found == pytest.approx([0.01, 0.01])
 
 
 def test_a_missing_metric_warns():

@@ -1,17 +1,20 @@
 """What a real `fit` does to the batch normalization in each mode."""
 
 import contextlib
+import typing
 
 import keras
 import numpy as np
 import pytest
 
+from keras_dml.config.sections import ModelConfig
 from keras_dml.models import (
     build_embedder,
     build_trainer,
     refresh_bn,
     synchronize_batch_norm,
 )
+from keras_dml.models.batch_norm import BATCH_NORM_MODES
 from tests.conformance import to_numpy
 
 RNG = np.random.default_rng(0)
@@ -67,6 +70,11 @@ def test_survives_save_and_load(mode, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_configuration_takes_the_same_modes():
+    field = ModelConfig.model_fields["batch_norm"]
+    assert typing.get_args(field.annotation) == BATCH_NORM_MODES
+
+
 def test_all_modes_start_from_the_same_weights():
     starts = [list(fit(mode)[1].values()) for mode in MOVES]
     for other in starts[1:]:

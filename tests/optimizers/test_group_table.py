@@ -42,6 +42,11 @@ def test_rows(variables):
     assert backbone.decay == "decoupled 0.0001" and backbone.rule == ""
 
 
+@keras.saving.register_keras_serializable(package="tests")
+def falling():
+    return 0.1
+
+
 def test_rates_that_a_schedule_reaches_or_ends_with_are_named(variables):
     def schedule_of(rate):
         (row,) = group_table(keras.optimizers.SGD(rate), variables)
@@ -55,6 +60,7 @@ def test_rates_that_a_schedule_reaches_or_ends_with_are_named(variables):
     tail = f"{schedule_of(cosine)}, then DecayToZero"
     assert schedule_of(DecayToZero(cosine, 3)) == tail
     assert schedule_of(DecayToZero(0.1, 3)) == "DecayToZero"
+    assert schedule_of(falling) == "function tests>falling"
 
 
 def test_groups_without_variables_are_left_out(variables):

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses
-from keras_dml.optimizers import PerVariable, TorchAdam
+from keras_dml.optimizers import PerVariable, RowLazyAdam, TorchAdam
 from keras_dml.optimizers.learning_rate import rate_of
 from tests.conformance import roundtrip
 
@@ -160,6 +160,36 @@ def test_replicas_clip_the_sum_of_their_gradients(limit, strategy):
     plain.apply([tf.constant(parts.sum(0))], [alone])
     np.testing.assert_allclose(weight.numpy(), alone.numpy(), rtol=1e-6)
     assert weight.numpy().any()
+
+
+@pytest.mark.parametrize("make", [RowLazyAdam, TorchAdam])
+@pytest.mark.parametrize("limit", [{"clipvalue": 1.0}, {"clipnorm": 1.0}])
+def test_replicas_clip_the_sum_of_sparse_gradients(make, limit, strategy):
+    """As `SampledProxies` makes them: every replica has the same rows."""
+    with strategy.scope():
+        table = keras.Variable(np.zeros((4, 2)), name="table")
+        optimizer = PerVariable(make(0.1, epsilon=1.0, **limit), {})
+        optimizer.build([table])
+    parts = np.array([[[3.0, 1.5]] * 2, [[-2.0, 0.5]] * 2], "float32")
+    rows, shape = tf.constant([2, 0]), tf.constant([4, 2])
+
+    @tf.function
+    def step():
+        def replica():
+            context = tf.distribute.get_replica_context()
+            part = tf.gather(parts, context.replica_id_in_sync_group)
+            optimizer.apply([tf.IndexedSlices(part, rows, shape)], [table])
+
+        strategy.run(replica)
+
+    alone = keras.Variable(np.zeros((4, 2)), name="table")
+    plain = make(0.1, epsilon=1.0, **limit)
+    whole = tf.IndexedSlices(tf.constant(parts.sum(0)), rows, shape)
+    for _ in range(2):
+        step()
+        plain.apply([whole], [alone])
+    np.testing.assert_allclose(table.numpy(), alone.numpy(), rtol=1e-5)
+    assert table.numpy()[[0, 2]].any()
 
 
 def test_one_optimizer_of_two_rules_keeps_its_state():
