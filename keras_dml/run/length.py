@@ -2,25 +2,20 @@
 
 import math
 
-from keras_dml.config import PhaseConfig, RunConfig, StageConfig
+from keras_dml.config import PhaseConfig, RunConfig
 from keras_dml.console import logger
 from keras_dml.data.made_classes import upright
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import make_sampler
 from keras_dml.run.data import RunData, StageData
-from keras_dml.run.models import trains_on_features
+from keras_dml.run.minutes import (
+    VALIDATIONS,
+    StageTime,
+    has_open_phase,
+    stage_time,
+)
 from keras_dml.run.pace import TrainingPace
 from keras_dml.wording import counted, roughly
-
-# How often a planned training validates.
-FEWEST_VALIDATIONS, MOST_VALIDATIONS = 4, 8
-# An estimate of export and report on two cores; all else is measured in the
-# run. `benchmarks/fixed_cost.py` prints what they take.
-EXPORT_SECONDS = 40.0
-# How often a run embeds its validation images for the page, and its test images
-# after training. The interpolation embeds the former once for each share.
-PAGE_PASSES = 1
-TEST_PASSES = 1
 
 
 def is_open(config: RunConfig, index: int) -> bool:
@@ -28,11 +23,6 @@ def is_open(config: RunConfig, index: int) -> bool:
     return config.evaluation.every is None or has_open_phase(
         config.stages[index]
     )
-
-
-def has_open_phase(stage: StageConfig) -> bool:
-    """Whether a stage has a phase whose length is not settled."""
-    return any(phase.epochs is None for phase in stage.phases)
 
 
 def with_length(
@@ -51,9 +41,11 @@ def with_length(
     The run sees every image at most `passes` times, if that is a number. With
     a pace it also ends within `minutes`, measurements, export and report
     included, if one epoch of each phase does; several open stages divide the
-    minutes. A refit with which it would not is left out. Without a pace, phases
-    of settled length say how long the others are. If the number of epochs
-    between validations is open too, there are four to eight.
+    minutes. A refit with which it would not is left out. Where a run has one
+    stage and all its phases are open, its epochs become longer to fill the
+    minutes. Without a pace, phases of settled length say how long the others
+    are. If the number of epochs between validations is open too, there are
+    four to eight, or two to four where none chooses the epoch that is kept.
 
     Args:
         config: The configuration.
@@ -82,7 +74,7 @@ def with_length(
     phases = config.stages[index].phases
     settled = sum(phase.epochs or 0 for phase in phases)
     least = sum(phase.epochs or 1 for phase in phases)
-    most = settled
+    most, time = settled, None
     if has_open_phase(config.stages[index]):
         steps = len(make_sampler(data.fit, config)(0))
         batch = config.sampling.batch_size
@@ -90,31 +82,11 @@ def with_length(
         if config.passes is not None:
             bounds.append(config.passes * len(data.fit) / batch / steps)
         if config.minutes is not None and pace is not None:
-            used = seconds_used + TEST_PASSES * pace.image * test_images
-            within, needed = _epochs_within(
-                config, index, data, pace, again + refit, used
+            used = seconds_used + pace.image * test_images
+            config, time = _with_time(
+                config, index, data, pace, refit=refit, again=again, used=used
             )
-            if within < least and refit:
-                config = config.changed(refit=False)
-                logger.warning(
-                    "%g minutes are too few on this machine to train once "
-                    "more on what validates: the refit is left out.",
-                    config.minutes,
-                )
-                within, needed = _epochs_within(
-                    config, index, data, pace, again, used
-                )
-            if within < least:
-                logger.warning(
-                    "%g minutes are too few on this machine: %d %s trained, "
-                    "and the command takes about %d minutes. Give it more "
-                    "`minutes` or choose a smaller network.",
-                    config.minutes,
-                    least,
-                    "epoch is" if least == 1 else "epochs are",
-                    math.ceil(needed / 60),
-                )
-            bounds.append(within)
+            bounds.append(int(time.epochs(steps)))
         elif settled:
             bounds = [settled + _epochs_of_open_phases(phases)]
         if not bounds:
@@ -123,7 +95,7 @@ def with_length(
                 "`passes` are null. Set one of them."
             )
         most = max(least, round(min(bounds)))
-    every = config.evaluation.every or _epochs_between_validations(most)
+    every = _epochs_between_validations(config, most)
     stages = list(config.stages)
     # The end of a phase needs no validation where none chooses the epoch.
     chooses = config.evaluation.select == "best"
@@ -131,6 +103,9 @@ def with_length(
     unit = every if chooses or waits > 1 else 1
     divided = _divided(phases, most - settled, unit)
     stages[index] = stages[index].changed(phases=divided)
+    if time is not None:
+        epochs = sum(phase.epochs or 0 for phase in divided)
+        config = _with_longer_epochs(config, epochs, time, data)
     return config.changed(stages=stages, evaluation={"every": every})
 
 
@@ -186,11 +161,67 @@ def describe_length(
     )
 
 
-def _epochs_between_validations(epochs: int) -> int:
+def _with_time(
+    config: RunConfig,
+    index: int,
+    data: StageData,
+    pace: TrainingPace,
+    *,
+    refit: float,
+    again: float,
+    used: float,
+) -> tuple[RunConfig, StageTime]:
+    """Returns the time of a stage, and warns of what it is too short for."""
+    steps = len(make_sampler(data.fit, config)(0))
+    least = sum(phase.epochs or 1 for phase in config.stages[index].phases)
+    time = stage_time(config, index, data, pace, refit + again, used)
+    if time.epochs(steps) < least and refit:
+        config = config.changed(refit=False)
+        logger.warning(
+            "%g minutes are too few on this machine to train once more on "
+            "what validates: the refit is left out.",
+            config.minutes,
+        )
+        time = stage_time(config, index, data, pace, again, used)
+    if time.epochs(steps) < least:
+        logger.warning(
+            "%g minutes are too few on this machine: %d %s trained, and the "
+            "command takes about %d minutes. Give it more `minutes` or choose "
+            "a smaller network.",
+            config.minutes,
+            least,
+            "epoch is" if least == 1 else "epochs are",
+            math.ceil(time.command(least, steps) / 60),
+        )
+    return config, time
+
+
+def _with_longer_epochs(
+    config: RunConfig, epochs: int, time: StageTime, data: StageData
+) -> RunConfig:
+    """Divides what is left of the time among the epochs, as longer ones.
+
+    Epochs that see each image once stay, and those whose number is settled.
+    """
+    (stage, *others), steps = config.stages, config.sampling.steps_per_epoch
+    settled = any(phase.epochs is not None for phase in stage.phases)
+    if others or settled or steps is None:
+        return config
+    longer = time.steps(epochs)
+    if config.passes is not None:
+        images = config.passes * len(data.fit)
+        longer = min(longer, int(images / config.sampling.batch_size / epochs))
+    return config.changed(sampling={"steps_per_epoch": max(steps, longer)})
+
+
+def _epochs_between_validations(config: RunConfig, epochs: int) -> int:
     """Returns a number after which the last epoch is validated, or nearly."""
-    fewest = math.ceil(epochs / MOST_VALIDATIONS)
-    most = math.ceil(epochs / FEWEST_VALIDATIONS)
-    return min(range(most, fewest - 1, -1), key=lambda every: epochs % every)
+    if config.evaluation.every is not None:
+        return config.evaluation.every
+    least, most = VALIDATIONS[config.evaluation.select]
+    fewest = math.ceil(epochs / most)
+    candidates = range(math.ceil(epochs / least), fewest - 1, -1)
+    return min(candidates, key=lambda every: epochs % every)
 
 
 def _epochs_of_open_phases(phases: list[PhaseConfig]) -> int:
@@ -200,44 +231,6 @@ def _epochs_of_open_phases(phases: list[PhaseConfig]) -> int:
     share = sum(phase.share for phase in settled)
     others = sum(phase.share for phase in phases) - share
     return max(1, round(epochs * others / share))
-
-
-def _epochs_within(
-    config: RunConfig,
-    index: int,
-    data: StageData,
-    pace: TrainingPace,
-    again: float,
-    seconds_elsewhere: float,
-) -> tuple[int, float]:
-    """Returns the most epochs of a stage that end within the minutes.
-
-    And the seconds that the command takes with the fewest epochs.
-    """
-    assert config.minutes is not None
-    validated = pace.image * (len(data.validation) if data.validation else 0)
-    if trains_on_features(config):
-        validated = 0.0
-    # The start, 0, is known from its features.
-    shares = {*config.evaluation.interpolate} - {0.0}
-    before = seconds_elsewhere + (len(shares) + PAGE_PASSES) * validated
-    before += pace.tracing * (1 + (again > 0)) + EXPORT_SECONDS
-    epoch = len(make_sampler(data.fit, config)(0)) * pace.step * (1 + again)
-    least = sum(phase.epochs or 1 for phase in config.stages[index].phases)
-    waiting = sum(map(has_open_phase, config.stages[index:]))
-    left = (60 * config.minutes - before) / waiting
-    every = config.evaluation.every
-    if every:
-        within = int(left / (epoch + validated / every))
-        validations = least / every
-    else:
-        # A short training validates after each epoch.
-        short = min(MOST_VALIDATIONS, left / (epoch + validated))
-        long = (left - MOST_VALIDATIONS * validated) / epoch
-        within = int(max(short, long))
-        validations = min(MOST_VALIDATIONS, least)
-    needed = before + waiting * (least * epoch + validations * validated)
-    return within, needed
 
 
 def _divided(

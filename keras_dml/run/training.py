@@ -24,13 +24,13 @@ from keras_dml.run.finish import BEFORE_TRAINING, finish
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.length import (
     describe_length,
-    has_open_phase,
     is_open,
     later_trainings,
     with_length,
 )
 from keras_dml.run.measure import embed, write_per_query
 from keras_dml.run.memory import check_activations
+from keras_dml.run.minutes import has_open_phase
 from keras_dml.run.models import Models, build_models, trains_on_features
 from keras_dml.run.pace import TrainingPace, measure_pace
 from keras_dml.run.phases import StageTrainer

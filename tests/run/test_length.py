@@ -8,7 +8,7 @@ import pytest
 from keras_dml import distribute
 from keras_dml.config import resolve
 from keras_dml.errors import UsageError
-from keras_dml.run import length
+from keras_dml.run import minutes as run_minutes
 from keras_dml.run.data import StageData
 from keras_dml.run.length import describe_length, is_open, with_length
 from keras_dml.run.pace import TrainingPace, measure_pace
@@ -24,9 +24,8 @@ TWO = "stages=[{phases: [{epochs: null, share: 2.0}, {name: b, epochs: null}]}]"
 @pytest.fixture(autouse=True)
 def costs(monkeypatch):
     """What a run takes beside training, in round numbers."""
-    monkeypatch.setattr(length, "EXPORT_SECONDS", 45.0)
-    monkeypatch.setattr(length, "PAGE_PASSES", 6)
-    monkeypatch.setattr(length, "TEST_PASSES", 2)
+    monkeypatch.setattr(run_minutes, "EXPORT_SECONDS", 45.0)
+    monkeypatch.setattr(run_minutes, "PAGE_PASSES", 6)
 
 
 def settings(*overrides, minutes=None):
@@ -86,11 +85,11 @@ def test_a_run_without_any_bound_is_refused():
 
 
 def test_seconds_elsewhere_leave_fewer_epochs():
-    """Test images twice take 60 s, 14 validations 17, and reading 20."""
+    """Test images take 60 s, 14 validations 17, and reading 20."""
     arguments = {
         "minutes": 3,
         "pace": TrainingPace(step=1.0, image=0.01),
-        "test_images": 3000,
+        "test_images": 6000,
     }
     alone = StageData(DATA.fit, None)
     assert lengths(planned(**arguments, data=alone)) == [15]
@@ -118,7 +117,7 @@ def test_a_validation_after_every_epoch_takes_time_in_every_epoch():
 @pytest.mark.parametrize("count", [1, 4, 10])
 def test_each_share_of_the_interpolation_takes_a_validation(count, monkeypatch):
     """Five passes were planned, whatever their number."""
-    monkeypatch.setattr(length, "PAGE_PASSES", 1)
+    monkeypatch.setattr(run_minutes, "PAGE_PASSES", 1)
     shares = [number / count for number in range(count + 1)]
     config = planned(
         f"evaluation.interpolate={shares}",
@@ -192,14 +191,63 @@ def test_the_last_epoch_of_each_phase_is_validated(passes):
         assert 1 <= sum(lengths(config)) <= max(2, 2 * passes)
 
 
-@pytest.mark.parametrize("select, epochs", [("best", 25), ("last", 27)])
-def test_no_epoch_is_lost_where_no_validation_chooses_one(select, epochs):
-    """27 fit, and there is a validation after each five."""
+@pytest.mark.parametrize(
+    "select, every, epochs, steps", [("best", 5, 25, 5), ("last", 9, 27, 5)]
+)
+def test_no_epoch_is_lost_where_no_validation_chooses_one(
+    select, every, epochs, steps
+):
+    """27 fit; there is a validation after each five, or after each nine."""
     config = planned(
         f"evaluation.select={select}", "passes=60", minutes=3, pace=STEP
     )
+    assert config.evaluation.every == every
     assert lengths(config) == [epochs]
-    assert config.evaluation.every == 5
+    assert config.sampling.steps_per_epoch == steps
+
+
+@pytest.mark.parametrize("seconds", [70, 149, 151, 222])
+def test_longer_epochs_fill_the_minutes(seconds):
+    """A tenth of ten minutes was left, which no whole epoch took."""
+    pace = TrainingPace(step=2.0, image=0.0)
+    config = planned("passes=null", minutes=(45 + seconds) / 60, pace=pace)
+    (epochs,), steps = lengths(config), config.sampling.steps_per_epoch
+    assert 2.0 * epochs * steps <= seconds < 2.0 * epochs * (steps + 1)
+
+
+def test_longer_epochs_leave_time_for_validations():
+    pace = TrainingPace(step=1.0, image=0.05)
+    arguments = {"pace": pace, "minutes": (45 + 36 + 39) / 60}
+    config = planned("evaluation.every=1", **arguments)
+    # 39 s, and 6 of each validation: 3 epochs of 7 steps.
+    assert lengths(config) == [3]
+    assert config.sampling.steps_per_epoch == 7
+
+
+def test_longer_epochs_stay_within_the_passes():
+    pace = TrainingPace(step=2.0, image=0.0)
+    config = planned(
+        "passes=1",
+        "sampling.steps_per_epoch=6",
+        minutes=(45 + 23) / 60,
+        pace=pace,
+    )
+    # Eleven steps would end in time; ten are all 120 images.
+    assert lengths(config) == [1]
+    assert config.sampling.steps_per_epoch == 10
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["stages=[{phases: [{epochs: 4}, {name: b, epochs: null}]}]"],
+        ["sampling.steps_per_epoch=null"],
+    ],
+)
+def test_epochs_whose_number_or_images_are_settled_keep_their_steps(overrides):
+    config = settings(*overrides, minutes=119 / 60)
+    found = with_length(config, 0, DATA, pace=STEP)
+    assert found.sampling == config.sampling
 
 
 def test_fewer_epochs_than_between_two_validations_stay_few():

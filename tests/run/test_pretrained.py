@@ -9,7 +9,7 @@ from PIL import Image
 from keras_dml.config import flags_of, load_run_config, resolve
 from keras_dml.config.resolve import again
 from keras_dml.run import fit as training
-from keras_dml.run import length
+from keras_dml.run import minutes
 from keras_dml.run import training as steps
 from keras_dml.run.history import read_history
 from keras_dml.run.pace import TrainingPace
@@ -50,7 +50,7 @@ def settings(source, *overrides, **flags):
 @pytest.fixture(name="steady")
 def at_a_steady_pace(monkeypatch):
     """A step takes a second, and the command nothing else."""
-    monkeypatch.setattr(length, "EXPORT_SECONDS", 0.0)
+    monkeypatch.setattr(minutes, "EXPORT_SECONDS", 0.0)
     monkeypatch.setattr(
         steps, "measure_pace", lambda *_: TrainingPace(step=1.0, image=0.0)
     )
