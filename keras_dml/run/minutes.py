@@ -1,0 +1,108 @@
+"""Divides the minutes of a command among the steps of a stage and the rest."""
+
+import dataclasses
+import math
+
+from keras_dml.config import RunConfig, StageConfig
+from keras_dml.run.data import StageData
+from keras_dml.run.models import trains_on_features
+from keras_dml.run.pace import TrainingPace
+
+# The least and the most validations of a planned training, by
+# `evaluation.select`: they choose the epoch, or only draw a curve.
+VALIDATIONS = {"best": (4, 8), "last": (2, 4)}
+# An estimate of export and report on two cores; all else is measured in the
+# run. `benchmarks/fixed_cost.py` prints what they take.
+EXPORT_SECONDS = 40.0
+# How often a run embeds its validation images for the page. The interpolation
+# embeds them once for each share.
+PAGE_PASSES = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class StageTime:
+    """The seconds that a stage has, and those of what it consists of.
+
+    Attributes:
+        elsewhere: What the command needs beside its open stages.
+        stages: The number of open stages, of which this is one.
+        left: What this stage has.
+        step: A step, with as much of later trainings.
+        validation: A validation.
+        every: Epochs between two validations, or `None` if open.
+        most: The most validations if it is open.
+    """
+
+    elsewhere: float
+    stages: int
+    left: float
+    step: float
+    validation: float
+    every: int | None
+    most: int
+
+    def epochs(self, steps: int) -> float:
+        """Returns how many epochs of so many steps end in time."""
+        epoch = steps * self.step
+        if self.every:
+            return self.left / (epoch + self.validation / self.every)
+        # A short training validates after each epoch.
+        short = min(self.most, self.left / (epoch + self.validation))
+        return max(short, (self.left - self.most * self.validation) / epoch)
+
+    def steps(self, epochs: int) -> int:
+        """Returns how many steps each of so many epochs has in time."""
+        left = self.left - self._validating(epochs)
+        return math.floor(left / (epochs * self.step) + 1e-6)
+
+    def command(self, epochs: int, steps: int) -> float:
+        """Returns what the command takes if each stage has so many epochs."""
+        stage = epochs * steps * self.step + self._validating(epochs)
+        return self.elsewhere + self.stages * stage
+
+    def _validating(self, epochs: int) -> float:
+        times = epochs / self.every if self.every else min(self.most, epochs)
+        return times * self.validation
+
+
+def stage_time(
+    config: RunConfig,
+    index: int,
+    data: StageData,
+    pace: TrainingPace,
+    again: float,
+    used: float,
+) -> StageTime:
+    """Returns the seconds of `minutes` that a stage has for its epochs.
+
+    Args:
+        config: The configuration.
+        index: Number of the stage.
+        data: Its images.
+        pace: `TrainingPace` of the run.
+        again: Length of later trainings, in lengths of this one.
+        used: Seconds that are gone, or go, for the start and the test.
+    """
+    assert config.minutes is not None
+    validated = pace.image * (len(data.validation) if data.validation else 0)
+    if trains_on_features(config):
+        validated = 0.0
+    # The start, 0, is known from its features.
+    shares = {*config.evaluation.interpolate} - {0.0}
+    elsewhere = used + (len(shares) + PAGE_PASSES) * validated
+    elsewhere += pace.tracing * (1 + (again > 0)) + EXPORT_SECONDS
+    stages = sum(map(has_open_phase, config.stages[index:]))
+    return StageTime(
+        elsewhere=elsewhere,
+        stages=stages,
+        left=(60 * config.minutes - elsewhere) / stages,
+        step=pace.step * (1 + again),
+        validation=validated,
+        every=config.evaluation.every,
+        most=VALIDATIONS[config.evaluation.select][1],
+    )
+
+
+def has_open_phase(stage: StageConfig) -> bool:
+    """Whether a stage has a phase whose length is not settled."""
+    return any(phase.epochs is None for phase in stage.phases)
