@@ -31,7 +31,8 @@ def build(image_shape, length):
     network = small_cnn(image_shape, widths=(32,), stem=16)
     x = keras.layers.GlobalMaxPooling2D()(network.output)
     head = layers.EmbeddingHead(DIM, name="head")
-    proxies = layers.Proxies(CLASSES, name="proxies")
+    metric = "neg_squared_euclidean"
+    proxies = layers.Proxies(CLASSES, metric=metric, name="proxies")
     logits = layers.ScaledLogits(9.0, name="logits")(proxies(head(x)))
     (weights,) = proxies.trainable_variables
     drawn = keras.random.normal(weights.shape, seed=0)

@@ -34,8 +34,9 @@ def train(data_dir, seed, steps, temperature, k, rate):
     network = small_cnn(images.shape[1:], widths=(32,), stem=16)
     x = layers.GlobalKMaxPooling2D(k)(network.output)
     x = layers.EmbeddingHead(DIM, name="head")(x)
-    similarity = layers.Proxies(CLASSES, name="proxies")(x)
-    logits = layers.ScaledLogits(1 / temperature, name="logits")(similarity)
+    metric = "neg_squared_euclidean"
+    nearness = layers.Proxies(CLASSES, metric=metric, name="proxies")(x)
+    logits = layers.ScaledLogits(1 / temperature, name="logits")(nearness)
     trainer = keras.Model(network.input, logits)
     trainer.compile(
         PerVariable(

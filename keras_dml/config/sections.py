@@ -45,7 +45,12 @@ class ProxiesConfig(Section):
     centers: Few = 1
     unit: bool = True
     initializer: Literal[
-        "he_fan_out", "normal_eighth", "scaled_fan_in", "normal"
+        "he_fan_out",
+        "normal",
+        "normal_eighth",
+        "normal_hundredth",
+        "scaled_fan_in",
+        "uniform_fan_in",
     ] = "he_fan_out"
     class_means: bool = False
     regularizer: Literal[

@@ -75,7 +75,7 @@ def balanced_batches(
 
     Reference:
         - [ProxyNCA++](https://arxiv.org/abs/2004.01113), section 3.7 (class
-          balanced sampling).
+          balanced sampling; its code draws the classes of each batch anew).
         - Suh et al., "Stochastic Class-Based Hard Example Mining for Deep
           Metric Learning", 2019 (`similarity`).
     """

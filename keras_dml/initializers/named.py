@@ -23,7 +23,7 @@ KERNELS: dict[str, Callable] = {
     # kaiming_normal_(mode="fan_out") on (units, fan_in) (Proxy-Anchor).
     "he_fan_out": _scaling("fan_out", "untruncated_normal", 2.0),
     # slim.variance_scaling_initializer (Heated-Up Softmax).
-    "scaled_fan_in": _scaling("fan_in", "truncated_normal", 1.0),
+    "scaled_fan_in": _scaling("fan_in", "truncated_normal", 2.0),
 }
 
 PROXIES: dict[str, Callable] = {
@@ -33,7 +33,11 @@ PROXIES: dict[str, Callable] = {
     "normal_eighth": lambda: keras.initializers.RandomNormal(stddev=1 / 8),
     # tf.variance_scaling_initializer on (dim, classes) (Heated-Up Softmax).
     "scaled_fan_in": _scaling("fan_out", "truncated_normal", 1.0),
+    # kaiming_uniform_(a=sqrt(5)) on (dim, classes) (SoftTriple).
+    "uniform_fan_in": UniformFanIn,
     "normal": lambda: keras.initializers.RandomNormal(stddev=1.0),
+    # N(0, 1) / 100 (ArcFace).
+    "normal_hundredth": lambda: keras.initializers.RandomNormal(stddev=0.01),
 }
 
 
@@ -59,8 +63,9 @@ def get_proxy_initializer(identifier) -> Callable:
     """Returns the initializer of proxies `(classes, dim)`.
 
     Args:
-        identifier: `"he_fan_out"`, `"normal_eighth"`, `"scaled_fan_in"`,
-            `"normal"`, or anything that `keras.initializers.get` takes.
+        identifier: `"he_fan_out"`, `"normal"`, `"normal_eighth"`,
+            `"normal_hundredth"`, `"scaled_fan_in"`, `"uniform_fan_in"`, or
+            anything that `keras.initializers.get` takes.
 
     Raises:
         ValueError: If the name is unknown.

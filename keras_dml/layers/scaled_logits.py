@@ -35,8 +35,9 @@ class ScaledLogits(keras.layers.Layer):
     8.0
 
     Reference:
-        Zhang et al., "Heated-Up Softmax Embedding", 2018, equation 1 (the
-        bias is in the authors' code).
+        Zhang et al., "Heated-Up Softmax Embedding", 2018, equation 1.
+        The paper multiplies the bias by the scale as well; here it is added
+        after, as in the authors' code.
     """
 
     def __init__(self, scale=1.0, use_bias=False, **kwargs):

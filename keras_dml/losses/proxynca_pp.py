@@ -50,7 +50,8 @@ class ProxyNCAPlusPlus(LogitsLoss):
     ```
 
     Reference:
-        Teh, DeVries and Taylor, "ProxyNCA++", 2020, equations 4 and 5.
+        Teh, DeVries and Taylor, "ProxyNCA++", 2020, equations 4 to
+        6.
     """
 
     def logits_loss(self, labels, logits):

@@ -100,11 +100,11 @@ def test_rates_of_centers_keep_their_proportion():
 
 
 def test_the_deck_clips_the_proxies_of_one_class_of_losses():
-    """The class is called `Proxy_Anchor`, and computes its second own loss."""
+    """The class is called `Proxy_Anchor`, and holds its two own losses."""
     for recipe, limit in (
         ("proxy_anchor", 10.0),
         ("our_loss_2", 10.0),
-        ("our_loss_1", None),
+        ("our_loss_1", 10.0),
         ("arcface", None),
         ("soft_triple", None),
         ("margin", None),
@@ -146,3 +146,47 @@ def test_the_reality_check_stops_as_its_authors_do():
         cars = job.config.data.source == "cars196"
         every = job.config.evaluation.every
         assert (every, phase.stop_patience) == ((5, 3) if cars else (2, 5))
+
+
+def test_proxy_isas_flags_freeze_the_statistics_where_it_warms_up():
+    """`--bn_freeze False` is read as true; the warm-up frees gamma and beta."""
+    for recipe, source, expected in (
+        ("proxy_isa", "cub200", "frozen"),
+        ("proxy_isa:authors", "cars196", "frozen"),
+        ("proxy_isa:authors", "sop", "frozen_statistics"),
+        ("proxy_isa:authors", "inshop", "frozen_statistics"),
+        ("proxy_isa:exceptional_settings", "cub200", "frozen_statistics"),
+        ("proxy_isa:exceptional_settings", "sop", "train"),
+    ):
+        found = resolve(recipe, source).model.batch_norm
+        assert found == expected, (recipe, source)
+
+
+@pytest.mark.parametrize("recipe", ["soft_triple", "soft_triple:code"])
+def test_centers_start_as_the_codes_of_soft_triple_draw_them(recipe):
+    """`kaiming_uniform_` of a matrix (dim, classes x centers)."""
+    model = resolve(recipe, "cub200").model
+    assert model.proxies.initializer == "uniform_fan_in"
+    assert model.kernel_initializer == "he_fan_out"
+    own = resolve("soft_triple:authors", "cub200").model
+    assert own.kernel_initializer == "uniform_fan_in"
+
+
+def test_in_shop_has_the_settings_of_the_readme_of_proxy_anchor():
+    flags = {"model": {"backbone": "bn_inception"}}
+    config = resolve("proxy_anchor:authors", "inshop", flags=flags)
+    backbone = config.optimizer.backbone
+    assert (backbone.lr, backbone.step_epochs) == (6e-4, 20)
+    assert (backbone.step_factor, config.optimizer.proxies.lr) == (0.25, 6e-2)
+    assert config.sampling.batch_size == 180
+    assert config.model.batch_norm == "train"
+    assert facts(config) == [("main", [1, 59])]
+
+
+@pytest.mark.parametrize("recipe", ["hln", "hbn"])
+def test_heated_up_starts_as_slim_does(recipe):
+    model = resolve(recipe, "cars196").model
+    assert model.kernel_initializer == "scaled_fan_in"
+    assert model.logits_bias
+    config = resolve(f"{recipe}:authors+gradual", "cars196")
+    assert config.stages[0].phases[0].refresh_bn == 300

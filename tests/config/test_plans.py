@@ -355,10 +355,11 @@ def test_norm_softmax_on_four_data_sets_is_its_recipe_on_cub():
         for job in jobs_of("norm_softmax")
         if job.config.model.dim == 2048
     }
-    recipe = resolve("norm_softmax", "cub200", overrides=["strategy=none"])
+    shared = ["strategy=none", "model.backbone=resnet50_v1_5"]
+    recipe = resolve("norm_softmax", "cub200", overrides=shared)
     assert not differences(configs["cub200"], recipe)
     for source in ("sop", "inshop"):
-        theirs = resolve("proxynca_pp", source, overrides=["strategy=none"])
+        theirs = resolve("proxynca_pp", source, overrides=shared)
         assert differences(configs[source], theirs) == {
             "loss.0.name",
             "model.pooling",
@@ -538,7 +539,7 @@ def test_proxynca_has_the_decks_optimizer():
 @pytest.mark.parametrize(
     ("name", "source", "backbone", "batch", "rate", "step", "factor"),
     [
-        ("deck_tournament", "cub200", "resnet50", 100, 1e-4, 5, 0.1),
+        ("deck_tournament", "cub200", "resnet50_v1_5", 100, 1e-4, 5, 0.1),
         ("deck_tournament", "cub200", "bn_inception", 180, 1e-4, 10, 0.1),
         ("deck_tournament", "cub200", "googlenet", 180, 1e-4, 10, 0.1),
         ("deck_tournament", "cars196", "bn_inception", 180, 1e-4, 20, 0.1),
@@ -698,10 +699,14 @@ def test_cases_and_findings_follow_the_data_of_a_plan():
     values = plan_of("deck_tournament").model_dump()
     everywhere = {**values["cases"][0], "backbones": [], "weights": None}
     values["cases"].insert(0, everywhere | {"set": {"model.k": 2}})
-    plan = parse_plan(narrowed(values | {"backbones": ["resnet50"]}))
-    assert [case.backbones for case in plan.cases] == [[], ["resnet50"]]
+    plan = parse_plan(narrowed(values | {"backbones": ["resnet50_v1_5"]}))
+    assert [case.backbones for case in plan.cases] == [
+        [],
+        ["resnet50_v1_5"],
+        ["resnet50_v1_5"],
+    ]
     with pytest.raises(UsageError, match="unknown"):
-        parse_plan(values | {"backbones": ["resnet50"]})
+        parse_plan(values | {"backbones": ["resnet50_v1_5"]})
 
 
 def test_a_case_can_leave_out_a_combination():
@@ -710,7 +715,7 @@ def test_a_case_can_leave_out_a_combination():
         for job in jobs_of("deck_tournament")
     }
     assert networks == {
-        ("cub200", "resnet50"),
+        ("cub200", "resnet50_v1_5"),
         ("cub200", "googlenet"),
         ("cub200", "bn_inception"),
         ("cars196", "bn_inception"),

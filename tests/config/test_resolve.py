@@ -508,7 +508,7 @@ def test_every_value_knows_where_it_was_set():
         "loss.norm_softmax.name": "bn: common",
         "loss.norm_softmax.sampled": "model.proxies.sample",
         "model.dim": "flag",
-        "model.logits_bias": "bn: presets.authors",
+        "model.logits_bias": "bn: published",
         "model.proxies.initializer": "_heated_up: common",
         "model.proxies.sample": "override",
         "model.proxies.sample_at_least": "model.proxies.sample",

@@ -19,7 +19,7 @@ def values(initializer, shape):
     [
         ("uniform_fan_in", 100**-0.5 / 3**0.5),
         ("he_fan_out", (2 / 400) ** 0.5),
-        ("scaled_fan_in", 100**-0.5),
+        ("scaled_fan_in", (2 / 100) ** 0.5),
     ],
 )
 def test_deviation_of_kernels(name, deviation):
@@ -34,7 +34,9 @@ def test_deviation_of_kernels(name, deviation):
         ("he_fan_out", (2 / 100) ** 0.5),
         ("normal_eighth", 1 / 8),
         ("scaled_fan_in", 400**-0.5),
+        ("uniform_fan_in", 100**-0.5 / 3**0.5),
         ("normal", 1.0),
+        ("normal_hundredth", 1 / 100),
     ],
 )
 def test_deviation_of_proxies(name, deviation):
