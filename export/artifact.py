@@ -8,31 +8,27 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import keras
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
 from keras_dml.claimed_folder import ClaimedFolder
 from keras_dml.config.values import Side
+from keras_dml.data.image_fit import ImageFit
 from keras_dml.errors import RunError, UsageError
+from keras_dml.export.normalization import normalization
 from keras_dml.export.options import ExportOptions
-from keras_dml.files import check_fields, read_json
-from keras_dml.layers.image_preprocessing import (
-    CAFFE_MEAN_BGR,
-    IMAGENET_DEVIATION,
-    IMAGENET_MEAN,
-    ImagePreprocessing,
-)
+from keras_dml.files import check_fields, lock, read_json
 from keras_dml.version import __version__
 
 MANIFEST = "manifest.json"
 MAKER = "keras-dml"
 REJECTED = ".rejected"
 
-# Suffixes of our hidden folders, which a kill may leave behind.
-_PARTIAL, _FORMER = ".partial", ".former"
-_PASSING = (_PARTIAL, _FORMER, ".candidate")
+# Suffixes of our hidden folders and files, which a kill may leave behind.
+_PARTIAL, _FORMER, _LOCK = ".partial", ".former", ".lock"
+_PASSING = (_PARTIAL, _FORMER, _LOCK, ".candidate")
 
 
 class _Image(BaseModel):
@@ -93,7 +89,8 @@ def replacing_folder(path: Path, force: bool = False) -> Iterator[Path]:
         force: Whether to replace any other folder too. Defaults to `False`.
 
     Raises:
-        UsageError: If `path` holds something else and `force` is not set.
+        UsageError: If `path` holds something else and `force` is not set, or
+            another process is writing it.
     """
     _check_place(path, force)
     with temporary_folder(_hidden(path, _PARTIAL)) as partial:
@@ -103,18 +100,41 @@ def replacing_folder(path: Path, force: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
-    """Makes an empty folder, and removes it and its new parents at the end."""
+    """Makes an empty folder, and removes it and its new parents at the end.
+
+    Raises:
+        UsageError: If another process uses the folder.
+    """
     made = [one for one in folder.parents if not one.exists()]
-    _remove(folder)
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        _remove(folder)
-        for one in made:
-            if any(one.iterdir()):
-                break
-            one.rmdir()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the folder, which may be renamed.
+    file = folder.with_name(folder.name + _LOCK)
+    with _locked(file, folder):
+        try:
+            _remove(folder)
+            folder.mkdir()
+            yield folder
+        finally:
+            _remove(folder)
+            file.unlink()
+            for one in made:
+                if any(one.iterdir()):
+                    break
+                one.rmdir()
+
+
+def _locked(file: Path, folder: Path) -> IO[str]:
+    """Locks a file until it is closed, for an export by way of a folder."""
+    while (opened := lock(file)) is not None:
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(opened.fileno()), file.stat()):
+                return opened
+        # Another process removed the file before it was locked here.
+        opened.close()
+    raise UsageError(
+        f"Another process is exporting by way of {folder}. Wait for it, or "
+        "choose another `output`."
+    )
 
 
 def put_in_place(folder: Path, path: Path, force: bool = False) -> None:
@@ -187,8 +207,13 @@ def make_manifest(
         options: `ExportOptions`; the manifest holds its `resize`, `squash`
             and `metadata`.
         **facts: JSON-able facts about the artifact.
+
+    Raises:
+        UsageError: If `resize` is smaller than the embedder's images.
     """
     height, width, channels = embedder.input_shape[1:]
+    # Raises for a client what the SavedModel raises for itself.
+    ImageFit(max(height, width), channels, options.resize)
     return {
         "made_by": MAKER,
         "version": __version__,
@@ -203,7 +228,7 @@ def make_manifest(
             "squash": bool(options.squash),
             "antialias": True,
             "crop": "center",
-            "normalization": _normalization(embedder),
+            "normalization": normalization(embedder),
         },
         "embedding": {
             "dim": embedder.output_shape[-1],
@@ -216,27 +241,6 @@ def make_manifest(
 def has_unit_rows(embedder: keras.Model) -> bool:
     """Returns whether an embedder's rows have length 1."""
     return embedder.layers[-1].name == "unit"
-
-
-_NORMALIZATIONS: dict[str, dict[str, Any]] = {
-    "none": {"order": "RGB", "mean": [0.0], "deviation": [1.0]},
-    "unit": {"order": "RGB", "mean": [0.0], "deviation": [255.0]},
-    "tf": {"order": "RGB", "mean": [127.5], "deviation": [127.5]},
-    "torch": {
-        "order": "RGB",
-        "mean": [255.0 * mean for mean in IMAGENET_MEAN],
-        "deviation": [255.0 * one for one in IMAGENET_DEVIATION],
-    },
-    "caffe": {"order": "BGR", "mean": [*CAFFE_MEAN_BGR], "deviation": [1.0]},
-}
-
-
-def _normalization(embedder: keras.Model) -> dict[str, Any]:
-    """Describes the model's own normalization: `(x - mean) / deviation`."""
-    for layer in embedder.layers:
-        if isinstance(layer, ImagePreprocessing):
-            return {"inside_model": True, **_NORMALIZATIONS[layer.mode]}
-    return {"inside_model": True}
 
 
 def _check_place(path: Path, force: bool) -> None:

@@ -152,7 +152,8 @@ def export_embedder(
     Raises:
         UsageError: If a format or option is unknown, a package is missing,
             `max_drop` is given without labels, an option belongs to a format
-            that is not written, or `output` holds other files.
+            that is not written, `output` holds other files, or another
+            process is exporting to it.
         RunError: If a format cannot express the model, or the retrieval of an
             artifact drops by more than `max_drop`. Such an artifact is kept as
             `output/<name>.rejected`.

@@ -36,6 +36,8 @@ def with_facts_of_run(
     config = run.config
     keys = ("dataset", "recipe", "backbone", "seed", "after")
     facts = {key: run.metrics[key] for key in keys}
+    # Then the results are those of the measured run.
+    facts["final"] = run.metrics.get("final", False)
     facts["prefixes"] = run.metrics.get("prefixes", {})
     facts["threshold"] = threshold and threshold.facts()
     facts["labels"] = list(data.train.class_names)

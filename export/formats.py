@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from keras_dml.checks import one_of
+from keras_dml.checks import one_of, require
 from keras_dml.errors import UsageError
 from keras_dml.export import on_tensorflow
 from keras_dml.export.artifact import (
@@ -178,10 +178,11 @@ def choose_formats(
         options: `ExportOptions` to write them with.
 
     Raises:
-        UsageError: If a name is unknown, or an option belongs to a format
-            that is not among them.
+        UsageError: If there is no name, a name is unknown, or an option
+            belongs to a format that is not among them.
     """
     names = [names] if isinstance(names, str) else [*dict.fromkeys(names)]
+    require(names, "formats", f"one or more of {', '.join(FORMATS)}", names)
     for name in names:
         one_of("format", name, FORMATS)
     defaults = ExportOptions()

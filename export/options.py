@@ -123,6 +123,8 @@ class ExportOptions(Brief):
         quantize = (self.quantize,) if one else tuple(self.quantize)
         # The only way to set a field of a frozen dataclass.
         object.__setattr__(self, "quantize", quantize)
+        wanted = f"one or more of {', '.join(QUANTIZATIONS)}"
+        require(quantize, "quantize", wanted, self.quantize)
         for name in quantize:
             one_of("quantize", name, QUANTIZATIONS)
         one_of("index", self.index, INDEXES)

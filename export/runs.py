@@ -13,7 +13,7 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.verification import naming_broken
-from keras_dml.errors import RunError
+from keras_dml.errors import RunError, UsageError
 from keras_dml.export import on_tensorflow
 from keras_dml.export.exporting import ExportResult, export_embedder
 from keras_dml.export.facts_of_run import images_to_compare, with_facts_of_run
@@ -91,7 +91,7 @@ def export_run(
     ```
     """
     options = ExportOptions.of(options, changes)
-    choose_formats(formats, options)
+    _check_formats(formats, options)
     check_rate(max_false_match_rate, decision)
     trained = run if isinstance(run, TrainedRun) else TrainedRun(run, data_dir)
     if not on_tensorflow.is_here():
@@ -141,9 +141,19 @@ def exporter(
 
     Returns:
         Function for the argument `export` of `keras_dml.run.fit.fit`.
+
+    Raises:
+        UsageError: If a format or option is unknown, a package is missing, or
+            an index is requested, whose embeddings are made after a training.
     """
     chosen = ExportOptions.of(options, changes)
-    choose_formats(formats, chosen)
+    _check_formats(formats, chosen)
+    if chosen.with_index:
+        raise UsageError(
+            "`with_index` needs embeddings by the trained network. Received: "
+            "with_index=True for an export at the end of a training. Export "
+            "the finished run with `export_run`."
+        )
 
     def export(
         embedder: keras.Model,
@@ -172,6 +182,18 @@ def exporter(
         return result
 
     return export
+
+
+def _check_formats(
+    formats: str | Sequence[str], options: ExportOptions
+) -> None:
+    """Raises, before any work, if a format cannot be written."""
+    # The run gives references and gallery.
+    others = dataclasses.replace(
+        options, references=False, with_index=False, gallery=None
+    )
+    for one in choose_formats(formats, options):
+        one.check(others)
 
 
 def _export_trained(

@@ -5,6 +5,7 @@ from typing import Any, final
 import numpy as np
 import tensorflow as tf
 
+from keras_dml.checks import require
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.evaluation.index.scann_searcher import HASHING_FROM
 from keras_dml.evaluation.index.spaces import Space
@@ -30,7 +31,8 @@ class ServedIndex(tf.Module):
             for. Defaults to `100`.
 
     Raises:
-        UsageError: If ScaNN is requested and cannot be loaded.
+        UsageError: If the gallery is empty, or ScaNN is requested and cannot
+            be loaded.
 
     Example:
 
@@ -49,6 +51,7 @@ class ServedIndex(tf.Module):
     ) -> None:
         super().__init__()
         self._size = len(gallery)
+        require(self._size, "gallery", "at least one embedding", gallery)
         self._weights_hash = gallery.weights_hash
         self._max_k = max_k
         # Sorts by id, because for equal scores the smaller id comes first.

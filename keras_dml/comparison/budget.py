@@ -8,10 +8,12 @@ from keras_dml.config.merging import Layer, Merged
 from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.config.training_sections import PhaseConfig
 from keras_dml.config.values import Scheduled, Section
+from keras_dml.data.facts import dataset_facts
 from keras_dml.wording import counted
 
-# The length that the schedules of recipes are meant for, if theirs is open.
-USUAL_EPOCHS = 20
+# The length that the schedules of recipes are meant for, if theirs is open. An
+# epoch is open if it sees all images, and no facts say how many they are.
+USUAL_EPOCHS, USUAL_STEPS = 20, 100
 
 
 def within_budget(explained: Explanation, budget: BudgetConfig) -> RunConfig:
@@ -47,13 +49,31 @@ def budget_in_words(budget: BudgetConfig) -> str:
     return ", ".join(parts) + " for every run" if parts else ""
 
 
-def _epochs(stage: StageConfig) -> int:
-    return sum(phase.epochs or USUAL_EPOCHS for phase in stage.phases)
+def lengths_of_phases(stage: StageConfig) -> list[float]:
+    """Returns the epochs of each phase, before open ones are settled.
+
+    Open phases have their share of the others' epochs, or of the usual ones.
+    """
+    settled = [phase for phase in stage.phases if phase.epochs is not None]
+    epochs = sum(phase.epochs or 0 for phase in settled) or USUAL_EPOCHS
+    whole = sum(phase.share for phase in settled or stage.phases)
+    return [
+        phase.epochs or epochs * phase.share / whole for phase in stage.phases
+    ]
+
+
+def _steps_of_epoch(config: RunConfig) -> float:
+    """Returns the steps of an epoch; without a number it sees all images."""
+    sampling = config.sampling
+    if sampling.steps_per_epoch is not None:
+        return sampling.steps_per_epoch
+    images = dataset_facts(config.data.source).counts.get("train_images")
+    return images / sampling.batch_size if images else USUAL_STEPS
 
 
 def _of_epochs(stage: StageConfig, epochs: int) -> StageConfig:
     """Scales the phases of a stage; the longest takes the rounding error."""
-    old = [phase.epochs or phase.share for phase in stage.phases]
+    old = lengths_of_phases(stage)
     new = [max(1, round(length * epochs / sum(old))) for length in old]
     longest = old.index(max(old))
     new[longest] = max(1, new[longest] + epochs - sum(new))
@@ -68,12 +88,11 @@ def _of_epochs(stage: StageConfig, epochs: int) -> StageConfig:
 def _moved(explained: Explanation, config: RunConfig) -> RunConfig:
     """Moves all that is `Scheduled` with the length of its training."""
     before = explained.config
-    epochs = _epochs(config.stages[0]) / _epochs(before.stages[0])
-    old, new = (one.sampling.steps_per_epoch for one in (before, config))
-    if old is not None and new is not None:
-        steps = epochs * new / old
-    else:  # Only the images say how many steps a pass over them has.
-        steps = epochs if old == new else 1.0
+    old, new = (
+        sum(lengths_of_phases(one.stages[0])) for one in (before, config)
+    )
+    epochs = new / old
+    steps = epochs * _steps_of_epoch(config) / _steps_of_epoch(before)
     stages = [
         stage.changed(
             phases=[

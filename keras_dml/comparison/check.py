@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from keras_dml.comparison.jobs import Job
+from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.protocols import get_protocol
 from keras_dml.comparison.work import Work
 from keras_dml.config import RunConfig
@@ -26,6 +27,8 @@ from keras_dml.wording import listed
 
 # So many splits of data are kept while jobs are checked.
 _SPLITS = 8
+# An error names so many runs.
+_NAMED = 10
 
 
 def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
@@ -66,6 +69,42 @@ def check_jobs(jobs: Sequence[Job], protocol: ProtocolConfig) -> list[Job]:
             )
         )
     return checked
+
+
+def check_finished(jobs: Sequence[Job], place: PlanFolder) -> None:
+    """Checks that finished runs have the settings that they now stand for.
+
+    A recipe may have been edited, or the package upgraded, since they were
+    trained.
+
+    Args:
+        jobs: The runs of a plan, from `check_jobs`.
+        place: The folder of the plan.
+
+    Raises:
+        UsageError: If a finished run was trained with other settings. Names
+            the runs, and the first differences.
+    """
+    reasons: dict[str, str] = {}
+    for job in {job.run: job for job in jobs}.values():
+        run = place.run(job)
+        if not run.finished:
+            continue
+        try:
+            run.check_config(job.config)
+        except UsageError as error:
+            named = str(run.path) in str(error)
+            reasons[job.run] = f"{'' if named else f'{run.path}: '}{error}"
+    if not reasons:
+        return
+    (_, reason), *others = reasons.items()
+    text = f"{reason} To train this run again, delete this folder."
+    if others:
+        names = [f"`{name}`" for name, _ in others[:_NAMED]]
+        if others[_NAMED:]:
+            names.append(f"{len(others) - _NAMED:,} more")
+        text += f" The same holds for {listed(names)}."
+    raise UsageError(text)
 
 
 def _checked(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from keras_dml.checks import positive_integer
-from keras_dml.comparison.check import check_jobs
+from keras_dml.comparison.check import check_finished, check_jobs
 from keras_dml.comparison.comparison import Comparison
 from keras_dml.comparison.concatenated import concatenated
 from keras_dml.comparison.estimate import (
@@ -26,9 +26,11 @@ from keras_dml.comparison.records import RunRecord, collect, write_results
 from keras_dml.comparison.standings import ranked_by
 from keras_dml.comparison.tunings import (
     PlannedTuning,
+    awaiting,
     check_tunings,
     plan_tunings,
     run_tunings,
+    settings_found,
 )
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.console import logger, logging_to, progress_bar
@@ -77,8 +79,8 @@ def compare(
         `Comparison`. It prints the mean of each arm.
 
     Raises:
-        UsageError: If the plan has mistakes, or would change runs of the
-            folder.
+        UsageError: If the plan has mistakes, would change runs of the folder,
+            or gives finished runs other settings than they were trained with.
         RunError: If the disk is full, or every run fails.
 
     Example:
@@ -114,6 +116,7 @@ def compare(
         if found:
             best = {key: own.best.parameters for key, own in found.items()}
             jobs = check_jobs(make_jobs(made, best), made.protocol)
+            check_finished(jobs, place)
         failed = _run(jobs, place, processes, expected)
         if report:
             _write_pages(jobs, place)
@@ -126,11 +129,15 @@ def _checked(
 ) -> tuple[list[Job], list[PlannedTuning]]:
     """Makes the runs and the tunings; one error names all mistakes."""
     mistakes = Mistakes()
-    with mistakes.collected():
-        jobs = check_jobs(make_jobs(plan), plan.protocol)
+    tunings: list[PlannedTuning] = []
     with mistakes.collected():
         tunings = plan_tunings(plan, place.path)
+    with mistakes.collected():
+        known = make_jobs(plan, settings_found(tunings))
+        jobs = check_jobs(known, plan.protocol)
     mistakes.check()
+    jobs = awaiting(jobs, tunings, plan)
+    check_finished(jobs, place)
     return jobs, check_tunings(tunings, plan)
 
 
@@ -142,8 +149,9 @@ def _run(
 ) -> dict[str, str]:
     """Trains the jobs and rewrites `results.csv` after each of them."""
     started = time.perf_counter()
-    total = len({job.run for job in jobs})
-    trained = done = 0
+    runs = {job.run: job for job in jobs}
+    to_do = {name for name, job in runs.items() if not place.run(job).finished}
+    total, trained, done = len(runs), 0, 0
     paces = Paces(place.path)
     # The bar knows nothing of runs that were there, nor of how long one takes.
     note = _to_go(expected.seconds / processes) if expected else ""
@@ -153,12 +161,13 @@ def _run(
         def on_done(job: Job, seconds: float, failed: Mapping[str, str]):
             nonlocal trained, done
             done += 1
+            to_do.discard(job.run)
             progress.advance(task)
             if not seconds:
                 return
             trained += 1
             _learn(paces, job, seconds, place)
-            left = (time.perf_counter() - started) / trained * (total - done)
+            left = (time.perf_counter() - started) / trained * len(to_do)
             note = _to_go(left) if left else ""
             progress.update(task, note=note)
             logger.info(
@@ -213,14 +222,15 @@ def _finish(
     failed: Mapping[str, str],
     found: Mapping[Tuned, TuningResult],
 ) -> tuple[list[RunRecord], Path]:
-    """Writes the results and the page."""
+    """Writes the results and the page; raises then if every run failed."""
     records = collect([job.record for job in jobs], place.path, failed)
-    if records and all(record.status == "failed" for record in records):
+    if get_protocol(plan.protocol).concatenates:
+        records += concatenated(records, place.path / "runs")
+    write_results(records, place.results)
+    page = write_comparison(plan, records, place.path, found)
+    if all(record.status == "failed" for record in records):
         raise RunError(
             f"Every run failed, the first with: {records[0].error} Their "
             f"output is in {place.path / 'logs'}."
         )
-    if get_protocol(plan.protocol).concatenates:
-        records += concatenated(records, place.path / "runs")
-    write_results(records, place.results)
-    return records, write_comparison(plan, records, place.path, found)
+    return records, page

@@ -28,7 +28,8 @@ def concatenated(records: Sequence[RunRecord], folder: Path) -> list[RunRecord]:
         folder: The folder that holds one subfolder for each result.
 
     Returns:
-        One record for each arm and seed; its `dim` is the sum over the folds.
+        One record for each arm and seed; its `dim` is the sum over the folds,
+        and `concatenated` their number.
 
     Reference:
         Musgrave et al., "A Metric Learning Reality Check", 2020, section 3.2.
@@ -58,6 +59,7 @@ def _measured(folds: list[RunRecord], folder: Path) -> RunRecord:
         run=name,
         dim=sum(fold.dim for fold in folds),
         fold=None,
+        concatenated=len(folds),
         oracle=any(fold.oracle for fold in folds),
         pretrained={},
         before={},

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from keras_dml.comparison.budget import within_budget
+from keras_dml.comparison.budget import lengths_of_phases, within_budget
 from keras_dml.comparison.jobs import Job
 from keras_dml.comparison.pace import Paces, RunPace
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.records import collect, counts_in_words
 from keras_dml.comparison.tunings import PlannedTuning
 from keras_dml.comparison.work import Work
-from keras_dml.config import Explanation, RunConfig
+from keras_dml.config import Explanation, PhaseConfig, RunConfig, StageConfig
 from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.console import logger, track
 from keras_dml.errors import RunError
@@ -105,7 +105,7 @@ def measure_pace(config: RunConfig, work: Work) -> RunPace:
     """
     stage = config.stages[0]
     short = config.changed(
-        stages=[stage.changed(phases=stage.phases[:1])],
+        stages=[stage.changed(phases=[_main_phase(stage)])],
         evaluation={"every": EPOCHS},
     )
     budget = BudgetConfig(epochs=EPOCHS, steps_per_epoch=STEPS)
@@ -129,6 +129,17 @@ def measure_pace(config: RunConfig, work: Work) -> RunPace:
     step = min(epochs[1:-1]) / STEPS
     start = seconds - sum(epochs[1:]) - step * work.tested
     return RunPace(max(0.0, start), step)
+
+
+def _main_phase(stage: StageConfig) -> PhaseConfig:
+    """Returns the longest phase, if possible one that trains the network.
+
+    A step of a frozen network, such as in most warm-ups, is several times
+    faster.
+    """
+    phases = zip(stage.phases, lengths_of_phases(stage), strict=True)
+    phase, _ = max(phases, key=lambda one: (one[0].freeze == "none", one[1]))
+    return phase
 
 
 def announce(

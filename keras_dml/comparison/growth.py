@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from keras_dml.comparison.claims import claims_about, joined_claims
 from keras_dml.comparison.jobs import Job, make_jobs
-from keras_dml.comparison.plans import arms, usual_title
+from keras_dml.comparison.plans import arms, rows, usual_title
+from keras_dml.comparison.whole_paths import with_whole_paths
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.plans import parse_plan
-from keras_dml.data import readers
 from keras_dml.errors import Mistakes, UsageError
 from keras_dml.naming import flatten
 from keras_dml.wording import listed, source_title
@@ -20,8 +21,8 @@ _OPTIONS = {
     "budget.steps_per_epoch": "steps_per_epoch",
 }
 # Keys whose values are joined, and keys that only describe the runs.
-_JOINED = ("backbones", "dims", "seeds", "cases")
-_WORDS = ("about", "paper", "metrics", "findings", "paper_values")
+_JOINED = ("sources", "backbones", "dims", "seeds", "cases")
+_WORDS = ("about", "paper", "metrics")
 _EMPTY: tuple[Any, ...] = (None, [], {})
 
 
@@ -29,7 +30,9 @@ def grown(stored: PlanConfig, given: PlanConfig) -> PlanConfig:
     """Returns the plan of a folder with the additions of another plan.
 
     Data, arms, networks, sizes, seeds and values of the grid join those of the
-    folder, in whose order they stay. Nothing is taken away.
+    folder, in whose order they stay. Nothing is taken away: findings and
+    printed values of the plan given replace those about the same arms, data
+    and networks only.
 
     Args:
         stored: The plan of the folder.
@@ -48,6 +51,8 @@ def grown(stored: PlanConfig, given: PlanConfig) -> PlanConfig:
     >>> whole.recipes, whole.seeds
     (['ln', 'bn'], [0, 1])
     """
+    # Plans of version 0.1 kept relative paths.
+    stored, given = _with_whole_paths(stored), _with_whole_paths(given)
     if stored == given:
         return stored
     mistakes = Mistakes()
@@ -57,7 +62,9 @@ def grown(stored: PlanConfig, given: PlanConfig) -> PlanConfig:
         _check_shared(stored, given)
     mistakes.check()
     whole = _joined(stored, given)
-    _check_kept(make_jobs(stored), make_jobs(whole))
+    # The plan given may correct what the folder's plan says of its runs.
+    silent = stored.changed(findings=[], paper_values=[], metrics=[])
+    _check_kept(make_jobs(silent), make_jobs(whole))
     return whole
 
 
@@ -76,6 +83,10 @@ def additions(stored: PlanConfig, whole: PlanConfig) -> str:
         ),
     ]
     return listed(parts)
+
+
+def _with_whole_paths(plan: PlanConfig) -> PlanConfig:
+    return parse_plan(with_whole_paths(plan.model_dump(mode="json")))
 
 
 def _names(plan: PlanConfig) -> list[str]:
@@ -136,12 +147,6 @@ def _joined(stored: PlanConfig, given: PlanConfig) -> PlanConfig:
     values = before | {key: after[key] for key in _WORDS if after[key]}
     for key in _JOINED:
         values[key] = before[key] + _new(before[key], after[key])
-    places = [readers.whole_path(source) for source in stored.sources]
-    values["sources"] = stored.sources + [
-        source
-        for source in given.sources
-        if readers.whole_path(source) not in places
-    ]
     values["grid"] = {
         key: old + _new(old, after["grid"][key])
         for key, old in before["grid"].items()
@@ -159,7 +164,14 @@ def _joined(stored: PlanConfig, given: PlanConfig) -> PlanConfig:
         values["title"] = given.title
     elif stored.title == usual_title(stored.recipes, stored.sources):
         values["title"] = usual_title(values["recipes"], values["sources"])
-    return parse_plan(values)
+    whole = parse_plan(values | {"findings": [], "paper_values": []})
+    # A plan of one arm leaves it out of the names of its rows.
+    labels = rows(whole)
+    names = {label: labels[row] for row, label in rows(given).items()}
+    names |= {name: name for name in _names(given)}
+    said = claims_about(after, names)
+    claims = joined_claims(before, after | said, {*names.values()})
+    return parse_plan(values | claims)
 
 
 def _check_kept(before: Iterable[Job], after: Iterable[Job]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from keras_dml.comparison.budget import within_budget
+from keras_dml.comparison.plan_names import check_names
 from keras_dml.comparison.plans import arms, backbones
 from keras_dml.comparison.protocols import get_protocol
 from keras_dml.comparison.records import RunRecord
@@ -14,7 +15,6 @@ from keras_dml.comparison.work import Work
 from keras_dml.config import RunConfig, explain
 from keras_dml.config.plan_sections import ArmConfig, PlanConfig
 from keras_dml.errors import Mistakes, UsageError
-from keras_dml.wording import listed
 
 
 class Tuned(NamedTuple):
@@ -112,9 +112,8 @@ def make_jobs(
                 make_job(plan, setup, config, fold, runs)
                 for fold in get_protocol(plan.protocol).folds
             ]
-    if jobs:
-        with mistakes.collected():
-            _check_arms(plan, {job.record.arm for job in jobs})
+    with mistakes.collected():
+        check_names(plan)
     mistakes.check()
     if not jobs:
         raise UsageError(
@@ -239,26 +238,3 @@ def make_job(
         fold=fold,
     )
     return Job(final, record)
-
-
-def _check_arms(plan: PlanConfig, rows: set[str]) -> None:
-    """Raises if findings or printed values name arms that do not exist."""
-    known = rows | {arm.name for arm in arms(plan)}
-    named = [
-        (f"finding {finding.claim!r}", arm)
-        for finding in plan.findings
-        for arm in (*finding.better, *finding.than)
-    ]
-    named += [
-        (f"paper value of {table.where!r}", arm)
-        for table in plan.paper_values
-        for arm in (*table.values, *table.pretrained)
-    ]
-    unknown = [
-        f"The {place} names the arm {arm!r}, which the plan does not have. "
-        f"Its arms: {listed(sorted(known))}."
-        for place, arm in named
-        if arm not in known
-    ]
-    if unknown:
-        raise UsageError("\n".join(unknown))

@@ -1,20 +1,18 @@
 """Makes the plan that the arguments of `compare` ask for."""
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
 from keras_dml import checks
-from keras_dml.config.plan_sections import MOST_RUNS, ArmConfig, PlanConfig
-from keras_dml.config.plans import (
-    RECORD,
-    load_plan,
-    narrowed,
-    parse_plan,
-    plan_names,
-)
-from keras_dml.config.settings import parse_settings
+from keras_dml.comparison.claims import claims_about
+from keras_dml.comparison.plan_changes import changed
+from keras_dml.comparison.run_names import label_of
+from keras_dml.config.plan_sections import ArmConfig, PlanConfig
+from keras_dml.config.plans import RECORD, load_plan, parse_plan, plan_names
+from keras_dml.data import readers
 from keras_dml.data.facts import known_datasets
 from keras_dml.errors import UsageError
 from keras_dml.naming import nearest
@@ -37,7 +35,8 @@ class PlanOptions(TypedDict, total=False):
         weights: `"imagenet"`, `"none"` or a file, for all networks.
         protocol: `"recipe"`, `"oracle"`, `"fixed_validation"`, `"two_stage"`,
             or `"cross_validation[:FOLDS]"`. In Python also a mapping, the
-            `protocol` section. Defaults to that of the plan.
+            `protocol` section. A plan of this kind keeps its other keys.
+            Defaults to that of the plan.
         epochs: Epochs of every run.
         steps_per_epoch: Steps of every epoch.
         source: The data to run the plan on instead.
@@ -64,6 +63,9 @@ def make_plan(
     plan: PlanLike, options: PlanOptions | None = None
 ) -> tuple[PlanConfig, str]:
     """Makes the plan that a caller asks for, and a name for its folder.
+
+    Paths of data and weights become absolute, so that the plan means the same
+    in every working directory.
 
     Args:
         plan: The name of a plan, a path that ends in `.yaml`, a plan, the
@@ -95,7 +97,7 @@ def make_plan(
     made, name = _base(plan, given.pop("recipes", None))
     if "arms" in given:
         made = _only(made, list(given.pop("arms")))
-    return _changed(made, given), name
+    return changed(made, given), name
 
 
 def arms(plan: PlanConfig) -> list[ArmConfig]:
@@ -110,6 +112,23 @@ def arms(plan: PlanConfig) -> list[ArmConfig]:
         *(ArmConfig(name=recipe, recipe=recipe) for recipe in unchanged),
         *(arm.changed(recipe=arm.recipe or only) for arm in plan.arms),
     ]
+
+
+def rows(plan: PlanConfig) -> dict[str, str]:
+    """Maps the full name of each row of a plan's tables to its name there.
+
+    A row is an arm with values of the `grid`. The full name has the arm, which
+    the name in the tables lacks if it is the only one, and the settings in
+    alphabetical order, in whatever order the `grid` has them.
+    """
+    named = arms(plan)
+    labels = {}
+    for arm, *values in itertools.product(named, *plan.grid.values()):
+        factors = dict(zip(plan.grid, values, strict=True))
+        ordered = dict(sorted(factors.items()))
+        full = label_of(arm.name, ordered, alone=False)
+        labels[full] = label_of(arm.name, factors, alone=len(named) == 1)
+    return labels
 
 
 def backbones(plan: PlanConfig, source: str) -> list[str | None]:
@@ -153,6 +172,7 @@ def _base(
         if os.sep in sources[0] and not folder.exists():
             raise UsageError(f"There is no folder or plan file {sources[0]}.")
         return load_plan(sources[0]), Path(sources[0]).stem
+    sources = [str(readers.whole_path(source)) for source in sources]
     values = {
         "title": usual_title(recipes, sources),
         "sources": sources,
@@ -198,60 +218,15 @@ def _with_recipes(
 
 
 def _only(plan: PlanConfig, names: list[str]) -> PlanConfig:
-    """Returns the plan with only these arms and the findings about them."""
+    """Returns the plan with only these arms and what it says about them."""
     all_arms = {arm.name: arm for arm in arms(plan)}
     for name in names or [""]:
         checks.one_of("arms", name, all_arms)
     values = plan.model_dump(mode="json")
     values["recipes"] = []
     values["arms"] = [all_arms[name].model_dump() for name in names]
-    values["findings"] = [
-        finding
-        for finding in values["findings"]
-        if {*finding["better"], *finding["than"]} <= {*names}
-    ]
-    for table in values["paper_values"]:
-        for kind in ("values", "pretrained"):
-            table[kind] = {
-                arm: printed
-                for arm, printed in table[kind].items()
-                if arm in names
-            }
-    return parse_plan(values)
-
-
-def _changed(plan: PlanConfig, given: Mapping[str, Any]) -> PlanConfig:
-    """Returns the plan with the options; most options are keys of a plan."""
-    values = plan.model_dump(mode="json")
-    for key, value in given.items():
-        if key in ("epochs", "steps_per_epoch"):
-            values["budget"][key] = value
-        elif key == "set":
-            values["set"] |= parse_settings(value)
-        elif key == "source":
-            values["sources"] = [value] if isinstance(value, str) else value
-        elif key == "seeds":
-            if isinstance(value, int):
-                value = range(min(value, MOST_RUNS + 1))
-            values["seeds"] = list(value)
-        elif key == "protocol":
-            values["protocol"] = _protocol(value)
-        elif key in ("data_dir", "weights"):
-            values[key] = str(value)
-        else:
-            values[key] = list(value)
-    if "weights" in given:
-        for case in values["cases"]:
-            case["weights"] = None
-    return parse_plan(narrowed(values))
-
-
-def _protocol(value: str | Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(value, str):
-        return dict(value)
-    kind, colon, folds = value.partition(":")
-    wanted = "a kind, or a kind and a number, such as cross_validation:5"
-    checks.require(
-        not colon or folds in map(str, range(1001)), "protocol", wanted, value
-    )
-    return {"kind": kind, **({"folds": int(folds)} if colon else {})}
+    only = parse_plan(values | {"findings": [], "paper_values": []})
+    before, after = rows(plan), rows(only)
+    kept = {before[row]: label for row, label in after.items()}
+    kept |= {name: name for name in names}
+    return parse_plan(values | claims_about(values, kept))

@@ -104,8 +104,8 @@ def tuning_protocol(section: ProtocolConfig) -> ProtocolConfig:
 
 def _cross_validation(section: ProtocolConfig) -> Protocol:
     sides = (
-        " Rows with all folds' dimensions measure the concatenated "
-        "embeddings of all folds, the others each fold separately."
+        " Tables of concatenated folds measure the embeddings of all folds "
+        "side by side, the others each fold separately."
     )
     return Protocol(
         f"{section.folds}-fold cross-validation over the training classes, "

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from keras_dml.comparison.records import (
 )
 from keras_dml.comparison.summary import (
     LEVEL,
-    metric_of,
     paired_repetitions,
     summarize_arms,
 )
@@ -44,7 +43,8 @@ class RankTable:
         level: Float, the level of the critical difference.
         blocks_left_out: Integer, the number of experiments, seeds or folds
             that some arm did not finish.
-        arms_left_out: Tuple of arms without any finished run.
+        arms_left_out: Tuple of arms that share too few experiments with the
+            others, or have no finished run.
     """
 
     arms: tuple[str, ...]
@@ -171,9 +171,11 @@ def critical_difference(
 def rank_records(records: Iterable[RunRecord], metric: str) -> RankTable | None:
     """Ranks arms by their mean in each experiment that all of them finished.
 
-    With a single experiment its seeds are the blocks (or its folds, where
-    there is one seed); the table's `unit` says which. Concatenated embeddings
-    of folds are not ranked, because they come from the same trainings.
+    Arms that are in few experiments, such as one of another embedding size, are
+    left out where the others share more. With a single experiment its seeds
+    are the blocks (or its folds, where there is one seed); the table's `unit`
+    says which. Concatenated embeddings of folds are not ranked, because they
+    come from the same trainings.
 
     Args:
         records: Runs of any state.
@@ -183,30 +185,49 @@ def rank_records(records: Iterable[RunRecord], metric: str) -> RankTable | None:
         `RankTable`, or `None` if no two arms finished the same experiment.
     """
     records = trained_runs(records)
-    finished = [run for run in records if metric_of(run, metric) is not None]
-    runs = by_arm(finished)
-    left = tuple(arm for arm in by_arm(records) if arm not in runs)
-    experiments = grouped(records, experiment_of)
-    if len(experiments) > 1:
-        unit, planned = "experiments", len(experiments)
+    means = summarize_arms(records, metric)
+    arms = _sharing_most(means.values())
+    if len(arms) < 2:
+        return None
+    shared = [one for one, found in means.items() if arms <= found.keys()]
+    names = [arm for arm in by_arm(records) if arm in arms]
+    if len(shared) > 1:
+        unit, planned = "experiments", len(grouped(records, experiment_of))
         scores: Any = [
-            [found[arm].mean for arm in runs]
-            for found in summarize_arms(finished, metric).values()
-            if len(found) == len(runs)
+            [means[one][arm].mean for arm in names] for one in shared
         ]
     else:
-        repetitions = paired_repetitions(runs, metric)
-        unit, scores = repetitions.unit, repetitions.values
-        planned = len({(run.seed, run.fold) for run in records})
+        own = grouped(records, experiment_of)[shared[0]]
+        runs = by_arm(own)
+        paired = paired_repetitions({arm: runs[arm] for arm in names}, metric)
+        unit, scores = paired.unit, paired.values
+        planned = len({(run.seed, run.fold) for run in own})
         if unit == "seeds":
-            planned = len({run.seed for run in records})
-    if len(runs) < 2 or not len(scores):
+            planned = len({run.seed for run in own})
+    if not len(scores):
         return None
-    table = rank_arms(scores, list(runs), unit)
-    missed = planned - len(scores)
     return dataclasses.replace(
-        table, blocks_left_out=missed, arms_left_out=left
+        rank_arms(scores, names, unit),
+        blocks_left_out=planned - len(scores),
+        arms_left_out=tuple(arm for arm in by_arm(records) if arm not in arms),
     )
+
+
+def _sharing_most(
+    experiments: Iterable[Mapping[str, Any]],
+) -> frozenset[str]:
+    """Returns the arms of which the most results can be compared.
+
+    They are two or more, or none.
+    """
+    found = [frozenset(experiment) for experiment in experiments]
+    candidates = {a & b for a in found for b in found}
+    sizes = {
+        arms: (len(arms) * sum(arms <= one for one in found), len(arms))
+        for arms in sorted(candidates, key=sorted)
+        if len(arms) > 1
+    }
+    return max(sizes, key=sizes.__getitem__, default=frozenset())
 
 
 def _friedman(scores: np.ndarray) -> tuple[float, float]:

@@ -17,7 +17,8 @@ STATUSES = ("done", "running", "to do", "failed")
 # Fields of a record that are columns of `results.csv`. The columns of swept
 # settings come after `_WHAT`.
 _WHAT = ("run", "source", "backbone", "weights", "dim", "arm", "recipe", "seed")
-_OUTCOME = ("fold", "status", "oracle", "train_seconds")
+_MEASURED = ("oracle", "train_seconds")
+_OUTCOME = ("fold", "concatenated", "status", *_MEASURED)
 # The other fields of a record, which hold metrics, and their columns.
 _METRICS = {
     "after": "value",
@@ -45,6 +46,8 @@ class RunRecord:
             Defaults to none.
         seed: Integer, the seed. Defaults to `0`.
         fold: Number of the fold. Defaults to `None`: no cross-validation.
+        concatenated: Integer, the number of folds whose embeddings are
+            measured side by side. Defaults to `0`: a training of its own.
         status: One of `STATUSES`. Defaults to `"to do"`.
         oracle: Whether the epoch was chosen on the test classes. Defaults to
             `False`.
@@ -68,6 +71,7 @@ class RunRecord:
     factors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     seed: int = 0
     fold: int | None = None
+    concatenated: int = 0
     status: str = "to do"
     oracle: bool = False
     pretrained: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -88,25 +92,39 @@ class Experiment(NamedTuple):
         weights: The weights that the network starts from.
         dim: Integer, the length of an embedding. Defaults to `None`: any
             length, as in a table of results.
+        concatenated: Integer, the number of folds whose embeddings are
+            measured side by side. Defaults to `0`: those of one network.
     """
 
     source: str
     backbone: str
     weights: str
     dim: int | None = None
+    concatenated: int = 0
 
     @property
     def title(self) -> str:
-        """Data, network, weights and embedding size in words."""
+        """Data, network, weights, embedding size and folds in words."""
         scratch = self.weights in ("none", "")
         start = "from scratch" if scratch else f"weights `{self.weights}`"
         size = "" if self.dim is None else f", embeddings of {self.dim} numbers"
-        return f"{source_title(self.source)}, {self.backbone}, {start}{size}"
+        title = f"{source_title(self.source)}, {self.backbone}, {start}{size}"
+        folds = f", {counted(self.concatenated, 'fold')} concatenated"
+        return title + (folds if self.concatenated else "")
 
 
 def network_of(record: RunRecord) -> Experiment:
-    """Returns the data and the network of a run, without embedding size."""
-    return Experiment(record.source, record.backbone, record.weights)
+    """Returns the data and the network of a run, without embedding size.
+
+    The concatenated embeddings of folds are those of several networks, and are
+    never averaged or ranked with the embeddings of one.
+    """
+    return Experiment(
+        record.source,
+        record.backbone,
+        record.weights,
+        concatenated=record.concatenated,
+    )
 
 
 def experiment_of(record: RunRecord) -> Experiment:
@@ -142,14 +160,8 @@ def by_arm(records: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
 
 
 def trained_runs(records: Iterable[RunRecord]) -> list[RunRecord]:
-    """Drops the records that only concatenate the folds of other runs.
-
-    Under cross-validation every training has a fold; a record without one
-    measures the concatenated embeddings of all folds.
-    """
-    records = list(records)
-    has_folds = any(record.fold is not None for record in records)
-    return [run for run in records if not has_folds or run.fold is not None]
+    """Drops the records that only concatenate the folds of other runs."""
+    return [run for run in records if not run.concatenated]
 
 
 def collect(
@@ -201,7 +213,7 @@ def _collected(
             record, status=status, error=error, folder=run.path
         )
     metrics = load_json(run.metrics)
-    outcome = {key: metrics[key] for key in (*_METRICS, *_OUTCOME[2:])}
+    outcome = {key: metrics[key] for key in (*_METRICS, *_MEASURED)}
     return dataclasses.replace(
         record, status="done", folder=run.path, **outcome
     )

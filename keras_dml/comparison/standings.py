@@ -46,7 +46,11 @@ class Standing:
 
     @property
     def verdict(self) -> str:
-        """`"best"`, `"worse"`, or `"open"` if the intervals do not tell."""
+        """`"best"`, `"worse"`, or `"open"` if the intervals do not tell.
+
+        `"better"` where an arm leads by seeds that this one did not finish,
+        and `"not measured"` where they finished none together.
+        """
         if self.gap is None:
             return "best"
         words = {"contradicted": "worse", "confirmed": "better"}
@@ -118,7 +122,7 @@ def gap_rows(arms: Sequence[Standing]) -> list[dict[str, Any]]:
     rows = [
         {
             "arm": one.arm,
-            "gap": f"{gap.difference:+.3f}",
+            "gap": gap_in_words(gap),
             seeds: bounds(gap.seeds),
             classes: bounds(gap.queries),
             "verdict": one.verdict,
@@ -132,6 +136,11 @@ def gap_rows(arms: Sequence[Standing]) -> list[dict[str, Any]]:
         {key: value for key, value in row.items() if key not in empty}
         for row in rows
     ]
+
+
+def gap_in_words(gap: FindingResult) -> str:
+    """Returns a gap with its sign, or a dash if no seed is shared."""
+    return "-" if math.isnan(gap.difference) else f"{gap.difference:+.3f}"
 
 
 def conclusions(
@@ -168,16 +177,24 @@ def conclusion(arms: Sequence[Standing], name: str) -> str:
     if len(arms) < 2:
         return ""
     best, *others = arms
-    worse = [one.arm for one in others if one.verdict == "worse"]
-    left = [one.arm for one in others if one.verdict != "worse"]
-    if not left:
+    by_verdict: dict[str, list[str]] = {}
+    for one in others:
+        by_verdict.setdefault(one.verdict, []).append(one.arm)
+    worse = by_verdict.pop("worse", [])
+    better = by_verdict.pop("better", [])
+    left = [arm for arms in by_verdict.values() for arm in arms]
+    if not left and not better:
         said = f"{best.arm} is best by {name}: {_names(worse)} worse."
     else:
         said = f"{best.arm} leads by {name}"
         if worse:
             said += f", {_names(worse)} worse"
-        said += f"; whether it is better than {listed(left)} is open."
-    if _trained_once(best):
+        if left:
+            said += f"; whether it is better than {listed(left)} is open"
+        said += "."
+    if better:
+        said += f" On the seeds that both finished, {_names(better)} better."
+    if _trained_once(arms):
         said += " Each was trained once: other seeds may rank them otherwise."
     return said
 
@@ -185,11 +202,12 @@ def conclusion(arms: Sequence[Standing], name: str) -> str:
 def needs_seeds(arms: Sequence[Standing]) -> bool:
     """Returns whether other seeds might change which arm is best."""
     repeated = [one.gap.seeds for one in arms if one.gap and one.gap.seeds]
-    return _trained_once(arms[0]) or any(gap.high >= 0 for gap in repeated)
+    return _trained_once(arms) or any(gap.high >= 0 for gap in repeated)
 
 
-def _trained_once(arm: Standing) -> bool:
-    return max(own.count for own in arm.summaries.values()) == 1
+def _trained_once(arms: Sequence[Standing]) -> bool:
+    counts = [own.count for one in arms for own in one.summaries.values()]
+    return max(counts) == 1
 
 
 def _names(arms: Sequence[str]) -> str:

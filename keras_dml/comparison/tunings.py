@@ -3,9 +3,10 @@
 import csv
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from keras_dml.comparison.check import check_jobs
 from keras_dml.comparison.jobs import (
@@ -20,6 +21,7 @@ from keras_dml.comparison.plans import arms, backbones
 from keras_dml.comparison.protocols import get_protocol, tuning_protocol
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.tuning_section import TuningConfig
+from keras_dml.config.yaml_files import read_yaml
 from keras_dml.console import logger
 from keras_dml.errors import Mistakes
 from keras_dml.tuning import loop
@@ -53,13 +55,18 @@ class PlannedTuning:
     folder: Path
 
     @property
+    def ended(self) -> bool:
+        """Whether the settings are found."""
+        return TuningFolder(self.folder).best.is_file()
+
+    @property
     def left(self) -> int:
         """The number of trials that have not ended."""
         folder = TuningFolder(self.folder)
         if not folder.trials.is_file():
             return self.section.budget
         # Failed trials are tried again only until the settings are found.
-        ends = (*_ENDED, "failed") if folder.best.is_file() else _ENDED
+        ends = (*_ENDED, "failed") if self.ended else _ENDED
         with open(folder.trials, encoding="utf-8", newline="") as file:
             states = [row["state"] for row in csv.DictReader(file)]
         ended = sum(state in ends for state in states)
@@ -105,7 +112,8 @@ def check_tunings(
     """Checks the data, network, classes and batches of each tuning.
 
     Returns:
-        The tunings, with the numbers of steps of their trials.
+        The tunings, with the numbers of steps of their trials, which hold the
+        same images out as the runs.
 
     Raises:
         UsageError: If a tuning is not valid. Names every mistake once.
@@ -114,9 +122,56 @@ def check_tunings(
         [planned.job for planned in tunings], tuning_protocol(plan.protocol)
     )
     return [
-        dataclasses.replace(planned, job=job)
+        _judged_as(planned, job)
         for planned, job in zip(tunings, jobs, strict=True)
     ]
+
+
+def settings_found(
+    tunings: Iterable[PlannedTuning],
+) -> dict[Tuned, Mapping[str, Any]]:
+    """Returns the settings that earlier commands have found, see `make_jobs`.
+
+    Raises:
+        UsageError: If a file of settings cannot be read.
+    """
+    return {
+        planned.tuned: read_yaml(TuningFolder(planned.folder).best)
+        for planned in tunings
+        if planned.ended
+    }
+
+
+def awaiting(
+    jobs: Iterable[Job], tunings: Iterable[PlannedTuning], plan: PlanConfig
+) -> list[Job]:
+    """Returns the jobs; those whose settings are not found have other names.
+
+    Only its settings say which run of the folder a job is. Arms whose settings
+    are equal until they are found are not the same run.
+
+    Args:
+        jobs: The runs of a plan.
+        tunings: Its tunings.
+        plan: The plan.
+    """
+    waiting = {
+        _key(planned.job, planned.tuned.arm)
+        for planned in tunings
+        if not planned.ended
+    }
+    tuned_as = {arm.name: arm.tuned_as or arm.name for arm in arms(plan)}
+
+    def named(job: Job) -> Job:
+        record, arm = job.record, tuned_as[job.record.line]
+        if _key(job, arm) not in waiting:
+            return job
+        run = f"{record.run} (tuned as {arm})"
+        return dataclasses.replace(
+            job, record=dataclasses.replace(record, run=run)
+        )
+
+    return [named(job) for job in jobs]
 
 
 def run_tunings(
@@ -146,9 +201,29 @@ def run_tunings(
             processes=processes,
             folds=planned.folds,
             # No retry after the end: runs already use the settings found.
-            retry=not TuningFolder(planned.folder).best.is_file(),
+            retry=not planned.ended,
         )
     return found
+
+
+def _judged_as(planned: PlannedTuning, job: Job) -> PlannedTuning:
+    """Returns the tuning with the checked job, whose validation trials share.
+
+    Only the data say whether a protocol lets images validate.
+    """
+    images = job.config.data.validation_images
+    if images == planned.job.config.data.validation_images:
+        return dataclasses.replace(planned, job=job)
+
+    def make_config(changes, number):
+        config = planned.make_config(changes, number)
+        return config.changed(data={"validation_images": images})
+
+    return dataclasses.replace(planned, job=job, make_config=make_config)
+
+
+def _key(job: Job, arm: str) -> tuple[str, str, str]:
+    return job.record.source, job.record.backbone, arm
 
 
 def _planned(plan: PlanConfig, setup: Setup, folder: Path) -> PlannedTuning:

@@ -9,6 +9,8 @@ from keras_dml.config.training_sections import GroupConfig
 
 # The default of `keras.optimizers.AdamW`.
 ADAMW_DECAY = 0.004
+# The optimizer of the proxies of a sample.
+LAZY = "row_lazy_adam"
 
 
 def complete(merged: Merged) -> Merged:
@@ -26,6 +28,27 @@ def complete(merged: Merged) -> Merged:
         for layer in derive(merged.values):
             merged.add(layer)
     return merged
+
+
+def underived(values: Mapping[str, Any], origin: str) -> Layer:
+    """Returns the layer that takes back what follows from a sample.
+
+    `complete` derives it again if the sample stays. `row_lazy_adam` becomes
+    `adam`, which is the same if every step compares with all proxies.
+
+    Args:
+        values: Completed values.
+        origin: The origin of the layer.
+    """
+    if _section(values, "model", "proxies").get("sample") is None:
+        return Layer(origin, {})
+    back: dict[str, Any] = {
+        "model": {"proxies": {"sample_at_least": None}},
+        "loss": {place: {"sampled": False} for place in range(_terms(values))},
+    }
+    if _section(values, "optimizer", "proxies").get("name") == LAZY:
+        back["optimizer"] = {"proxies": {"name": "adam"}}
+    return Layer(origin, back)
 
 
 def _groups(values: Mapping[str, Any]) -> Iterator[Layer]:
@@ -62,17 +85,23 @@ def _class_sample(values: Mapping[str, Any]) -> Iterator[Layer]:
     if proxies.get("sample") is None:
         return
     sampling = {**SamplingConfig().model_dump(), **_section(values, "sampling")}
-    terms = values.get("loss")
-    count = len(terms) if isinstance(terms, list) else 0
     classes = _classes_of_batch(sampling)
     yield Layer(
         "model.proxies.sample",
         {
             "model": {"proxies": {"sample_at_least": classes}},
             "optimizer": {"proxies": _row_lazy(values)},
-            "loss": {place: {"sampled": True} for place in range(count)},
+            "loss": {
+                place: {"sampled": True} for place in range(_terms(values))
+            },
         },
     )
+
+
+def _terms(values: Mapping[str, Any]) -> int:
+    """Returns the number of terms of the loss."""
+    terms = values.get("loss")
+    return len(terms) if isinstance(terms, list) else 0
 
 
 def _classes_of_batch(sampling: Mapping[str, Any]) -> Any:
@@ -93,11 +122,11 @@ def _row_lazy(values: Mapping[str, Any]) -> dict[str, Any]:
     name = proxies.get("name") or backbone.get("name") or "adam"
     if name not in ("adam", "adamw", "muon"):
         return {}
-    decay = proxies.get("weight_decay") or backbone.get("weight_decay")
-    if name == "adamw" and not decay:
+    decays = (one.get("weight_decay") for one in (proxies, backbone))
+    decay = next((one for one in decays if one is not None), None)
+    if name == "adamw" and decay is None:
         decay = ADAMW_DECAY
-    changed: dict[str, Any] = {"name": "row_lazy_adam"}
-    return {**changed, "weight_decay": decay} if decay else changed
+    return {"name": LAZY, "weight_decay": decay}
 
 
 def _section(values: Any, *keys: str) -> Mapping[str, Any]:

@@ -5,10 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_dml.config.merging import BUILT_IN, Layer, Merged, flatten
+from keras_dml.config.named_items import PHASE_NAME, STAGE_NAME
+from keras_dml.config.training_sections import GroupConfig
 from keras_dml.config.yaml_files import MOST_CHARACTERS
 from keras_dml.errors import UsageError
 from keras_dml.files import read_some
 from keras_dml.fit_options import options_that_set
+from keras_dml.wording import listed
 
 # The key, or keys, of the settings that each argument sets.
 FLAGS = {
@@ -18,6 +22,7 @@ FLAGS = {
     **options_that_set(),
 }
 EPOCHS = FLAGS["epochs"]
+_, _STAGE, _PHASE, _ = EPOCHS.split(".")
 
 
 def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,6 +79,73 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
         is_path = isinstance(value, os.PathLike)
         section[last] = os.fspath(value) if is_path else value
     return flags
+
+
+def flag_layers(
+    flags: Mapping[str, Any], below: Merged, source: str | None = None
+) -> list[Layer]:
+    """Returns the layers of flags over the settings below them.
+
+    Args:
+        flags: Result of `flags_of`.
+        below: The settings below them.
+        source: The source of the images. Defaults to `None`, that of the
+            settings below.
+
+    Raises:
+        UsageError: If a flag changes a phase that is not there.
+    """
+    values = below.values
+    _check_phase(flags, values.get("stages"))
+    layers = [Layer("flag", flags)]
+    if source is not None:
+        layers.append(Layer("flag", {"data": {"source": source}}))
+    rates = flatten(values.get("optimizer"))
+    rate = rates.get("backbone.lr", GroupConfig().lr)
+    changed = "optimizer.backbone.lr" in flatten(flags)
+    # A rate that the proxies take over would change with the backbone's.
+    if changed and rate is not None and rates.get("proxies.lr") is None:
+        origin = below.origins.get("optimizer.backbone.lr", BUILT_IN)
+        layers.append(Layer(origin, {"optimizer": {"proxies": {"lr": rate}}}))
+    return layers
+
+
+def _check_phase(flags: Mapping[str, Any], stages: Any) -> None:
+    """Raises if flags change a phase that the stages do not have."""
+    changes: Any = flags
+    for name in ("stages", _STAGE, _PHASE):
+        changes = changes.get(name) if isinstance(changes, Mapping) else None
+    phases = {
+        stage: [*_by_name(values.get("phases"), PHASE_NAME)]
+        for stage, values in _by_name(stages, STAGE_NAME).items()
+    }
+    # Stages that are none are refused once all is merged.
+    if not changes or not phases or _PHASE in phases.get(_STAGE, ()):
+        return
+    key, value = next(iter(changes.items()))
+    argument, minutes = key, flags.get("minutes")
+    if value is None and minutes is not None:
+        argument, value = "minutes", f"{minutes:g}"
+    instead = [
+        f"`stages.{stage}.{_PHASE if _PHASE in names else names[-1]}.{key}`"
+        for stage, names in phases.items()
+        if names
+    ]
+    raise UsageError(
+        f"`{argument}` changes the phase {_PHASE!r} of the stage {_STAGE!r}, "
+        f"which is not there. Received: {argument}={value} with the stages "
+        f"{listed(map(repr, phases))}. Set {listed(instead)} with "
+        "`settings` instead."
+    )
+
+
+def _by_name(items: Any, unnamed: str) -> dict[str, Mapping[str, Any]]:
+    """Returns the mappings of a list by their names."""
+    return {
+        str(item.get("name", unnamed)): item
+        for item in (items if isinstance(items, list) else ())
+        if isinstance(item, Mapping)
+    }
 
 
 def _listed_classes(path: Path) -> list[str]:

@@ -1,6 +1,7 @@
 """Merges partial configurations and remembers where each value came from.
 
-A mapping changes the keys it names; anything else replaces what was there.
+A mapping changes the keys it names; anything else replaces what was there. The
+mapping of an override replaces its section, see `nested`.
 The lists `loss`, `stages` and `phases` hold items with names. A list replaces
 such a list; a mapping from names, or positions, changes the items it names:
 

@@ -5,7 +5,7 @@ place of such a list changes the items that it names, and may leave out the
 keys `arguments` and `phases` in between.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,16 +79,32 @@ def _stage(stage: Any) -> Any:
 def nested(key: str, value: Any) -> dict[str, Any]:
     """Returns the partial configuration that sets a dotted key.
 
+    A mapping replaces the section of that key: what it leaves out has the
+    built-in value. A mapping for `loss`, `stages` or `phases`, or for an item
+    of these, changes what it names.
+
     Example:
 
     >>> nested("model.dim", 64)
     {'model': {'dim': 64}}
     """
-    *above, last = key.split(".")
-    named = key == "loss" or last in ("stages", "phases")
-    if isinstance(value, Mapping) and not named:
+    *above, last = parts = key.split(".")
+    if isinstance(value, Mapping) and not _of_items(parts):
         value = Whole(value)
     part = {last: value}
     for name in reversed(above):
         part = {name: part}
     return part
+
+
+def _of_items(parts: Sequence[str]) -> bool:
+    """Whether a key names a list of items, or an item."""
+    if parts[0] == "loss":
+        return len(parts) <= 2
+    if parts[0] != "stages":
+        return False
+    of_stage = parts[2:]
+    if of_stage[:1] == ["phases"]:
+        return len(of_stage) <= 2
+    # Without `phases`, a phase stands below its stage.
+    return len(of_stage) <= 1 and not STAGE & {*of_stage}

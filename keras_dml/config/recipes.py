@@ -20,6 +20,7 @@ these bases; later bases win. A recipe whose name starts with `_` serves only
 as a base and is not listed.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -154,21 +155,24 @@ def _collect(
     Args:
         name: Name or path of the recipe.
         folder: The folder that a relative path starts from.
-        below: Names of the recipes that build on it.
-        files: Contents by name; a recipe that is there is not read again.
+        below: Names, or whole paths, of the recipes that build on it.
+        files: Contents by name, or by the whole path of a file; a recipe that
+            is there is left out.
     """
-    if name in below:
-        raise UsageError(f"Recipe `{below[0]}` builds on itself: `{name}`.")
-    if name in files:
-        return
     of = f"`base` of the recipe `{below[-1]}`" if below else "`recipe`"
     known = packaged_names("recipes") if below else recipe_names()
     content = read_named("recipes", name, known, of, folder)
+    # Files of one name in two folders are two recipes.
+    key = os.path.realpath(folder / name) if is_path(name) else name
+    if key in below:
+        raise UsageError(f"Recipe `{below[0]}` builds on itself: `{name}`.")
+    if key in files:
+        return
     folder = (folder / name).parent
     bases = validated(_File, content, f"Recipe `{_label(name)}`: ").base or []
     for base in [bases] if isinstance(bases, str) else bases:
-        _collect(base, folder, (*below, name), files)
-    files[name] = content
+        _collect(base, folder, (*below, key), files)
+    files[key] = content
 
 
 def _label(name: str) -> str:

@@ -7,7 +7,9 @@ from typing import Any
 from keras_dml import former
 from keras_dml.backbone_facts import starts_from_weights
 from keras_dml.config.derived import complete
+from keras_dml.config.earlier_run import with_changes
 from keras_dml.config.explanation import Explanation
+from keras_dml.config.flags import flag_layers
 from keras_dml.config.merging import BUILT_IN, Layer, Merged
 from keras_dml.config.recipes import (
     DEFAULT_RECIPE,
@@ -16,8 +18,8 @@ from keras_dml.config.recipes import (
     load_recipe,
     recipe_names,
 )
-from keras_dml.config.sections import RunConfig
-from keras_dml.config.settings import Settings
+from keras_dml.config.sections import ModelConfig, RunConfig
+from keras_dml.config.settings import Settings, parse_settings
 from keras_dml.config.validation import validated
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
 from keras_dml.data.facts import dataset_facts
@@ -30,6 +32,8 @@ _FED = {
     "sampling": ("kind", "images"),
     "model": ("proxies", "scale", "logits_bias"),
 }
+# The settings of `model` that sections of recipes, and the default one, follow.
+_NETWORK = ("backbone", "weights")
 
 
 def explain(
@@ -53,22 +57,16 @@ def explain(
     Example:
 
     >>> explain("hbn:authors", "cub200").origins["model.logits_bias"]
-    'bn: presets.authors'
+    'bn: published'
     """
     whence = "flag" if recipe else BUILT_IN
-    recipe = str(recipe or _default_recipe(source, flags or {}))
+    network = _network(flags or {}, overrides)
+    recipe = str(recipe or _default_recipe(source, network))
     name, _, preset = recipe.partition(":")
     parsed = load_recipe(name)
     presets = [one for one in preset.split("+") if one]
     published = source in parsed.sources and "default" not in presets
     chosen = [former.PRESETS.get(one, one) for one in presets]
-    given = [
-        *_fed_to_loss(flags or {}, source),
-        Layer("flag", flags or {}),
-        Layer(whence, {"recipe": recipe}),
-        Layer("flag", {"data": {"source": source}}),
-        Layer("recipe", {"section": source if published else "default"}),
-    ]
 
     def layers(backbone: str, pretrained: bool) -> list[Layer]:
         parts = [("common", ""), ("default", "")]
@@ -82,26 +80,34 @@ def explain(
             for part in parts
             for layer in parsed.layers(*part, source=source, backbone=backbone)
         ]
-        return [*_facts(source), *found, *given]
+        return [*_facts(source), *found]
 
     _check_presets(parsed, chosen)
     backbone, pretrained = "", False
-    model = Merged(layers(backbone, pretrained)).values["model"]
+    known = [*layers(backbone, pretrained), Layer("", network)]
+    model = Merged(known).values["model"]
     # A section of another type is refused once all is merged.
     if isinstance(model, Mapping):
         backbone = str(model["backbone"])
         weights = model.get("weights", "auto")
         pretrained = starts_from_weights(backbone, weights)
     merged = Merged(layers(backbone, pretrained))
+    for layer in (
+        *_fed_to_loss(flags or {}, source, network),
+        *flag_layers(flags or {}, merged, source),
+        Layer(whence, {"recipe": recipe}),
+        Layer("recipe", {"section": source if published else "default"}),
+    ):
+        merged.add(layer)
     check_text(source)
     merged.override(overrides)
     complete(merged)
     return Explanation(validated(RunConfig, merged.values), merged.origins)
 
 
-def _default_recipe(source: str, flags: Mapping[str, Any]) -> str:
+def _default_recipe(source: str, network: Mapping[str, Any]) -> str:
     """Returns the recipe that a run takes if nobody names one."""
-    plain = resolve(DEFAULT_RECIPE, source, flags=_network(flags))
+    plain = resolve(DEFAULT_RECIPE, source, flags=network)
     model = plain.model
     pretrained = starts_from_weights(model.backbone, model.weights)
     if pretrained and plain.section == "default":
@@ -109,17 +115,24 @@ def _default_recipe(source: str, flags: Mapping[str, Any]) -> str:
     return DEFAULT_RECIPE
 
 
-def _network(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the flags that say which network starts, and from what."""
-    network = {
-        key: value
-        for key, value in flags.get("model", {}).items()
-        if key in ("backbone", "weights")
+def _network(flags: Mapping[str, Any], overrides: Settings) -> dict[str, Any]:
+    """Returns what flags and overrides say of the network and its weights."""
+    given = {**flags.get("model", {})}
+    for key, value in parse_settings(overrides):
+        if key == "model" and isinstance(value, Mapping):
+            given = {**ModelConfig().model_dump(), **value}
+        elif key.startswith("model."):
+            given[key.removeprefix("model.")] = value
+    # Others than texts are refused once all is merged.
+    chosen = {
+        key: given[key] for key in _NETWORK if isinstance(given.get(key), str)
     }
-    return {"model": network}
+    return {"model": chosen} if chosen else {}
 
 
-def _fed_to_loss(flags: Mapping[str, Any], source: str) -> list[Layer]:
+def _fed_to_loss(
+    flags: Mapping[str, Any], source: str, network: Mapping[str, Any]
+) -> list[Layer]:
     """Returns what the recipe of a flag's loss has in front of the loss.
 
     A loss on pairs needs batches with pairs, and has no proxies to start.
@@ -127,7 +140,7 @@ def _fed_to_loss(flags: Mapping[str, Any], source: str) -> list[Layer]:
     names = [term["name"] for term in flags.get("loss", ())]
     if len(names) != 1 or names[0] not in recipe_names():
         return []
-    own = resolve(names[0], source, flags=_network(flags)).model_dump()
+    own = resolve(names[0], source, flags=network).model_dump()
     values = {
         section: {key: own[section][key] for key in keys}
         for section, keys in _FED.items()
@@ -159,7 +172,8 @@ def resolve(
         overrides: Settings: a mapping of dotted keys to values, or `key=value`
             strings with YAML values. Items of lists go by name or position:
             `stages.main.train.epochs=20`, `loss.proxy_anchor.margin=0.2`,
-            `stages.0.phases.0.epochs=20`. Defaults to none.
+            `stages.0.phases.0.epochs=20`. A mapping replaces a section, and
+            changes an item. Defaults to none.
 
     Returns:
         The validated configuration; sizes left open are `None` until the
@@ -209,11 +223,7 @@ def again(
         UsageError: If the file cannot be read, or a key or a value is not
             valid.
     """
-    layers = [Layer("earlier run", read_yaml(path)), Layer("flag", flags or {})]
-    if source is not None:
-        layers.append(Layer("flag", {"data": {"source": source}}))
-    merged = Merged(layers)
-    merged.override(overrides)
+    merged = with_changes(read_yaml(path), source, flags or {}, overrides)
     return validated(RunConfig, complete(merged).values)
 
 

@@ -238,6 +238,17 @@ class RunConfig(Section):
     stages: Annotated[list[StageConfig], Field(min_length=1, max_length=100)]
     evaluation: EvaluationConfig = EvaluationConfig()
 
+    @model_validator(mode="after")
+    def _sampled_with_a_sample(self):
+        sampled = [place for place, one in enumerate(self.loss) if one.sampled]
+        if sampled and self.model.proxies.sample is None:
+            raise ValueError(
+                f"`loss.{sampled[0]}.sampled` needs `model.proxies.sample`, "
+                "the share of the classes that a step compares with. "
+                "Received: null. Set that share, or leave `sampled` out."
+            )
+        return self
+
     @property
     def trainings(self) -> list[StageConfig]:
         """The stages, and the one that `refit` adds."""

@@ -31,16 +31,22 @@ class GroupConfig(Section):
     step_epochs: Annotated[Count | None, Scheduled("epochs")] = None
     step_factor: Positive = 0.1
     clip_value: Positive | None = None
-    weight_decay: NotNegative = 0.0
+    # `None`: the optimizer's own.
+    weight_decay: NotNegative | None = None
     layer_decay: Share = 1.0
     arguments: dict[str, bool | Whole | Number | None] = {}
 
     @model_validator(mode="after")
-    def _step_needs_its_length(self):
+    def _step_has_a_length_and_no_warm_up(self):
         if self.schedule == "step" and self.step_epochs is None:
             raise ValueError(
                 "`schedule: step` needs `step_epochs`, the number of epochs "
                 "between two drops."
+            )
+        if self.schedule == "step" and self.warmup_steps:
+            raise ValueError(
+                "`warmup_steps` must be 0 with `schedule: step`, which begins "
+                "at its highest rate."
             )
         return self
 
@@ -82,11 +88,11 @@ class HeatConfig(Section):
 
     @model_validator(mode="after")
     def _one_form(self):
-        at_once = self.epoch is not None and self.scale is not None
-        if at_once == (self.every is not None):
+        given = [self.epoch is not None, self.scale is not None]
+        if given != [self.every is None] * 2:
             raise ValueError(
                 "`heat` needs either `epoch` and `scale` (heating at once) or "
-                "`every` (gradual heating)."
+                "`every` (gradual heating), and no others of these."
             )
         return self
 

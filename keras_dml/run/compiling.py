@@ -198,7 +198,7 @@ def _build_group(
     arguments = dict(group.arguments)
     if group.clip_value is not None:
         arguments["clipvalue"] = group.clip_value
-    if group.weight_decay:
+    if group.weight_decay is not None:
         arguments["weight_decay"] = group.weight_decay
     try:
         return _OPTIMIZERS[group.name](

@@ -22,7 +22,8 @@ from keras_dml.run.models import trains_on_features
 from keras_dml.run.start import StartFeatures, apply_head
 from keras_dml.wording import metric_title, percent
 
-# Stricter than the usual 95 %, because the best of several is judged.
+# Stricter than the usual 95 %, because the best of several is judged. Chosen
+# for plain percentiles: docs/lab/results.md, "When a gain is one".
 LEVEL = 0.99
 RESAMPLES = 5000
 GUARDED = "recall@1"
@@ -176,7 +177,9 @@ def _gain(
     **arguments: Any,
 ) -> Difference:
     values = result.per_query[metric], pretrained.per_query[metric]
-    return paired_bootstrap(*values, num_resamples=RESAMPLES, **arguments)
+    return paired_bootstrap(
+        *values, num_resamples=RESAMPLES, widen=False, **arguments
+    )
 
 
 def _least_gain(

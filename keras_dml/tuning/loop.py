@@ -257,11 +257,13 @@ class _Loop:
         changes = self.study.changes(trial)
         run, state = run_name(changes), trial.state.name
         reached = read_progress(self.files.runs(run), self.column)
+        # What the study decides by, also if the run folders are deleted.
+        complete = state == "COMPLETE"
         return Trial(
             number,
             changes,
             _STATES.get(state, state.lower()),
-            reached.best,
+            trial.value if complete else reached.best,
             reached.epochs,
             reached.seconds,
             run,

@@ -73,8 +73,12 @@ class TuningResult(Brief):
         The best of many validation values is too high by chance. The test
         classes decide what the settings are worth.
         """
-        complete = [x for x in self.trials if x.state == "complete"]
-        return max(complete, key=lambda trial: trial.value or 0.0)
+        values = {
+            number: trial.value
+            for number, trial in enumerate(self.trials)
+            if trial.state == "complete" and trial.value is not None
+        }
+        return self.trials[max(values, key=lambda number: values[number])]
 
     def count(self, state: str) -> int:
         """Counts the trials in a state."""

@@ -133,7 +133,7 @@ def test_one_recipe(command):
         "common",
         "presets.deck",
     )
-    assert found["optimizer.proxies.lr=0.06"] == "sources.sop"
+    assert found["optimizer.proxies.lr=0.06"] == "sources.inshop"
     assert "Presets: authors, deck, code" in outcome.out
     assert command("recipes", "proxy_ancor").code == 2
 

@@ -1,11 +1,22 @@
 """Real processes that stand for trainings and take no time."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 from keras_dml.comparison.jobs import Job, make_jobs
 from keras_dml.config.plans import parse_plan
+
+# What a comparison reads of a finished run.
+RESULTS = {
+    "after": {},
+    "before": {},
+    "pretrained": {},
+    "validation": {},
+    "oracle": False,
+    "train_seconds": 1.0,
+}
 
 
 def some_jobs(count: int, **values) -> list[Job]:
@@ -30,7 +41,7 @@ class Scripts:
         "import pathlib, sys\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "folder.mkdir(parents=True, exist_ok=True)\n"
-        "(folder / 'metrics.json').write_text('{}')\n"
+        f"(folder / 'metrics.json').write_text({json.dumps(RESULTS)!r})\n"
     )
 
     def __init__(self, *scripts: str) -> None:

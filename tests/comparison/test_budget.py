@@ -6,7 +6,11 @@ import typing
 import pytest
 
 from keras_dml import layers, losses
-from keras_dml.comparison.budget import budget_in_words, within_budget
+from keras_dml.comparison.budget import (
+    budget_in_words,
+    lengths_of_phases,
+    within_budget,
+)
 from keras_dml.config import Explanation, RunConfig, explain
 from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.config.values import Scheduled, Section
@@ -113,13 +117,70 @@ def test_a_cross_batch_memory_keeps_its_warm_up():
     assert (term.memory.size, term.memory.warm_up_steps) == (64, 60)
 
 
+@pytest.mark.parametrize(
+    ("source", "warm_up"),
+    [
+        # Of 100 epochs of 5,864 images in batches of 80.
+        ("cub200", 500 * 200 / (100 * 5864 / 80)),
+        # So many images as nobody knows: 100 epochs of 100 steps.
+        ("photos", 500 * 200 / 10_000),
+    ],
+)
+def test_a_warm_up_ends_if_an_epoch_was_a_pass_over_the_images(source, warm_up):
+    """4 epochs of 50 steps are fewer than the 500 steps of the warm-up."""
+    published = explain("contrastive:memory", "cub200").config
+    config = published.changed(
+        sampling={"batch_size": 80}, data={"source": source}
+    )
+    assert config.sampling.steps_per_epoch is None
+    (term,) = config.loss
+    assert term.memory.warm_up_steps == 500
+    short = BudgetConfig(epochs=4, steps_per_epoch=50)
+    (term,) = within_budget(Explanation(config, {}), short).loss
+    assert term.memory.warm_up_steps == round(warm_up)
+    # Whatever a pass is, half of the epochs have half of the steps.
+    (term,) = within_budget(
+        Explanation(config, {}), BudgetConfig(epochs=50)
+    ).loss
+    assert term.memory.warm_up_steps == 250
+
+
+def test_arms_of_one_budget_warm_up_for_equal_lengths():
+    """Also if the phases of one are open, as many as they are."""
+    budget = BudgetConfig(epochs=10, steps_per_epoch=50)
+    network = {"model": {"backbone": "mobilenet_v2"}}
+    found = set()
+    for recipe in ("norm_softmax", "hln"):
+        explained = explain(recipe, "photos", flags=network)
+        assert lengths(explained.config)[0] is None
+        found.add(
+            within_budget(explained, budget).optimizer.backbone.warmup_steps
+        )
+    assert found == {15}  # 30 of 20 usual epochs of 50 steps
+
+
+def test_an_open_phase_has_its_share_of_the_settled_ones():
+    config = explain("hbn", "omniglot").config
+    (stage,) = config.stages
+    first, then = stage.phases
+    phases = [
+        first.changed(epochs=6, share=0.5),
+        then.changed(epochs=None, share=1.0),
+    ]
+    stage = stage.changed(phases=phases)
+    assert lengths_of_phases(stage) == [6, 12]
+    explained = Explanation(config.changed(stages=[stage]), {})
+    changed = within_budget(explained, BudgetConfig(epochs=9))
+    assert lengths(changed) == [3, 6]
+    assert changed.optimizer.backbone.warmup_steps == 50
+
+
 def test_what_a_plan_sets_itself_is_meant_for_its_budget():
     explained = explain(
         "proxy_isa",
         "cub200",
         overrides={
             "optimizer.backbone.step_epochs": 10,
-            "optimizer.backbone.warmup_steps": 7,
             "model.proxies.sample_aware.memory_epoch": 2,
             "model.proxies.sample_aware.filter_epoch": 4,
         },
@@ -127,9 +188,13 @@ def test_what_a_plan_sets_itself_is_meant_for_its_budget():
     config = within_budget(explained, BudgetConfig(epochs=8))
     # Head and proxies take what they do not have from the backbone.
     for _, group in config.optimizer:
-        assert (group.step_epochs, group.warmup_steps) == (10, 7)
+        assert group.step_epochs == 10
     memory = config.model.proxies.sample_aware
     assert (memory["memory_epoch"], memory["filter_epoch"]) == (2, 4)
+    warm_up = {"optimizer.backbone.warmup_steps": 7}
+    warmed = explain("hbn", "omniglot", overrides=warm_up)
+    config = within_budget(warmed, BudgetConfig(epochs=8))
+    assert {group.warmup_steps for _, group in config.optimizer} == {7}
     heated = explain(
         "hbn", "cars196", overrides={"stages.main.train.heat.epoch": 3}
     )

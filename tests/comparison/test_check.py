@@ -1,9 +1,16 @@
 import pytest
 
-from keras_dml.comparison.check import check_jobs
+from keras_dml.comparison.check import check_finished, check_jobs
+from keras_dml.comparison.compare import compare
 from keras_dml.comparison.jobs import make_jobs
+from keras_dml.comparison.plan_folder import PlanFolder
+from keras_dml.comparison.plans import make_plan
 from keras_dml.config.plans import parse_plan
+from keras_dml.data import readers
 from keras_dml.errors import UsageError
+from keras_dml.run.data import split_data
+from keras_dml.run.settling import settle
+from tests.comparison.scripted import RESULTS
 from tests.images import image_folder
 
 
@@ -101,3 +108,65 @@ def test_all_mistakes_at_once(images, tmp_path):
     assert "cars196" in text
     assert "`loss.0.arguments`" in text
     assert text.count("'resnet5'") == 1
+
+
+def finish(place, job):
+    """Leaves what a run leaves: with what it has settled, and its results."""
+    data = split_data(readers.read(job.config.data.source), job.config)
+    run = place.run(job)
+    every = job.config.evaluation.every or 1
+    run.create(settle(job.config, data).changed(evaluation={"every": every}))
+    run.write_metrics(RESULTS)
+
+
+@pytest.mark.parametrize("kind", ["recipe", "fixed_validation"])
+def test_what_a_run_has_settled_is_no_difference(tmp_path, kind):
+    changes = {"evaluation.every": None}
+    jobs = checked("digits", protocol={"kind": kind}, set=changes)
+    place = PlanFolder(tmp_path)
+    for job in jobs:
+        finish(place, job)
+        assert place.run(job).load_config() != job.config
+    check_finished(jobs, place)
+
+
+def test_finished_runs_of_other_settings_are_refused(tmp_path):
+    """A recipe is edited between two commands, the second with more seeds."""
+    recipe, folder = tmp_path / "mine.yaml", tmp_path / "plan"
+    options = {"recipes": [str(recipe)], "protocol": "recipe"}
+
+    def edit(scale):
+        text = f"base: norm_softmax\ndefault:\n  model: {{scale: {scale}}}\n"
+        recipe.write_text(text)
+
+    edit(8.0)
+    plan, _ = make_plan("digits", options | {"seeds": 2})
+    jobs = make_jobs(plan)
+    with PlanFolder(folder) as place:
+        place.open(plan)
+        for job in jobs:
+            finish(place, job)
+    more = options | {"seeds": 3, "dry_run": True}
+    assert compare("digits", folder, **more).count("done") == 2
+
+    edit(32.0)
+    with pytest.raises(UsageError) as caught:
+        compare("digits", folder, **more)
+    text = str(caught.value)
+    assert f"{jobs[0].run} was started with other settings" in text
+    assert "`model.scale` was 8.0, received 32.0" in text
+    assert "choose another `output`" in text
+    assert f"delete this folder. The same holds for `{jobs[1].run}`." in text
+    for job in jobs:
+        place.run(job).metrics.unlink()
+    assert compare("digits", folder, **more).count("to do") == 3
+
+
+def test_a_finished_run_that_cannot_be_read_is_named(tmp_path):
+    (job, *_) = jobs = checked("digits")
+    place = PlanFolder(tmp_path)
+    finish(place, job)
+    with open(place.run(job).record, "a", encoding="utf-8") as record:
+        record.write("former: 3\n")
+    with pytest.raises(UsageError, match=f"{job.run}: .*`former`.*delete this"):
+        check_finished(jobs, place)

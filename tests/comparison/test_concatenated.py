@@ -49,6 +49,7 @@ def test_unit_embeddings_side_by_side(folds):
     folder, records = folds
     (whole,) = concatenated(records, folder / "runs")
     assert (whole.dim, whole.fold, whole.status) == (16, None, "done")
+    assert whole.concatenated == 2
     parts = [TrainedRun(record.folder).part("test") for record in records]
     rows = [part.embeddings.embeddings for part in parts]
     expected = evaluate_retrieval(

@@ -91,6 +91,41 @@ def test_measure_trains_each_kind_once_and_keeps_what_it_finds(
     assert "from this comparison" in " ".join(capsys.readouterr().err.split())
 
 
+class StartError(Exception):
+    """Stands for a training: the configuration is enough."""
+
+    def __init__(self, config, folder, log):
+        super().__init__()
+        self.config = config
+        raise self
+
+
+def test_the_pace_is_that_of_the_longest_phase(monkeypatch):
+    monkeypatch.setattr(estimate, "TrainingProcess", StartError)
+
+    def measured(*phases):
+        (job, *_) = jobs()
+        (stage,) = job.config.stages
+        named = [stage.phases[0].changed(**phase) for phase in phases]
+        config = job.config.changed(stages=[stage.changed(phases=named)])
+        with pytest.raises(StartError) as caught:
+            measure_pace(config, job.work)
+        (phase,) = caught.value.config.stages[0].phases
+        return phase.name
+
+    warm_up = {"name": "warm_up", "epochs": 5, "freeze": "weights"}
+    train = {"name": "train", "epochs": 95, "freeze": "none"}
+    after = {"name": "after", "epochs": 10, "freeze": "none"}
+    assert measured(warm_up, train, after) == "train"
+    # The network trains in the shorter phase, and is slower there.
+    assert measured(warm_up | {"epochs": 99}, after) == "after"
+    assert measured(warm_up) == "warm_up"
+    assert measured(after | {"epochs": 95}, train) == "after"
+    # Open lengths have shares.
+    open_ones = {"epochs": None, "share": 1.0}, {"epochs": None, "share": 4.0}
+    assert measured(after | open_ones[0], train | open_ones[1]) == "train"
+
+
 def test_a_terminal_shows_how_far_measuring_got(tmp_path, monkeypatch):
     screen = Console(file=io.StringIO(), force_terminal=True, width=80)
     monkeypatch.setattr(console, "console", screen)

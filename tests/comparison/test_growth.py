@@ -83,8 +83,14 @@ def test_a_further_path_to_the_same_data_is_no_further_data(
 ):
     (tmp_path / "shoes").mkdir()
     monkeypatch.chdir(tmp_path)
-    stored, given = plan("shoes"), plan(str(tmp_path / "shoes"))
-    assert grown(stored, given).sources == ["shoes"]
+    whole = str(tmp_path / "shoes")
+    given = plan(whole, seeds=2)
+    # Plans of version 0.1 kept paths as they were given.
+    case = {"sources": ["shoes"]}
+    stored = given.model_dump() | {"sources": ["shoes"], "cases": [case]}
+    both = grown(parse_plan(stored), given)
+    assert both.sources == both.cases[0].sources == [whole]
+    assert grown(plan("shoes"), given).sources == [whole]
 
 
 def test_titles_follow_the_recipes_unless_somebody_wrote_them():
@@ -94,6 +100,132 @@ def test_titles_follow_the_recipes_unless_somebody_wrote_them():
     assert grown(written, plan("digits", epochs=None, protocol=None)).title == (
         "Shoes"
     )
+
+
+PARTS = [
+    ("proxynca_pp_table7", {"arms": ["ProxyNCA++", "-scale"]}),
+    ("heated_up_tables1_4", {"source": "cub200", "arms": ["BN", "LN"]}),
+    ("proxynca_pp_tables12_13", {"source": "cub200"}),
+    ("deck_tournament", {"source": "cars196", "backbones": ["bn_inception"]}),
+    ("omniglot_k_max", {"seeds": [0]}),
+]
+
+
+@pytest.mark.parametrize(("name", "part"), PARTS)
+def test_a_part_of_a_plan_takes_nothing_away(name, part):
+    """No run, no finding and no printed number of the folder."""
+    whole = make_plan(name)[0]
+    assert whole.findings or whole.paper_values
+    few = make_plan(name, part)[0]
+    assert grown(whole, few) == whole
+    again = grown(few, whole)
+    assert again.findings == whole.findings
+    assert again.paper_values == whole.paper_values
+
+
+def test_parts_of_a_plan_bring_their_findings_and_printed_numbers():
+    name, values = "proxynca_pp_table7", {}
+    whole = make_plan(name)[0]
+    for arm in ("ProxyNCA++", "-scale", "-max"):
+        own = make_plan(name, {"arms": [arm]})[0]
+        values = grown(values, own) if values else own
+    (table,) = values.paper_values
+    assert [*table.values] == ["ProxyNCA++", "-scale", "-max"]
+    assert table.values["-max"] == whole.paper_values[0].values["-max"]
+
+
+def test_findings_on_one_data_set_stay_when_another_is_given():
+    claim = {"claim": "C", "better": ["ln"], "than": ["bn"]}
+    values = {"title": "T", "recipes": ["ln", "bn"]}
+    first, second = (
+        parse_plan(
+            values
+            | {"sources": [data], "findings": [{**claim, "sources": [data]}]}
+        )
+        for data in ("digits", "glyphs")
+    )
+    both = grown(first, second)
+    assert [one.sources for one in both.findings] == [["digits"], ["glyphs"]]
+    # What a stored finding says of these data already is not said twice.
+    wide = {**claim, "sources": ["digits", "glyphs"]}
+    stored = parse_plan(both.model_dump() | {"findings": [wide]})
+    assert grown(stored, second) == stored
+
+
+def test_a_finding_that_is_given_in_other_words_replaces_the_stored_one():
+    def plan_with(recipes, claim, metric, value):
+        finding = {"claim": claim, "better": ["ln"], "than": ["bn"]}
+        table = {"where": "W", "source": "digits"}
+        return parse_plan(
+            {
+                "title": "T",
+                "sources": ["digits"],
+                "recipes": recipes,
+                "findings": [finding | {"metric": metric}],
+                "paper_values": [table | {"values": {"ln": {metric: value}}}],
+            }
+        )
+
+    stored = plan_with(["ln", "bn", "triplet"], "Old.", "map@r", 0.4)
+    given = plan_with(["ln", "bn"], "New.", "recall@1", 0.5)
+    both = grown(stored, given)
+    assert both.findings == given.findings
+    assert both.paper_values == given.paper_values
+
+
+def test_rows_of_a_grid_keep_their_findings():
+    """One arm alone is named after the grid, among others after both."""
+    grid = {"model.scale": [4.0, 16.0]}
+    rows = ["ln, scale 4.0", "ln, scale 16.0"]
+    finding = {"claim": "C", "better": rows[:1], "than": rows[1:]}
+    printed = {"where": "W", "source": "digits", "values": {}}
+    printed["values"] = {rows[0]: {"map@r": 0.5}, "bn": {"map@r": 0.4}}
+    stored = parse_plan(
+        {
+            "title": "T",
+            "sources": ["digits"],
+            "recipes": ["ln", "bn"],
+            "grid": grid,
+            "findings": [finding],
+            "paper_values": [printed],
+        }
+    )
+    few = make_plan(stored, {"arms": ["ln"]})[0]
+    (claim,), (table,) = few.findings, few.paper_values
+    assert (claim.better, claim.than) == (["scale 4.0"], ["scale 16.0"])
+    assert [*table.values] == ["scale 4.0"]
+    assert make_jobs(few)
+    assert grown(stored, few) == stored
+
+
+def test_rows_keep_their_names_in_whatever_order_a_grid_is_given():
+    def plan_with(seeds, *grid):
+        named = [{"model.scale": "scale", "model.k": "k"}[key] for key in grid]
+        row = f"{named[0]} 1, {named[1]} 1"
+        finding = {"claim": "C", "better": [row], "than": [row]}
+        values = {"title": "T", "sources": ["digits"], "recipes": ["ln"]}
+        both = {"grid": {key: [1] for key in grid}, "findings": [finding]}
+        return parse_plan({**values, **both, "seeds": seeds})
+
+    stored = plan_with([0], "model.scale", "model.k")
+    whole = grown(stored, plan_with([1], "model.k", "model.scale"))
+    assert (whole.seeds, whole.findings) == ([0, 1], stored.findings)
+
+
+def test_a_plan_corrects_the_names_in_the_plan_of_its_folder():
+    """Version 0.1 did not check rows of a grid, nor metrics."""
+    values = {
+        "title": "T",
+        "sources": ["digits"],
+        "recipes": ["ln", "bn"],
+        "grid": {"model.scale": [4.0]},
+    }
+    wrong = {"claim": "C", "better": ["ln"], "than": ["bn"]}
+    right = wrong | {"better": ["ln, scale 4.0"], "than": ["bn, scale 4.0"]}
+    stored = {"metrics": ["recal@1"], "findings": [wrong]}
+    given = {"metrics": ["recall@1"], "findings": [right]}
+    given = parse_plan(values | given)
+    assert grown(parse_plan(values | stored), given) == given
 
 
 def test_words_about_the_runs_follow_the_last_command():

@@ -189,19 +189,6 @@ def test_all_mistakes_at_once():
     assert "no preset 'no_such'" in lines[2]
 
 
-def test_findings_and_paper_values_name_arms():
-    finding = {"claim": "C", "better": ["bn"], "than": ["lm"]}
-    with pytest.raises(UsageError, match="names the arm 'lm'"):
-        make_jobs(plan(recipes=["ln", "bn"], findings=[finding]))
-    value = {
-        "where": "Table 1",
-        "source": "cub200",
-        "values": {"hbn": {"recall@1": 0.5}},
-    }
-    with pytest.raises(UsageError, match="'Table 1' names the arm 'hbn'"):
-        make_jobs(plan(recipes=["ln", "bn"], paper_values=[value]))
-
-
 def test_short_names():
     assert short_name("model.scale") == "scale"
     assert short_name("optimizer.proxies.lr") == "proxies lr"

@@ -4,7 +4,7 @@ import pytest
 
 from keras_dml.comparison.compare import compare
 from keras_dml.comparison.plans import make_plan
-from keras_dml.config.plans import dump_plan, load_plan
+from keras_dml.config.plans import dump_plan, load_plan, parse_plan
 from keras_dml.errors import UsageError
 
 
@@ -65,6 +65,32 @@ def test_every_option_changes_the_plan():
 def test_mistakes(plan, options, message):
     with pytest.raises(UsageError, match=message):
         make_plan(plan, options)
+
+
+def test_arms_keep_what_is_said_of_their_rows():
+    finding = {"claim": "C", "better": ["ln, dim 8"], "than": ["bn, dim 8"]}
+    table = {"where": "W", "source": "digits"}
+    printed = {name: {"map@r": 0.5} for name in ("bn, dim 4", "ln", "triplet")}
+    plan = parse_plan(
+        {
+            "title": "T",
+            "sources": ["digits"],
+            "recipes": ["ln", "bn", "triplet"],
+            "grid": {"model.dim": [4, 8]},
+            "findings": [finding],
+            "paper_values": [table | {"values": printed}],
+        }
+    )
+    names = ["ln", "bn", "triplet"]
+    every = make_plan(plan, {"arms": names})[0]
+    assert every.findings == plan.findings
+    assert every.paper_values == plan.paper_values
+    two = make_plan(plan, {"arms": names[:2]})[0]
+    assert two.findings == plan.findings
+    assert [*two.paper_values[0].values] == ["bn, dim 4", "ln"]
+    one = make_plan(plan, {"arms": names[1:2]})[0]
+    assert one.findings == []
+    assert [*one.paper_values[0].values] == ["dim 4"]
 
 
 def test_an_unknown_option():

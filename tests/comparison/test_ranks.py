@@ -182,6 +182,24 @@ def test_experiments_that_an_arm_missed_are_left_out():
     assert found.arms_left_out == ("c",)
 
 
+def test_an_arm_of_another_size_does_not_keep_the_others_from_a_ranking():
+    """Nothing was ranked, as no two arms had finished the same experiment."""
+    records = [
+        record(arm, seed, value, dim=dim)
+        for seed in range(3)
+        for arm, value, dim in (("a", 0.5, 64), ("b", 0.6, 64), ("c", 0.9, 512))
+    ]
+    found = rank_records(records, "map@r")
+    assert (found.unit, found.num_blocks) == ("seeds", 3)
+    assert found.arms == ("b", "a")
+    assert found.arms_left_out == ("c",)
+    assert found.blocks_left_out == 0
+    more = [record(arm, 0, 0.7, dim=128) for arm in "ab"]
+    found = rank_records(records + more, "map@r")
+    assert (found.unit, found.num_blocks) == ("experiments", 2)
+    assert (found.blocks_left_out, found.arms_left_out) == (1, ("c",))
+
+
 def test_seeds_are_ranked_in_a_single_experiment():
     records = [
         record(arm, seed, value + seed, fold=fold)
@@ -202,7 +220,10 @@ def test_folds_are_ranked_where_there_is_one_seed():
         for fold in range(4)
         for arm, value in (("a", 0.5), ("b", 0.6))
     ]
-    together = [record("a", 0, 0.9, dim=256), record("b", 0, 0.8, dim=256)]
+    together = [
+        record(arm, 0, value, dim=256, concatenated=4)
+        for arm, value in (("a", 0.9), ("b", 0.8))
+    ]
     found = rank_records(records + together, "map@r")
     assert (found.unit, found.num_blocks) == ("folds", 4)
     assert found.arms == ("b", "a")

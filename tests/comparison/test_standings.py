@@ -75,6 +75,37 @@ def test_the_conclusion_says_which_arm_is_best_and_how_surely(tmp_path):
     assert said(runs(values=(("a", 0.5),))) == ""
 
 
+def test_an_arm_that_leads_by_its_easy_seeds_is_not_called_best():
+    """It was, or it was open, though it was worse on every seed of both."""
+    values = {"a": (0.40, 0.50, 0.60, 0.61), "b": (None, None, 0.58, 0.592)}
+    records = [
+        unfinished(arm, seed, "failed")
+        if value is None
+        else record(arm, seed, value)
+        for arm, own in values.items()
+        for seed, value in enumerate(own)
+    ]
+    (arms,) = standings(records, METRICS, "map@r").values()
+    assert [one.verdict for one in arms] == ["best", "better"]
+    assert conclusion(arms, "MAP@R") == (
+        "b leads by MAP@R. On the seeds that both finished, a is better."
+    )
+
+
+def test_arms_without_a_common_seed_have_no_gap():
+    """It was `+nan`."""
+    records = [
+        record("a", 0, 0.4),
+        unfinished("a", 1, "failed"),
+        unfinished("b", 0, "failed"),
+        record("b", 1, 0.58),
+    ]
+    (arms,) = standings(records, METRICS, "map@r").values()
+    (row,) = gap_rows(arms)
+    assert (row["gap"], row["verdict"]) == ("-", "not measured")
+    assert "whether it is better than a is open" in conclusion(arms, "MAP@R")
+
+
 def test_rows_are_narrow_enough_for_a_terminal(tmp_path):
     values = (("multi_similarity", 0.5), ("soft_triple", 0.61))
     records = runs(tmp_path, values=values)

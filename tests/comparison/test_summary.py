@@ -4,6 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from keras_dml.comparison.concatenated import concatenated
+from keras_dml.comparison.records import (
+    Experiment,
+    trained_runs,
+    write_results,
+)
 from keras_dml.comparison.summary import (
     paired_repetitions,
     summarize,
@@ -12,7 +18,7 @@ from keras_dml.comparison.summary import (
 )
 from tests.comparison.made_up import record, unfinished
 
-EXPERIMENT = ("omniglot", "small_cnn", "none", 64)
+EXPERIMENT = Experiment("omniglot", "small_cnn", "none", 64)
 
 
 @pytest.mark.parametrize("count", [2, 3, 10])
@@ -120,3 +126,33 @@ def test_networks_and_sizes_are_never_averaged_together():
     found = summarize_arms(records, "map@r")
     means = [arms["softmax"].mean for arms in found.values()]
     assert means == [0.1, 0.2, 0.3, 0.4, 0.5]
+
+
+def test_concatenated_folds_are_no_training_of_their_size(
+    tmp_path, monkeypatch
+):
+    """Four folds of 128 numbers are as long as an embedding of 512."""
+    monkeypatch.setattr(
+        "keras_dml.comparison.concatenated._measure",
+        lambda folds, target, result: result.write_text('{"map@r": 0.9}'),
+    )
+    folds = [
+        record(fold=fold, dim=dim, value=value)
+        for dim, value in ((128, 0.4), (512, 0.5))
+        for fold in range(4)
+    ]
+    records = [*folds, *concatenated(folds, tmp_path)]
+    found = summarize_arms(records, "map@r")
+    means = [
+        (experiment.dim, round(arms["softmax"].mean, 6))
+        for experiment, arms in found.items()
+    ]
+    assert means == [(128, 0.4), (512, 0.5), (512, 0.9), (2048, 0.9)]
+    titles = [experiment.title for experiment in found]
+    assert len({*titles}) == 4
+    assert titles[2].endswith("512 numbers, 4 folds concatenated")
+    assert trained_runs(records) == folds
+    write_results(records, tmp_path / "results.csv")
+    header, *rows = (tmp_path / "results.csv").read_text().splitlines()
+    column = header.split(",").index("concatenated")
+    assert {row.split(",")[column] for row in rows} == {"0", "4"}

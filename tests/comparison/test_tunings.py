@@ -6,6 +6,7 @@ import pytest
 
 from keras_dml.comparison.compare import compare
 from keras_dml.comparison.jobs import count_trials, make_jobs
+from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.tunings import (
     check_tunings,
     plan_tunings,
@@ -13,10 +14,15 @@ from keras_dml.comparison.tunings import (
 )
 from keras_dml.config import load_run_config
 from keras_dml.config.plans import parse_plan
+from keras_dml.data import readers
 from keras_dml.errors import UsageError
+from keras_dml.run.data import split_data, stage_data
 from keras_dml.tuning import loop
+from keras_dml.tuning.trials import Trial, TuningResult
+from tests.comparison.scripted import RESULTS
 
-RATES = {"optimizer.backbone.lr": [1e-8, 1e-3]}
+RATE = "optimizer.backbone.lr"
+RATES = {RATE: [1e-8, 1e-3]}
 
 
 def tuned(**values):
@@ -92,6 +98,35 @@ def test_an_arm_takes_what_another_found(tmp_path):
     assert {job.config.optimizer.backbone.lr for job in jobs} == {1e-8}
 
 
+@pytest.mark.parametrize("kind", ["fixed_validation", "oracle"])
+def test_images_judge_the_trials_where_too_few_classes_train(tmp_path, kind):
+    """As they judge the runs: digits has five training classes."""
+    plan = tuned(protocol={"kind": kind, "fraction": 0.2}, set={})
+    (planned,) = check_tunings(plan_tunings(plan, tmp_path), plan)
+    config = planned.make_config({RATE: 1e-3}, 0)
+    share = 0.2 if kind == "fixed_validation" else 0.1
+    assert config.data.validation_images == share
+    data = split_data(readers.read("digits"), config)
+    stage = stage_data(data, config.stages[0], config)
+    assert stage.held_out == "images"
+
+
+def test_trials_keep_the_images_that_a_plan_or_a_space_sets(tmp_path):
+    share = "data.validation_images"
+    fixed = {"kind": "fixed_validation"}
+    plan = tuned(protocol=fixed, set={share: 0.3})
+    (planned,) = check_tunings(plan_tunings(plan, tmp_path), plan)
+    assert planned.make_config({}, 0).data.validation_images == 0.3
+    space = {"kind": "grid", "space": {share: [0.2, 0.4]}}
+    plan = tuned(protocol=fixed, set={}, tuning=space)
+    (planned,) = check_tunings(plan_tunings(plan, tmp_path), plan)
+    assert planned.make_config({share: 0.4}, 0).data.validation_images == 0.4
+    # Folds hold classes out.
+    plan = tuned()
+    (planned,) = check_tunings(plan_tunings(plan, tmp_path), plan)
+    assert planned.make_config({}, 0).data.validation_images is None
+
+
 @pytest.mark.parametrize(
     ("arms", "message"),
     [
@@ -158,6 +193,58 @@ def test_data_that_are_not_there(tmp_path):
     plan = tuned(sources=["omniglot"])
     with pytest.raises(UsageError, match="no data folder"):
         check_tunings(plan_tunings(plan, tmp_path), plan)
+
+
+def test_a_finished_folder_has_nothing_left_to_do(tmp_path):
+    """A dry run knows the settings that an earlier command has found."""
+    plan = tuned(tuning={"kind": "grid", "space": {"model.dim": [32, 64]}})
+    folder = tmp_path / "plan"
+    before = compare(plan, folder, dry_run=True, estimate=False)
+    assert (before.count("to do"), before.trials_left) == (2, 2)
+
+    (planned,) = plan_tunings(plan, folder)
+    with PlanFolder(folder) as place:
+        place.open(plan)
+        planned.folder.mkdir(parents=True)
+        (planned.folder / "trials.csv").write_text(
+            "number,state\n0,complete\n1,complete\n"
+        )
+        (planned.folder / "best.yaml").write_text("model.dim: 64\n")
+        for job in make_jobs(plan, {planned.tuned: {"model.dim": 64}}):
+            place.run(job).create(job.config)
+            place.run(job).write_metrics(RESULTS)
+    after = compare(plan, folder, dry_run=True)
+    assert (after.count("done"), after.trials_left) == (2, 0)
+    assert (after.count("to do"), after.seconds) == (0, None)
+
+
+def test_finished_runs_are_checked_once_the_settings_are_found(
+    tmp_path, monkeypatch
+):
+    """Their tuning was deleted, and the next one finds something else."""
+    plan = tuned()
+    (planned,) = plan_tunings(plan, tmp_path)
+    with PlanFolder(tmp_path) as place:
+        place.open(plan)
+        for job in make_jobs(plan, {planned.tuned: {RATE: 1e-8}}):
+            place.run(job).create(job.config)
+            place.run(job).write_metrics(RESULTS)
+    result = TuningResult("map@r", [Trial(0, {RATE: 1e-3}, "complete", 0.5)])
+    monkeypatch.setattr(loop, "tune", lambda *args, **options: result)
+    with pytest.raises(UsageError, match=f"{RATE}` was 1e-08, received 0.001"):
+        compare(plan, tmp_path, estimate=False)
+
+
+def test_arms_that_only_try_other_settings_are_runs_of_their_own(tmp_path):
+    arms = [
+        {"name": "A", "space": {"model.scale": [4, 8]}},
+        {"name": "B", "space": {"model.scale": [4, 8, 16]}},
+        {"name": "as A", "tuned_as": "A"},
+    ]
+    plan = tuned(arms=arms, seeds=[0, 1])
+    result = compare(plan, tmp_path, dry_run=True)
+    # Two folds; the third arm is the first one under another name.
+    assert (result.count("to do"), result.trials_left) == (8, 10)
 
 
 @pytest.mark.slow

@@ -81,6 +81,23 @@ def test_adam_and_adamw_become_lazy_with_their_decay():
     assert lazy.backbone.name == "sgd"
 
 
+def test_a_decay_of_zero_is_none_at_all():
+    lazy = sampled(backbone={"name": "adamw", "weight_decay": 0.0})
+    assert lazy.proxies.weight_decay == 0.0
+    lazy = sampled(
+        backbone={"name": "adamw", "weight_decay": 0.1},
+        proxies={"weight_decay": 0.0},
+    )
+    assert lazy.head.weight_decay == 0.1
+    assert lazy.proxies.weight_decay == 0.0
+
+
+def test_without_a_decay_an_optimizer_has_its_own():
+    for group in validate(values()).optimizer:
+        assert group[1].weight_decay is None
+    assert sampled(backbone={"name": "sgd"}).proxies.weight_decay is None
+
+
 @pytest.mark.parametrize("name", ["sgd", "torch_adam", "row_lazy_adam"])
 def test_other_optimizers_stay(name):
     assert sampled(backbone={"name": name}).proxies.name == name

@@ -2,7 +2,15 @@ import sys
 
 import pytest
 
-from keras_dml.config import differences, flags_of, resolve
+from keras_dml.config import (
+    differences,
+    dump_run_config,
+    explain,
+    flags_of,
+    recipe_names,
+    resolve,
+)
+from keras_dml.config.resolve import again
 from keras_dml.errors import UsageError
 
 
@@ -36,6 +44,70 @@ def test_short_options_set_what_they_say_and_nothing_else(given, changed):
     config = resolve("norm_softmax", "digits", flags=flags_of(given))
     found = differences(resolve("norm_softmax", "digits"), config)
     assert {key: value for key, (_, value) in found.items()} == changed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"epochs": 3},
+            "`epochs` changes the phase 'train' of the stage 'main'.* "
+            r"Received: epochs=3 with the stages 'search' and 'final'\. Set "
+            r"`stages\.search\.train\.epochs` and "
+            r"`stages\.final\.train\.epochs` with `settings` instead\.",
+        ),
+        (
+            {"minutes": 2},
+            r"`minutes` .* Received: minutes=2 with .*\.final\.train\.epochs`",
+        ),
+        (
+            {"freeze": "all"},
+            r"`freeze` .* Received: freeze=all .*\.final\.train\.freeze`",
+        ),
+    ],
+)
+def test_a_phase_that_a_recipe_does_not_have(tmp_path, arguments, message):
+    flags = flags_of(arguments)
+    with pytest.raises(UsageError, match=message):
+        resolve("proxynca_pp", "cub200", flags=flags)
+    path = tmp_path / "config.yaml"
+    path.write_text(dump_run_config(resolve("norm_softmax", "cub200")))
+    with pytest.raises(UsageError, match=message):
+        again(path, flags=flags)
+    assert resolve("proxynca_pp", "inshop", flags=flags)
+    assert resolve("proxynca_pp:default", "cub200", flags=flags)
+
+
+def test_a_phase_of_another_name_is_named(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "common: {loss: [{name: softmax}], stages: "
+        "[{phases: [{name: first}, {name: second}]}]}"
+    )
+    with pytest.raises(
+        UsageError, match=r"`stages\.main\.second\.freeze` with"
+    ):
+        resolve(str(path), "./x", flags=flags_of({"freeze": "all"}))
+
+
+@pytest.mark.parametrize("source", ["cub200", "sop", "digits", "./x"])
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_rate_leaves_the_proxies_theirs(name, source):
+    without = resolve(name, source).optimizer
+    given = resolve(name, source, flags=flags_of({"lr": 0.00777})).optimizer
+    assert given.backbone == without.backbone.changed(lr=0.00777)
+    assert given.head == without.head.changed(lr=0.00777)
+    # An open rate is that of the network, which no number stands for.
+    if without.proxies.lr is not None:
+        assert given.proxies == without.proxies
+
+
+def test_the_rate_of_the_proxies_knows_where_it_was_set():
+    explained = explain("bn", "cars196", flags=flags_of({"lr": 0.5}))
+    assert explained.config.optimizer.proxies.lr == 4e-3
+    assert explained.origins["optimizer.proxies.lr"] == (
+        "_heated_up: sources.cars196"
+    )
 
 
 def test_a_loss_replaces_that_of_the_recipe():

@@ -53,6 +53,9 @@ def test_layers_keep_their_values():
         parse_override("stages.1.phases.0.epochs=7"),
         parse_override("stages.1.train={epochs: 7}"),
         parse_override("stages={final: {train: {epochs: 7}}}"),
+        parse_override("stages.final={train: {epochs: 7}}"),
+        parse_override("stages.final.phases={train: {epochs: 7}}"),
+        parse_override("stages.final.phases.train={epochs: 7}"),
     ],
 )
 def test_one_phase_by_name_or_position(part):
@@ -71,6 +74,8 @@ def test_one_phase_by_name_or_position(part):
         parse_override("loss.triplet.arguments.margin=0.3"),
         parse_override("loss.0.arguments.margin=0.3"),
         parse_override("loss={triplet: {margin: 0.3}}"),
+        parse_override("loss.triplet={margin: 0.3}"),
+        parse_override("loss.0={arguments: {margin: 0.3}}"),
     ],
 )
 def test_one_argument_of_one_term(part):
@@ -111,6 +116,29 @@ def test_an_override_replaces_a_section_and_a_layer_changes_it():
     assert replaced == {"dim": 8}
     changed = merged({"model": {"dim": 8}}).values["model"]
     assert changed == {"dim": 8, "heat": None, "k": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    "key", ["stages.search.warm_up", "stages.0.phases.0", "stages.search.0"]
+)
+def test_an_override_changes_an_item(key):
+    """An item without its name, or what else it says, is another item."""
+    values = overridden(f"{key}={{epochs: 2}}").values["stages"][0]
+    assert values["phases"][0] == {"name": "warm_up", "epochs": 2}
+
+
+def test_an_override_replaces_a_section_of_an_item():
+    replaced = overridden(
+        "loss.triplet.arguments={soft: true}",
+        "stages.final.train.heat={epoch: 3, scale: 4.0}",
+        "stages.final.train.heat={every: 3}",
+    ).values
+    assert replaced["loss"][0] == {
+        "name": "triplet",
+        "weight": 0.5,
+        "arguments": {"soft": True},
+    }
+    assert replaced["stages"][1]["phases"][0]["heat"] == {"every": 3}
 
 
 def test_null_becomes_a_section():

@@ -177,6 +177,55 @@ def test_the_default_recipe_follows_the_network(source, model, recipe):
     assert explanation.config == resolve(recipe, source, flags={"model": model})
 
 
+@pytest.mark.parametrize("recipe", [None, "proxy_anchor", "proxy_isa"])
+@pytest.mark.parametrize("source", ["cars196", "omniglot", "./x"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"backbone": "mobilenet_v2"},
+        {"backbone": "bn_inception"},
+        {"backbone": "resnet50", "weights": "none"},
+        {"weights": "none"},
+    ],
+)
+def test_a_network_by_override_is_one_by_flag(recipe, source, model):
+    config = resolve(recipe, source, flags={"model": model})
+    settings = {f"model.{key}": value for key, value in model.items()}
+    for overrides in (settings, [f"{k}={v}" for k, v in settings.items()]):
+        explained = explain(recipe, source, overrides=overrides)
+        assert explained.config == config
+        assert {explained.origins[key] for key in settings} == {"override"}
+    other = {"model": {"backbone": "small_cnn", "weights": "auto"}}
+    settings = {"model.backbone": "mobilenet_v2", "model.weights": "auto"}
+    settings |= {f"model.{key}": value for key, value in model.items()}
+    assert resolve(recipe, source, flags=other, overrides=settings) == (
+        resolve(recipe, source, overrides=settings)
+    )
+
+
+def test_a_model_by_override_brings_its_network():
+    config = resolve("norm_softmax", "./x", overrides=["model={dim: 8}"])
+    assert config.model.backbone == "small_cnn"
+    assert config.minutes is None
+    override = "model={dim: 8, backbone: resnet50}"
+    assert resolve("norm_softmax", "digits", overrides=override).minutes == 10
+
+
+def test_a_loss_in_place_of_another_knows_the_network_by_override():
+    flags = flags_of({"loss": "triplet"})
+    backbone = {"model.backbone": "mobilenet_v2"}
+    config = resolve("norm_softmax", "digits", flags=flags, overrides=backbone)
+    flags["model"] = {"backbone": "mobilenet_v2"}
+    assert config == resolve("norm_softmax", "digits", flags=flags)
+
+
+def test_a_backbone_that_is_no_name_is_refused_as_such():
+    for value in ("null", "[1]", "{a: 1}", "5"):
+        override = f"model.backbone={value}"
+        with pytest.raises(UsageError, match=r"`model\.backbone` must be text"):
+            resolve(None, "./x", overrides=[override])
+
+
 def test_data_set_facts_reach_the_configuration():
     config = resolve("norm_softmax", "omniglot")
     assert config.augmentation.flip is False
@@ -245,7 +294,14 @@ def test_mistakes_are_explained(override, message):
 
 
 def test_heat_needs_one_form():
-    for heat in ({}, {"epoch": 3}, {"epoch": 3, "scale": 4.0, "every": 2}):
+    for heat in (
+        {},
+        {"epoch": 3},
+        {"scale": 4.0},
+        {"epoch": 3, "scale": 4.0, "every": 2},
+        {"every": 3, "scale": 2.0},
+        {"every": 3, "epoch": 2},
+    ):
         with pytest.raises(UsageError, match="either `epoch` and `scale`"):
             validate(smallest(stages=[{"phases": [{"heat": heat}]}]))
 
@@ -253,6 +309,19 @@ def test_heat_needs_one_form():
 def test_step_schedule_needs_its_length():
     with pytest.raises(UsageError, match="needs `step_epochs`"):
         validate(smallest(optimizer={"backbone": {"schedule": "step"}}))
+
+
+def test_a_step_schedule_has_no_warm_up():
+    step = {"schedule": "step", "step_epochs": 5}
+    warm = {"backbone": {**step, "warmup_steps": 100}}
+    with pytest.raises(UsageError, match=r"backbone`.* `warmup_steps` must be"):
+        validate(smallest(optimizer=warm))
+    step = [f"optimizer.backbone.{key}={step[key]}" for key in step]
+    with pytest.raises(UsageError, match="`warmup_steps` must be 0 with"):
+        resolve("norm_softmax", "digits", overrides=step)
+    step.append("optimizer.backbone.warmup_steps=0")
+    config = resolve("norm_softmax", "digits", overrides=step)
+    assert config.optimizer.proxies.schedule == "step"
 
 
 def test_unknown_recipe_names_the_nearest():
@@ -452,6 +521,36 @@ def test_recipes_build_on_one_another(tmp_path):
     assert config.stages[0].phases[0].epochs == 2
     assert config.optimizer.head.schedule == "cosine"
     assert resolve(f"{path}:long", "digits").stages[0].phases[0].epochs == 9
+
+
+def test_bases_of_one_name_in_two_folders_are_two(tmp_path):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    written(tmp_path, "b", "base: norm_softmax\ncommon: {seed: 1}")
+    written(inner, "b", "base: norm_softmax\ncommon: {model: {k: 7}}")
+    written(inner, "a", "base: b.yaml")
+    path = written(tmp_path, "mine", "base: [inner/a.yaml, b.yaml]")
+    config = resolve(path, "digits")
+    assert (config.seed, config.model.k) == (1, 7)
+    # Nor is the second one a loop.
+    written(tmp_path, "b", "base: inner/b.yaml\ncommon: {seed: 1}")
+    (inner / "inner").mkdir()
+    written(inner, "b", "base: inner/b.yaml\ncommon: {model: {k: 7}}")
+    written(inner / "inner", "b", "base: norm_softmax")
+    config = resolve(written(tmp_path, "mine", "base: b.yaml"), "digits")
+    assert (config.seed, config.model.k) == (1, 7)
+
+
+def test_a_base_by_two_paths_is_read_once_and_a_loop_is_one(tmp_path):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    written(tmp_path, "b", "base: norm_softmax")
+    written(inner, "a", "base: ../b.yaml")
+    path = written(tmp_path, "mine", "base: [inner/a.yaml, b.yaml]")
+    assert load_recipe(path).bases[-2:] == ("b", "a")
+    written(tmp_path, "b", "base: inner/a.yaml")
+    with pytest.raises(UsageError, match="`.*mine.yaml` builds on .*inner/a"):
+        load_recipe(path)
 
 
 @pytest.mark.parametrize(

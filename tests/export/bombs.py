@@ -6,7 +6,7 @@ import zlib
 
 from PIL import Image
 
-from tests.export.images import FILES, RGB, encode
+from tests.export.images import FILES, RGB, encode, patched
 
 SIDE = 20_000
 
@@ -67,19 +67,14 @@ def _webp():
     return buffer.getvalue()
 
 
-def _patched_webp(contents, start, sides):
-    return contents[:start] + sides + contents[start + len(sides) :]
-
-
 BOMBS = {
     "png": _png(),
     "jpeg": _jpeg(),
+    "bmp": patched(FILES["bmp"], 18, struct.pack("<ii", SIDE, -SIDE)),
     "gif_canvas": _gif(SIDE, 56),
     "gif_frame": _gif(56, SIDE),
-    "lossy_webp": _patched_webp(
-        FILES["webp"], 26, struct.pack("<HH", 16383, 16383)
-    ),
-    "lossless_webp": _patched_webp(
+    "lossy_webp": patched(FILES["webp"], 26, struct.pack("<HH", 16383, 16383)),
+    "lossless_webp": patched(
         encode(RGB, "WEBP", lossless=True), 21, b"\xff\xff\xff\x0f"
     ),
     "animated_webp": _webp(),

@@ -5,11 +5,14 @@ import json
 import pytest
 
 from keras_dml.errors import UsageError
+from keras_dml.export import ExportOptions, artifact, export_litert
 from keras_dml.export.artifact import (
     ExportFolder,
+    make_manifest,
     read_manifest,
     replacing_folder,
 )
+from keras_dml.files import lock
 
 
 def write(path, text, force=False):
@@ -92,6 +95,36 @@ def test_a_file_in_the_way_needs_force(tmp_path):
     assert (path / "model").read_text() == "new"
 
 
+def test_one_process_at_a_time_writes_an_artifact(tmp_path):
+    path = tmp_path / "new" / "saved_model"
+    with replacing_folder(path) as folder:
+        (folder / "model").write_text("first")
+        (folder / "manifest.json").write_text('{"made_by": "keras-dml"}')
+        with pytest.raises(UsageError, match="Another process is exporting"):
+            write(path, "second")
+        assert (folder / "model").read_text() == "first"
+        write(path.with_name("onnx"), "beside")
+    assert (path / "model").read_text() == "first"
+    write(path, "third")
+    assert left(path.parent) == ["onnx", "saved_model"]
+
+
+def test_a_lock_that_is_removed_meanwhile_is_taken_anew(tmp_path, monkeypatch):
+    """The former owner removes the file between its opening and its locking."""
+    opened = []
+
+    def late(file):
+        opened.append(lock(file))
+        if len(opened) == 1:
+            file.unlink()
+        return opened[-1]
+
+    monkeypatch.setattr(artifact, "lock", late)
+    write(tmp_path / "saved_model", "whole")
+    assert [file.closed for file in opened] == [True, True]
+    assert left(tmp_path) == ["saved_model"]
+
+
 def test_an_empty_folder_is_free(tmp_path):
     (tmp_path / "empty").mkdir()
     write(tmp_path / "empty", "new")
@@ -126,3 +159,15 @@ def test_a_damaged_manifest_is_refused(change, message, tmp_path):
     path.write_text(json.dumps({**WHOLE, **change}))
     with pytest.raises(UsageError, match=message):
         read_manifest(tmp_path)
+
+
+def test_a_crop_that_is_larger_than_its_image_is_refused(
+    make_embedder, tmp_path
+):
+    embedder = make_embedder()
+    for resize, expected in ((None, 16), (16, 16), (20, 20)):
+        manifest = make_manifest(embedder, ExportOptions(resize=resize))
+        assert manifest["image"]["resize"] == expected
+    with pytest.raises(UsageError, match="`resize` must be at least .*=8,"):
+        export_litert(embedder, tmp_path / "litert", resize=8)
+    assert not list(tmp_path.iterdir())

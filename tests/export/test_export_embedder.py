@@ -214,10 +214,26 @@ def test_a_failing_check_leaves_all_as_it_was(make_embedder, tmp_path):
     assert left(tmp_path) == []
 
 
+def test_a_second_export_at_the_same_time_is_refused(make_embedder, tmp_path):
+    embedder = make_embedder()
+
+    def check():
+        with pytest.raises(UsageError, match="Another process is exporting"):
+            export_embedder(embedder, "litert", tmp_path, IMAGES)
+
+    export_embedder(embedder, "litert", tmp_path, IMAGES, check=check)
+    assert left(tmp_path) == ["litert"]
+    assert open_artifact(tmp_path / "litert")
+    export_embedder(embedder, "litert", tmp_path, IMAGES)
+    assert left(tmp_path) == ["litert"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"quantize": ["int9"]}, r"'int9'\. Did you mean 'int8'"),
+        ({"quantize": ()}, r"`quantize` must be one or more of none,.*\(\)"),
+        ({"formats": []}, r"`formats` must be one or more of .*litert"),
         ({"quantize": ["int8"]}, "at least one image"),
         ({"max_drop": 0.01}, "needs `labels`"),
         ({"max_drop": -1.0, "labels": LABELS}, "at least zero"),

@@ -1,11 +1,14 @@
 """Which images of a run its artifacts are compared on."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from keras_dml.config import resolve
 from keras_dml.data import Manifest
-from keras_dml.export.facts_of_run import images_to_compare
+from keras_dml.export import ExportOptions
+from keras_dml.export.facts_of_run import images_to_compare, with_facts_of_run
 
 CONFIG = resolve("norm_softmax", "digits").changed(
     data={"image_size": 8, "channels": 1}
@@ -50,3 +53,18 @@ def test_classes_of_one_image_are_passed_over():
 def test_without_two_images_of_a_class_no_retrieval_is_compared():
     pixels, labels = images_to_compare(manifest(range(40)), CONFIG, 20)
     assert (len(pixels), labels) == (20, None)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "final"), [({}, False), ({"final": True}, True)]
+)
+def test_whose_results_a_manifest_states(metrics, final):
+    """Those of a network that trained on the test classes are another's."""
+    facts = ("dataset", "recipe", "backbone", "seed", "after")
+    run = SimpleNamespace(
+        config=CONFIG, metrics={**dict.fromkeys(facts, "some"), **metrics}
+    )
+    data = SimpleNamespace(train=manifest([0, 0, 1, 1]))
+    options = with_facts_of_run(ExportOptions(), data, run, None)
+    assert options.metadata["after"] == "some"
+    assert options.metadata["final"] is final

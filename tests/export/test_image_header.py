@@ -8,10 +8,12 @@ import tensorflow as tf
 from PIL import Image
 
 from keras_dml.export import export_saved_model
-from keras_dml.export.decoding_ops import (
+from keras_dml.export.decoding_ops import decode_image
+from keras_dml.export.gif_ops import index_gif
+from keras_dml.export.image_header import (
     count_pixels,
-    decode_image,
     first_gif_frame,
+    octets_of,
 )
 from tests.export.bombs import BOMBS
 from tests.export.images import FILES, RGB, encode
@@ -40,13 +42,13 @@ MEMORY = """
 
 @pytest.mark.parametrize("name", FILES)
 def test_sizes(name):
-    width, height = Image.open(io.BytesIO(FILES[name])).size
-    pixels = width * height
-    if name == "bmp":
-        pixels = 0
+    image = Image.open(io.BytesIO(FILES[name]))
+    pixels = image.width * image.height
     if "gif" in name:
         # The canvas and the frame.
-        pixels *= 2
+        pixels += RGB.width * RGB.height
+    if "webp" in name:
+        pixels *= image.n_frames
     assert count_pixels(FILES[name]).numpy() == pixels
 
 
@@ -57,18 +59,7 @@ def test_all_frames_of_a_webp_count():
     assert count_pixels(contents).numpy() == 3 * RGB.width * RGB.height
 
 
-@pytest.mark.parametrize("name", ["gif", "animated_gif"])
-def test_the_first_frame_of_a_gif_is_a_gif(name):
-    cut = first_gif_frame(FILES[name]).numpy()
-    animated = Image.open(io.BytesIO(FILES[name]))
-    image = Image.open(io.BytesIO(cut))
-    assert image.n_frames == 1
-    np.testing.assert_array_equal(
-        np.asarray(image.convert("RGB")), np.asarray(animated.convert("RGB"))
-    )
-
-
-def test_a_gif_with_extensions_before_its_first_frame():
+def test_of_an_animated_gif_one_frame_is_decoded():
     contents = encode(
         RGB,
         "GIF",
@@ -77,10 +68,13 @@ def test_a_gif_with_extensions_before_its_first_frame():
         comment=b"c" * 700,
         duration=100,
     )
-    assert len(first_gif_frame(contents).numpy()) < len(contents)
-    np.testing.assert_array_equal(
-        decode_image(contents), tf.io.decode_gif(contents)[0]
-    )
+    octets = octets_of(contents)
+    frame, transparent = first_gif_frame(octets)
+    cut = index_gif(contents, octets, frame).numpy()
+    indices = Image.open(io.BytesIO(cut))
+    animated = Image.open(io.BytesIO(contents))
+    assert (indices.n_frames, int(transparent)) == (1, -1)
+    np.testing.assert_array_equal(np.asarray(indices), np.asarray(animated))
 
 
 @pytest.mark.parametrize("name", BOMBS)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from keras_dml.data.image_fit import ImageFit
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.pipeline import evaluation_batches
 from keras_dml.errors import UsageError
@@ -190,6 +191,20 @@ def test_the_client_prepares_as_the_evaluation(
     assert np.abs(pixels - expected).mean() < 1.5
     actual = opened.embed(pixels)
     assert cosines(actual, to_numpy(embedder(expected))).min() > 0.999
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_the_client_reads_gray_of_16_bits_as_training(kind, client, tmp_path):
+    values = np.arange(256, dtype="uint16").reshape(16, 16) * 257
+    Image.fromarray(values).save(tmp_path / "gray", kind)
+    opened = object.__new__(client["Embedder"])
+    opened.shape = (16, 16, 3)
+    opened.manifest = {"image": {"resize": 16, "squash": False}}
+    expected = ImageFit(16).decode((tmp_path / "gray").read_bytes())
+    np.testing.assert_array_equal(opened.load(tmp_path / "gray"), expected)
+    Image.fromarray(values.astype("float32")).save(tmp_path / "float", "TIFF")
+    with pytest.raises(ValueError, match="at most 16 bits. Received: F"):
+        opened.load(tmp_path / "float")
 
 
 @pytest.mark.parametrize(

@@ -305,6 +305,7 @@ def test_scann_answers_in_a_bare_process(make_embedder, run_bare, tmp_path):
     ("gallery", "message"),
     [
         (EmbeddingSet(np.ones((3, 9)), [0, 1, 2]), "8 dim.* Received: 9"),
+        (EmbeddingSet(np.ones((0, 8))), "must be at least one embedding"),
         ("shoes", "`gallery` must be an `EmbeddingSet`"),
         (None, "`gallery` must be an `EmbeddingSet`"),
     ],

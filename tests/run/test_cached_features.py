@@ -36,6 +36,7 @@ STILL = (
     *("augmentation.crop=center", "augmentation.flip=false"),
     *("augmentation.rotation=0.0", "augmentation.shear=0.0"),
     *("augmentation.scale=[1.0, 1.0]", "augmentation.translation=0.0"),
+    "augmentation.brightness=0.0",
 )
 
 

@@ -1,3 +1,5 @@
+from typing import get_args
+
 import keras
 import numpy as np
 import pytest
@@ -5,6 +7,8 @@ import pytest
 from keras_dml.config import (
     GroupConfig,
     OptimizerConfig,
+    load_recipe,
+    recipe_names,
     resolve,
     validate,
 )
@@ -20,6 +24,8 @@ from keras_dml.run.compiling import (
 )
 from keras_dml.run.models import build_models
 
+NAMES = GroupConfig.model_fields["name"].annotation
+
 
 def test_the_proxies_may_have_a_row_lazy_optimizer():
     config = OptimizerConfig(
@@ -31,6 +37,40 @@ def test_the_proxies_may_have_a_row_lazy_optimizer():
     table = optimizer.rules[PROXIES_RULE]
     assert type(table) is RowLazyAdam
     assert table.weight_decay == 0.1
+
+
+@pytest.mark.parametrize("name", get_args(NAMES))
+@pytest.mark.parametrize("decay", [None, 0.0, 0.1])
+def test_a_decay_is_the_one_that_is_set_or_that_of_the_optimizer(name, decay):
+    config = OptimizerConfig(
+        backbone=GroupConfig(name=name, weight_decay=decay)
+    )
+    own = 0.004 if name == "adamw" else None
+    optimizer = build_optimizer(
+        config, epochs=1, steps_per_epoch=1, head=get_head("logits")
+    )
+    expected = own if decay is None else decay
+    assert optimizer.default.weight_decay == expected
+
+
+# The only decays of recipes, by the optimizer; `None` is its own.
+DECAYS = {
+    "adam": {None},
+    "adamw": {1e-4},
+    "muon": {None},
+    "sgd": {None, 0.0},
+    "torch_adam": {None, 0.0, 1e-4},
+}
+
+
+@pytest.mark.parametrize("source", ["cub200", "cars196", "sop", "./x"])
+def test_every_recipe_has_the_decay_that_it_says(source):
+    """No recipe takes the decay that Keras gives AdamW."""
+    for name in recipe_names():
+        for preset in ("", *load_recipe(name).presets):
+            config = resolve(f"{name}:{preset}", source)
+            for _, group in config.optimizer:
+                assert group.weight_decay in DECAYS[group.name], name
 
 
 def test_an_open_rate_follows_from_the_steps():

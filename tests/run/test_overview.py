@@ -85,7 +85,7 @@ def test_where_the_weights_come_from(weights, origin):
     ],
 )
 def test_why_nothing_validates(override, why):
-    said = lines(override)["Validate"]
+    said = lines("data.validation_images=null", override)["Validate"]
     assert said.startswith(f"nothing: {why}")
     assert said.endswith("The network of the last epoch is kept")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_dml.tuning.trials import Progress, read_progress
+from keras_dml.tuning.trials import Progress, Trial, TuningResult, read_progress
 
 
 def read(tmp_path, text, column="val_map@r"):
@@ -51,3 +51,13 @@ def test_another_column(tmp_path):
     assert history.values == {}
     assert history.best is None
     assert history.epochs == 1
+
+
+def test_a_trial_without_a_value_is_never_the_best():
+    trials = [
+        Trial(0, {}, "complete", None),
+        Trial(1, {}, "pruned", 0.9),
+        Trial(2, {}, "complete", -0.5),
+        Trial(3, {}, "complete", -0.5),
+    ]
+    assert TuningResult("map@r", trials).best == trials[2]

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -131,6 +132,22 @@ def test_a_finished_search_starts_nothing(tpe):
     before = notes(folder, "starts")
     assert search(folder, TPE).trials == result.trials
     assert notes(folder, "starts") == before
+
+
+def test_without_the_run_folders_the_best_trial_stays(tmp_path):
+    """The study has the values; the runs of the plan have the settings."""
+    folder = tmp_path / "s"
+    best = starter(peak=lambda config: config.model.scale / 20)
+    section = {"kind": "grid", "space": {"model.scale": [4.0, 8.0, 16.0]}}
+    first = search(folder, section, start=best)
+    assert first.best.parameters == {"model.scale": 16.0}
+    read = (folder / "best.yaml").read_text()
+    shutil.rmtree(folder / "runs")
+    again = search(folder, section)
+    assert again.best.parameters == first.best.parameters
+    values = [trial.value for trial in first.trials]
+    assert [trial.value for trial in again.trials] == values
+    assert (folder / "best.yaml").read_text() == read
 
 
 def test_more_trials_go_on(tmp_path):

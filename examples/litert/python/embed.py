@@ -53,7 +53,17 @@ class Embedder:
         """Decodes a file, turns it upright, resizes and crops its center."""
         image = self.manifest["image"]
         with Image.open(path, formats=FORMATS) as opened:
-            layer = ImageOps.exif_transpose(opened).convert("RGBA")
+            upright = ImageOps.exif_transpose(opened)
+        if upright.mode.startswith("I;16"):
+            # Pillow would make all but the darkest of them white.
+            upright = Image.fromarray(
+                (np.asarray(upright) >> 8).astype("uint8")
+            )
+        elif upright.mode in ("I", "F"):
+            raise ValueError(
+                f"{path} must have at most 16 bits. Received: {upright.mode}"
+            )
+        layer = upright.convert("RGBA")
         white = Image.new("RGBA", layer.size, "white")
         picture = Image.alpha_composite(white, layer).convert("RGB")
         side, shorter = image["resize"], min(picture.size)

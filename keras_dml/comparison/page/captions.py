@@ -8,7 +8,6 @@ from keras_dml.comparison.records import (
     Experiment,
     RunRecord,
     network_of,
-    trained_runs,
 )
 from keras_dml.comparison.standings import Standing
 from keras_dml.comparison.summary import (
@@ -69,13 +68,6 @@ def results_caption(
         f"{network_of(runs[0]).title}, {noun} {listed(dims)}.",
         f"{seeds_in_words(runs).capitalize()}.",
     ]
-    trained = {run.dim for run in trained_runs(runs)}
-    side_by_side = [dim for dim in dims if dim not in trained]
-    if side_by_side:
-        sentences.append(
-            f"Size {listed(side_by_side)}: the embeddings of all folds side "
-            "by side."
-        )
     if protocol:
         sentences.append(f"Protocol: {protocol.rstrip('.')}.")
     oracle = [run.oracle for run in runs]
@@ -140,7 +132,7 @@ def ranks_caption(ranks: RankTable, metric: str) -> str:
         sentences.append(f"{left} left out, which not all arms finished.")
     if ranks.arms_left_out:
         arms = listed(f"`{arm}`" for arm in ranks.arms_left_out)
-        sentences.append(f"Not ranked, without a finished run: {arms}.")
+        sentences.append(f"Not ranked, sharing too few experiments: {arms}.")
     return " ".join(sentences)
 
 

@@ -5,6 +5,11 @@ gallery stays the same. Queries of one class share their positives and so are
 not independent. Drawing classes gives wider intervals: use it for claims about
 classes that are not in the test set. A query with several labels counts in each
 of its classes, in equal parts.
+
+Resampled means of `n` units vary less than means of new ones. So they are
+moved away from the observed mean by `t / z sqrt(n / (n - 1))`, with the
+quantiles of Student's t of `n - 1` degrees of freedom and of the normal
+distribution: 1.04 for 50 units, 1.58 for 5.
 """
 
 import dataclasses
@@ -12,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from keras_dml.brief import Brief
 from keras_dml.checks import in_interval, of_shape, positive_integer, require
@@ -114,10 +120,14 @@ def bootstrap_intervals(
         axes = of_shape("per_query", one, *axes).shape
     values = np.stack(columns, axis=1)
     _check_lone(values)
-    means = _resampled_means(values, classes, num_resamples, seed)
+    center = np.nanmean(values, axis=0)
+    means, units = _resampled_means(values, classes, num_resamples, seed)
+    means = _widened(means, center, units, level)
+    if np.nanmin(values) >= 0 and np.nanmax(values) <= 1:
+        means = means.clip(0, 1)
     tail = (1 - level) / 2
     low, high = np.quantile(means, [tail, 1 - tail], axis=0).tolist()
-    center = np.nanmean(values, axis=0).tolist()
+    center = center.tolist()
     settings = (level, _unit(classes), num_resamples)
     return {
         name: Interval(center[i], low[i], high[i], *settings)
@@ -132,6 +142,7 @@ def paired_bootstrap(
     level: float = 0.95,
     num_resamples: int = 1000,
     seed: int = 0,
+    widen: bool = True,
 ) -> Difference:
     """Compares two results on the same queries.
 
@@ -148,6 +159,8 @@ def paired_bootstrap(
         level: Float in (0, 1). Defaults to `0.95`.
         num_resamples: Integer. Defaults to `1000`.
         seed: Integer. Defaults to `0`.
+        widen: Boolean, whether the interval is as wide as Student's t asks of
+            few units; `False` has the plain percentiles. Defaults to `True`.
 
     Returns:
         `Difference`, first minus second.
@@ -163,8 +176,10 @@ def paired_bootstrap(
     0.3333333333333333
 
     Reference:
-        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993,
-        chapters 13 and 15.
+        - Efron and Tibshirani, "An Introduction to the Bootstrap", 1993,
+          chapters 13 and 15.
+        - Hesterberg, "What Teachers Should Know About the Bootstrap", 2015,
+          section 5.3 (intervals of small samples are too narrow).
     """
     in_interval("level", level, 0, 1, advice="0.95 is usual.")
     first, second = np.asarray(first, float), np.asarray(second, float)
@@ -178,14 +193,17 @@ def paired_bootstrap(
     of_shape("first", first, "num_queries", advice=advice)
     _check_lone(np.stack([first, second], axis=1))
     apart = (first - second)[:, None]
-    differences = _resampled_means(apart, classes, num_resamples, seed)
+    difference = np.nanmean(apart, axis=0)
+    differences, units = _resampled_means(apart, classes, num_resamples, seed)
+    if widen:
+        differences = _widened(differences, difference, units, level)
     tail = (1 - level) / 2
     low, high = np.quantile(differences, [tail, 1 - tail])
     below = np.count_nonzero(differences <= 0)
     above = np.count_nonzero(differences >= 0)
     p_value = 2 * (1 + min(below, above)) / (num_resamples + 1)
     return Difference(
-        float(np.nanmean(apart)),
+        float(difference[0]),
         float(low),
         float(high),
         float(min(p_value, 1.0)),
@@ -197,11 +215,12 @@ def paired_bootstrap(
 
 def _resampled_means(
     values: np.ndarray, classes: Any, num_resamples: int, seed: int
-) -> np.ndarray:
+) -> tuple[np.ndarray, int]:
     """Resamples values `(num_queries, metrics)`.
 
     Returns:
-        Float64 array `(num_resamples, metrics)` of means.
+        Float64 array `(num_resamples, metrics)` of means, and the number of
+        units that were drawn from.
     """
     positive_integer("num_resamples", num_resamples)
     kept = ~np.isnan(values).any(axis=1)
@@ -227,7 +246,16 @@ def _resampled_means(
     for block in row_blocks(num_resamples, DRAWS_AT_A_TIME // len(counts)):
         weights = _draw(generator, block.stop - block.start, len(counts))
         means[block] = (weights @ totals) / (weights @ counts)[:, None]
-    return means
+    return means, len(counts)
+
+
+def _widened(
+    means: np.ndarray, center: np.ndarray, units: int, level: float
+) -> np.ndarray:
+    """Moves resampled means away from the mean, see the head of this file."""
+    upper = (1 + level) / 2
+    ratio = stats.t.ppf(upper, units - 1) / stats.norm.ppf(upper)
+    return center + ratio * np.sqrt(units / (units - 1)) * (means - center)
 
 
 def _draw(

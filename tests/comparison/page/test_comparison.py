@@ -103,7 +103,7 @@ def test_the_page_has_all_its_parts(written):
     assert "| ln | 0 (1 to do, 1 failed) |" in re.sub(
         r"\| ln +\|.*\| (\S+ \(.*\)) \|", r"| ln | \1 |", text
     )
-    assert "Not ranked, without a finished run: `ln`." in text
+    assert "Not ranked, sharing too few experiments: `ln`." in text
     assert "RunError: loss \\| is NaN" in text
     assert "72.25" in text
 

@@ -92,7 +92,10 @@ def test_one_size_is_no_figure():
 
 def test_concatenated_folds_are_no_size():
     records = [record(fold=fold) for fold in range(3)]
-    assert quality_by_size([*records, record(dim=192)], "map@r") is None
+    assert (
+        quality_by_size([*records, record(dim=192, concatenated=3)], "map@r")
+        is None
+    )
 
 
 @pytest.mark.parametrize(

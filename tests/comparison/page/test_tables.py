@@ -133,9 +133,9 @@ def test_folds_are_said():
     (table,) = results_tables(seeds[:4], METRICS)
     assert "over 4 folds of one seed" in table.caption
     assert "Seed 0, 4 folds." in table.caption
-    together = record(dim=256, value=0.9)
-    (table,) = results_tables([*seeds, together], METRICS)
-    assert "Size 256: the embeddings of all folds side" in table.caption
+    together = record(dim=256, value=0.9, concatenated=4)
+    _, table = results_tables([*seeds, together], METRICS)
+    assert "4 folds concatenated" in table.caption
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -307,7 +307,9 @@ def test_the_caption_of_ranks_says_what_was_left_out():
     table = ranks_table(ranks, "map@r")
     assert "There is one experiment, so its seeds are ranked" in table.caption
     assert "2 seeds left out" in table.caption
-    assert "Not ranked, without a finished run: `c` and `d`." in table.caption
+    assert (
+        "Not ranked, sharing too few experiments: `c` and `d`." in table.caption
+    )
     assert "nan" not in to_markdown(table)
 
 

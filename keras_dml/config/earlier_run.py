@@ -1,0 +1,70 @@
+"""Prepares the configuration of an earlier run for changes."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from keras_dml.backbone_facts import starts_from_weights
+from keras_dml.config.derived import underived
+from keras_dml.config.flags import flag_layers
+from keras_dml.config.merging import Layer, Merged, flatten
+from keras_dml.config.named_items import nested
+from keras_dml.config.settings import Settings
+
+EARLIER = "earlier run"
+# What stands for weights that a network has published.
+_PUBLISHED = ("imagenet", "preset")
+
+
+def with_changes(
+    earlier: Mapping[str, Any],
+    source: str | None,
+    flags: Mapping[str, Any],
+    overrides: Settings,
+) -> Merged:
+    """Merges changes over the values of a run, and opens what they unsettle.
+
+    A run saves what was derived, and what was settled from images and network.
+    Another `data.image_size` opens the other sizes, and another
+    `model.backbone` opens its sizes and published weights, but for those that
+    are set as well.
+
+    Args:
+        earlier: The values of the run's `config.yaml`.
+        source: Where the images are now, or `None`.
+        flags: Nested mapping of settings.
+        overrides: Settings, as for `resolve`.
+
+    Raises:
+        UsageError: As for `Merged` and `flag_layers`.
+    """
+    merged = Merged([Layer(EARLIER, earlier), underived(earlier, EARLIER)])
+    for layer in flag_layers(flags, merged, source):
+        merged.add(layer)
+    merged.override(overrides)
+    origins = merged.origins
+    for key, value in _unsettled(flatten(earlier), flatten(merged.values)):
+        if origins.get(key) == EARLIER:
+            merged.add(Layer(EARLIER, nested(key, value)))
+    return merged
+
+
+def _unsettled(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """Yields settled values that changes unsettle, as they were when open."""
+    other_size, other_network = (
+        old.get(key) != new.get(key)
+        for key in ("data.image_size", "model.backbone")
+    )
+    if other_size or other_network:
+        yield "data.natural_size", None
+        yield "data.train_size", None
+    resize = old.get("augmentation.resize")
+    if other_size and resize == old.get("data.image_size"):
+        yield "augmentation.resize", None
+    weights = old.get("model.weights")
+    random = weights == "none" and not starts_from_weights(
+        str(old.get("model.backbone"))
+    )
+    if other_network and (random or weights in _PUBLISHED):
+        yield "model.weights", "auto"
