@@ -273,18 +273,21 @@ def test_a_full_disk_keeps_what_was_written(tmp_path, monkeypatch):
     assert (folder / "metrics.json").exists()
 
 
+@pytest.mark.parametrize("recipe", ["proxynca_pp", "proxy_anchor"])
+@pytest.mark.parametrize("network", ["mobilenet_v2", "resnet50"])
 def test_paper_settings_with_another_backbone_are_warned_about(
-    tmp_path, caplog, monkeypatch
+    recipe, network, caplog
 ):
-    monkeypatch.setattr(
-        train, "load_run_data", lambda config: pytest.skip("unreached")
-    )
-    config = resolve(
-        "proxynca_pp", "cub200", flags={"model": {"backbone": "mobilenet_v2"}}
+    """Keras' `resnet50` is another network than torchvision's of the papers."""
+    right, other = (
+        resolve(recipe, "cub200", flags={"model": {"backbone": backbone}})
+        for backbone in ("resnet50_v1_5", network)
     )
     with caplog.at_level(logging.WARNING, "keras_dml"):
-        warn_about_section(config)
-    assert "found with resnet50; you train mobilenet_v2" in caplog.text
+        warn_about_section(right)
+        assert not caplog.messages
+        warn_about_section(other)
+    assert f"found with resnet50_v1_5; you train {network}" in caplog.text
 
 
 def test_a_phase_that_follows_validation_needs_it(tmp_path):
