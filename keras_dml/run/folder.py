@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from keras_dml.files import check_fields, load_json, write_json, write_text
 from keras_dml.run.results import Results
 
 OPEN = (None, "auto")
+STEPS = "sampling.steps_per_epoch"
 PATHS = (
     *("data.source", "data.data_dir", "model.weights"),
     "distillation.teacher",
@@ -105,9 +107,13 @@ class RunFolder(ClaimedFolder):
         given = flatten(config.model_dump(mode="json"))
         # The start of the run filled in open settings from the data.
         settled = {k: stored[k] for k in stored if given.get(k, 0) in OPEN}
-        if stored["minutes"] is not None and not stored["refit"]:
-            # They were too few for a refit, or none was wanted.
-            settled["refit"] = False
+        if stored["minutes"] is not None:
+            if not stored["refit"]:
+                # They were too few for a refit, or none was wanted.
+                settled["refit"] = False
+            if (stored[STEPS] or 0) > (given[STEPS] or math.inf):
+                # Longer epochs fill them.
+                settled[STEPS] = stored[STEPS]
         for values in (stored, given):
             values |= {
                 key: readers.whole_path(values[key])

@@ -128,6 +128,15 @@ def test_a_planned_length_is_not_another_setting(tmp_path):
     # Minutes that are too few leave the refit out.
     folder.create(planned.changed(refit=False))
     folder.check_config(opened)
+    # Longer epochs fill them; shorter ones are another setting.
+    for steps, fits in ((61, True), (50, True), (49, False)):
+        folder.create(planned.changed(sampling={"steps_per_epoch": steps}))
+        if fits:
+            folder.check_config(opened)
+            continue
+        with pytest.raises(UsageError, match="`sampling.steps_per_epoch` was"):
+            folder.check_config(opened)
+    folder.create(planned)
     other = stage.changed(phases=[phase.changed(epochs=5)])
     with pytest.raises(UsageError, match=r"`stages.main.train.epochs` was 4"):
         folder.check_config(planned.changed(stages=[other]))

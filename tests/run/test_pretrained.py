@@ -89,8 +89,11 @@ def test_the_plan_is_written_and_trained_again_as_long(
 
 @pytest.mark.slow
 def test_a_resumed_run_keeps_its_plan(source, steady, tmp_path, monkeypatch):
-    """The run is interrupted after its first epoch, and then at any pace."""
-    folder, config = tmp_path / "run", settings(source, minutes=0.2)
+    """The run is interrupted after its first phase, and then at any pace.
+
+    16 seconds are 2 epochs of 4 steps, longer than the recipe's, twice.
+    """
+    folder, config = tmp_path / "run", settings(source, minutes=16.5 / 60)
     stop = StageTrainer._finish_phase
 
     def interrupted(self):
@@ -105,6 +108,8 @@ def test_a_resumed_run_keeps_its_plan(source, steady, tmp_path, monkeypatch):
     )
     metrics = training.fit(config, folder, resume=True)
     assert epochs_of(folder) == 2 * (1 + metrics["refit"])
+    stored = load_run_config(folder / "config.yaml")
+    assert stored.sampling.steps_per_epoch == 4
 
 
 @pytest.mark.slow
