@@ -104,7 +104,11 @@ def _references(test: Manifest, config: RunConfig) -> References:
     """Returns the test images that are not queries."""
     rows = test.select(test.role != "query")
     if not len(rows):
-        raise UsageError("The test set has no references.")
+        raise UsageError(
+            "`references` must have test images that are not queries. "
+            f"Received: {len(test):,} test images, all of them queries. Leave "
+            "it out, or pass `References` of other images."
+        )
     return References(
         _images(rows, config),
         labels=rows.names.tolist(),

@@ -203,8 +203,9 @@ def write_references(
     """
     if not manifest["embedding"]["unit_length"]:
         raise UsageError(
-            "References on the device need embeddings of length 1. Train with "
-            "`evaluation.normalize: true`."
+            "`references` needs embeddings of length 1. Received: a model "
+            "whose embeddings have any length. Leave it out, or train with "
+            "`evaluation.normalize=true`."
         )
     parts = [
         runner.embed(runner.prepare(batch))
@@ -212,7 +213,10 @@ def write_references(
         if len(batch)
     ]
     if not parts:
-        raise UsageError("`references` must hold at least one image.")
+        raise UsageError(
+            "`references` must hold at least one image. Received: none. Leave "
+            "it out, or pass `References` of the images to search."
+        )
     embeddings = np.concatenate(parts)
     texts = {"labels": references.labels, "ids": references.ids}
     for name, column in texts.items():
@@ -237,4 +241,7 @@ def _check_pixels(batch, shape):
             f"shape={batch.shape}"
         )
     if len(batch) == 0:
-        raise UsageError("A batch must hold at least one image.")
+        raise UsageError(
+            "`batch` must hold at least one image. Received: none. Leave empty "
+            "batches out."
+        )

@@ -93,7 +93,7 @@ def export_run(
     options = ExportOptions.of(options, changes)
     _check_formats(formats, options)
     check_rate(max_false_match_rate, decision)
-    trained = run if isinstance(run, TrainedRun) else TrainedRun(run, data_dir)
+    trained = TrainedRun.of(run, data_dir)
     if not on_tensorflow.is_here():
         again = functools.partial(
             export_run,

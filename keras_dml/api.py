@@ -1,6 +1,5 @@
 """The main interface: `fit` trains an embedder, and `Run` uses it."""
 
-import functools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any, Unpack
 
 from keras_dml import distribute
 from keras_dml.brief import Brief
-from keras_dml.checks import in_interval
+from keras_dml.checks import in_interval, known_options
 from keras_dml.config import RunConfig, flags_of, resolve
 from keras_dml.config.resolve import again
 from keras_dml.console import logger, logging_to
@@ -22,7 +21,6 @@ from keras_dml.export import (
     exporter,
 )
 from keras_dml.fit_options import FitOptions, PathLike
-from keras_dml.naming import nearest
 from keras_dml.report import write_report
 from keras_dml.run.conclusion import (
     conclusion,
@@ -35,7 +33,6 @@ from keras_dml.run.final import FOLDER as FINAL
 from keras_dml.run.final import fit_final
 from keras_dml.run.fit import fit as fit_config
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.history import History, read_history
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.search.result import SearchResult
 from keras_dml.search.search import search_run
@@ -69,11 +66,6 @@ class Run(Brief, TrainedRun):
     result = run.search("query.jpg", k=5)
     ```
     """
-
-    @functools.cached_property
-    def history(self) -> History:
-        """The epochs of all phases in the order of training."""
-        return read_history(self.folder.history)
 
     def evaluate(self, **options: Any) -> Measured:
         """Measures the embedder; see `evaluate_run` for the options."""
@@ -175,7 +167,7 @@ def fit(
             `None`, which needs `config`.
         recipe: `"NAME"` or `"FILE.yaml"`, optionally with `":PRESET"` or
             `":PRESET+PRESET"`. Defaults to `"proxy_anchor"` with a pretrained
-            network, else to `"norm_softmax"`.
+            network, else `"norm_softmax"`.
         backbone: A network's name, see `keras-dml backbones`. Defaults to
             `None`, which is that of the data set.
         weights: `"imagenet"`, `"preset"`, `"none"` or a file. Defaults to
@@ -210,12 +202,7 @@ def fit(
     print(run.metrics["after"]["recall@1"])
     ```
     """
-    for name in options:
-        if name not in FitOptions.__annotations__:
-            raise TypeError(
-                f"`{name}` is no option of `fit`. Nearest: "
-                f"{nearest(name, FitOptions.__annotations__)}."
-            )
+    known_options(options, FitOptions, "`fit`")
     arguments = {"backbone": backbone, "weights": weights, "seed": seed}
     flags = flags_of({**arguments, **options})
     resolved = _resolve(source, recipe, config, flags, settings)
@@ -279,6 +266,8 @@ def _default_output(config: RunConfig) -> Path:
     place = Path(config.data.source)
     name = config.data.source
     if place.exists():
+        # A path such as `.` has no name, but its place has one.
+        place = Path(os.path.abspath(place))
         name = place.name if place.is_dir() else place.stem
     label = Path(config.recipe.removesuffix(".yaml")).name
     plain = f"{name}-{label}-{config.seed}".replace(":", "_").replace("+", "_")

@@ -53,6 +53,9 @@ def own_config(instance: object, *parts: object) -> dict[str, Any]:
             attribute of its name.
         *parts: Objects that hold the arguments that it only passes on.
 
+    Raises:
+        UsageError: If an argument is stored in none of them.
+
     Example:
 
     >>> own_config(keras_dml.regularizers.LpNorm(0.1))
@@ -65,8 +68,14 @@ def own_config(instance: object, *parts: object) -> dict[str, Any]:
     )
     values = {}
     for name in arguments_of(type(instance), base):
-        holder = next(one for one in (instance, *parts) if hasattr(one, name))
-        values[name] = getattr(holder, name)
+        holders = [one for one in (instance, *parts) if hasattr(one, name)]
+        if not holders:
+            raise UsageError(
+                f"`{type(instance).__name__}` must store its argument "
+                f"`{name}`, for `get_config` reads it. Set `self.{name}` in "
+                "the constructor."
+            )
+        values[name] = getattr(holders[0], name)
     return keras.saving.serialize_keras_object(values)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_dml.errors import UsageError
-from keras_dml.naming import LONGEST, shown
+from keras_dml.naming import LONGEST, nearest, shown
 
 _LARGEST = 2**63 - 1
 # Training computes in float32, which holds no numbers beyond these.
@@ -218,6 +218,26 @@ def one_of(name: str, value, known: Iterable):
         wanted = f"one of {', '.join(map(repr, known))}"
         require(False, name, wanted, value, advice)
     return value
+
+
+def known_options(given: Iterable[str], options: type, caller: str) -> None:
+    """Raises if an option is unknown, as Python does for an argument.
+
+    Args:
+        given: The names of the options that the caller gave.
+        options: The `TypedDict` that declares them.
+        caller: What takes the options, for the error.
+
+    Raises:
+        TypeError: Names the first one, and those that are close.
+    """
+    known = options.__annotations__
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"`{name}` is no option of {caller}. Nearest: "
+                f"{nearest(name, known)}."
+            )
 
 
 def of_shape(name: str, array, *axes: str | int, advice: str = ""):

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_dml.errors import UsageError, reason_of
 from keras_dml.files import replacing
+from keras_dml.machine import machine_memory
 
 
 def write_npz(path: str | os.PathLike[str], **arrays: Any) -> None:
@@ -114,10 +115,7 @@ def check_fits(size: int) -> None:
     Raises:
         ValueError: If they take more.
     """
-    try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError):  # Windows.
-        return
+    memory = machine_memory()
     if size > memory:
         raise ValueError(
             f"its arrays take {size:,} bytes, and this machine has {memory:,}"

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from keras_dml.models import BACKBONES
 from tests.conformance import to_numpy
 
 _NAMES = {
@@ -11,6 +12,14 @@ _NAMES = {
     "moving_mean": "running_mean",
     "moving_variance": "running_var",
 }
+
+
+def changed_googlenet():
+    """A network that differs from the initial one in every variable."""
+    network = BACKBONES["googlenet"].builder(input_shape=(32, 32, 3))
+    for weight in network.weights:
+        weight.assign(weight + 0.25)
+    return network
 
 
 def write_googlenet(path, network):

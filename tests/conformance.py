@@ -12,7 +12,13 @@ def roundtrip(obj):
     blob = json.dumps(keras.saving.serialize_keras_object(obj))
     revived = keras.saving.deserialize_keras_object(json.loads(blob))
     assert type(revived) is type(obj)
-    assert revived.get_config() == obj.get_config()
+    config = obj.get_config()
+    assert revived.get_config() == config
+    # Keras' optimizers put a schedule in the place of its config.
+    if not isinstance(obj, keras.optimizers.Optimizer):
+        for _ in range(2):
+            type(obj).from_config(config)
+        assert config == obj.get_config()
     return revived
 
 

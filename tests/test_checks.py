@@ -1,5 +1,6 @@
 import math
 import re
+from typing import TypedDict
 
 import numpy as np
 import pytest
@@ -82,3 +83,15 @@ def test_shapes(axes):
         UsageError, match=re.escape(sentence + "x.shape=(1, 2)")
     ):
         checks.of_shape("x", array, *axes)
+
+
+class Options(TypedDict, total=False):
+    epochs: int
+    minutes: int
+
+
+def test_unknown_options_are_an_error_of_the_call():
+    checks.known_options(["epochs"], Options, "`fit`")
+    sentence = "`epoch` is no option of `fit`. Nearest: 'epochs'."
+    with pytest.raises(TypeError, match=f"^{re.escape(sentence)}$"):
+        checks.known_options(["minutes", "epoch"], Options, "`fit`")

@@ -162,6 +162,15 @@ def test_folders_of_two_versions_have_two_run_folders(tmp_path):
         assert _default_output(config) == Path(f"runs/{name}-norm_softmax-0")
 
 
+def test_a_folder_without_a_name_has_that_of_its_place(tmp_path, monkeypatch):
+    """The run folder of `fit .` was `runs/-norm_softmax-0`."""
+    (tmp_path / "shoes" / "boot").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "shoes" / "boot")
+    for source, name in ((".", "boot"), ("..", "shoes"), ("./", "boot")):
+        config = resolve("norm_softmax", source)
+        assert _default_output(config) == Path(f"runs/{name}-norm_softmax-0")
+
+
 def test_a_run_prints_one_line_and_a_table(run):
     title, columns, *rows = str(run).splitlines()
     assert "photos, recipe norm_softmax" in title and "unseen" in title

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Several devices
 #
-# On several GPUs `fit` trains what it trains on one, in less time: the batches,
-# the losses and the weights are the same up to rounding. This guide shows it
+# On several devices `fit` with `epochs` trains what it trains on one: the
+# batches, the losses and the weights are the same up to rounding. Several GPUs
+# were not at hand to try. This guide shows it
 # without a GPU, with the processor split into two devices.
 #
 # ## Two devices

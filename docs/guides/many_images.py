@@ -7,8 +7,8 @@
 # ## A run and a folder
 #
 # A short run on small digits takes the place of yours,
-# `run = keras_dml.Run("runs/NAME")`, and `photos` that of your folder, with one
-# file in it that is no image.
+# `run = keras_dml.Run("runs/NAME")`, and `many_photos` that of your folder,
+# with one file in it that is no image.
 
 # %%
 from pathlib import Path
@@ -26,7 +26,7 @@ run = keras_dml.fit(
     export=False,
     resume=True,
 )
-FOLDER = Path("photos")
+FOLDER = Path("many_photos")
 if not FOLDER.exists():
     digits = keras_dml.data.readers.read("digits")
     for number in range(250):

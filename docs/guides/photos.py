@@ -60,7 +60,7 @@ run = keras_dml.fit(
     export=False,
     resume=True,
 )
-# run = keras_dml.fit(FOLDER, backbone="mobilenet_v2", output="runs/photos")
+# run = keras_dml.fit(FOLDER, backbone="mobilenet_v2", output="runs/mobilenet")
 
 # %% [markdown]
 # ## What the result says

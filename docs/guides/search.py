@@ -6,9 +6,9 @@
 #
 # ## An embedder
 #
-# `photos` stands for your folder, with a sub-folder for each class. If it does
-# not exist, it is filled with drawn characters. If you have a finished run,
-# open it by `run = keras_dml.Run("runs/NAME")` instead.
+# `search_photos` stands for your folder, with a sub-folder for each class. If
+# it does not exist, it is filled with drawn characters. If you have a finished
+# run, open it by `run = keras_dml.Run("runs/NAME")` instead.
 
 # %%
 from pathlib import Path
@@ -18,7 +18,7 @@ from PIL import Image
 
 import keras_dml
 
-FOLDER = Path("photos")
+FOLDER = Path("search_photos")
 if not FOLDER.exists():
     glyphs = keras_dml.data.readers.read("glyphs")
     for number in range(32 * 20):
@@ -34,7 +34,7 @@ run = keras_dml.fit(
     epochs=1,
     batch_size=64,
     settings={"sampling.steps_per_epoch": 20, **validation},
-    output="runs/photos",
+    output="runs/search",
     report=False,
     export=False,
     resume=True,

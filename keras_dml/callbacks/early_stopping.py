@@ -7,6 +7,7 @@ import operator
 import keras
 
 from keras_dml.callbacks.resumable import Resumable
+from keras_dml.checks import integer_at_least, optional, positive_integer
 from keras_dml.optimizers import DecayToZero, inner_optimizers
 
 logger = logging.getLogger(__name__)
@@ -75,6 +76,12 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
         epochs=None,
     ):
         self._check(patience, mode, min_delta)
+        integer_at_least("start_from_epoch", start_from_epoch, 0)
+        self.tail = integer_at_least("tail", tail, 0)
+        self.steps_per_epoch = optional(
+            positive_integer, "steps_per_epoch", steps_per_epoch
+        )
+        self.epochs = optional(positive_integer, "epochs", epochs)
         if tail and steps_per_epoch is None:
             raise ValueError(
                 "`tail` needs `steps_per_epoch`, the number of batches in an "
@@ -88,9 +95,6 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
             start_from_epoch=start_from_epoch,
         )
         self.best_epoch = 0
-        self.tail = tail
-        self.steps_per_epoch = steps_per_epoch
-        self.epochs = epochs
         self.tail_epoch = None
 
     def on_train_begin(self, logs=None):

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_dml import evaluation
 from keras_dml.callbacks.retrieval_evaluation import RetrievalEvaluation
+from keras_dml.checks import require
 
 CONSTANTS = {"class_dim"}
 
@@ -26,7 +27,8 @@ class EmbeddingHealth(keras.callbacks.Callback):
 
     Args:
         retrieval: `RetrievalEvaluation`.
-        proxies: `Proxies` layer, or a function without arguments that
+        proxies: `Proxies` layer, `SampledProxies` or another with the
+            attribute `proxies`, or a function without arguments that
             returns an array `(num_proxies, dim)`, for `proxy_occupancy`.
             Defaults to `None`: the callback does not measure it.
         warn: Function that takes a message. Defaults to `warnings.warn`.
@@ -36,7 +38,7 @@ class EmbeddingHealth(keras.callbacks.Callback):
 
     Raises:
         ValueError: If `retrieval` is not a `RetrievalEvaluation`, or stands
-            after this callback.
+            after this callback, or `proxies` is none of those.
 
     Example:
 
@@ -60,6 +62,16 @@ class EmbeddingHealth(keras.callbacks.Callback):
                 "`RetrievalEvaluation` that embeds the images. "
                 f"Received: retrieval={retrieval!r}"
             )
+        # A layer may make its proxies later.
+        holds = proxies is None or callable(proxies)
+        if isinstance(proxies, keras.layers.Layer) and proxies.built:
+            holds = hasattr(proxies, "proxies")
+        require(
+            holds,
+            "proxies",
+            "a layer with the attribute `proxies`, a function or None",
+            proxies,
+        )
         self.retrieval = retrieval
         self.proxies = proxies
         self.warn = warn

@@ -60,7 +60,10 @@ class Heating(keras.callbacks.Callback):
     @property
     def current_scale(self) -> float:
         """The current scale of the layer."""
-        return float(ops.convert_to_numpy(self.layer().scale))
+        layer = self.layer()
+        if not layer.built:
+            return layer.initial_scale
+        return float(ops.convert_to_numpy(layer.scale))
 
     def on_train_begin(self, logs=None):
         self.layer()
@@ -69,10 +72,21 @@ class Heating(keras.callbacks.Callback):
             rates.require_settable(type(self).__name__)
 
     def heat(self, scale: float) -> None:
-        """Sets the scale and multiplies the rates, unless the scale is set."""
+        """Sets the scale and multiplies the rates, unless the scale is set.
+
+        Raises:
+            ValueError: If the layer is not built.
+        """
         if math.isclose(self.current_scale, scale, rel_tol=1e-5):
             return
         for layer in self.layers():
+            if not layer.built:
+                raise ValueError(
+                    f"`{type(self).__name__}` cannot change the scale before "
+                    f"the first step, for the layer {layer.name!r} is not "
+                    f"built. Received: scale={scale!r}. Build the model first, "
+                    "such as by a `keras.Input`."
+                )
             layer.scale.assign(scale)
         if self.learning_rate_factor != 1.0:
             rates = LearningRate(self.model.optimizer)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import keras
 
 from keras_dml.callbacks.resumable import Resumable
-from keras_dml.checks import in_interval
+from keras_dml.checks import in_interval, integer_at_least, not_negative
 from keras_dml.optimizers import LearningRate
 from keras_dml.optimizers.learning_rate import rate_of
 
@@ -72,6 +72,8 @@ class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
     ):
         self._check(patience, mode, min_delta)
         in_interval("factor", factor, 0, 1)
+        integer_at_least("cooldown", cooldown, 0)
+        not_negative("min_lr", min_lr)
         super().__init__(
             monitor,
             factor=factor,

@@ -5,7 +5,12 @@ import numpy as np
 from keras import ops
 
 from keras_dml import evaluation
-from keras_dml.checks import positive_integer
+from keras_dml.checks import (
+    boolean,
+    integer_at_least,
+    positive_integer,
+    require,
+)
 
 
 class RetrievalEvaluation(keras.callbacks.Callback):
@@ -92,13 +97,15 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         self.embedder = embedder
         self.data = data
         self.references = references
-        self.k = k
+        require(isinstance(k, tuple | list), "k", "a tuple of integers", k)
+        require(isinstance(prefix, str), "prefix", "a string", prefix)
+        self.k = tuple(positive_integer("k", one) for one in k)
         self.prefix = prefix
         self.every = positive_integer("every", every)
-        self.normalize = normalize
-        self.clustering = clustering
-        self.seed = seed
-        self.batch_size = batch_size
+        self.normalize = boolean("normalize", normalize)
+        self.clustering = boolean("clustering", clustering)
+        self.seed = integer_at_least("seed", seed, 0)
+        self.batch_size = positive_integer("batch_size", batch_size)
         self.gather = gather
         self.metrics: dict[str, float] = {}
         self.embeddings: np.ndarray | None = None

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from keras_dml.comparison.records import RunRecord, experiment_of, grouped
-from keras_dml.files import load_json, write_json
+from keras_dml.files import check_fields, load_json, write_json
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import evaluate, write_per_query
+from keras_dml.run.results import Means
 from keras_dml.run.trained_run import TrainedRun
 
 
@@ -63,11 +64,16 @@ def _measured(folds: list[RunRecord], folder: Path) -> RunRecord:
         oracle=any(fold.oracle for fold in folds),
         pretrained={},
         before={},
-        after=load_json(result),
+        after=_read(result),
         validation={},
         train_seconds=sum(fold.train_seconds for fold in folds),
         folder=target,
     )
+
+
+def _read(result: Path) -> dict[str, float]:
+    what = "the metrics of concatenated embeddings"
+    return check_fields(load_json(result), Means, result, what)
 
 
 def _is_newer(result: Path, folds: list[RunRecord]) -> bool:

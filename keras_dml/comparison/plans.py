@@ -15,7 +15,6 @@ from keras_dml.config.plans import RECORD, load_plan, parse_plan, plan_names
 from keras_dml.data import readers
 from keras_dml.data.facts import known_datasets
 from keras_dml.errors import UsageError
-from keras_dml.naming import nearest
 from keras_dml.wording import listed, slug, source_title
 
 PlanLike = str | Path | PlanConfig | Sequence[str]
@@ -28,8 +27,8 @@ class PlanOptions(TypedDict, total=False):
         recipes: The recipes to compare on data, `NAME[:PRESET],...`
         arms: The arms of the plan to keep, `NAME,...`
         seeds: The seeds of each arm, such as 0,1,2. In Python, an integer `n`
-            stands for the seeds 0 to `n - 1`. Defaults to those of the plan, of
-            data to 0.
+            stands for the seeds 0 to `n - 1`. Defaults to those of the plan; 0
+            for data.
         backbones: The networks, `NAME,...`
         dims: The lengths of an embedding, such as 64,512.
         weights: `"imagenet"`, `"none"` or a file, for all networks.
@@ -88,12 +87,7 @@ def make_plan(
         for key, value in (options or {}).items()
         if value is not None
     }
-    for key in given:
-        if key not in PlanOptions.__annotations__:
-            raise TypeError(
-                f"`{key}` is no option of a comparison. Nearest: "
-                f"{nearest(key, PlanOptions.__annotations__)}."
-            )
+    checks.known_options(given, PlanOptions, "a comparison")
     made, name = _base(plan, given.pop("recipes", None))
     if "arms" in given:
         made = _only(made, list(given.pop("arms")))
@@ -170,7 +164,11 @@ def _base(
                 "`keras-dml recipes` lists them."
             )
         if os.sep in sources[0] and not folder.exists():
-            raise UsageError(f"There is no folder or plan file {sources[0]}.")
+            raise UsageError(
+                f"There is no folder or plan file {sources[0]}. Give the name "
+                "or the `.yaml` file of a plan, the folder of a comparison, "
+                "or images and the `recipes` to compare on them."
+            )
         return load_plan(sources[0]), Path(sources[0]).stem
     sources = [str(readers.whole_path(source)) for source in sources]
     values = {

@@ -35,12 +35,10 @@ class RankTable:
             (`ddof=1`); NaN with one block.
         num_blocks: Integer, how often the arms were ranked.
         unit: What the blocks are, `"experiments"`, `"seeds"` or `"folds"`.
-        friedman_statistic: Float, corrected for ties.
         friedman_p: Float, the probability that equal arms differ this much;
             NaN with one block.
         critical_difference: Float, the critical difference of Nemenyi's test;
             NaN with one block.
-        level: Float, the level of the critical difference.
         blocks_left_out: Integer, the number of experiments, seeds or folds
             that some arm did not finish.
         arms_left_out: Tuple of arms that share too few experiments with the
@@ -53,10 +51,8 @@ class RankTable:
     std: np.ndarray
     num_blocks: int
     unit: str
-    friedman_statistic: float
     friedman_p: float
     critical_difference: float
-    level: float = LEVEL
     blocks_left_out: int = 0
     arms_left_out: tuple[str, ...] = ()
 
@@ -70,7 +66,7 @@ class RankTable:
         count = len(self.arms)
         if math.isnan(self.critical_difference):
             return []
-        if self.friedman_p >= 1 - self.level:
+        if self.friedman_p >= 1 - LEVEL:
             return [(0, count - 1)]
         groups: list[tuple[int, int]] = []
         for first in range(count):
@@ -85,7 +81,6 @@ def rank_arms(
     scores: Any,
     arms: Sequence[str] | None = None,
     unit: str = "experiments",
-    level: float = LEVEL,
 ) -> RankTable:
     """Ranks arms in each block and averages the ranks.
 
@@ -99,7 +94,6 @@ def rank_arms(
         scores: Float array `(blocks, arms)`, higher is better.
         arms: Names. Defaults to `None`, the numbers of the columns.
         unit: What a block is. Defaults to `"experiments"`.
-        level: Float in (0, 1). Defaults to `0.95`.
 
     Returns:
         `RankTable`, the best average rank first.
@@ -129,11 +123,11 @@ def rank_arms(
     ranks = stats.rankdata(-scores, axis=1)
     mean = ranks.mean(axis=0)
     order = np.argsort(mean, kind="stable")
-    statistic, p_value, difference = (math.nan,) * 3
+    p_value = difference = math.nan
     std = np.full(num_arms, math.nan)
     if num_blocks > 1 and num_arms > 1:
-        statistic, p_value = _friedman(scores)
-        difference = critical_difference(num_arms, num_blocks, level)
+        p_value = _friedman(scores)
+        difference = critical_difference(num_arms, num_blocks)
     if num_blocks > 1:
         std = ranks.std(axis=0, ddof=1)
     return RankTable(
@@ -143,16 +137,12 @@ def rank_arms(
         std[order],
         num_blocks,
         unit,
-        statistic,
         p_value,
         difference,
-        level,
     )
 
 
-def critical_difference(
-    num_arms: int, num_blocks: int, level: float = LEVEL
-) -> float:
+def critical_difference(num_arms: int, num_blocks: int) -> float:
     """Returns the critical difference of average ranks by Nemenyi's test.
 
     `q * sqrt(k (k + 1) / (6 N))`, with `q` the quantile of the studentized
@@ -163,7 +153,7 @@ def critical_difference(
     >>> round(critical_difference(4, 14), 2)
     1.25
     """
-    quantile = stats.studentized_range.ppf(level, num_arms, np.inf)
+    quantile = stats.studentized_range.ppf(LEVEL, num_arms, np.inf)
     spread = num_arms * (num_arms + 1) / (6 * num_blocks)
     return float(quantile / math.sqrt(2) * math.sqrt(spread))
 
@@ -230,15 +220,14 @@ def _sharing_most(
     return max(sizes, key=sizes.__getitem__, default=frozenset())
 
 
-def _friedman(scores: np.ndarray) -> tuple[float, float]:
-    """Returns Friedman's statistic, corrected for ties, and its p-value."""
+def _friedman(scores: np.ndarray) -> float:
+    """Returns the p-value of Friedman's test, corrected for ties."""
     if (scores == scores[:, :1]).all():
         # Without any difference SciPy divides by zero.
-        return 0.0, 1.0
+        return 1.0
     if scores.shape[1] == 2:
         # SciPy requires three arms; with two the test is the sign test.
         signs = np.sign(scores[:, 0] - scores[:, 1])
         statistic = float(signs.sum() ** 2 / np.abs(signs).sum())
-        return statistic, float(stats.chi2.sf(statistic, 1))
-    result = stats.friedmanchisquare(*scores.T)
-    return float(result.statistic), float(result.pvalue)
+        return float(stats.chi2.sf(statistic, 1))
+    return float(stats.friedmanchisquare(*scores.T).pvalue)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from keras_dml.files import csv_text, is_locked, load_json, write_text
+from keras_dml.files import csv_text, is_locked, write_text
 from keras_dml.run.folder import RunFolder
 from keras_dml.wording import counted, source_title
 
@@ -212,7 +212,7 @@ def _collected(
         return dataclasses.replace(
             record, status=status, error=error, folder=run.path
         )
-    metrics = load_json(run.metrics)
+    metrics = run.read_metrics()
     outcome = {key: metrics[key] for key in (*_METRICS, *_MEASURED)}
     return dataclasses.replace(
         record, status="done", folder=run.path, **outcome

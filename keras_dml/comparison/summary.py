@@ -74,9 +74,7 @@ class Repetitions:
     pairs: tuple[tuple[int, int | None], ...]
 
 
-def summarize(
-    values: Any, level: float = LEVEL, unit: str = "seeds", folds: int = 0
-) -> Summary:
+def summarize(values: Any, unit: str = "seeds", folds: int = 0) -> Summary:
     """Computes the mean, sample standard deviation and Student's t interval.
 
     `mean ± t * std / sqrt(n)`, with `t` the quantile of `n - 1` degrees of
@@ -84,13 +82,12 @@ def summarize(
 
     Args:
         values: Float array `(n,)`, one value per repetition.
-        level: Float in (0, 1). Defaults to `0.95`.
         unit: What was repeated. Defaults to `"seeds"`.
         folds: Integer, the number of folds that each value averages. Defaults
             to `0`.
 
     Raises:
-        ValueError: If there are no values or `level` is out of range.
+        ValueError: If there are no values.
 
     Example:
 
@@ -102,13 +99,12 @@ def summarize(
     wanted = "a list of at least one number"
     checks.require(flat, "values", wanted, values.tolist())
     values = values.tolist()
-    checks.in_interval("level", level, 0, 1)
     mean, count = statistics.fmean(values), len(values)
     if count < 2:
         nan = math.nan
         return Summary(mean, nan, nan, nan, count, unit, folds)
     std = statistics.stdev(values)
-    quantile = float(stats.t.ppf(0.5 + level / 2, count - 1))
+    quantile = float(stats.t.ppf(0.5 + LEVEL / 2, count - 1))
     reach = quantile * std / math.sqrt(count)
     return Summary(mean, std, mean - reach, mean + reach, count, unit, folds)
 

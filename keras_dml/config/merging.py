@@ -23,6 +23,7 @@ from keras_dml.config.named_items import (
     TERM,
     ByName,
     Whole,
+    list_of_item,
     marked,
     nested,
 )
@@ -31,8 +32,6 @@ from keras_dml.errors import UsageError
 from keras_dml.naming import nearest, shortened, shown
 
 BUILT_IN = "built in"
-
-_LISTS = ("loss", "stages")
 
 
 @dataclass(frozen=True)
@@ -100,11 +99,11 @@ class Merged:
                     f"what they are. Received: recipe={shown(value)}. Give it "
                     "as the recipe, or as an arm of a plan."
                 )
-            part, *of_it = key.split(".")
-            if part in _LISTS and len(of_it) == 1 and value is None:
+            whole = list_of_item(key)
+            if whole and value is None:
                 raise UsageError(
                     f"`{key}` must be a mapping. Received: null. To leave an "
-                    f"item out, give the whole list, `{part}=[...]`."
+                    f"item out, give the whole list, `{whole}=[...]`."
                 )
             self.add(Layer("override", nested(key, value)))
 

@@ -5,7 +5,7 @@ place of such a list changes the items that it names, and may leave out the
 keys `arguments` and `phases` in between.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,24 @@ def _stage(stage: Any) -> Any:
     return known
 
 
+def list_of_item(key: str) -> str | None:
+    """Returns the key of the list that has the item of a dotted key, if any.
+
+    Example:
+
+    >>> list_of_item("stages.main.warm_up")
+    'stages.main.phases'
+    """
+    match key.split("."):
+        case ["loss" | "stages" as items, _]:
+            return items
+        case ["stages", stage, "phases", _]:
+            return f"stages.{stage}.phases"
+        case ["stages", stage, phase] if phase not in STAGE:
+            return f"stages.{stage}.phases"
+    return None
+
+
 def nested(key: str, value: Any) -> dict[str, Any]:
     """Returns the partial configuration that sets a dotted key.
 
@@ -88,8 +106,9 @@ def nested(key: str, value: Any) -> dict[str, Any]:
     >>> nested("model.dim", 64)
     {'model': {'dim': 64}}
     """
-    *above, last = parts = key.split(".")
-    if isinstance(value, Mapping) and not _of_items(parts):
+    *above, last = key.split(".")
+    names_items = _is_list(key) or list_of_item(key) is not None
+    if isinstance(value, Mapping) and not names_items:
         value = Whole(value)
     part = {last: value}
     for name in reversed(above):
@@ -97,14 +116,9 @@ def nested(key: str, value: Any) -> dict[str, Any]:
     return part
 
 
-def _of_items(parts: Sequence[str]) -> bool:
-    """Whether a key names a list of items, or an item."""
-    if parts[0] == "loss":
-        return len(parts) <= 2
-    if parts[0] != "stages":
-        return False
-    of_stage = parts[2:]
-    if of_stage[:1] == ["phases"]:
-        return len(of_stage) <= 2
-    # Without `phases`, a phase stands below its stage.
-    return len(of_stage) <= 1 and not STAGE & {*of_stage}
+def _is_list(key: str) -> bool:
+    """Whether a dotted key is that of a list of items with names."""
+    match key.split("."):
+        case ["loss" | "stages"] | ["stages", _, "phases"]:
+            return True
+    return False

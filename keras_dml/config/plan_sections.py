@@ -196,14 +196,13 @@ class PlanConfig(Section):
         )
 
     def _check_tuned_as(self, names: AbstractSet[str]) -> None:
-        takers = {arm.name for arm in self.arms if arm.tuned_as}
         for arm in self.arms:
             if arm.tuned_as and arm.space:
                 raise ValueError(
                     f"the arm {arm.name} has both a `space` and `tuned_as`; "
                     "leave out one"
                 )
-            if arm.tuned_as and arm.tuned_as not in names - takers:
+            if arm.tuned_as and arm.tuned_as not in names:
                 raise ValueError(
                     f"`tuned_as` of the arm {arm.name} must name an arm of "
                     f"the plan that is tuned itself; received {arm.tuned_as}"
@@ -211,11 +210,11 @@ class PlanConfig(Section):
 
     @model_validator(mode="after")
     def _every_arm_has_something_to_tune(self):
-        spaces = {arm.name: arm.space for arm in self.arms}
+        spaces = {arm.name: arm.space for arm in self.arms if not arm.tuned_as}
         if not self.arms or len(self.recipes) > 1:
             spaces |= {recipe: {} for recipe in self.recipes}
         if self.tuning is None:
-            idle = [name for name, space in spaces.items() if space]
+            idle = [arm.name for arm in self.arms if arm.space]
             if idle:
                 raise ValueError(
                     f"the arms {listed(idle)} have a `space`, but the plan "

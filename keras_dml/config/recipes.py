@@ -165,7 +165,10 @@ def _collect(
     # Files of one name in two folders are two recipes.
     key = os.path.realpath(folder / name) if is_path(name) else name
     if key in below:
-        raise UsageError(f"Recipe `{below[0]}` builds on itself: `{name}`.")
+        raise UsageError(
+            f"{of} must be a recipe that does not build on it. Received: "
+            f"{name!r}, with which it builds on itself. Leave it out."
+        )
     if key in files:
         return
     folder = (folder / name).parent

@@ -252,7 +252,9 @@ def load_any(
         path /= "config.yaml"
         if not path.is_file():
             raise UsageError(
-                f"{name} is no run folder: it has no `config.yaml`."
+                "`name` must be a run folder, its `config.yaml` or a recipe. "
+                f"Received: {name!r}, a folder without `config.yaml`. Give "
+                "the `output` of `fit`."
             )
     # The file of a run has `stages` at the top; a recipe has parts.
     if path.is_file() and "stages" in read_yaml(path):

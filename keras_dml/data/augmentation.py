@@ -13,7 +13,13 @@ from typing import Literal
 import numpy as np
 import tensorflow as tf
 
-from keras_dml.checks import one_of, require
+from keras_dml.checks import (
+    in_interval,
+    one_of,
+    optional,
+    positive_integer,
+    require,
+)
 from keras_dml.data.decoding import to_channels
 
 CROP_TRIES = 10
@@ -102,7 +108,12 @@ class Augmentation:
             limit = " at most 1" if name == "area" else ""
             wanted = f"a pair of positive numbers{limit}, the smaller first"
             require(holds, name, wanted, (low, high))
-        upper = {"rotation": 180, "shear": 89, "translation": 1}
+        optional(positive_integer, "resize", self.resize)
+        in_interval("translation", self.translation, 0, 1, closed="left")
+        if self.fill != "edge":
+            advice = "Or give 'edge', for the nearest pixel of the image."
+            in_interval("fill", self.fill, 0, 255, "both", advice)
+        upper = {"rotation": 180, "shear": 89}
         for name in (*upper, "brightness", "contrast", "saturation"):
             value, most = getattr(self, name), upper.get(name, 1)
             require(0 <= value <= most, name, f"between 0 and {most}", value)

@@ -88,9 +88,11 @@ def check_scans(contents) -> tf.Operation:
 
     Each scan goes over all pixels: a small file of thousands takes minutes.
     """
-    # A search, which is faster than comparing every byte.
+    # A search, which is faster than comparing every byte. The third one begins
+    # the length of a scan's header. Without it a film behind the photo, where
+    # any two bytes come often, would have scans.
     parts = tf.raw_ops.StringSplitV2(
-        input=[contents], sep=b"\xff\xda", maxsplit=MAX_SCANS + 1
+        input=[contents], sep=b"\xff\xda\x00", maxsplit=MAX_SCANS + 1
     )
     scans = tf.size(parts.values) - 1
     return tf.raw_ops.Assert(

@@ -3,31 +3,18 @@
 import dataclasses
 import hashlib
 import os
-import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.console import logger
 from keras_dml.data import readers
+from keras_dml.data.image_tree import SUFFIXES, ids_of, image_tree
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.csv_file import listed_images
-from keras_dml.data.readers.folder import (
-    SUFFIXES,
-    folders_of,
-    ids_of,
-    is_folder,
-    listed,
-)
 from keras_dml.embeddings.embedding_set import SEPARATOR
 from keras_dml.errors import UsageError
-from keras_dml.files import readable
-
-# How often links may lead to one folder; nested ones double at every level.
-MOST_WAYS = 100
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +88,7 @@ def list_images(
 
     Returns:
         `ImageList`. The images of a folder have labels if each one lies
-        directly in a sub-folder.
+        directly in a folder that training would take for a class.
 
     Raises:
         UsageError: If the source does not exist, or has no image.
@@ -123,33 +110,15 @@ def list_images(
 
 def _list_folder(root: str) -> ImageList:
     """Lists all images below a folder, in sorted order."""
-    images = any(one.name.lower().endswith(SUFFIXES) for one in listed(root))
-    if folders_of(root) == ["images"] and not images:
-        # `read_folder` does the same, so that ids agree.
-        root = os.path.join(root, "images")
-    files, others = [], 0
-    for file in _walk(root):
-        if file.lower().endswith(SUFFIXES):
-            files.append(file)
-        else:
-            others += 1
-    if not files:
+    tree = image_tree(root)
+    if not tree.images:
         raise UsageError(
-            f"{root} must hold images ({', '.join(SUFFIXES)}). Received: "
-            f"{others or 'no'} other files. Name the folder of the images."
+            f"{tree.root} must hold images ({', '.join(SUFFIXES)}). Received: "
+            f"{tree.others.total() or 'no'} other files. Name the folder of "
+            "the images."
         )
-    if others:
-        logger.info(
-            "Passed over %d files of %s that are no images by their suffix.",
-            others,
-            root,
-        )
-    labels = None
-    if all(file.count("/") == 1 for file in files):
-        classes = [readable(file.partition("/")[0]) for file in files]
-        # One string object per class saves memory for millions of images.
-        labels = list(map(sys.intern, classes))
-    return ImageList(ids_of(files), files, root, labels)
+    tree.warn_of_others()
+    return ImageList(ids_of(tree.images), tree.images, tree.root, tree.labels())
 
 
 def _list_csv(path: Path) -> ImageList:
@@ -169,42 +138,6 @@ def _list_csv(path: Path) -> ImageList:
         None if missing else labels,
         several=any(len(one.labels) > 1 for one in images.values()),
     )
-
-
-def _walk(root: str) -> Iterator[str]:
-    """Yields the files below a folder in sorted order, as paths below it.
-
-    Skips a link to a folder above itself.
-    """
-    ways: Counter[tuple[int, int]] = Counter()
-    # Folders to enter, each with the folders above it, and files to yield.
-    ahead: list[tuple[str, frozenset | None]] = [("", frozenset())]
-    while ahead:
-        name, above = ahead.pop()
-        if above is None:
-            yield name
-            continue
-        folder = os.path.join(root, name)
-        entries = listed(folder)
-        place = _place(folder)
-        if place in above:
-            continue
-        ways[place] += 1
-        if ways[place] > MOST_WAYS:
-            raise UsageError(
-                f"{root} must be a tree of folders. Received: links that lead "
-                f"to {readable(folder)} in more than {MOST_WAYS} ways. Give a "
-                "folder without them."
-            )
-        above |= {place}
-        for entry in reversed(entries):
-            below = f"{name}/{entry.name}" if name else entry.name
-            ahead.append((below, above if is_folder(entry) else None))
-
-
-def _place(folder: str) -> tuple[int, int]:
-    status = os.stat(folder)
-    return status.st_dev, status.st_ino
 
 
 def _stamp(path: str) -> bytes:

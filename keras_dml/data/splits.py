@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_dml.checks import in_interval
+from keras_dml.data.image_tree import composed
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import as_label_sets, has_label
 
@@ -76,7 +77,8 @@ def hold_out_classes(
 
     Draws `max(2, ceil(fraction * C))` of the `C` classes with two images or
     more: a class of one image has no reference. Draws none if `C` is less
-    than 2, or if there are fewer than `least` classes in total.
+    than 2, or if there are fewer than `least` or 4 classes in total: at least
+    two must train, and of one class alone every image finds its own.
 
     Args:
         labels: Integer array `(n,)`, the training images' labels, or boolean
@@ -98,7 +100,7 @@ def hold_out_classes(
     classes, images = np.unique(values, return_counts=True)
     several = classes[images > 1]
     in_interval("fraction", fraction, 0, 1)
-    if len(classes) < max(least, 3) or len(several) < 2:
+    if len(classes) < max(least, 4) or len(several) < 2:
         return classes[:0]
     count = min(max(2, _ceiling(fraction * len(several))), len(classes) - 2)
     generator = np.random.default_rng(seed)
@@ -133,13 +135,11 @@ def first_half(labels) -> np.ndarray:
 def some_classes(labels, split, max_classes: int) -> np.ndarray:
     """Marks the images of some classes, for quick trials.
 
-    Each split keeps its share of `max_classes`, but at least two classes,
-    spread evenly over the order of the labels.
-
     Args:
         labels: Integer array `(n,)`, or boolean matrix `(n, classes)`.
         split: String array `(n,)` of `"train"`, `"test"` or `""`.
-        max_classes: Integer, the number of classes to keep in total.
+        max_classes: Integer, the number of classes to keep in total, chosen as
+            `spread_classes` does.
 
     Returns:
         Boolean array `(n,)`.
@@ -149,18 +149,42 @@ def some_classes(labels, split, max_classes: int) -> np.ndarray:
     >>> some_classes(range(8), ["train"] * 4 + ["test"] * 4, 4).tolist()
     [True, False, False, True, True, False, False, True]
     """
-    labels, split = np.asarray(labels), np.asarray(split)
-    classes = {
-        name: _present(labels[split == name]) for name in ("train", "test")
-    }
-    total = len(_present(labels[split != ""]))
+    split = np.asarray(split)
     kept = np.zeros(len(labels), bool)
-    for name, present in classes.items():
+    for name, chosen in spread_classes(labels, split, max_classes).items():
+        kept |= (split == name) & has_label(labels, chosen)
+    return kept
+
+
+def spread_classes(labels, split, max_classes: int) -> dict[str, np.ndarray]:
+    """Chooses classes of each split, spread evenly over the label order.
+
+    Each split keeps its share of `max_classes`, but at least two classes.
+
+    Args:
+        labels: Integer array `(n,)`, or boolean matrix `(n, classes)`.
+        split: String array `(n,)` of `"train"`, `"test"` or `""`.
+        max_classes: Integer, the number of classes to choose in total.
+
+    Returns:
+        The labels that are chosen of `"train"` and of `"test"`.
+
+    Example:
+
+    >>> split = ["train"] * 4 + ["test"] * 4
+    >>> spread_classes(range(8), split, 4)["test"].tolist()
+    [4, 7]
+    """
+    labels, split = np.asarray(labels), np.asarray(split)
+    total = len(_present(labels[split != ""]))
+    chosen = {}
+    for name in ("train", "test"):
+        present = _present(labels[split == name])
         share = round(max_classes * len(present) / max(total, 1))
         count = min(max(share, 2), len(present))
-        chosen = np.linspace(0, len(present) - 1, count).round().astype(int)
-        kept |= (split == name) & has_label(labels, present[chosen])
-    return kept
+        places = np.linspace(0, len(present) - 1, count).round().astype(int)
+        chosen[name] = present[places]
+    return chosen
 
 
 def within_classes(labels, fraction: float = 0.5, seed: int = 0) -> np.ndarray:
@@ -234,8 +258,9 @@ def _resolve(argument, chosen, present, class_names):
     """Converts a list of names or labels to labels; None stays None."""
     if chosen is None:
         return None
-    by_name = {name: label for label, name in enumerate(class_names or ())}
-    labels = [by_name.get(str(entry), entry) for entry in chosen]
+    names = enumerate(class_names or ())
+    by_name = {composed(name): label for label, name in names}
+    labels = [by_name.get(composed(str(entry)), entry) for entry in chosen]
     known = set(present.tolist())
     for entry, label in zip(chosen, labels, strict=True):
         if label not in known:

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import UnidentifiedImageError
 
-from keras_dml.data.decoding import decode, traced_decode
+from keras_dml.data.decoding import MAX_SCANS, decode, traced_decode
 from keras_dml.data.image_file import MAX_PIXELS, reason_unopened
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import RunError, UsageError
@@ -199,6 +199,11 @@ def why_refused(contents: bytes, max_pixels: int = MAX_PIXELS) -> str:
         message = str(error)
         if "cannot identify image file" in message:
             return "it is not an image of a known format"
+        if "too many scans" in message:
+            return (
+                f"it has more than {MAX_SCANS} scans, each of which goes over "
+                "all pixels"
+            )
         too_large = _TOO_LARGE.search(message)
         if too_large:
             return (

@@ -100,7 +100,9 @@ def as_labels(labels: Any, num_rows: int, name: str) -> np.ndarray:
 def as_label_matrix(labels: Any, name: str) -> np.ndarray:
     """Returns a matrix of booleans or of 0 and 1, one column a class."""
     matrix = np.asarray(labels)
-    if matrix.dtype.kind not in "iub" or not np.isin(matrix, (0, 1)).all():
+    if matrix.dtype.kind != "b" and not (
+        matrix.dtype.kind in "iu" and np.isin(matrix, (0, 1)).all()
+    ):
         raise UsageError(
             f"`{name}` as a matrix must hold nothing but 0 and 1, or "
             f"booleans. Received: dtype={matrix.dtype}. Mark the classes of "

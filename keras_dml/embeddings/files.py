@@ -228,7 +228,10 @@ def _read_parquet(path: str | os.PathLike[str]) -> EmbeddingSet:
         stored = metadata.get(_HASH)
         weights_hash = None if stored is None else stored.decode()
     except FileNotFoundError as error:
-        raise UsageError(f"There is no file {os.fspath(path)!r}.") from error
+        raise UsageError(
+            f"There is no file {os.fspath(path)!r}. Give a Parquet file with "
+            "the columns `id` and `embedding`."
+        ) from error
     # Damaged bytes raise errors of many kinds in pyarrow.
     except Exception as error:
         raise UsageError(

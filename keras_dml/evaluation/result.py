@@ -59,13 +59,9 @@ class RetrievalResult(Brief):
             num_lone=int(np.count_nonzero(lone)),
         )
 
-    def with_intervals(
-        self, classes: Any = None, num_resamples: int = 1000, seed: int = 0
-    ) -> Self:
+    def with_intervals(self, classes: Any = None) -> Self:
         """Returns a copy with 95 % intervals; see `bootstrap_intervals`."""
-        intervals = bootstrap_intervals(
-            self.per_query, classes, num_resamples=num_resamples, seed=seed
-        )
+        intervals = bootstrap_intervals(self.per_query, classes)
         return dataclasses.replace(self, intervals=intervals)
 
     def with_classes(self, labels: Any) -> Self:

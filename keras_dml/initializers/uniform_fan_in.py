@@ -4,6 +4,8 @@ import math
 
 import keras
 
+from keras_dml.checks import optional, positive_integer
+
 
 @keras.saving.register_keras_serializable(package="keras_dml")
 class UniformFanIn(keras.initializers.Initializer):
@@ -17,10 +19,12 @@ class UniformFanIn(keras.initializers.Initializer):
         fan_in: Integer, the number of inputs of a unit. Defaults to `None`,
             which means the product of all axes but the last; a bias needs a
             number.
-        seed: Integer. Defaults to `None`, a random seed.
+        seed: Integer. Defaults to `None`, a random seed; one that is made
+            from the config then draws other values.
 
     Raises:
-        ValueError: When called for a vector, if `fan_in` is `None`.
+        ValueError: If `fan_in` is not positive; when called for a vector, if
+            it is `None`.
 
     Example:
 
@@ -30,8 +34,9 @@ class UniformFanIn(keras.initializers.Initializer):
     """
 
     def __init__(self, fan_in=None, seed=None):
-        self.fan_in = fan_in
-        self.seed = seed if seed is not None else _draw_seed()
+        self.fan_in = optional(positive_integer, "fan_in", fan_in)
+        self.seed = seed
+        self._drawn_seed = _draw_seed() if seed is None else seed
 
     def __call__(self, shape, dtype=None):
         fan_in = self.fan_in
@@ -45,7 +50,7 @@ class UniformFanIn(keras.initializers.Initializer):
             fan_in = math.prod(shape[:-1])
         limit = 1.0 / math.sqrt(fan_in)
         return keras.random.uniform(
-            shape, -limit, limit, dtype=dtype, seed=self.seed
+            shape, -limit, limit, dtype=dtype, seed=self._drawn_seed
         )
 
     def get_config(self):

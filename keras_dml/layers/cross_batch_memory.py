@@ -25,7 +25,8 @@ class CrossBatchMemory(keras.layers.Layer):
 
     In training the layer computes `weight` times a loss on the pairs of the
     batch and the memory, then writes the rows of the batch over the oldest
-    rows of the memory. It appends the value of each row to its embedding as
+    rows of the memory; of a batch larger than the memory, the last rows. It
+    appends the value of each row to its embedding as
     one more column, which the loss `WithMemory` adds; outside of training the
     column is zero. Gradients flow to the rows of the batch only.
 
@@ -54,8 +55,8 @@ class CrossBatchMemory(keras.layers.Layer):
         2D float32 tensor `(batch, dim + 1)`.
 
     Raises:
-        ValueError: If the loss cannot use a memory, a number is out of range,
-            or a batch does not fit into the memory.
+        ValueError: If the loss cannot use a memory, or a number is out of
+            range.
 
     Example:
 
@@ -144,11 +145,7 @@ class CrossBatchMemory(keras.layers.Layer):
         )
 
     def _enqueue(self, rows, labels):
-        if rows.shape[0] is not None and rows.shape[0] > self.size:
-            raise ValueError(
-                "`size` must be at least the number of rows of a batch. "
-                f"Received: size={self.size} and {rows.shape[0]} rows"
-            )
+        rows, labels = rows[-self.size :], labels[-self.size :]
         memory, old_labels, position = (
             ops.convert_to_tensor(variable)
             for variable in (self.memory, self.labels, self.position)

@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from keras_dml.arguments import own_config
-from keras_dml.checks import finite_number, positive_integer
+from keras_dml.checks import finite_number, positive_integer, require
+from keras_dml.layers.checks import check_list_of_inputs
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -24,13 +25,16 @@ class Distillation(keras.layers.Layer):
 
     Call arguments:
         inputs: List of the predictions, a float tensor `(batch, n)` or
-            `(batch, n, m)`; the
-            embeddings, `(batch, dim)`; and those of the teacher,
-            `(batch, teacher_dim)`.
+            `(batch, n, m)`; the embeddings, `(batch, dim)`; and those of the
+            teacher, `(batch, teacher_dim)`.
         training: Boolean, whether to compare.
 
     Output shape:
         Float32 tensor `(batch, n + 1, ...)`.
+
+    Raises:
+        ValueError: If `loss` is no `DistillationLoss`, a number is out of
+            range, or the inputs are not those three.
 
     Example:
 
@@ -48,10 +52,20 @@ class Distillation(keras.layers.Layer):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
         self.loss = keras.losses.get(loss)
+        require(
+            hasattr(self.loss, "usual_weight"),
+            "loss",
+            "a `keras_dml.losses.DistillationLoss`",
+            loss,
+        )
         if weight is None:
             weight = self.loss.usual_weight
         self.weight = finite_number("weight", weight)
         self.prefixes = [positive_integer("prefixes", one) for one in prefixes]
+
+    def build(self, input_shape):
+        names = ("predictions", "embeddings", "those of the teacher")
+        check_list_of_inputs(input_shape, self.name, *names)
 
     def call(self, inputs, training=False):
         predictions, embeddings, teacher = inputs

@@ -1,5 +1,6 @@
 """The head: from pooled features to an embedding."""
 
+import copy
 import math
 
 import keras
@@ -227,5 +228,6 @@ class EmbeddingHead(keras.layers.Layer):
         initializer = self.bias_initializer
         if isinstance(initializer, UniformFanIn) and initializer.fan_in is None:
             # Keep the attribute as given: `get_config` serializes it.
-            return UniformFanIn(fan_in, seed=initializer.seed)
+            initializer = copy.copy(initializer)
+            initializer.fan_in = fan_in
         return initializer

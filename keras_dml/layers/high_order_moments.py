@@ -49,8 +49,8 @@ class HighOrderMoments(keras.layers.Layer):
         orders: Integer, the highest order, at least 2. Defaults to `5`.
         projections: Integer, the number of rows of each `W_k`. Defaults to
             `8192`.
-        train_projections: Boolean, whether `W_k` is trained too, from the
-            initializer `"glorot_uniform"`. Defaults to `False`.
+        train_projections: Boolean, whether `W_k` is trained too; each then
+            begins as the kernel of a `Dense` layer. Defaults to `False`.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
 
     Call arguments:
@@ -102,9 +102,7 @@ class HighOrderMoments(keras.layers.Layer):
             )
         self.random = self.add_weight(
             shape=(self.orders, features[-1], self.projections),
-            initializer=(
-                "glorot_uniform" if self.train_projections else _signs
-            ),
+            initializer=_kernels if self.train_projections else _signs,
             trainable=self.train_projections,
             name="random",
         )
@@ -131,6 +129,16 @@ class HighOrderMoments(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), **own_config(self)}
+
+
+def _kernels(shape, dtype=None):
+    # Keras would take the orders for the size of a convolution.
+    return ops.stack(
+        [
+            keras.initializers.GlorotUniform()(shape[1:], dtype=dtype)
+            for _ in range(shape[0])
+        ]
+    )
 
 
 def _signs(shape, dtype=None):

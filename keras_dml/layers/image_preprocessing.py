@@ -1,6 +1,7 @@
 """Preprocessing of images inside the model."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_dml.arguments import own_config
@@ -17,8 +18,8 @@ def preprocess_images(images, mode, scale=1.0, offset=0.0):
     """Maps images with values in 0..255 to the range a network expects.
 
     Args:
-        images: Float tensor `(..., channels)`; three channels in the order
-            RGB for `"torch"` and `"caffe"`.
+        images: Tensor `(..., channels)`; three channels in the order RGB for
+            `"torch"` and `"caffe"`. Integers become `keras.config.floatx()`.
         mode: One of `"none"`, `"unit"`, `"tf"`, `"torch"`, `"caffe"` and
             `"affine"`, see `ImagePreprocessing`.
         scale: Float, or one for each channel; for `"affine"` only. Defaults
@@ -27,7 +28,8 @@ def preprocess_images(images, mode, scale=1.0, offset=0.0):
             to `0.0`.
 
     Returns:
-        Float tensor of the shape and dtype of `images`.
+        Float tensor of the shape of `images`, and of its dtype if that is
+        float.
 
     Example:
 
@@ -36,6 +38,8 @@ def preprocess_images(images, mode, scale=1.0, offset=0.0):
     [-1.  1.]
     """
     images = ops.convert_to_tensor(images)
+    if not keras.backend.is_float_dtype(images.dtype):
+        images = ops.cast(images, keras.config.floatx())
     if mode == "unit":
         return images / 255.0
     if mode == "tf":
@@ -102,14 +106,14 @@ class ImagePreprocessing(keras.layers.Layer):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
         self.mode = one_of("mode", mode, MODES)
-        if mode != "affine" and (scale, offset) != (1.0, 0.0):
+        self.rgb = boolean("rgb", rgb)
+        self.scale = _by_channel("scale", scale)
+        self.offset = _by_channel("offset", offset)
+        if mode != "affine" and (self.scale, self.offset) != (1.0, 0.0):
             raise ValueError(
                 '`scale` and `offset` are for `mode="affine"`. '
                 f"Received: mode={mode!r}, scale={scale}, offset={offset}"
             )
-        self.rgb = boolean("rgb", rgb)
-        self.scale = _by_channel("scale", scale)
-        self.offset = _by_channel("offset", offset)
         self.input_spec = keras.layers.InputSpec(ndim=4)
 
     def build(self, input_shape):
@@ -129,6 +133,8 @@ class ImagePreprocessing(keras.layers.Layer):
                 )
 
     def call(self, inputs):
+        # Keras casts floats, but no integers.
+        inputs = ops.cast(inputs, self.compute_dtype)
         if self.rgb and inputs.shape[-1] == 1:
             inputs = ops.concatenate([inputs] * 3, axis=-1)
         return preprocess_images(inputs, self.mode, self.scale, self.offset)
@@ -145,7 +151,7 @@ class ImagePreprocessing(keras.layers.Layer):
 def _by_channel(name, value):
     """Returns a float or a list of floats, which JSON can hold."""
     try:
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple, np.ndarray)):
             return [float(one) for one in value]
         return float(value)
     except (TypeError, ValueError):

@@ -19,9 +19,9 @@ class InChunks(keras.layers.Layer):
 
     Batch normalization that uses the statistics of the batch uses those of
     the chunk; its moving statistics change once a step, by the mean of the
-    chunks. Losses that the layer adds with `add_loss` are not collected, but
-    regularizers of its weights are. Outside of training the layer takes all
-    rows at once.
+    chunks, and states that are integers by the sum. Losses that the layer adds
+    with `add_loss` are not collected, but regularizers of its weights are.
+    Outside of training the layer takes all rows at once.
 
     Args:
         layer: A layer or model of one input and one output, with the rows on
@@ -30,8 +30,7 @@ class InChunks(keras.layers.Layer):
         **kwargs: Base layer arguments, such as `name`.
 
     Input shape:
-        The input shape of `layer`. In training the last chunk may be smaller;
-        for a number of rows that the graph does not know, it must not be.
+        The input shape of `layer`. In training the last chunk may be smaller.
 
     Output shape:
         The output shape of `layer`.
@@ -65,15 +64,21 @@ class InChunks(keras.layers.Layer):
             self.layer.build(input_shape)
 
     def call(self, inputs, training=None):
-        rows = inputs.shape[0]
-        if not training or (rows is not None and rows <= self.chunk_size):
+        # A tensor, if the graph does not know the number.
+        rows = ops.shape(inputs)[0]
+        known = isinstance(rows, int)
+        if not training or (known and rows <= self.chunk_size):
             return self.layer(inputs, training=training)
-        rest = 0 if rows is None else rows % self.chunk_size
-        whole = inputs[: rows - rest] if rest else inputs
-        outputs, changes = self._map(whole, self.chunk_size)
-        if rest:
-            index = rows // self.chunk_size
-            last, further = self._map(inputs[rows - rest :], rest, index)
+        rest = rows % self.chunk_size
+        if not known:
+            # TensorFlow cannot map over no chunks of an unknown size.
+            rest = (rows - 1) % self.chunk_size + 1
+            rest = ops.minimum(rest, rows)
+        number = (rows - rest) // self.chunk_size
+        whole = inputs[: rows - rest]
+        outputs, changes = self._map(whole, number, self.chunk_size)
+        if not known or rest:
+            last, further = self._map(inputs[rows - rest :], 1, rest, number)
             outputs = ops.concatenate([outputs, last])
             changes = {
                 place: ops.concatenate([values, further[place]])
@@ -81,7 +86,7 @@ class InChunks(keras.layers.Layer):
             }
         for place, values in changes.items():
             variable = self.layer.non_trainable_variables[place]
-            join = ops.sum if _is_seed(variable) else ops.mean
+            join = ops.mean if _is_float(variable) else ops.sum
             change = ops.cast(join(values, axis=0), variable.dtype)
             variable.assign(variable + change)
         return outputs
@@ -94,81 +99,110 @@ class InChunks(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        layer = keras.saving.deserialize_keras_object(config.pop("layer"))
-        return cls(layer, **config)
+        layer = keras.saving.deserialize_keras_object(config["layer"])
+        return cls(**{**config, "layer": layer})
 
-    def _embed(self, rows, index):
-        """Returns the outputs of a chunk, and how it changes the states.
+    def _map(self, rows, number, chunk_size, first=0):
+        """Applies the layer to chunks of equal size, one after another.
 
-        The changes are a dict by the place among the non-trainable variables.
+        Returns the outputs of all rows, and how each chunk changes the states:
+        a dict by the place among the non-trainable variables.
         """
+        weights = [_tensor(one) for one in self.layer.trainable_variables]
         variables = self.layer.non_trainable_variables
-        # TensorFlow takes no integers as arguments or results of `apply`, and
-        # nothing else from outside of it.
-        seeds = [_of_chunk(one, index) for one in variables if _is_seed(one)]
-        changed: list[int] = []
+        states = [_tensor(one) for one in variables]
 
-        def apply(weights, statistics, rows):
-            given = iter(seeds), iter(statistics)
-            before = [next(given[not _is_seed(one)]) for one in variables]
+        def embed(weights, chunk, index):
+            before = [
+                _of_chunk(variable, state, index)
+                for variable, state in zip(variables, states, strict=True)
+            ]
             outputs, after = self.layer.stateless_call(
-                weights, before, rows, training=True
+                weights, before, chunk, training=True
             )
-            changes = {
+            return outputs, {
                 place: ops.cast(new - old, "float32")
                 for place, (old, new) in enumerate(
                     zip(before, after, strict=True)
                 )
                 if new is not old
             }
-            changed[:] = changes
-            return outputs, list(changes.values())
 
-        outputs, changes = keras.remat(apply)(
-            [_tensor(one) for one in self.layer.trainable_variables],
-            [_tensor(one) for one in variables if not _is_seed(one)],
-            rows,
-        )
-        return outputs, dict(zip(changed, changes, strict=True))
-
-    def _map(self, rows, chunk_size, first=0):
-        """Applies the layer to chunks of equal size, one after another.
-
-        Returns the outputs of all rows, and the changes by each chunk.
-        """
-        chunks = ops.reshape(rows, (-1, chunk_size, *rows.shape[1:]))
-        numbers = first + ops.arange(ops.shape(chunks)[0])
-
-        def embed(numbered):
-            return self._embed(*numbered)
-
+        chunks = ops.reshape(rows, (number, chunk_size, *rows.shape[1:]))
+        numbers = first + ops.arange(number)
         if keras.backend.backend() == "tensorflow":
-            # Keras would work on ten chunks at once, in the memory of ten.
-            import tensorflow as tf
-
-            signature = tree.map_structure(
-                lambda x: tf.TensorSpec(x.shape, x.dtype),
-                embed((chunks[0], first)),
-            )
-            outputs, changes = tf.map_fn(
-                embed,
-                (chunks, numbers),
-                fn_output_signature=signature,
-                parallel_iterations=1,
+            outputs, changes = _map_on_tensorflow(
+                embed, weights, chunks, numbers
             )
         else:
-            outputs, changes = ops.map(embed, (chunks, numbers))
+            outputs, changes = ops.map(
+                lambda one: keras.remat(embed)(weights, *one),
+                (chunks, numbers),
+            )
         return ops.reshape(outputs, (-1, *outputs.shape[2:])), changes
 
 
-def _is_seed(variable) -> bool:
-    return "int" in variable.dtype
+def _map_on_tensorflow(embed, weights, chunks, numbers):
+    """Maps chunks, and again for their gradients, in the memory of one chunk.
+
+    Keras would map ten chunks at once. Its `remat` takes no integers and, in
+    the gradient of a loop, no constants of the layers, such as the mean of a
+    `Normalization`.
+    """
+    import tensorflow as tf
+
+    @tf.custom_gradient
+    def mapped(chunks, *weights):
+        outputs = tf.map_fn(
+            lambda one: embed(weights, *one),
+            (chunks, numbers),
+            fn_output_signature=tree.map_structure(
+                lambda x: tf.TensorSpec(x.shape, x.dtype),
+                embed(weights, chunks[0], numbers[0]),
+            ),
+            parallel_iterations=1,
+        )
+
+        def gradient(above, *_):
+            def turn(place, of_rows, *sums):
+                with tf.GradientTape() as tape:
+                    given = [tf.identity(one) for one in weights]
+                    chunk = chunks[place]
+                    tape.watch([chunk, *given])
+                    found, _ = embed(given, chunk, numbers[place])
+                of_chunk, *more = tape.gradient(
+                    found, [chunk, *given], above[place], "zero"
+                )
+                added = [a + b for a, b in zip(sums, more, strict=True)]
+                return place + 1, of_rows.write(place, of_chunk), *added
+
+            count = tf.shape(chunks)[0]
+            of_rows = tf.TensorArray(
+                chunks.dtype, count, element_shape=chunks.shape[1:]
+            )
+            _, of_rows, *sums = tf.while_loop(
+                lambda place, *_: place < count,
+                turn,
+                (0, of_rows, *map(tf.zeros_like, weights)),
+                parallel_iterations=1,
+            )
+            return of_rows.stack(), *sums
+
+        return outputs, gradient
+
+    return mapped(chunks, *weights)
 
 
-def _of_chunk(seed, index):
-    """Returns the state of a generator of seeds that a chunk starts with."""
-    value = _tensor(seed)
-    return value + ops.cast(ops.stack([0 * index, index]), value.dtype)
+def _is_float(variable) -> bool:
+    return keras.backend.is_float_dtype(variable.dtype)
+
+
+def _of_chunk(variable, state, index):
+    """Returns the state that a chunk starts with; each has its own seeds."""
+    # The name that `keras.random.SeedGenerator` gives its state.
+    if variable.name != "seed_generator_state":
+        return state
+    return state + ops.cast(ops.stack([0 * index, index]), state.dtype)
 
 
 def _tensor(variable):

@@ -35,8 +35,9 @@ class NestedNetwork(keras.layers.Layer):
         The output shape of `network`, or of the layer named `output_layer`.
 
     Raises:
-        ValueError: If no layer has that name, `network` has several inputs,
-            or a loaded file needs keras-hub and keras-hub is not installed.
+        ValueError: If no layer has that name, `network` has several inputs, it
+            is not built and the size of its images is unknown, or a loaded
+            file needs keras-hub and keras-hub is not installed.
 
     Example:
 
@@ -63,6 +64,13 @@ class NestedNetwork(keras.layers.Layer):
     def build(self, input_shape):
         inner = self._hidden.inner
         if not inner.built:
+            if None in input_shape[1:]:
+                raise ValueError(
+                    "`network` is not built, and makes its weights for images "
+                    f"of a known size. Received: input_shape={input_shape}. "
+                    "Call `network` on images first, or give `keras.Input` a "
+                    "size."
+                )
             # A subclassed model creates its weights in its first call.
             inner(ops.zeros((1, *input_shape[1:])))
 

@@ -183,6 +183,7 @@ class Proxies(keras.layers.Layer):
         embeddings = np.asarray(ops.convert_to_numpy(embeddings), np.float64)
         labels = np.asarray(ops.convert_to_numpy(labels))
         self._check_rows(embeddings, labels)
+        labels = labels.astype(np.int64)
         if not self.built:
             self.build(embeddings.shape)
         groups = labels * self.centers + _turn(labels) % self.centers
@@ -203,12 +204,16 @@ class Proxies(keras.layers.Layer):
     def _check_rows(self, embeddings, labels):
         of_shape("embeddings", embeddings, "n", "dim")
         of_shape("labels", labels, len(embeddings))
-        integers = np.issubdtype(labels.dtype, np.integer)
-        if not integers or np.any((labels < 0) | (labels >= self.num_classes)):
+        last = self.num_classes - 1
+        if not np.issubdtype(labels.dtype, np.integer):
             raise ValueError(
-                "`labels` must be integers between 0 and "
-                f"{self.num_classes - 1}. Received: {labels.dtype} labels "
-                f"from {labels.min()} to {labels.max()}"
+                f"`labels` must be integers between 0 and {last}. Received: "
+                f"labels of the dtype {labels.dtype}"
+            )
+        if np.any((labels < 0) | (labels > last)):
+            raise ValueError(
+                f"`labels` must be integers between 0 and {last}. Received: "
+                f"labels from {labels.min()} to {labels.max()}"
             )
 
 

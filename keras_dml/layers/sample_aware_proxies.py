@@ -121,9 +121,8 @@ class SampleAwareProxies(keras.layers.Layer):
 
         Equation 16 has a weakness. Below the cut `s + d` is mostly negative,
         so a weight under 1 *raises* the exponential: a far negative repels
-        more than without the weight, and the normalizer of equation 13 takes
-        the factor out in front. `docs/figures.md` shows it;
-        `weighting="summand"` does not have it.
+        more, and the normalizer of equation 13 takes the factor out in front.
+        `docs/figures.md` shows it; `weighting="summand"` avoids it.
     """
 
     def __init__(
@@ -178,6 +177,11 @@ class SampleAwareProxies(keras.layers.Layer):
         self.memory = ClassMemory(
             num_classes, memory_size, dtype="float32", name="memory"
         )
+
+    @property
+    def proxies(self):
+        """The weight that holds the proxies of all classes."""
+        return self.similarity.proxies
 
     def build(self, input_shape):
         check_labeled_rows(input_shape, self.name)
@@ -237,14 +241,10 @@ class SampleAwareProxies(keras.layers.Layer):
             decay = sample_aware.lower_bound(effective)
         else:
             decay = sample_aware.sigma(effective, self.volume, self.tau)
-        weights = sample_aware.positive_weight(
-            to_own,
-            ops.take(self.learned, labels),
-            ops.take(outlier, labels),
-            decay,
-        )
-        begun = self.epochs >= self.filter_epoch
-        return ops.where(begun, weights, ops.ones_like(weights))
+        learned = ops.take(self.learned, labels)
+        outlier = ops.take(outlier, labels)
+        weights = sample_aware.positive_weight(to_own, learned, outlier, decay)
+        return ops.where(self.epochs >= self.filter_epoch, weights, 1.0)
 
     def _factors(self, similarity, outlier, effective):
         """Returns `scale` times the weights of rows and other proxies."""
@@ -280,7 +280,7 @@ class SampleAwareProxies(keras.layers.Layer):
         remembers = self.epochs >= self.memory_epoch
         self.memory.enqueue(rows, labels, ops.logical_and(kept, remembers))
         means, counts = self.memory.means(labels)
-        proxies = unit_rows(ops.take(self.similarity.proxies, labels, axis=0))
+        proxies = unit_rows(ops.take(self.proxies, labels, axis=0))
         average = ops.sum(ops.stop_gradient(proxies) * means, axis=1)
         learned = ops.where(
             ops.logical_and(counts > 0, remembers),

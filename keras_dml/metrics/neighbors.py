@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from keras_dml.ops.reductions import masked_sum
@@ -55,7 +56,7 @@ def merge_neighbors(neighbors, similarity, match, valid) -> Neighbors:
     match = ops.logical_and(match, valid)
     all_matches = ops.concatenate([neighbors.match, match], axis=1)
     depth = neighbors.similarity.shape[1]
-    nearest, places = ops.top_k(all_similarities, depth)
+    nearest, places = _largest(all_similarities, depth)
     return Neighbors(
         nearest,
         ops.logical_and(
@@ -64,6 +65,15 @@ def merge_neighbors(neighbors, similarity, match, valid) -> Neighbors:
         ),
         neighbors.positives + ops.sum(ops.cast(match, "int32"), axis=1),
     )
+
+
+def _largest(values, number):
+    """Returns the largest of each row and their places, the first of equals."""
+    if keras.backend.backend() != "torch":
+        return ops.top_k(values, number)
+    # PyTorch's `topk` returns equal values in any order; its sort is stable.
+    places = ops.argsort(-values, axis=1)[:, :number]
+    return ops.take_along_axis(values, places, axis=1), places
 
 
 def recall_at_k(neighbors: Neighbors, k: int):
@@ -97,5 +107,5 @@ def _within_r(neighbors):
     """Returns the matches among the R nearest, and R, at least 1."""
     depth = neighbors.match.shape[1]
     number = ops.clip(neighbors.positives, 1, depth)
-    within = ops.arange(depth)[None, :] < number[:, None]
+    within = ops.arange(depth, dtype="int32")[None, :] < number[:, None]
     return ops.logical_and(neighbors.match, within), ops.cast(number, "float32")

@@ -70,10 +70,10 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
         self.depth = positive_integer("depth", depth)
         self.capacity = positive_integer("capacity", capacity)
         require(
-            depth < capacity,
-            "depth",
-            f"smaller than `capacity` ({capacity})",
-            depth,
+            capacity > depth,
+            "capacity",
+            f"more than {depth}, the number of neighbors of a row",
+            capacity,
         )
         self.normalize = boolean("normalize", normalize)
         self._built = False
@@ -181,7 +181,7 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
     def _nothing(self, rows):
         count = ops.shape(rows)[0]
         return Neighbors(
-            ops.full((count, self.depth), -float("inf")),
+            ops.full((count, self.depth), -float("inf"), dtype="float32"),
             ops.zeros((count, self.depth), "bool"),
             ops.zeros((count,), "int32"),
         )

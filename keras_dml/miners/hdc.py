@@ -1,5 +1,6 @@
 """A miner of the hardest share of all pairs."""
 
+import math
 from fractions import Fraction
 
 import keras
@@ -75,11 +76,14 @@ class HDC(Miner):
 
 def _share_of(share):
     """Returns the function `ceil(share * n)` of int32 numbers, exact."""
-    part = Fraction(share).limit_denominator(10_000)
+    # The largest denominator with which no product exceeds int32.
+    limit = min(math.isqrt(int(2**30 / share)), 2**30)
+    part = Fraction(share).limit_denominator(limit)
 
     def wanted(number):
         whole, rest = number // part.denominator, number % part.denominator
         rest = -(-rest * part.numerator // part.denominator)
-        return whole * part.numerator + rest
+        wanted = whole * part.numerator + rest
+        return ops.maximum(wanted, ops.minimum(number, 1))
 
     return wanted

@@ -170,7 +170,8 @@ def _check_image_shape(name, backbone, image_shape):
     size = backbone.image_size
     if height != width:
         raise UsageError(
-            f"Images must be square. Received: image_shape={image_shape}"
+            "`image_shape` must be that of square images. Received: "
+            f"image_shape={image_shape}. Give it as many rows as columns."
         )
     if backbone.fixed_size and height != size:
         raise UsageError(

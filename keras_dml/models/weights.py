@@ -99,7 +99,8 @@ def _existing(weights):
         )
     if not path.is_file():
         raise UsageError(
-            f"`weights` names a file that does not exist: {weights}"
+            f"`weights` must name a file that exists. Received: {weights}. "
+            "Correct the path, or choose `imagenet` or `none`."
         )
     if not path.name.endswith(SUFFIXES[0]) and _is_of_keras_3(path):
         raise UsageError(

@@ -2,11 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from keras import ops
 
-from keras_dml.checks import boolean, finite_number, one_of, optional, require
+from keras_dml.checks import (
+    boolean,
+    finite_number,
+    not_negative,
+    one_of,
+    optional,
+    require,
+)
 from keras_dml.ops.labels import among_classes, within_classes
 from keras_dml.ops.reductions import batch_mean, count, masked_mean, masked_sum
 
@@ -58,20 +66,18 @@ class Average:
         optional(finite_number, "low", self.low)
         optional(finite_number, "high", self.high)
         boolean("per_anchor", self.per_anchor)
-        weights = self.class_weights
+        weights: Any = self.class_weights
+        if weights is None:
+            return
         require(
-            weights is None
-            or (
-                isinstance(weights, list | tuple)
-                and all(
-                    type(one) in (int, float) and 0 <= one <= 1e30
-                    for one in weights
-                )
-            ),
+            isinstance(weights, list | tuple | np.ndarray),
             "class_weights",
-            "None or a list of numbers of at least 0, one for each class",
+            "None or a list of numbers, one for each class",
             weights,
         )
+        # A list of floats, as JSON returns it.
+        weights = [not_negative("class_weights", one) for one in weights]
+        object.__setattr__(self, "class_weights", weights)
 
     def __call__(self, values, mask=None, labels=None):
         if mask is None:

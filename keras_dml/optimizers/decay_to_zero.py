@@ -17,8 +17,8 @@ class DecayToZero(keras.optimizers.schedules.LearningRateSchedule):
 
     `rate(t) = schedule(s) max(0, 1 - (t - s) / steps)`.
 
-    On JAX, whose compiled steps do not read it, compile the model again after
-    `begin`.
+    A saved optimizer goes on with its decay. On JAX, whose compiled steps do
+    not read the start, compile the model again after `begin`.
 
     Args:
         learning_rate: Float or `LearningRateSchedule`, followed before.
@@ -56,14 +56,19 @@ class DecayToZero(keras.optimizers.schedules.LearningRateSchedule):
         self._start.assign(step)
 
     def get_config(self):
+        start = int(ops.convert_to_numpy(self._start))
         return {
             "learning_rate": keras.saving.serialize_keras_object(
                 self.learning_rate
             ),
             "steps": self.steps,
+            "start": None if start == NEVER else start,
         }
 
     @classmethod
     def from_config(cls, config):
         rate = keras.saving.deserialize_keras_object(config["learning_rate"])
-        return cls(rate, config["steps"])
+        decay = cls(rate, config["steps"])
+        if config.get("start") is not None:
+            decay.begin(config["start"])
+        return decay

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import keras
 
+from keras_dml.checks import require
 from keras_dml.optimizers.learning_rate import follows_schedule, rate_of
 from keras_dml.optimizers.per_variable import PerVariable
 
@@ -46,7 +47,8 @@ def group_table(
     rate, clipping and decay.
 
     Args:
-        optimizer: `PerVariable` or any other Keras optimizer, built or not.
+        optimizer: `PerVariable` or a Keras optimizer of one group, built or
+            not; either may be inside a `LossScaleOptimizer`.
         variables: The trainable variables of the model.
 
     Returns:
@@ -54,7 +56,8 @@ def group_table(
         rules come first, in their order, and the default last.
 
     Raises:
-        ValueError: If two rules match the same variable.
+        ValueError: If two rules match the same variable, or `optimizer` is
+            another one that holds several.
 
     Example:
 
@@ -67,6 +70,13 @@ def group_table(
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         return group_table(optimizer.inner_optimizer, variables)
     if not isinstance(optimizer, PerVariable):
+        require(
+            not hasattr(optimizer, "optimizers"),
+            "optimizer",
+            "`PerVariable` or an optimizer that holds no others",
+            optimizer,
+            "`PerVariable` takes the same regular expressions.",
+        )
         return [_row("", optimizer, list(variables))]
     groups: dict[str, list[Any]] = {}
     for variable in variables:

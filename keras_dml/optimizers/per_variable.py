@@ -73,6 +73,8 @@ class PerVariable(keras.optimizers.Optimizer):
         self._rules = dict(rules)
         # Weights are saved in this order. One optimizer may have many rules.
         self._inner = list(dict.fromkeys([*rules.values(), default]))
+        # Of the rates to the largest, when it was last above zero.
+        self._ratios = (1.0,) * len(self._inner)
         self.loss_scale_factor = loss_scale_factor
 
     @property
@@ -99,6 +101,8 @@ class PerVariable(keras.optimizers.Optimizer):
     def learning_rate(self):
         """The largest of the rates. Setting it scales all of them alike.
 
+        Rates of zero keep the ratios that they had before.
+
         For callbacks of Keras before 3.15, which know of one rate only.
         """
         return max(self._inner, key=rate_of).learning_rate
@@ -106,8 +110,10 @@ class PerVariable(keras.optimizers.Optimizer):
     @learning_rate.setter
     def learning_rate(self, value):
         rates = [rate_of(one) for one in self._inner]
-        for one, rate in zip(self._inner, rates, strict=True):
-            one.learning_rate = rate * (float(value) / max(rates))
+        if max(rates) > 0:
+            self._ratios = tuple(rate / max(rates) for rate in rates)
+        for one, ratio in zip(self._inner, self._ratios, strict=True):
+            one.learning_rate = ratio * float(value)
 
     @property
     def loss_scale_factor(self) -> float | None:

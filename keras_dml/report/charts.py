@@ -1,7 +1,6 @@
 """Draws the charts of a page: training curves, histograms, the spectrum."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from keras_dml.plotting import (
     svg,
 )
 from keras_dml.report.thumbnails import data_uri
-from keras_dml.run.history import read_history
+from keras_dml.run.history import History
 
 BINS = 80
 MAX_ROWS = 2000
@@ -72,12 +71,12 @@ _CHARTS = (
 
 
 def training_curves(
-    path: Path, monitor: str, selected: bool
+    history: History, monitor: str, selected: bool
 ) -> tuple[int, list[dict[str, Any]]]:
     """Draws the columns of `history.csv` by epoch.
 
     Args:
-        path: The file.
+        history: The epochs of the run.
         monitor: The column that chooses the epoch, such as `val_map@r`.
         selected: Whether `monitor` chose the epoch of the kept weights.
 
@@ -85,7 +84,6 @@ def training_curves(
         Tuple of the number of epochs and one dict of name, meaning, chart and
         description for each kind of column that the file has.
     """
-    history = read_history(path)
     kept = history.best_epoch(monitor) if selected else None
     drawn = []
     for kind in _CHARTS:

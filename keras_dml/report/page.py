@@ -55,7 +55,7 @@ def write_report(
     projector.
 
     Args:
-        run: `TrainedRun` or the run folder.
+        run: The run folder. In Python also a `TrainedRun`.
         data_dir: Folder that holds the data set's files. Defaults to `None`,
             the folder that the run used.
 

@@ -1,6 +1,5 @@
 """Collects the content of each section of a page."""
 
-import contextlib
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.errors import UsageError
 from keras_dml.evaluation import (
-    Threshold,
     collapse_warning,
     embedding_health,
     embedding_spectrum,
@@ -22,12 +19,11 @@ from keras_dml.report import embedding_map as maps
 from keras_dml.report.health import health_lines
 from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.run.conclusion import HEADLINE, columns, conclusion
-from keras_dml.run.history import read_history
-from keras_dml.run.thresholds import threshold_of
+from keras_dml.run.thresholds import thresholds_of
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.wording import percent
 
-FALSE_MATCH_RATES = (0.1, 0.01, 0.001)
+SHOWN_RATES = (0.1, 0.01, 0.001)
 CONFUSIONS = 12
 FLAGS = {
     "seen": (
@@ -105,7 +101,7 @@ def training(material: Material) -> dict[str, Any]:
     # No epoch was kept if the pretrained network was.
     selected = not run.metrics.get("interpolation", {}).get("kept")
     epochs, curves = charts.training_curves(
-        run.folder.history,
+        run.history,
         f"val_{monitor}",
         selected and run.metrics["selected_by"].startswith("validation"),
     )
@@ -177,11 +173,8 @@ def similarities(material: Material) -> dict[str, Any]:
 
 def thresholds(material: Material) -> dict[str, Any]:
     """Returns thresholds for the rates with enough validation pairs."""
-    found: list[Threshold] = []
-    with contextlib.suppress(UsageError):
-        for rate in FALSE_MATCH_RATES:
-            found.append(threshold_of(material.run, rate).threshold)
-    return {"thresholds": found}
+    found = thresholds_of(material.run, SHOWN_RATES)
+    return {"thresholds": [one.threshold for one in found]}
 
 
 def health(material: Material) -> dict[str, Any]:
@@ -193,9 +186,7 @@ def health(material: Material) -> dict[str, Any]:
     )
     return {
         "collapse": collapse_warning(numbers, normalize),
-        "health": health_lines(
-            numbers, len(shares), read_history(material.run.folder.history)
-        ),
+        "health": health_lines(numbers, len(shares), material.run.history),
         "spectrum": {
             "uri": charts.spectrum(shares),
             "alt": "Share of the variance along each principal direction: "

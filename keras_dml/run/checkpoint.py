@@ -16,11 +16,12 @@ import numpy as np
 from keras import ops
 
 from keras_dml import distribute
-from keras_dml.errors import RunError
+from keras_dml.errors import RunError, reason_of
 from keras_dml.files import replacing
 from keras_dml.npz import open_npz
 
 _DOCUMENT = "document"
+_ADVICE = "Restore it, or choose another `output`."
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,15 @@ class Checkpoint:
                 f"The checkpoint does not fit the {group}: it holds "
                 f"{len(saved)} variables, {len(paths)} were expected; "
                 f"different: {different or 'only their order'}. The run was "
-                "started with another configuration or another version."
+                "started with another configuration or another version. "
+                f"{_ADVICE}"
             )
         for variable, value in zip(variables, self.values[group], strict=True):
             if tuple(variable.shape) != value.shape:
                 raise RunError(
                     f"The checkpoint does not fit the {group}: variable "
                     f"{variable.path} has shape {tuple(variable.shape)}, "
-                    f"saved was {value.shape}."
+                    f"saved was {value.shape}. {_ADVICE}"
                 )
             try:
                 variable.assign(value)
@@ -66,7 +68,7 @@ class Checkpoint:
                 raise RunError(
                     f"The checkpoint does not fit the {group}: variable "
                     f"{variable.path} is {variable.dtype}, saved was "
-                    f"{value.dtype}."
+                    f"{value.dtype}. {_ADVICE}"
                 ) from error
 
 
@@ -152,4 +154,6 @@ def _read(file: IO[bytes], path: Path) -> Checkpoint:
 
 
 def _unreadable(path: Path, error: Exception) -> RunError:
-    return RunError(f"{path} is not a readable checkpoint: {error}")
+    return RunError(
+        f"{path} is not a readable checkpoint: {reason_of(error)}. {_ADVICE}"
+    )

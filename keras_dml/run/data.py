@@ -12,6 +12,7 @@ from keras_dml.data import readers, splits, verification
 from keras_dml.data.class_folds import fold_classes
 from keras_dml.data.made_classes import each_a_class, with_quarter_turns
 from keras_dml.data.manifest import Manifest
+from keras_dml.data.triplets import check_triplets
 from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation.labels import has_label
 
@@ -71,11 +72,18 @@ def load_run_data(config: RunConfig) -> RunData:
 
 
 def read_images(config: RunConfig) -> Manifest:
-    """Lists the images of the source; none is decoded."""
-    settings = config.data
-    return readers.read(
+    """Lists the images of the source; none is decoded.
+
+    Raises:
+        UsageError: If the source, or a list of triplets of it, does not read.
+    """
+    settings, triplets = config.data, config.sampling.triplets
+    manifest = readers.read(
         settings.source, settings.data_dir, settings.allow_partial
     )
+    if triplets is not None and not manifest.partial:
+        check_triplets(triplets, manifest.ids)
+    return manifest
 
 
 def stage_data(
@@ -181,15 +189,12 @@ def split_data(
         # The published roles belong to the published test classes.
         manifest = dataclasses.replace(manifest, split=split, role=None)
     if settings.max_classes is not None:
-        manifest = manifest.select(
-            splits.some_classes(
-                manifest.labels, manifest.split, settings.max_classes
-            )
-        )
+        manifest = _with_some_classes(manifest, settings.max_classes)
     train = manifest.part("train")
     if settings.all_classes:
         manifest = dataclasses.replace(manifest, seen=True)
-        everything = np.full(len(manifest), "train")
+        # What is in no split was left out on purpose.
+        everything = np.where(manifest.split == "", "", "train")
         train = dataclasses.replace(manifest, split=everything).part("train")
     return RunData(
         train=train,
@@ -198,6 +203,23 @@ def split_data(
         partial=manifest.partial,
         skipped=skipped,
     )
+
+
+def _with_some_classes(manifest: Manifest, most: int) -> Manifest:
+    """Keeps images of some classes; of several labels, those of the classes."""
+    labels, split = manifest.labels, manifest.split
+    if not manifest.has_label_sets:
+        return manifest.select(splits.some_classes(labels, split, most))
+    if not manifest.seen:
+        # A label that trains is no test class.
+        trained = labels[split == "train"].any(axis=0)
+        labels = labels & ~((split == "test")[:, None] & trained)
+    kept = np.zeros_like(labels)
+    for name, chosen in splits.spread_classes(labels, split, most).items():
+        kept[np.ix_(split == name, chosen)] = True
+    labels = labels & kept
+    some = dataclasses.replace(manifest, labels=labels)
+    return some.select(labels.any(axis=1))
 
 
 def check_begun_with(begun: Mapping[str, str], data: RunData) -> dict[str, str]:

@@ -20,7 +20,7 @@ def check_embedder(
         embedder: The model in `embedder.keras`.
         config: The run's configuration.
         metrics: The run's results; if they have a hash of the weights, it is
-            compared.
+            compared. Version 0.1 wrote none.
 
     Raises:
         RunError: If shapes or weights differ.

@@ -88,9 +88,11 @@ def final_config(
         metrics: Its metrics.
         history: Its epochs.
     """
-    chosen = metrics["interpolation"]
-    whitens = metrics["shrinkage"] is not None and not chosen.get("kept")
-    whitening = [metrics["shrinkage"]] if whitens else []
+    # Version 0.1 wrote neither.
+    chosen = metrics.get("interpolation", {})
+    shrinkage = metrics.get("shrinkage")
+    whitens = shrinkage is not None and not chosen.get("kept")
+    whitening = [shrinkage] if whitens else []
     # Training that is not kept must still be run, by one step.
     keeps = not (chosen.get("kept") or chosen.get("share") == 0)
     steps = config.sampling.steps_per_epoch if keeps else 1

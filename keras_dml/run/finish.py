@@ -99,6 +99,7 @@ def finish(
     write_per_query(folder.per_query, data.test, after)
     run = TrainedRun.just_trained(folder.path, config, metrics)
     run.embedder = embedder
+    metrics["weights_hash"] = run.weights_hash
     run.keep_test(embeddings, data.test)
     if request.export is not None:
         with request.timing.part("export"):
@@ -145,6 +146,7 @@ def run_metrics(
             if config.model.weights == "none"
             else "pretrained backbone"
         ),
+        # Runs that version 0.1 began have not measured it.
         "off_the_shelf": state.baselines.get(
             "off_the_shelf", state.baselines["pretrained"]
         ),

@@ -1,7 +1,5 @@
 """Names the files of a run, and protects them from being overwritten."""
 
-import csv
-import io
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -13,7 +11,13 @@ from keras_dml.config import RunConfig, dump_run_config, load_run_config
 from keras_dml.config.merging import flatten
 from keras_dml.data import readers
 from keras_dml.errors import UsageError
-from keras_dml.files import check_fields, load_json, write_json, write_text
+from keras_dml.files import (
+    check_fields,
+    csv_text,
+    load_json,
+    write_json,
+    write_text,
+)
 from keras_dml.run.results import Results
 
 OPEN = (None, "auto")
@@ -163,8 +167,5 @@ class RunFolder(ClaimedFolder):
     def write_history(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Writes `history.csv`, one row per epoch of every phase."""
         columns = list(dict.fromkeys(key for row in rows for key in row))
-        buffer = io.StringIO()
-        writer = csv.DictWriter(buffer, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text(self.history, buffer.getvalue())
+        values = ([row.get(name) for name in columns] for row in rows)
+        write_text(self.history, csv_text([columns, *values]))

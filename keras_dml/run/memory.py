@@ -1,10 +1,7 @@
 """Refuses settings whose arrays this machine's memory cannot hold."""
 
 import math
-import os
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import keras
@@ -13,11 +10,10 @@ from keras_dml.config import RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.layers import InChunks
+from keras_dml.machine import machine_memory
 from keras_dml.run.batches import batch_rows
 from keras_dml.run.compiling import backbone_of
 
-# The limit of a container, where there is one.
-CONTAINER = Path("/sys/fs/cgroup/memory.max")
 FLOAT, INTEGER = 4, 8
 GIGABYTE = 1e9
 
@@ -87,16 +83,6 @@ def _check(needs: Iterable[Need]) -> None:
                 f"machine has {memory / GIGABYTE:,.0f} GB. Lower "
                 f"{need.settings}."
             )
-
-
-def machine_memory() -> int:
-    """Returns the bytes of memory that this process may use."""
-    try:
-        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return sys.maxsize
-    limit = CONTAINER.read_text().strip() if CONTAINER.is_file() else "max"
-    return found if limit == "max" else min(found, int(limit))
 
 
 def _shapes(layer: keras.layers.Layer) -> Iterator[tuple[int, ...]]:

@@ -141,6 +141,7 @@ def replayed_drops(
     Returns:
         A list of one callback, or of none.
     """
+    # Stages that version 0.1 trained recorded neither phase nor factor.
     if not record.get("drops") or record.get("drop_phase", phase) != phase:
         return []
     return [

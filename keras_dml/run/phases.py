@@ -176,10 +176,10 @@ class StageTrainer:
             state,
             labels={"stage": self.stage.name, "phase": phase.name},
             epochs=epochs,
-            monitor=self.monitor,
-            stateful=stateful,
             steps=self.steps,
             preemption=preemption,
+            monitor=self.monitor,
+            stateful=stateful,
             stops=stops,
         )
         with (

@@ -124,12 +124,12 @@ class RunRecorder(keras.callbacks.Callback):
         state: The state of the run; changed in place.
         labels: First columns of every history row, such as stage and phase.
         epochs: Number of epochs of the phase.
+        steps: Number of steps of an epoch.
+        preemption: `Preemption` that says whether the run must stop.
         monitor: Key in the logs that chooses the best epoch (larger is
             better). Defaults to `None`, which keeps no best weights.
-        stateful: Callbacks with `get_state` whose state is saved too.
-        steps: Number of steps of an epoch.
-        preemption: `Preemption` that says whether the run must stop. Defaults
-            to `None`, never.
+        stateful: Callbacks with `get_state` whose state is saved too. Defaults
+            to none.
         stops: Function that returns after a step whether to stop, with the
             same result on all workers. Defaults to `None`, which asks
             `preemption`.
@@ -142,10 +142,10 @@ class RunRecorder(keras.callbacks.Callback):
         *,
         labels: dict[str, Any],
         epochs: int,
+        steps: int,
+        preemption: Preemption,
         monitor: str | None = None,
         stateful: Sequence[Any] = (),
-        steps: int = 0,
-        preemption: Preemption | None = None,
         stops: Callable[[], bool] | None = None,
     ) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class RunRecorder(keras.callbacks.Callback):
         self.monitor = monitor
         self.stateful = stateful
         self.steps = steps
-        self.preemption = preemption or Preemption()
+        self.preemption = preemption
         self.stops = stops or self._requested
         self._started = 0.0
 

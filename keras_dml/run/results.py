@@ -9,6 +9,7 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     NonNegativeInt,
+    RootModel,
     model_validator,
 )
 
@@ -27,6 +28,12 @@ def _printable(text: str) -> str:
 # JSON can hold characters that no file or terminal takes.
 Text = Annotated[str, AfterValidator(_printable)]
 Values = dict[Text, Value]
+
+
+class Means(RootModel[Values]):
+    """The means of the metrics on some images, by name."""
+
+    model_config = ConfigDict(strict=True)
 
 
 class _Fields(BaseModel):
@@ -93,6 +100,7 @@ class Results(_Fields):
     shrinkage: float | None = None
     seconds: dict[Text, NonNegativeFloat] = {}
     dim: NonNegativeInt | None = None
+    weights_hash: Text | None = None
     image_size: NonNegativeInt | None = None
     natural_size: NonNegativeInt | None = None
     final: bool = False

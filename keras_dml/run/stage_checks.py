@@ -59,11 +59,14 @@ def check_stages(
         UsageError: If loss, head or optimizer do not take their arguments,
             arrays do not fit into memory, images have several labels where a
             setting needs one, batches cannot be drawn or shared,
-            no validation class has two images, a phase follows a validation
+            no validation or test class has two images, there is but one test
+            class, a phase follows a validation
             metric without validation classes or lowers rates that follow a
             schedule, or a stage replays one that is not earlier.
     """
     built = set() if built is None else built
+    if not config.data.all_classes:
+        _check_test(data.test)
     if data.train.has_label_sets:
         _check_label_sets(config, data.train)
     head = loss_head(config.loss)
@@ -119,6 +122,31 @@ def check_stages(
         earlier.append(stage.name)
         found.append(parts)
     return found
+
+
+def _check_test(test: Manifest) -> None:
+    """Raises if the results would be the same for any embeddings."""
+    gallery = test.role == "gallery"
+    apart = bool(gallery.any())
+    references = test.select(gallery) if apart else test
+    counts = np.bincount(
+        references.label_sets.values, minlength=len(test.class_names)
+    )
+    asked = test.select(~gallery).label_sets.values
+    # Without a gallery each query is a reference, which it does not find.
+    answered = counts[asked].max(initial=0) > (0 if apart else 1)
+    if np.count_nonzero(counts) > 1 and answered:
+        return
+    classes = np.count_nonzero(counts)
+    found = f"{len(references)} images of {classes} class"
+    found += "" if classes == 1 else "es"
+    raise UsageError(
+        "A run must have at least two test classes, one of them with a query "
+        f"and another image to find. Received: {found}"
+        + ("" if answered else ", of which no query finds one of its class")
+        + ". Of one class alone every image finds its own. Add classes or "
+        "images, or let fewer classes train (`data.train_fraction`)."
+    )
 
 
 def _check_validation(stage: str, validation: Manifest | None) -> None:

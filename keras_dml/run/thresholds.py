@@ -10,14 +10,15 @@ classes takes those of the measured run.
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter
 
-from keras_dml.checks import one_of
+from keras_dml.checks import in_interval, one_of, optional
 from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
@@ -108,11 +109,7 @@ class RunThreshold:
 
 def check_rate(max_false_match_rate: float | None, decision: str) -> None:
     """Raises a `UsageError` unless `threshold_of` may be given these."""
-    if max_false_match_rate is not None and not 0 < max_false_match_rate < 1:
-        raise UsageError(
-            "`max_false_match_rate` must lie between 0 and 1, both "
-            f"excluded. Received: {max_false_match_rate}."
-        )
+    optional(in_interval, "max_false_match_rate", max_false_match_rate, 0, 1)
     one_of("decision", decision, DECISIONS)
 
 
@@ -164,23 +161,40 @@ def threshold_of(
     return _threshold(run, max_false_match_rate, decision, validation)
 
 
+def thresholds_of(
+    run: TrainedRun,
+    rates: Iterable[float],
+    decisions: Iterable[str] = ("pairs",),
+) -> list[RunThreshold]:
+    """Returns the thresholds for all rates with enough validation images.
+
+    Args:
+        run: The run.
+        rates: False-match rates, floats in (0, 1).
+        decisions: What the rates are shares of, as for `threshold_of`.
+            Defaults to `("pairs",)`.
+    """
+    found = []
+    validation = functools.cache(lambda: run.part("validation"))
+    for decision, rate in itertools.product(decisions, rates):
+        with contextlib.suppress(UsageError):
+            found.append(_threshold(run, rate, decision, validation))
+    return found
+
+
 def usual_thresholds(run: TrainedRun) -> dict[str, Any]:
     """Returns the thresholds of all usual rates, for a final training.
 
     Args:
         run: The measured run.
     """
-    found: dict[str, Any] = {}
-    validation = functools.cache(lambda: run.part("validation"))
-    for decision in DECISIONS:
-        for rate in FALSE_MATCH_RATES:
-            with contextlib.suppress(UsageError):
-                one = _threshold(run, rate, decision, validation)
-                found[_key(rate, decision)] = {
-                    **dataclasses.asdict(one),
-                    "measured_on": "measured run",
-                }
-    return found
+    return {
+        _key(one.threshold.target_fmr, one.threshold.decision): {
+            **dataclasses.asdict(one),
+            "measured_on": "measured run",
+        }
+        for one in thresholds_of(run, FALSE_MATCH_RATES, DECISIONS)
+    }
 
 
 def _key(rate: float, decision: str) -> str:

@@ -22,6 +22,7 @@ from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
 from keras_dml.run.data import load_run_data, read_images, stage_data
 from keras_dml.run.embedder_check import check_embedder, embedding_dim
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.history import History, read_history
 from keras_dml.run.measure import embed
 
 
@@ -109,6 +110,11 @@ class TrainedRun:
     def weights_hash(self) -> str:
         """The hash of the embedder's weights."""
         return weights_hash(self.embedder)
+
+    @functools.cached_property
+    def history(self) -> History:
+        """The epochs of all phases in the order of training."""
+        return read_history(self.folder.history)
 
     def embed_images(self, images: Manifest) -> np.ndarray:
         """Embeds images, in their order."""

@@ -73,7 +73,15 @@ def test_a_metric_that_never_counted_is_not_called_missing(value, start):
 
 @pytest.mark.parametrize(
     "arguments, message",
-    [({"patience": 0}, "patience=0"), ({"mode": "up"}, "mode='up'")],
+    [
+        ({"patience": 0}, "patience=0"),
+        ({"mode": "up"}, "mode='up'"),
+        ({"start_from_epoch": -1}, "`start_from_epoch`.*=-1"),
+        ({"tail": -3, "steps_per_epoch": 2}, "`tail`.*tail=-3"),
+        ({"tail": 2.5, "steps_per_epoch": 2}, "`tail`.*tail=2.5"),
+        ({"tail": 2, "steps_per_epoch": 0}, "`steps_per_epoch`.*=0"),
+        ({"epochs": 0}, "`epochs`.*epochs=0"),
+    ],
 )
 def test_arguments_are_checked(arguments, message):
     with pytest.raises(ValueError, match=message):

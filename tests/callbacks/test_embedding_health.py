@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_dml import evaluation
+from keras_dml import evaluation, layers
 from keras_dml.callbacks import EmbeddingHealth, RetrievalEvaluation
 from tests.callbacks.small_trainer import DATA, LABELS, batches, build, fit
 
@@ -60,6 +60,33 @@ def test_proxies_of_a_function_and_of_several_centres():
         retrieval.embeddings, centers.reshape(12, 5)
     )
     assert "proxy_occupancy" not in EmbeddingHealth(retrieval).measure()
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.SampleAwareProxies(4, memory_size=8),
+        layers.SampledProxies(4, sample_size=3),
+    ],
+)
+def test_proxies_of_every_layer_that_has_some(layer):
+    _, embedder = build()
+    retrieval = RetrievalEvaluation(embedder, batches())
+    retrieval.evaluate()
+    health = EmbeddingHealth(retrieval, layer)
+    layer.build([(None, 5), (None,)])
+    assert health.measure()["proxy_occupancy"] == evaluation.proxy_occupancy(
+        retrieval.embeddings, layer.similarity.get_weights()[0]
+    )
+
+
+@pytest.mark.parametrize("proxies", [keras.layers.ReLU(), np.eye(5), 3])
+def test_proxies_of_something_else_are_refused(proxies):
+    if isinstance(proxies, keras.layers.Layer):
+        proxies.build((None, 5))
+    retrieval = RetrievalEvaluation(None, batches())
+    with pytest.raises(ValueError, match="`proxies` must be a layer with"):
+        EmbeddingHealth(retrieval, proxies)
 
 
 def test_epochs_without_evaluation_have_no_entry():

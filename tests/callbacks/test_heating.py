@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_dml import layers, losses
 from keras_dml.callbacks import GradualHeatUp, HeatUp
 from keras_dml.optimizers import LearningRate
 from tests.callbacks.small_trainer import Record, build, fit, per_variable
@@ -114,6 +115,29 @@ def test_another_layer_is_refused(layer_name):
     ):
         with pytest.raises(ValueError, match=f"'{layer_name}'.*'logits'"):
             fit(trainer, 1, [callback])
+
+
+def unbuilt():
+    """A trainer that Keras builds in its first step."""
+    model = keras.Sequential(
+        [layers.Proxies(4), layers.ScaledLogits(16.0, name="logits")]
+    )
+    model.compile("sgd", losses.NormalizedSoftmax())
+    return model
+
+
+@pytest.mark.parametrize(
+    "callback", [HeatUp(1, scale=4.0), GradualHeatUp(1, scale_factor=0.25)]
+)
+def test_a_model_may_be_built_by_its_first_step(callback):
+    trainer = unbuilt()
+    fit(trainer, 2, [callback])
+    assert state(trainer)[0] == 4.0
+
+
+def test_a_model_that_is_not_built_cannot_be_heated():
+    with pytest.raises(ValueError, match="'logits' is not built.*Build the mo"):
+        fit(unbuilt(), 1, [HeatUp(0, scale=4.0)])
 
 
 def test_heating_to_the_first_scale_is_refused():

@@ -116,6 +116,9 @@ def test_a_schedule_is_refused():
         ({"patience": 0}, "patience=0"),
         ({"mode": "auto"}, "`mode` must be one of 'max', 'min'.*mode='auto'"),
         ({"min_delta": -1}, "min_delta=-1"),
+        ({"cooldown": -1}, "`cooldown`.*cooldown=-1"),
+        ({"min_lr": -1.0}, "`min_lr`.*min_lr=-1"),
+        ({"min_lr": "a"}, "`min_lr`.*min_lr='a'"),
     ],
 )
 def test_arguments_are_checked(arguments, message):

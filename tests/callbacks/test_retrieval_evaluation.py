@@ -155,6 +155,23 @@ def test_replicas_do_not_change_the_metrics(strategy):
     assert callback.evaluate() == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    "name, values",
+    {
+        "k": [1, "12", (0,), (1, 2.0)],
+        "prefix": [None, 3],
+        "normalize": ["no", None],
+        "clustering": ["no", 1],
+        "seed": [-1, 0.5],
+        "batch_size": [0, 2.5, None],
+    }.items(),
+)
+def test_arguments_are_checked(name, values):
+    for value in values:
+        with pytest.raises(ValueError, match=f"`{name}` must be.*{name}="):
+            RetrievalEvaluation(None, batches(), **{name: value})
+
+
 def test_errors():
     with pytest.raises(ValueError, match="every=0"):
         RetrievalEvaluation(None, batches(), every=0)

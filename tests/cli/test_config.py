@@ -110,7 +110,7 @@ def test_differences_of_recipes_and_runs(command, tmp_path):
             ["--recipe", "norm_softmax", "--set", "loss.0.scale=3"],
             "has no argument 'scale'",
         ),
-        (["--diff", "bn", "."], "has no `config.yaml`"),
+        (["--diff", "bn", "."], "without `config.yaml`"),
         (["--diff", "bn", "ln", "--recipe", "bn"], "Leave `--recipe` out"),
         (["no_such_folder"], "no_such_folder"),
     ],

@@ -3,21 +3,16 @@
 import numpy as np
 import pytest
 
-from keras_dml.models import BACKBONES
 from keras_dml.models.conversion import LAYOUTS
 from keras_dml.models.weights import build_with_weights
-from tests.checkpoints import write_googlenet
+from tests.checkpoints import changed_googlenet, write_googlenet
 from tests.cli.refusals import refused
 from tests.conformance import to_numpy
 
 
 @pytest.fixture(scope="module")
 def googlenet():
-    """A backbone that differs from the initial one in every variable."""
-    network = BACKBONES["googlenet"].builder(input_shape=(32, 32, 3))
-    for weight in network.weights:
-        weight.assign(weight + 0.25)
-    return network
+    return changed_googlenet()
 
 
 @pytest.fixture(scope="module")

@@ -212,25 +212,32 @@ def test_a_source_that_changed_is_refused(command, run, images, tmp_path):
         changed.write_bytes(content)
 
 
-def test_other_weights_are_refused(command, run, images, tmp_path):
+def change_weights(run, change):
+    """Changes the network, as if the run had been trained again."""
     import keras
 
+    from keras_dml.run.cache import weights_hash
+
+    path = run / "embedder.keras"
+    model = keras.saving.load_model(path, compile=False)
+    model.set_weights([change(weight) for weight in model.get_weights()])
+    model.save(path)
+    metrics = json.loads((run / "metrics.json").read_text())
+    metrics["weights_hash"] = weights_hash(model)
+    (run / "metrics.json").write_text(json.dumps(metrics))
+
+
+def test_other_weights_are_refused(command, run, images, tmp_path):
     source = images / "class_01"
     arguments = ("embed", run, source, "--output", tmp_path / "vectors")
     done(command(*arguments))
-    model = keras.saving.load_model(run / "embedder.keras", compile=False)
-    model.set_weights([weight + 0.1 for weight in model.get_weights()])
-    model.save(run / "embedder.keras")
+    change_weights(run, lambda weight: weight + 0.1)
     refused(command(*arguments, "--resume"), "`weights_hash` was")
 
 
 @pytest.mark.slow
 def test_weights_that_overflow_are_an_error(command, run, images, tmp_path):
-    import keras
-
-    model = keras.saving.load_model(run / "embedder.keras", compile=False)
-    model.set_weights([weight * np.nan for weight in model.get_weights()])
-    model.save(run / "embedder.keras")
+    change_weights(run, lambda weight: weight * np.nan)
     output = tmp_path / "vectors"
     outcome = command("embed", run, images / "class_01", "--output", output)
     refused(outcome, "00.png is not finite", code=1)

@@ -75,7 +75,7 @@ def test_the_threshold_of_an_export_is_the_one_asked_for(
     photo = images / "class_30" / "03.png"
     found = command("search", run, photo, *asked[-2:], "--json")
     assert json.loads(found.out)["threshold"] == threshold["score"]
-    refused(command(*words, "--max-false-match-rate=2"), "between 0 and 1")
+    refused(command(*words, "--max-false-match-rate=2"), "a number in (0, 1)")
     refused(command(*words, "--max-false-match-rate=1e-9"), "needs at least")
 
 

@@ -264,7 +264,10 @@ def test_picture_shows_the_query_and_its_neighbors(
         (["RUN", "absent.png"], ["absent.png", "no such file"]),
         (["RUN", "TEXT"], ["letter.png", "cannot be read as an image"]),
         (["RUN", "IMAGE", "--index", "exakt"], ["exakt", "exact"]),
-        (["RUN", "IMAGE", "--max-false-match-rate", "1"], ["between 0 and 1"]),
+        (
+            ["RUN", "IMAGE", "--max-false-match-rate", "1"],
+            ["a number in (0, 1)"],
+        ),
         (["RUN", "IMAGE", "--gallery", "nowhere"], ["nowhere"]),
         (["RUN", "IMAGE", "--picture", "a.jpg"], [".png", "a.jpg"]),
         (

@@ -8,14 +8,28 @@ from pathlib import Path
 from keras_dml.comparison.jobs import Job, make_jobs
 from keras_dml.config.plans import parse_plan
 
-# What a comparison reads of a finished run.
+# The results of a finished run, as short as they may be.
 RESULTS = {
-    "after": {},
-    "before": {},
-    "pretrained": {},
-    "validation": {},
+    "dataset": "digits",
+    "recipe": "ln",
+    "section": "default",
+    "backbone": "small_cnn",
+    "seed": 0,
+    "train_classes": 10,
+    "test_classes": 10,
+    "num_queries": 10,
+    "num_lone_queries": 0,
     "oracle": False,
+    "partial": False,
+    "seen": True,
+    "selected_by": "last epoch",
+    "validation": {},
+    "pretrained_features": "raw pixels",
+    "pretrained": {"map@r": 0.1},
+    "before": {"map@r": 0.1},
+    "after": {"map@r": 0.5},
     "train_seconds": 1.0,
+    "versions": {},
 }
 
 

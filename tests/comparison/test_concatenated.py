@@ -6,8 +6,9 @@ import pytest
 
 from keras_dml.comparison.concatenated import concatenated
 from keras_dml.comparison.jobs import make_jobs
-from keras_dml.comparison.records import collect
+from keras_dml.comparison.records import RunRecord, collect
 from keras_dml.config.plans import parse_plan
+from keras_dml.errors import UsageError
 from keras_dml.evaluation import evaluate_retrieval
 from keras_dml.run import fit as train
 from keras_dml.run.trained_run import TrainedRun
@@ -75,6 +76,19 @@ def test_it_is_measured_once(folds, monkeypatch):
 
     monkeypatch.setattr("keras_dml.comparison.concatenated.TrainedRun", refuse)
     assert concatenated(records, folder / "runs") == first
+
+
+@pytest.mark.parametrize("content", ["[]", '{"map@r": "high"}', "{"])
+def test_a_damaged_result_is_refused_by_name(tmp_path, content):
+    kind = ("paint", "small_cnn", "none", 8, "ln", "ln")
+    records = [
+        RunRecord(f"ln-fold{i}", *kind, fold=i, status="done") for i in (0, 1)
+    ]
+    result = tmp_path / "ln-concatenated" / "metrics.json"
+    result.parent.mkdir()
+    result.write_text(content)
+    with pytest.raises(UsageError, match=r"concatenated/metrics\.json must"):
+        concatenated(records, tmp_path)
 
 
 def test_without_all_folds_there_is_nothing(folds):

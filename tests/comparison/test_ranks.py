@@ -47,7 +47,6 @@ def test_friedman_is_scipys(ties):
         scores = scores_with_ties()
     found = rank_arms(scores)
     expected = stats.friedmanchisquare(*scores.T)
-    assert found.friedman_statistic == pytest.approx(expected.statistic)
     assert found.friedman_p == pytest.approx(expected.pvalue)
 
 
@@ -128,7 +127,7 @@ def test_arms_are_one_group_where_friedman_sees_no_difference():
 def test_equal_arms_share_their_ranks():
     found = rank_arms(np.ones((3, 4)))
     assert found.mean.tolist() == [2.5] * 4
-    assert (found.friedman_statistic, found.friedman_p) == (0, 1)
+    assert found.friedman_p == 1
     assert found.groups == [(0, 3)]
 
 

@@ -1,12 +1,15 @@
 import csv
 import dataclasses
 
+import pytest
+
 from keras_dml.comparison.records import (
     RunRecord,
     collect,
     counts_in_words,
     write_results,
 )
+from keras_dml.errors import UsageError
 from keras_dml.run.folder import RunFolder
 from tests.comparison.scripted import some_jobs
 
@@ -74,3 +77,12 @@ def test_what_is_not_finished_is_to_do_running_or_failed(tmp_path):
     assert counts_in_words([*records, DONE]) == (
         "4 runs: 1 done, 1 running, 1 to do, 1 failed"
     )
+
+
+def test_a_damaged_metrics_file_is_refused_by_name(tmp_path):
+    (job,) = some_jobs(1)
+    run = RunFolder(tmp_path / "runs" / job.run)
+    run.path.mkdir(parents=True)
+    run.write_metrics({"after": {"map@r": 0.5}})
+    with pytest.raises(UsageError, match=r"metrics\.json must hold the res"):
+        collect([job.record], tmp_path)

@@ -98,6 +98,18 @@ def test_an_arm_takes_what_another_found(tmp_path):
     assert {job.config.optimizer.backbone.lr for job in jobs} == {1e-8}
 
 
+def test_an_arm_takes_what_a_space_of_anothers_own_found(tmp_path):
+    """Such plans were refused: nothing was to tune for the taker."""
+    own = LN | {"space": {RATE: [1e-3, 1e-2]}}
+    alone = {"kind": "grid"}
+    plan = tuned(recipes=[], arms=[own, HEATED], tuning=alone)
+    (planned,) = plan_tunings(plan, tmp_path)
+    assert planned.tuned.arm == "ln"
+    assert count_trials(plan) == 2
+    with pytest.raises(UsageError, match="nothing to tune for ln"):
+        tuned(recipes=[], arms=[LN, HEATED], tuning=alone)
+
+
 @pytest.mark.parametrize("kind", ["fixed_validation", "oracle"])
 def test_images_judge_the_trials_where_too_few_classes_train(tmp_path, kind):
     """As they judge the runs: digits has five training classes."""

@@ -243,6 +243,24 @@ def test_overrides_take_dotted_keys_and_positions():
     assert config.seed == 3
 
 
+@pytest.mark.parametrize(
+    ("key", "whole"),
+    [
+        ("stages.main", "stages"),
+        ("stages.main.train", "stages.main.phases"),
+        ("stages.0.phases.train", "stages.0.phases"),
+        ("loss.norm_softmax", "loss"),
+    ],
+)
+def test_null_does_not_take_an_item_out_of_a_list(key, whole):
+    """A phase that was set to null stayed, and nothing said so."""
+    with pytest.raises(UsageError, match=rf"`{whole}=\[\.\.\.\]`"):
+        resolve("norm_softmax", "digits", overrides=[f"{key}=null"])
+    assert resolve(
+        "norm_softmax", "digits", overrides=["stages.main.replay=null"]
+    )
+
+
 def test_numbers_in_scientific_notation_are_numbers():
     config = resolve(
         "norm_softmax", "digits", overrides=["optimizer.head.lr=1e-5"]
@@ -549,7 +567,7 @@ def test_a_base_by_two_paths_is_read_once_and_a_loop_is_one(tmp_path):
     path = written(tmp_path, "mine", "base: [inner/a.yaml, b.yaml]")
     assert load_recipe(path).bases[-2:] == ("b", "a")
     written(tmp_path, "b", "base: inner/a.yaml")
-    with pytest.raises(UsageError, match="`.*mine.yaml` builds on .*inner/a"):
+    with pytest.raises(UsageError, match="`.*b.yaml` .*inner/a.*on itself"):
         load_recipe(path)
 
 

@@ -125,6 +125,11 @@ def test_color_stays_in_range_and_takes_gray_images():
         ({"scale": (0.0, 1.0)}, "`scale` must be a pair"),
         ({"rotation": 200}, "`rotation` must be between 0 and 180"),
         ({"brightness": -0.1}, "`brightness` must be between 0 and 1"),
+        ({"translation": 1.0}, r"`translation` must be a number in \[0, 1\)"),
+        ({"fill": 256}, r"`fill` must be a number in \[0, 255\]"),
+        ({"fill": "mirror"}, "`fill` must be .*'mirror'. Or give 'edge'"),
+        ({"resize": 0}, "`resize` must be a positive integer"),
+        ({"resize": 12.5}, "`resize` must be a positive integer"),
     ],
 )
 def test_errors(options, message):

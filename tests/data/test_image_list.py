@@ -186,3 +186,34 @@ def test_a_folder_without_images_is_refused(tmp_path):
         list_images(str(tmp_path))
     with pytest.raises(UsageError, match="no known data set"):
         list_images(str(tmp_path / "nowhere"))
+
+
+def test_groups_of_classes_are_labeled_as_in_training(tmp_path):
+    make(tmp_path, "wood/oak/1.jpg", "wood/elm/1.jpg", "ore/tin/1.jpg")
+    found = list_images(str(tmp_path))
+    manifest = readers.read(str(tmp_path))
+    named = dict(zip(manifest.ids, manifest.names, strict=True))
+    assert dict(zip(found.ids, found.labels, strict=True)) == named
+
+
+def test_a_cover_beside_the_folder_called_images_changes_no_id(tmp_path):
+    make(tmp_path, "images/boot/1.jpg", "images/sandal/2.jpg", "cover.jpg")
+    found = list_images(str(tmp_path))
+    assert found.ids == [
+        "cover.jpg",
+        "images/boot/1.jpg",
+        "images/sandal/2.jpg",
+    ]
+    assert found.labels is None
+    assert readers.read(str(tmp_path)).ids.tolist() == found.ids[1:]
+
+
+def test_folders_of_splits_have_no_labels(tmp_path):
+    make(tmp_path, "train/boot/1.jpg", "test/sandal/1.jpg")
+    assert list_images(str(tmp_path)).labels is None
+
+
+def test_folders_that_training_passes_over_are_passed_over(tmp_path):
+    make(tmp_path, "a/1.jpg", "a/__thumbs/1.jpg", "__thumbs/1.jpg", "b/2.jpg")
+    found = list_images(str(tmp_path))
+    assert found.ids == readers.read(str(tmp_path)).ids.tolist()

@@ -42,6 +42,14 @@ def test_explicit_lists():
     assert split.tolist() == ["train", "", "", "test", ""]
 
 
+def test_classes_are_found_by_any_form_of_their_name():
+    """A list that a Mac wrote names a folder from elsewhere."""
+    names = ["caf\u00e9", "cr\u0065\u0302me", "tea"]
+    chosen = ["cafe\u0301", "cr\u00eame"]
+    split = class_disjoint([0, 1, 2], train_classes=chosen, class_names=names)
+    assert split.tolist() == ["train", "train", "test"]
+
+
 @pytest.mark.parametrize(
     ("labels", "options", "message"),
     [
@@ -82,6 +90,14 @@ def test_hold_out(classes, held_out):
     assert set(chosen) <= set(labels)
     np.testing.assert_array_equal(chosen, np.sort(chosen))
     np.testing.assert_array_equal(chosen, hold_out_classes(labels, seed=4))
+
+
+@pytest.mark.parametrize("classes", range(1, 7))
+def test_no_class_validates_alone(classes):
+    """Whatever the vectors are, its nearest image is of the same class."""
+    labels = np.repeat(np.arange(classes), 3)
+    chosen = hold_out_classes(labels, least=3)
+    assert len(chosen) == (2 if classes > 3 else 0)
 
 
 def test_hold_out_depends_on_the_seed():

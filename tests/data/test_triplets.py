@@ -1,7 +1,11 @@
 import numpy as np
 import pytest
 
-from keras_dml.data.triplets import read_triplets, triplet_batches
+from keras_dml.data.triplets import (
+    check_triplets,
+    read_triplets,
+    triplet_batches,
+)
 from keras_dml.errors import UsageError
 
 IDS = ["b/1.jpg", "a/1.jpg", "a/2.jpg", "b/2.jpg"]
@@ -40,6 +44,10 @@ def test_columns_in_any_order_name_rows(tmp_path):
         ),
         (["anchor,positive,negative"], "no line after the first"),
         (["anchor,positive,negative", "a,,b"], "Line 2 of.*positive=''"),
+        (
+            ["anchor,positive,negative", "a/1.jpg,a/1.jpg,b/1.jpg"],
+            "Line 2 of.* must name three images",
+        ),
     ],
 )
 def test_files_that_say_no_triplets(lines, message, tmp_path):
@@ -77,3 +85,26 @@ def test_batches_depend_on_seed_and_epoch_only():
 def test_a_batch_without_a_triplet_is_refused():
     with pytest.raises(UsageError, match="at least 3.*batch_size=2"):
         triplet_batches(TRIPLETS, 2, 0, 0)
+
+
+def test_an_image_that_does_not_exist_is_named(tmp_path):
+    """A typing error left out the triplet, and nothing was said."""
+    path = written(
+        tmp_path,
+        "anchor,positive,negative",
+        "a/1.jpg , a/2.jpg, b/1.jpg",
+        "b/1.jpg,b/2.jpg,a/3.jpg",
+    )
+    with pytest.raises(UsageError, match=r"Line 3 .* such as 'b/1.jpg'.*a/3.j"):
+        check_triplets(path, np.array(IDS))
+    check_triplets(path, np.array([*IDS, "a/3.jpg"]))
+
+
+def test_triplets_of_images_that_do_not_train_are_counted(tmp_path, caplog):
+    lines = ["anchor,positive,negative", "a/1.jpg,a/2.jpg,b/1.jpg"]
+    path = written(tmp_path, *lines, "b/1.jpg,b/2.jpg,a/1.jpg")
+    assert len(read_triplets(path, np.array(IDS))) == 2
+    assert not caplog.text
+    for _ in range(2):
+        assert len(read_triplets(path, np.array(IDS[:3]))) == 1
+    assert caplog.text.count("1 of 2 triplets of") == 1

@@ -5,6 +5,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from keras_dml import machine
 from keras_dml.embeddings import (
     EmbeddingSet,
     load_embeddings,
@@ -132,6 +133,16 @@ def test_a_file_of_more_than_the_memory_is_not_read(tmp_path, monkeypatch):
     memory = {"SC_PHYS_PAGES": 100, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", memory.__getitem__)
     with pytest.raises(UsageError, match=r"take 640,\d+ bytes, and this"):
+        load_embeddings(path)
+
+
+def test_a_container_has_the_memory_that_it_may_use(tmp_path, monkeypatch):
+    limit = tmp_path / "memory.max"
+    limit.write_text("409600\n")
+    monkeypatch.setattr(machine, "CONTAINER", limit)
+    path = tmp_path / "pets.npz"
+    np.savez_compressed(path, embeddings=np.zeros((10_000, 8)))
+    with pytest.raises(UsageError, match="this machine has 409,600"):
         load_embeddings(path)
 
 

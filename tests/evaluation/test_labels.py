@@ -79,3 +79,10 @@ def test_labels_of_rows():
 )
 def test_what_is_multi_label(labels, several):
     assert is_multi_label(labels) == several
+
+
+def test_booleans_are_not_searched_for_other_numbers(monkeypatch):
+    """That took a copy of a matrix of many images and classes, and seconds."""
+    matrix = np.eye(3, dtype=bool)
+    monkeypatch.setattr(np, "isin", lambda *_: pytest.fail("searched"))
+    assert as_label_sets(matrix, 3, "labels").values.tolist() == [0, 1, 2]

@@ -21,7 +21,6 @@ from keras_dml.export import (
 )
 from keras_dml.models import load_embedder
 from keras_dml.run import fit as train
-from keras_dml.run.cache import weights_hash
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import TrainedRun
 from tests.run.test_fit import settings
@@ -175,15 +174,25 @@ def test_an_embedder_of_another_shape(copy):
 
 def test_an_embedder_with_other_weights_than_were_measured(copy):
     embedder = load_embedder(copy / "embedder.keras")
-    metrics = json.loads((copy / "metrics.json").read_text())
-    metrics["weights_hash"] = weights_hash(embedder)
-    (copy / "metrics.json").write_text(json.dumps(metrics))
     embedder.trainable_weights[0].assign_add(
         np.ones(embedder.trainable_weights[0].shape)
     )
     embedder.save(copy / "embedder.keras")
     with pytest.raises(RunError, match="other weights than those"):
         export_run(copy, ["litert"])
+
+
+def test_an_open_run_whose_images_were_moved(copy, monkeypatch, tmp_path):
+    from keras_dml.export import runs
+
+    def stop(config):
+        raise UsageError(f"read from {config.data.data_dir}")
+
+    monkeypatch.setattr(runs, "load_run_data", stop)
+    opened, moved = TrainedRun(copy), tmp_path / "moved"
+    with pytest.raises(UsageError, match=f"read from {moved}"):
+        export_run(opened, "litert", data_dir=moved)
+    assert opened.config.data.data_dir is None
 
 
 def test_a_run_that_changes_meanwhile(copy, monkeypatch):

@@ -7,6 +7,7 @@ from keras_dml.initializers import (
     get_kernel_initializer,
     get_proxy_initializer,
 )
+from keras_dml.layers import EmbeddingHead
 from tests.conformance import roundtrip, to_numpy
 
 
@@ -64,6 +65,28 @@ def test_uniform_fan_in_follows_its_seed_and_that_of_keras():
 
 def test_uniform_fan_in_roundtrip():
     roundtrip(UniformFanIn(fan_in=3))
+
+
+def test_a_copy_of_uniform_fan_in_draws_anew_unless_it_has_a_seed():
+    for seed, equal in ((None, False), (1, True)):
+        initializer = UniformFanIn(4, seed=seed)
+        copy = roundtrip(initializer)
+        drawn = [values(one, (9,)) for one in (initializer, copy)]
+        assert np.array_equal(*drawn) is equal
+
+
+def test_the_clone_of_a_head_starts_elsewhere():
+    x = keras.Input((6,))
+    model = keras.Model(x, EmbeddingHead(4)(x))
+    clone = keras.models.clone_model(model)
+    weights = zip(model.get_weights(), clone.get_weights(), strict=True)
+    assert all((one != other).all() for one, other in weights)
+
+
+@pytest.mark.parametrize("fan_in", [0, -3, 2.5, "4"])
+def test_uniform_fan_in_needs_a_number_of_inputs(fan_in):
+    with pytest.raises(ValueError, match="`fan_in` must be a positive integer"):
+        UniformFanIn(fan_in)
 
 
 def test_uniform_fan_in_needs_the_fan_in_of_a_bias():

@@ -15,6 +15,11 @@ MAKERS = [
     lambda: layers.CrossBatchMemory(losses.Triplet(), 24, name="here"),
     lambda: layers.SampleAwareProxies(3, memory_size=24, name="here"),
 ]
+NUMBERING = [
+    lambda: layers.ClassBoundaries(3, name="here"),
+    lambda: layers.SampleAwareProxies(3, memory_size=24, name="here"),
+    lambda: layers.SampledProxies(3, 3, name="here"),
+]
 REMEMBERING = {"memory_size": 24, "memory_epoch": 0}
 EACH = pytest.mark.parametrize("make", MAKERS)
 
@@ -32,6 +37,14 @@ EACH = pytest.mark.parametrize("make", MAKERS)
 def test_shapes_that_cannot_be_meant(make, x, labels, received):
     with pytest.raises(ValueError, match=f"'here'.*Received: .*{received}"):
         make()([x, labels])
+
+
+@EACH
+@pytest.mark.parametrize("inputs", [X, [X], {"x": X, "labels": LABELS}])
+def test_other_inputs_than_a_pair(make, inputs):
+    wanted = r"'here' takes the list \[embeddings, labels\]. Received"
+    with pytest.raises(ValueError, match=wanted):
+        make()(inputs)
 
 
 @EACH
@@ -62,14 +75,7 @@ def test_embeddings_and_memory_of_different_rank_reach_no_loss():
         loss(LABELS, X[:, 0])
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: layers.ClassBoundaries(3, name="here"),
-        lambda: layers.SampleAwareProxies(3, memory_size=24, name="here"),
-        lambda: layers.SampledProxies(3, 3, name="here"),
-    ],
-)
+@pytest.mark.parametrize("make", NUMBERING)
 @pytest.mark.parametrize("label", [-1, 3])
 def test_a_label_without_a_class_is_named(make, label):
     """A compiled step said `indices[5] = 3 is not in [0, 3)`."""
@@ -83,6 +89,31 @@ def test_a_label_without_a_class_is_named(make, label):
         step(X, labels)
     assert wanted in str(error.value)
     assert f"Received: label] [{label}] [in row] [5]" in str(error.value)
+
+
+@pytest.mark.parametrize("make", NUMBERING)
+@pytest.mark.parametrize(
+    "label, message",
+    [
+        (2**32 + 1, "between 0 and 2.*label 4294967297 in row 5"),
+        (1.5, "must be integers.*label 1.5 in row 5"),
+        (float("nan"), "must be integers.*label nan in row 5"),
+    ],
+)
+def test_a_label_is_checked_as_it_is_given(make, label, message):
+    """As int32, these would be of the class 1."""
+    with pytest.raises(ValueError, match=message):
+        make()([X, np.array([*LABELS[:-1], label])])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "float32"])
+def test_labels_of_any_dtype(dtype):
+    layer = layers.ClassBoundaries(300)
+    expected = layer([X, LABELS])
+    labels = tf.constant(LABELS, dtype)
+    np.testing.assert_array_equal(layer([X, labels]), expected)
+    step = tf.function(lambda x, y: layer([x, y]))
+    np.testing.assert_array_equal(step(X, labels), expected)
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,24 @@ def test_the_oldest_rows_are_replaced():
     np.testing.assert_array_equal(layer.labels.numpy(), labels)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_batch_larger_than_the_memory_leaves_its_last_rows(known):
+    layer = layers.CrossBatchMemory(losses.Contrastive(), 3, warm_up_steps=0)
+    rows, labels = BATCHES[0]
+    labels = np.arange(4)
+    number = 4 if known else None
+    step = tf.function(
+        lambda x, y: layer([x, y], training=True),
+        [tf.TensorSpec((number, 3)), tf.TensorSpec((number,), tf.int64)],
+    )
+    step(rows, labels)
+    np.testing.assert_array_equal(layer.labels, [1, 2, 3])
+    np.testing.assert_allclose(layer.memory, naive.unit(rows[1:]), rtol=1e-5)
+    layer([rows[:2], labels[:2]], training=True)
+    np.testing.assert_array_equal(layer.labels, [0, 1, 3])
+    assert (int(layer.filled), int(layer.position)) == (3, 2)
+
+
 def test_waits_for_the_warm_up():
     layer = layers.CrossBatchMemory(losses.Contrastive(), 8, warm_up_steps=2)
     filled = []
@@ -191,9 +209,3 @@ def test_a_reloaded_model_goes_on_with_its_memory(tmp_path):
 def test_refused_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         layers.CrossBatchMemory(**arguments)
-
-
-def test_a_batch_must_fit():
-    layer = layers.CrossBatchMemory(losses.Triplet(), 3)
-    with pytest.raises(ValueError, match="size=3 and 4 rows"):
-        layer([*BATCHES[0]], training=True)

@@ -78,6 +78,16 @@ def test_projections_are_trained_on_demand(trained, number):
     assert roundtrip(layer).train_projections is trained
 
 
+def test_trained_projections_of_each_order_begin_like_a_dense_layer():
+    layer = HighOrderMoments(5, 256, train_projections=True)
+    layer.build([(None, 6), (None, 2, 4, 64)])
+    random = to_numpy(layer.random)
+    deviation = np.sqrt(2 / (64 + 256))
+    np.testing.assert_allclose(random.std(axis=(1, 2)), deviation, rtol=0.03)
+    correlations = np.corrcoef(random.reshape(5, -1)) - np.eye(5)
+    assert np.abs(correlations).max() < 0.05
+
+
 def trainer():
     keras.utils.set_random_seed(0)
     image = keras.Input((4, 4, 3))

@@ -4,7 +4,10 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.layers.image_preprocessing import ImagePreprocessing
+from keras_dml.layers.image_preprocessing import (
+    ImagePreprocessing,
+    preprocess_images,
+)
 from tests.conformance import check_layer, roundtrip, to_numpy
 
 RNG = np.random.default_rng(0)
@@ -26,6 +29,21 @@ def test_equals_the_networks_own(mode):
     np.testing.assert_allclose(
         to_numpy(ImagePreprocessing(mode)(IMAGES)), expected, atol=1e-4
     )
+
+
+@pytest.mark.parametrize("mode", [*ORACLES, "affine"])
+def test_integers_give_what_floats_give(mode):
+    arguments = {"scale": 0.5, "offset": -1.5} if mode == "affine" else {}
+    integers = IMAGES.astype("uint8")
+    layer = ImagePreprocessing(mode, **arguments)
+    wanted = to_numpy(layer(integers.astype("float32")))
+    for found in (
+        layer(integers),
+        preprocess_images(integers, mode, **arguments),
+    ):
+        dtype = keras.backend.standardize_dtype(found.dtype)
+        assert dtype == "float32"
+        np.testing.assert_array_equal(to_numpy(found), wanted)
 
 
 @pytest.mark.slow
@@ -64,6 +82,16 @@ def test_float32_under_any_policy(policy):
     images = np.full((1, 2, 2, 1), 254.3, "float32")
     assert keras.backend.standardize_dtype(layer(images).dtype) == "float32"
     np.testing.assert_array_equal(to_numpy(layer(images)), images)
+
+
+def test_numbers_of_channels_may_be_of_numpy():
+    arguments = {"scale": [1.0, 2.0, 3.0], "offset": [0.5, 0.0, -1.0]}
+    arrays = {key: np.array(value) for key, value in arguments.items()}
+    layer = roundtrip(ImagePreprocessing("affine", **arrays))
+    expected = to_numpy(ImagePreprocessing("affine", **arguments)(IMAGES))
+    np.testing.assert_array_equal(to_numpy(layer(IMAGES)), expected)
+    with pytest.raises(ValueError, match='are for `mode="affine"'):
+        ImagePreprocessing("tf", scale=arrays["scale"])
 
 
 def test_config_round_trip():

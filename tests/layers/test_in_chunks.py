@@ -7,11 +7,13 @@ import tensorflow as tf
 from keras import ops
 
 from keras_dml import layers, losses
+from tests.conformance import roundtrip
 
 pytestmark = pytest.mark.slow
 
 ROWS, SIDE, CHUNK = 22, 8, 5
-IMAGES = np.random.default_rng(0).normal(size=(ROWS, SIDE, SIDE, 3))
+RNG = np.random.default_rng(0)
+IMAGES = RNG.normal(size=(ROWS, SIDE, SIDE, 3))
 IMAGES = IMAGES.astype("float32")
 LABELS = np.arange(ROWS) // 2
 
@@ -62,6 +64,10 @@ def test_a_saved_model_holds_the_layer(tmp_path):
     np.testing.assert_array_equal(revived(IMAGES), model(IMAGES))
 
 
+def test_a_config_makes_several_layers():
+    roundtrip(layers.InChunks(keras.layers.Dense(3), CHUNK))
+
+
 @pytest.mark.parametrize("rows", [20, 22, 4], ids=["whole", "rest", "few"])
 @pytest.mark.parametrize(
     "loss", [losses.MultiSimilarity, losses.Triplet, losses.SupCon]
@@ -90,7 +96,57 @@ def test_a_graph_need_not_know_the_number_of_rows():
     def embed(images):
         return chunked(images, training=True)
 
-    np.testing.assert_allclose(embed(IMAGES[:20]), layer(IMAGES[:20]), 1e-5)
+    for rows in (20, 22, 4):
+        expected = layer(IMAGES[:rows])
+        np.testing.assert_allclose(embed(IMAGES[:rows]), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_the_last_batch_of_an_epoch_may_be_of_any_size(jit):
+    """Batches of 16 and 6 rows, of which the graph knows neither number."""
+    found = []
+    for chunk_size in (None, CHUNK):
+        layer = network()
+        image = keras.Input((SIDE, SIDE, 3))
+        chunked = chunk_size and layers.InChunks(layer, chunk_size)
+        model = keras.Model(image, (chunked or layer)(image))
+        model.compile(
+            keras.optimizers.SGD(0.05), losses.SupCon(), jit_compile=jit
+        )
+        model.fit(IMAGES, LABELS, batch_size=16, shuffle=False, verbose=0)
+        found.append(model.get_weights())
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+class Calls(keras.layers.Layer):
+    """Counts its calls."""
+
+    def build(self, input_shape):
+        self.number = self.add_weight(
+            shape=(2,), dtype="int32", initializer="zeros", trainable=False
+        )
+
+    def call(self, inputs, training=False):
+        if training:
+            self.number.assign_add([1, 1])
+        return inputs
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_integer_states_are_not_taken_for_seeds(jit):
+    """Such as the count of the normalization in EfficientNet."""
+    scaling = keras.layers.Normalization()
+    scaling.adapt(RNG.normal(size=(4, SIDE - 2, SIDE - 2, 4)))
+    layer = network(scaling, Calls(), keras.layers.Dropout(0.5, seed=1))
+    calls = layer.layers[2]
+    image = keras.Input((SIDE, SIDE, 3))
+    model = keras.Model(image, layers.InChunks(layer, CHUNK)(image))
+    model.compile("sgd", losses.SupCon(), jit_compile=jit)
+    history = model.fit(IMAGES, LABELS, batch_size=ROWS, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    # Four whole chunks and a rest.
+    np.testing.assert_array_equal(calls.number, [5, 5])
 
 
 def test_statistics_are_of_the_chunks_and_seeds_differ_between_them():

@@ -133,6 +133,27 @@ def test_refuses_several_inputs():
         NestedNetwork(model)
 
 
+@keras.saving.register_keras_serializable(package="tests")
+class Unbuilt(keras.Model):
+    """Makes its weights in its first call."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.convolution = keras.layers.Conv2D(2, 1)
+
+    def call(self, inputs):
+        return self.convolution(inputs)
+
+
+def test_an_unbuilt_network_needs_images_of_a_size():
+    images = keras.Input((None, None, 3))
+    with pytest.raises(ValueError, match=r"`network` is not built.*\(None, N"):
+        NestedNetwork(Unbuilt())(images)
+    network = Unbuilt()
+    network(X)
+    assert NestedNetwork(network)(images).shape == (None, None, None, 2)
+
+
 def test_says_that_keras_hub_is_missing(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     config = {

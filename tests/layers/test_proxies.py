@@ -138,6 +138,17 @@ def test_class_means_of_several_centres_share_the_rows():
     np.testing.assert_allclose(proxies[1, 0], unit(X[3]), rtol=1e-5)
 
 
+def test_class_means_do_not_depend_on_the_dtype_of_labels():
+    labels = np.repeat(np.arange(100), 5)
+    rows = RNG.standard_normal((500, 5)).astype("float32")
+    found = []
+    for dtype in ("int64", "uint8"):
+        layer = Proxies(100, centers=5)
+        layer.assign_class_means(rows, labels.astype(dtype))
+        found.append(layer.get_weights()[0])
+    np.testing.assert_array_equal(*found)
+
+
 def test_class_means_ignore_rows_that_cancel():
     layer = Proxies(1)
     layer.build((None, 5))
@@ -158,6 +169,11 @@ def test_class_means_ignore_rows_that_cancel():
 def test_class_means_check_labels(labels, message):
     with pytest.raises(ValueError, match=message):
         Proxies(4).assign_class_means(X, np.array(labels))
+
+
+def test_class_means_check_labels_of_no_rows():
+    with pytest.raises(ValueError, match="must be integers.*float64"):
+        Proxies(4).assign_class_means(X[:0], np.array([]))
 
 
 @pytest.mark.parametrize(

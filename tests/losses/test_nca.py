@@ -1,20 +1,13 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_dml import losses
 from tests.conformance import numerical_gradient
+from tests.losses.steps import value_and_gradient
 
 X = np.random.default_rng(0).standard_normal((8, 4))
 # Two rows have no partner.
 LABELS = np.array([0, 1, 1, 0, 2, 0, 1, 3], "int32")
-
-
-def value_and_gradient(loss, labels, x):
-    x = tf.Variable(x)
-    with tf.GradientTape() as tape:
-        value = loss(labels, x)
-    return value, tape.gradient(value, x)
 
 
 def test_equidistant_rows():

@@ -10,19 +10,13 @@ import tensorflow as tf
 from keras_dml import losses
 from tests.losses import naive_pair_losses as naive
 from tests.losses.cases import PAIR_CASES
+from tests.losses.steps import value_and_gradient
 
 RNG = np.random.default_rng(0)
 EACH = pytest.mark.parametrize("case", PAIR_CASES)
 X = RNG.standard_normal((8, 4))
 # Two rows have no partner.
 LABELS = np.array([0, 1, 1, 0, 2, 0, 1, 3], "int32")
-
-
-def value_and_gradient(loss, labels, x):
-    x = tf.Variable(x)
-    with tf.GradientTape() as tape:
-        value = loss(labels, x)
-    return value, tape.gradient(value, x)
 
 
 @EACH
@@ -147,7 +141,7 @@ def test_float_labels_are_refused_in_fit():
         (
             losses.NTXent,
             {"average": {"class_weights": [1.0, -1.0]}},
-            "`class_weights`.*at least 0",
+            "`class_weights`.*at least zero",
         ),
         (losses.Angular, {"average": "all"}, "`average`.*None for Angular"),
         (losses.Triplet, {"soft": True}, "`soft=True` needs.*semi_hard"),

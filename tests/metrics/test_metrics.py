@@ -112,6 +112,24 @@ def test_equal_rows_come_in_order_and_nan_is_the_farthest():
     assert in_batches(metric, rows, labels, 1) == 0.25
 
 
+@pytest.fixture(params=["float16", "bfloat16", "float64"])
+def floatx(request):
+    usual = keras.config.floatx()
+    keras.config.set_floatx(request.param)
+    yield request.param
+    keras.config.set_floatx(usual)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_another_floatx_changes_nothing_but_the_dtype_of_the_result(
+    name, floatx
+):
+    metric = ALL[name](capacity=100)
+    found = in_batches(metric, ROWS, LABELS, 16)
+    assert keras.backend.standardize_dtype(metric.result().dtype) == floatx
+    assert found == pytest.approx(exact(ROWS, LABELS)[name], rel=5e-3)
+
+
 def test_without_a_positive_the_value_is_zero():
     metric = metrics.MAPAtR(capacity=200)
     assert float(metric.result()) == 0.0
@@ -196,7 +214,8 @@ def test_replicas_together_are_exact(strategy):
     ("make", "message"),
     [
         (lambda: metrics.RecallAtK(0), "`k` must be a positive integer"),
-        (lambda: metrics.RecallAtK(9, capacity=9), "smaller than `capacity`"),
+        (lambda: metrics.RecallAtK(9, 9), "`capacity` must be more than 9"),
+        (lambda: metrics.PrecisionAt1(1), "`capacity` must be more than 1"),
         (lambda: metrics.MAPAtR(capacity=0), "`capacity` must be"),
         (lambda: metrics.MAPAtR(normalize="no"), "`normalize` must be"),
     ],

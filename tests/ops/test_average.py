@@ -71,6 +71,25 @@ def test_classes_without_weight_do_not_pull_their_rows():
     )
 
 
+@pytest.mark.parametrize(
+    "weights",
+    [np.array([1.0, 2.0, 0.5]), [np.float64(1), 2, 0.5], (1.0, 2.0, 0.5)],
+)
+def test_weights_of_classes_may_be_of_numpy(weights):
+    average = Average(class_weights=weights)
+    assert average == Average(class_weights=[1.0, 2.0, 0.5])
+    assert type(average.class_weights) is list
+    assert {type(one) for one in average.class_weights} == {float}
+
+
+@pytest.mark.parametrize(
+    "weights", [1.0, "12", [True], ["1"], [-1.0], [float("nan")], np.eye(2)]
+)
+def test_other_weights_of_classes_are_refused(weights):
+    with pytest.raises(ValueError, match="`class_weights` must be"):
+        Average(class_weights=weights)
+
+
 def test_weights_of_classes_need_labels():
     loss = losses.NTXent(average={"class_weights": [1.0, 2.0, 1.0]})
     with pytest.raises(ValueError, match="`class_weights`.*matrix of pairs"):

@@ -80,6 +80,16 @@ def test_wrapped_and_plain_optimizers(variables):
     assert row.parameters == 61 and row.clip == "norm 2"
 
 
+@pytest.mark.skipif(
+    not hasattr(keras.optimizers, "MultiOptimizer"), reason="Keras before 3.15"
+)
+def test_another_optimizer_of_several_is_refused(variables):
+    rules = keras.optimizers.OptimizerMap(keras.optimizers.SGD(0.1))
+    several = keras.optimizers.MultiOptimizer(rules)
+    with pytest.raises(ValueError, match="`optimizer` must be.*MultiOptimizer"):
+        group_table(several, variables)
+
+
 def test_the_rate_after_the_warm_up_is_shown(variables):
     schedule = keras.optimizers.schedules.CosineDecay(
         1e-4, 100, warmup_target=1e-2, warmup_steps=10

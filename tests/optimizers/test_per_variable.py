@@ -50,6 +50,26 @@ def per_variable(make=keras.optimizers.Adam):
     )
 
 
+def test_a_rate_of_zero_keeps_the_ratios():
+    optimizer = PerVariable(
+        keras.optimizers.SGD(0.1), {"head/.*": keras.optimizers.SGD(0.2)}
+    )
+    optimizer.learning_rate = 0.0
+    assert [rate_of(one) for one in optimizer.optimizers] == [0.0, 0.0]
+    optimizer.learning_rate = 0.4
+    found = [rate_of(one) for one in optimizer.optimizers]
+    assert found == pytest.approx([0.4, 0.2])
+
+
+def test_rates_that_begin_at_zero_are_set_alike():
+    optimizer = PerVariable(
+        keras.optimizers.SGD(0.0), {"head/.*": keras.optimizers.SGD(0.0)}
+    )
+    optimizer.learning_rate = 0.4
+    found = [rate_of(one) for one in optimizer.optimizers]
+    assert found == pytest.approx([0.4, 0.4])
+
+
 def test_roundtrip():
     first = per_variable(TorchAdam)
     second = roundtrip(first)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
 from keras_dml import losses
 from keras_dml.ops.pairs import Pairs, pair_distances
 from keras_dml.ops.similarities import unit_rows
+from tests.losses.steps import value_and_gradient
 from tests.parity.batches import batches, load
 
 KEPT = load(Path(__file__).parent, "pytorch_metric_learning.npz")
@@ -176,13 +176,6 @@ def ours(name):
         "two_views": two_views,
         "vicreg": vicreg,
     }[name]
-
-
-def value_and_gradient(loss, labels, x):
-    x = tf.Variable(x)
-    with tf.GradientTape() as tape:
-        value = loss(labels, x)
-    return value, tape.gradient(value, x)
 
 
 @pytest.mark.parametrize(

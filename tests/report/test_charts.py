@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_dml.report.charts import drawn_epochs, training_curves
+from keras_dml.run.history import read_history
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,7 @@ def test_what_has_no_place_on_the_axis_is_not_drawn(logarithmic, epochs):
 def test_no_epochs_are_no_chart(tmp_path):
     path = tmp_path / "history.csv"
     path.write_text("stage,phase,epoch,loss\n")
-    assert training_curves(path, "val_map@r", True) == (0, [])
+    assert training_curves(read_history(path), "val_map@r", True) == (0, [])
 
 
 def test_one_chart_for_each_kind_of_column(tmp_path):
@@ -29,7 +30,8 @@ def test_one_chart_for_each_kind_of_column(tmp_path):
         "main,train,0,1.5,0.4,0.1\n"
         "main,train,1,0.9,0.5,0.01\n"
     )
-    epochs, curves = training_curves(path, "val_map@r", selected=True)
+    history = read_history(path)
+    epochs, curves = training_curves(history, "val_map@r", selected=True)
     assert epochs == 4
     names = [curve["name"] for curve in curves]
     assert names == ["Loss", "Validation", "Learning rates"]
@@ -48,5 +50,6 @@ def test_long_names_leave_room_for_the_axes(tmp_path, long):
                 ["main", "b", 0, 1.2, 0.5],
             ]
         )
-    (curve,) = training_curves(path, "val_map@r", selected=True)[1]
+    history = read_history(path)
+    (curve,) = training_curves(history, "val_map@r", selected=True)[1]
     assert curve["name"] == "Loss"

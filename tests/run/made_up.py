@@ -10,6 +10,7 @@ from keras_dml.models import build_embedder, build_trainer, custom_backbone
 from keras_dml.models.weights import build_with_weights
 from keras_dml.run.data import StageData
 from keras_dml.run.models import Models
+from tests.images import image_folder
 
 SIDE = 4
 SHAPE = (SIDE, SIDE, 3)
@@ -101,6 +102,13 @@ def quick_settings(photos, weights, **flags):
 def network_of(weights):
     """The network whose weights a file holds."""
     return build_with_weights("small_cnn", (28, 28, 3), str(weights))
+
+
+def pretrained_photos(folder):
+    """A folder of weights of `small_cnn`, and of `images` to train it on."""
+    write_weights(folder / "small_cnn.weights.h5")
+    image_folder(folder / "images", classes=48, images=4, size=28)
+    return folder
 
 
 def write_weights(path):

@@ -12,6 +12,7 @@ from keras_dml.run.batches import whole_batches
 from keras_dml.run.data import (
     RunData,
     check_begun_with,
+    read_images,
     split_data,
     stage_data,
 )
@@ -118,6 +119,12 @@ def test_max_classes_keeps_the_shares_of_training_and_test():
     data, _ = parts(settings(max_classes=30))
     assert (data.train.num_classes, data.test.num_classes) == (20, 10)
     assert names(data.test) <= {f"{label:02d}" for label in range(40, 60)}
+
+
+def test_classes_that_were_left_out_do_not_train_in_the_end():
+    chosen = {"train_classes": ["01", "02"], "test_classes": ["03"]}
+    data = split_data(manifest(), settings(all_classes=True, **chosen))
+    assert names(data.train) == {"01", "02", "03"}
 
 
 def test_labels_are_numbered_anew():
@@ -279,3 +286,13 @@ def test_a_run_goes_on_without_an_image_that_broke():
     begun = check_begun_with({}, seen)
     with pytest.raises(RunError, match="The training images must be those"):
         check_begun_with(begun, dataclasses.replace(less, seen=True))
+
+
+def test_triplets_name_images_of_the_source(tmp_path):
+    path = tmp_path / "triplets.csv"
+    config = settings().changed(data={"source": "digits"})
+    ids = read_images(config).ids.tolist()
+    config = config.changed(sampling={"triplets": str(path)})
+    path.write_text(f"anchor,positive,negative\n{ids[0]},{ids[1]},nowhere")
+    with pytest.raises(UsageError, match="Line 2 .* Received: 'nowhere'"):
+        read_images(config)

@@ -10,6 +10,7 @@ from keras_dml.models import load_embedder
 from keras_dml.run.data import load_run_data, stage_data
 from keras_dml.run.final import final_config
 from keras_dml.run.history import History, read_history
+from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
 from tests.run.made_up import fit_and_final, write_weights
 
@@ -71,6 +72,10 @@ def test_the_two_embedders_differ(run):
     )
     assert first.shape == final.shape
     assert abs(first - final).max() > 1e-4
+    for one in (run, run.final):
+        opened = TrainedRun(one.folder.path)
+        assert opened.weights_hash == one.metrics["weights_hash"]
+    assert run.weights_hash != run.final.weights_hash
 
 
 @pytest.mark.parametrize("kept", [False, True])

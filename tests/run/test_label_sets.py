@@ -1,6 +1,7 @@
 """Images with several labels, from a CSV file to a searched run."""
 
 import csv
+import dataclasses
 
 import keras
 import numpy as np
@@ -183,6 +184,25 @@ def test_classes_of_most_images_do_not_validate():
     assert parts.held_out == "images"
     assert parts.fit.class_names == parts.validation.class_names
     assert len(parts.validation) == 8
+
+
+@pytest.mark.parametrize("seen", [False, True])
+@pytest.mark.parametrize("most", [4, 6])
+def test_images_of_some_classes_keep_no_other_label(most, seen):
+    """Their other labels trained and were counted too."""
+    some = manifest(images=200)
+    config = settings("contrastive", f"data.max_classes={most}")
+    config = config.changed(data={"train_fraction": 0.5})
+    if seen:
+        split = np.where(np.arange(200) % 2, "train", "test")
+        some = dataclasses.replace(some, split=split, seen=True)
+    data = split_data(some, config)
+    parts = (data.train, data.test)
+    counts = [part.num_classes for part in parts]
+    assert sum(counts) == most * (2 if seen else 1) and min(counts) > 1
+    assert bool({*data.train.class_names} & {*data.test.class_names}) == seen
+    for part in parts:
+        assert part.labels.any(axis=1).all()
 
 
 def check(config):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_dml import distribute
-from keras_dml.config import resolve
+from keras_dml.config import flags_of, resolve
 from keras_dml.errors import UsageError
 from keras_dml.run import minutes as run_minutes
 from keras_dml.run.data import StageData
@@ -267,6 +267,15 @@ def test_settled_epochs_stay_and_are_validated_four_to_eight_times(
     assert lengths(config) == [epochs]
     assert config.evaluation.every == every
     assert with_length(config, 0, DATA) == config
+
+
+@pytest.mark.parametrize("epochs, heated", [(None, 3), (4, 1), (20, 5)])
+def test_heating_takes_a_share_of_the_epochs_that_are_asked_for(epochs, heated):
+    """Four epochs were followed by the three of the recipe."""
+    flags = flags_of({"epochs": epochs, "batch_size": 12})
+    always = ["evaluation.every=1"]
+    config = resolve("hbn", "omniglot", flags=flags, overrides=always)
+    assert lengths(with_length(config, 0, DATA)) == [epochs or 12, heated]
 
 
 def test_open_stages_divide_the_minutes():

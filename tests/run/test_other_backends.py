@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from tests.images import image_folder
 from tests.run import on_backend
-from tests.run.made_up import write_weights
+from tests.run.made_up import pretrained_photos
 from tests.thorough import ALL
 
 BACKENDS = ["jax", "torch"]
@@ -38,10 +37,7 @@ def python(backend, *arguments):
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("photos")
-    write_weights(folder / "small_cnn.weights.h5")
-    image_folder(folder / "images", classes=48, images=4, size=28)
-    return folder
+    return pretrained_photos(tmp_path_factory.mktemp("photos"))
 
 
 @pytest.fixture(scope="module")

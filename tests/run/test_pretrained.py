@@ -15,16 +15,12 @@ from keras_dml.run.history import read_history
 from keras_dml.run.pace import TrainingPace
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.trained_run import TrainedRun
-from tests.images import image_folder
-from tests.run.made_up import write_weights
+from tests.run.made_up import pretrained_photos
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("photos")
-    write_weights(folder / "small_cnn.weights.h5")
-    image_folder(folder / "images", classes=48, images=4, size=28)
-    return folder
+    return pretrained_photos(tmp_path_factory.mktemp("photos"))
 
 
 def settings(source, *overrides, **flags):

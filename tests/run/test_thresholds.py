@@ -3,7 +3,12 @@
 import pytest
 
 from keras_dml.errors import RunError, UsageError
-from keras_dml.run.thresholds import threshold_of, usual_threshold
+from keras_dml.run.thresholds import (
+    threshold_of,
+    thresholds_of,
+    usual_threshold,
+)
+from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
 from tests.run.made_up import fit_and_final, write_weights
 
@@ -26,6 +31,20 @@ def test_images_of_few_classes_calibrate_and_say_so(run):
     assert found.measured_on == found.facts()["measured_on"] == "images"
     assert "These are classes that trained" in found.meaning
     assert "needs at least" in reason
+
+
+@pytest.mark.slow
+def test_several_rates_share_the_validation_images(run, monkeypatch):
+    asked, part = [], TrainedRun.part
+
+    def counted(self, name):
+        asked.append(name)
+        return part(self, name)
+
+    monkeypatch.setattr(TrainedRun, "part", counted)
+    found = thresholds_of(run, (0.35, 0.25, 1e-9))
+    assert [one.threshold.target_fmr for one in found] == [0.35, 0.25]
+    assert asked == ["validation"]
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Which images choose the weights, from many classes down to few."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -86,3 +88,51 @@ def test_a_fold_of_classes_of_one_image_is_refused():
     with pytest.raises(UsageError, match=message):
         check_stages(config, data)
     check_stages(config.changed(data={"fold": 1}), data)
+
+
+def data_with_test(labels, role=None):
+    """Twenty classes train, and images of these labels test."""
+    data = data_of(20)
+    labels = np.asarray(labels)
+    test = Manifest(
+        name="photos",
+        ids=[f"test {row}" for row in range(len(labels))],
+        labels=labels,
+        class_names=[f"test {label}" for label in range(labels.max() + 1)],
+        role=role,
+        images=np.zeros((len(labels), 4, 4, 3), np.uint8),
+    )
+    return dataclasses.replace(data, test=test)
+
+
+def checked(data, **changes):
+    config = resolve("norm_softmax", "omniglot")
+    changes = {"image_size": 8, "channels": 3, **changes}
+    return check_stages(config.changed(data=changes), data)
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_one_test_class_is_refused(seen):
+    """Whatever the vectors are, the nearest image is of the same class."""
+    data = dataclasses.replace(data_with_test([0, 0, 0]), seen=seen)
+    message = "at least two test classes.*Received: 3 images of 1 class.*own"
+    with pytest.raises(UsageError, match=message):
+        checked(data)
+    checked(data, all_classes=True, validation="none")
+
+
+def test_test_classes_of_one_image_are_refused():
+    with pytest.raises(UsageError, match="3 images of 3 classes, of which no"):
+        checked(data_with_test([0, 1, 2]))
+    checked(data_with_test([0, 1, 1]))
+
+
+def test_queries_need_references_of_two_classes():
+    query, gallery = "query", "gallery"
+    data = data_with_test([0, 0, 1, 1], [query, query, gallery, gallery])
+    with pytest.raises(UsageError, match="of which no"):
+        checked(data)
+    data = data_with_test([0, 0, 1], [query, gallery, query])
+    with pytest.raises(UsageError, match="at least two test classes"):
+        checked(data)
+    checked(data_with_test([0, 0, 1], [query, gallery, gallery]))

@@ -10,6 +10,7 @@ import yaml
 
 import keras_dml
 from keras_dml.config.resolve import again
+from keras_dml.run.final import final_config
 from keras_dml.run.folder import RunFolder
 
 FOLDER = Path(__file__).parent / "version_0_1"
@@ -41,3 +42,13 @@ def test_it_trains_again_with_changes(override):
     assert str(config.model_dump()[key.split(".")[0]]).find(value) >= 0
     stored = yaml.safe_load((FOLDER / "config.yaml").read_text())
     assert config.data.source == stored["data"]["source"]
+
+
+def test_it_trains_once_more_on_all_classes():
+    """Version 0.1 knew no whitening, and no way back to the start."""
+    run = keras_dml.Run(FOLDER)
+    final = final_config(run.config, run.metrics, run.history)
+    assert final.data.all_classes
+    assert final.model.whitening == final.evaluation.interpolate == []
+    # Half of the images trained for an epoch.
+    assert [one.epochs for one in final.stages[0].phases] == [2]

@@ -12,6 +12,7 @@ from keras_dml.comparison.records import (
 from keras_dml.comparison.standings import Standing
 from keras_dml.comparison.summary import (
     INTERVAL_IN_WORDS,
+    LEVEL,
     STD_IN_WORDS,
     summarize_arms,
 )
@@ -114,12 +115,12 @@ def ranks_caption(ranks: RankTable, metric: str) -> str:
     if ranks.num_blocks < 2:
         sentences.append("One is too few for a deviation or a test.")
     else:
-        equal = ranks.friedman_p >= 1 - ranks.level
+        equal = ranks.friedman_p >= 1 - LEVEL
         sentences += [
             f"The deviation of the ranks is {STD_IN_WORDS}.",
             f"Friedman test: p = {ranks.friedman_p:.2g}"
             f"{', so the arms are not told apart' if equal else ''}.",
-            f"Nemenyi's critical difference at {100 * ranks.level:g} %: "
+            f"Nemenyi's critical difference at {100 * LEVEL:g} %: "
             f"{ranks.critical_difference:.2f}.",
         ]
         if ranks.unit == "experiments":

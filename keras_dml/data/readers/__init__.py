@@ -6,6 +6,7 @@ import os
 import pkgutil
 from pathlib import Path
 
+from keras_dml.data.image_tree import warn_once
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.csv_file import read_csv
 from keras_dml.data.readers.folder import read_folder
@@ -70,6 +71,11 @@ def read(
     """
     name = str(source)
     if name in READERS:
+        if data_dir is None and os.path.isdir(name):
+            warn_once(
+                f"`{name}` is the data set of that name, and the folder here "
+                f"is not read. Write `./{name}` for the folder."
+            )
         return READERS[name](data_dir, allow_partial)
     if name.startswith("tfds:"):
         name = name.removeprefix("tfds:")

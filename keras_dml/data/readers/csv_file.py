@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.data import splits
+from keras_dml.data.image_tree import composed
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.published import keep_found
 from keras_dml.embeddings.embedding_set import SEPARATOR
@@ -39,9 +40,10 @@ class Listed:
 def read_csv(path, allow_partial: bool = False) -> Manifest:
     """Reads `path,label[,split][,group]`; paths are relative to the file.
 
-    `split` is train or test. Without it the first half of the classes
-    trains. `group` is a coarser class. Labels are sorted, as numbers if all
-    of them are numbers. An image may have several, see `listed_images`.
+    `split` is train or test. Without it the first half of the classes that
+    have an image trains. `group` is a coarser class. Labels are sorted, as
+    numbers if all of them are whole numbers without a sign. An image may have
+    several, see `listed_images`.
 
     Args:
         path: Path of the file.
@@ -49,37 +51,40 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
             Defaults to `False`.
 
     Returns:
-        `Manifest`; `seen` if a class is in both splits.
+        `Manifest` of the images found; `seen` if a class is in both splits.
 
     Raises:
         UsageError: If the file, a column, a value or an image is missing.
     """
     path = Path(path)
     images = listed_images(path, "path", "label")
-    labels_of: dict[str | None, set[str]] = {"train": set(), "test": set()}
     for one in images.values():
         if one.split not in (None, "train", "test"):
             raise UsageError(
                 f"The split on line {one.line} of {path} must be train or "
                 f"test. Received: {one.split!r}"
             )
-        labels_of.setdefault(one.split, set()).update(one.labels)
-    class_names = sorted_labels(set.union(*labels_of.values()))
-    labels = _numbered([one.labels for one in images.values()], class_names)
-    manifest = Manifest(
+    own = [one.labels for one in images.values()]
+    class_names = sorted_labels(set().union(*own))
+    listed = Manifest(
         name=path.stem,
-        labels=labels,
+        labels=_numbered(own, class_names),
         class_names=class_names,
         ids=list(images),
         paths=[str(path.parent / name) for name in images],
-        split=splits.class_disjoint(labels)
-        if None in labels_of
-        else [one.split for one in images.values()],
+        split=[one.split or "" for one in images.values()],
         group=_groups(path, [one.group for one in images.values()]),
-        seen=bool(labels_of["train"] & labels_of["test"]),
     )
     advice = f"Correct the paths, which are relative to {path.parent}"
-    return keep_found(manifest, path, allow_partial, advice)
+    found = keep_found(listed, path, allow_partial, advice)
+    if all(one.split is None for one in images.values()):
+        split = splits.class_disjoint(found.labels)
+        return dataclasses.replace(found, split=split)
+    train, test = (
+        {*found.select(found.split == name).label_sets.values.tolist()}
+        for name in ("train", "test")
+    )
+    return dataclasses.replace(found, seen=bool(train & test))
 
 
 def listed_images(path: Path, *needed: str) -> dict[str, Listed]:
@@ -105,7 +110,7 @@ def listed_images(path: Path, *needed: str) -> dict[str, Listed]:
     folder = os.path.abspath(path.parent)
     for number, row in iterate_table(path, *needed):
         name, split = row["path"], None
-        group = (row.get("group") or "").strip()
+        group = composed(row.get("group") or "")
         if "split" in row:
             split = (row["split"] or "").lower()
         labels = _labels(row.get("label"), f"on line {number} of {path}")
@@ -136,7 +141,7 @@ def listed_images(path: Path, *needed: str) -> dict[str, Listed]:
 
 
 def sorted_labels(labels: Iterable[str]) -> list[str]:
-    """Sorts the names of classes, as numbers if all of them are numbers.
+    """Sorts the names of classes, as numbers if all are digits alone.
 
     `1` and `01` are two classes, whose order is the same in every process.
 
@@ -154,7 +159,8 @@ def iterate_table(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields the lines of a CSV file with their numbers, as dictionaries.
 
-    The cells of several columns `label` are joined by `|`.
+    Spaces around a cell do not count. The cells of several columns `label` are
+    joined by `|`.
 
     Args:
         path: Path of the file.
@@ -162,38 +168,60 @@ def iterate_table(
 
     Raises:
         UsageError: If the file cannot be read or has no line, a column or a
-            value is missing, or path, split or group is there twice.
+            value is missing, a line has more cells than the first one, or
+            path, split or group is there twice.
     """
+    rows = _rows(path)
+    _, columns = next(rows, (1, []))
+    _check_columns(path, columns, needed)
+    number = None
+    for number, cells in rows:
+        row: dict[str, Any] = dict.fromkeys(columns)
+        for name, cell in zip(columns, cells, strict=False):
+            row[name] = SEPARATOR.join(filter(None, (row[name], cell)))
+        surplus = cells[len(columns) :]
+        if any(surplus):
+            raise UsageError(
+                f"Line {number} of {path} has more cells than the first line "
+                f"names. Received: {surplus} after {cells[: len(columns)]}. "
+                "Put quotes around a text with a comma."
+            )
+        if not all(row[name] for name in needed):
+            given = ", ".join(f"{n}={row[n]!r}" for n in needed)
+            raise UsageError(
+                f"Line {number} of {path} must have a "
+                f"{' and a '.join(needed)}. Received: {given}"
+            )
+        # NumPy ends a text there, so that two could become one.
+        if any("\0" in cell for cell in cells):
+            raise UsageError(
+                f"Line {number} of {path} holds the character NUL. Save the "
+                "file as text in UTF-8."
+            )
+        yield number, row
+    if number is None:
+        raise UsageError(
+            f"{path} must list images. Received: no line after the first."
+        )
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yields the cells of each row that is not empty, and its last line."""
+    begins = 1
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, skipinitialspace=True)
-            columns = [name.strip() for name in next(reader, [])]
-            _check_columns(path, columns, needed)
-            lines = filter(None, reader)
-            cells = None
-            for cells in lines:
-                row: dict[str, Any] = dict.fromkeys(columns)
-                for name, cell in zip(columns, cells, strict=False):
-                    row[name] = SEPARATOR.join(filter(None, (row[name], cell)))
-                if not all(row[name] for name in needed):
-                    given = ", ".join(f"{n}={row[n]!r}" for n in needed)
-                    raise UsageError(
-                        f"Line {reader.line_num} of {path} must have a "
-                        f"{' and a '.join(needed)}. Received: {given}"
-                    )
-                # NumPy ends a text there, so that two could become one.
-                if any("\0" in cell for cell in cells):
-                    raise UsageError(
-                        f"Line {reader.line_num} of {path} holds the "
-                        "character NUL. Save the file as text in UTF-8."
-                    )
-                yield reader.line_num, row
-            if cells is None:
-                raise UsageError(
-                    f"{path} must list images. Received: no line after the "
-                    "first."
-                )
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+            reader = csv.reader(file, skipinitialspace=True, strict=True)
+            for cells in reader:
+                begins = reader.line_num + 1
+                if cells:
+                    yield reader.line_num, [cell.strip() for cell in cells]
+    except csv.Error as error:
+        raise UsageError(
+            f"`{path}` must be a CSV file. Received: {error}, in the row that "
+            f"begins on line {begins}. Close every quote, and double one "
+            "inside a text in quotes."
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"`{path}` must be a CSV file in UTF-8. Received: {error}"
         ) from error
@@ -217,7 +245,7 @@ def _labels(text: str | None, where: str) -> list[str]:
     """Returns the labels of a cell."""
     if not text:
         return []
-    labels = [label.strip() for label in text.split(SEPARATOR)]
+    labels = [composed(label.strip()) for label in text.split(SEPARATOR)]
     if not all(labels):
         raise UsageError(
             f"The labels {where} must not be empty. Received: {text!r}. "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.data.facts import DatasetFacts, dataset_facts
+from keras_dml.data.image_tree import entries_of
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 
@@ -121,6 +122,9 @@ def exist(paths: Sequence[str]) -> np.ndarray:
 
     Lists each folder once, because checking 120,000 files one by one takes
     far longer on a network drive.
+
+    Raises:
+        UsageError: If a folder may not be read.
     """
     listings: dict[str, set[str]] = {}
     found = np.zeros(len(paths), dtype=bool)
@@ -128,8 +132,8 @@ def exist(paths: Sequence[str]) -> np.ndarray:
         folder, name = os.path.split(path)
         if folder not in listings:
             place = folder or "."
-            there = os.path.isdir(place)
-            listings[folder] = set(os.listdir(place)) if there else set()
+            entries = entries_of(place) if os.path.isdir(place) else ()
+            listings[folder] = {entry.name for entry in entries}
         found[row] = name in listings[folder]
     return found
 

@@ -33,7 +33,10 @@ def read_checkpoint(path: Path, framework: str) -> dict[str, np.ndarray]:
     if framework == "tensorflow":
         return _read_tensorflow(path)
     if not path.is_file():
-        raise UsageError(f"There is no file {path}.")
+        raise UsageError(
+            f"There is no file {path}. Give a `.safetensors` or `.npz` file, "
+            "or one that `torch.save` wrote."
+        )
     if path.suffix == ".safetensors":
         reader = _imported(path, "safetensors.numpy", "safetensors")
         with _loading(path):
@@ -101,7 +104,8 @@ def _read_tensorflow(path):
     if not prefix.is_file() and not Path(f"{prefix}.index").is_file():
         raise UsageError(
             f"There is no checkpoint {path}: no such file, and no such file "
-            "with .index behind it."
+            "with .index behind it. Give the name without `.index` and "
+            "`.data-...`, as `tf.train.load_checkpoint` takes it."
         )
     with _loading(path):
         reader = tf.train.load_checkpoint(str(prefix))

@@ -176,6 +176,16 @@ def test_missing_images(tmp_path):
         ("path,label\nphotos/0.jpg,a||b\n", r"on line 2 .* 'a\|\|b'"),
         ("path,label,path\na,b,c\n", "must name path, split and group once"),
         ("path,label\nphotos/0.jpg,a\n", "at least two classes"),
+        (
+            "path,label\nphotos/0.jpg,Jones\nphotos/1.jpg,Smith, John\n",
+            r"Line 3 of .* more cells than the first line names. Received: "
+            r"\['John'\] .* quotes around a text with a comma",
+        ),
+        (
+            'path,label\nphotos/0.jpg,"a\nphotos/1.jpg,b\nphotos/2.jpg,c\n',
+            "Received: unexpected end of data, in the row that begins on li"
+            "ne 2. Close every quote",
+        ),
     ],
 )
 def test_errors(tmp_path, text, message):
@@ -190,3 +200,46 @@ def test_no_such_file_and_no_text(tmp_path):
     path.write_bytes(b"path,label\n\xff\xfe\xfa,a\n")
     with pytest.raises(UsageError, match="must be a CSV file in UTF-8"):
         read(path)
+
+
+def test_empty_cells_may_be_more_or_fewer_than_the_columns(tmp_path):
+    text = "path,label,group,note\nphotos/0.jpg,a,,,,\nphotos/1.jpg,b\n"
+    assert read(write(tmp_path, text)).class_names == ("a", "b")
+
+
+def test_spaces_around_cells_do_not_count(tmp_path):
+    text = "path , label,split\nphotos/0.jpg , a ,train \nphotos/1.jpg,b,test\n"
+    manifest = read(write(tmp_path, text))
+    assert manifest.ids.tolist() == ["photos/0.jpg", "photos/1.jpg"]
+    assert manifest.class_names == ("a", "b")
+    assert manifest.split.tolist() == ["train", "test"]
+
+
+def test_forms_of_one_name_are_one_class(tmp_path):
+    """A Mac writes the accent as a second character: a half trained."""
+    text = "path,label\nphotos/0.jpg,caf\u00e9\nphotos/1.jpg,cafe\u0301\n"
+    manifest = read(write(tmp_path, text + "photos/2.jpg,tea\n"))
+    assert manifest.class_names == ("caf\u00e9", "tea")
+    assert manifest.labels.tolist() == [0, 0, 1]
+
+
+def test_classes_without_a_file_do_not_count_in_the_halves(tmp_path):
+    """All classes that were left could train, and none test."""
+    lines = [f"photos/{row}.jpg,{label}" for row, label in enumerate("abcd")]
+    missing = [
+        f"photos/{row}.jpg,{label}" for row, label in enumerate("xyz", 7)
+    ]
+    text = "\n".join(["path,label", *lines, *missing])
+    manifest = read(write(tmp_path, text), allow_partial=True)
+    assert manifest.split.tolist() == ["train", "train", "test", "test"]
+
+
+def test_a_class_is_seen_by_images_that_exist(tmp_path):
+    text = (
+        "path,label,split\nphotos/0.jpg,a,train\nphotos/1.jpg,b,test\n"
+        "photos/9.jpg,a,test\n"
+    )
+    path = write(tmp_path, text)
+    assert not read(path, allow_partial=True).seen
+    path.write_text(text.replace("9", "2"))
+    assert read(path).seen

@@ -87,3 +87,61 @@ def test_folders_of_splits_are_no_groups(tmp_path):
     write_classes(tmp_path / "rest", {"c": 1, "d": 1})
     with pytest.raises(UsageError, match="give the folder that directly holds"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("allow_partial", [False, True])
+def test_images_at_two_depths_are_refused(tmp_path, allow_partial):
+    """Those of the deeper folders were left out, and nothing was said."""
+    write_classes(tmp_path, {"boot": 2, "sandal": 1})
+    write_classes(tmp_path / "boot", {"red": 3})
+    with pytest.raises(UsageError, match="2 images in 'boot' and 3 in 'boot/r"):
+        read(tmp_path, allow_partial)
+
+
+def test_a_cover_image_in_a_group_is_refused(tmp_path):
+    """The groups with one became the classes, and the others were lost."""
+    write_classes(tmp_path / "shoes", {"boot": 2, "sandal": 3})
+    write_classes(tmp_path / "hats", {"cap": 2, "beret": 2})
+    write_classes(tmp_path, {"shoes": 1, "hats": 1})
+    with pytest.raises(UsageError, match=r"1 images in 'hats' and 2 in 'hats/"):
+        read(tmp_path)
+
+
+def test_folders_that_are_passed_over_have_no_depth(tmp_path):
+    write_classes(tmp_path, {"boot": 2, "sandal": 1})
+    write_classes(tmp_path / "boot" / ".thumbnails", {"small": 2})
+    write_classes(tmp_path / "boot" / "__MACOSX", {"boot": 2})
+    (tmp_path / "sandal" / "empty").mkdir()
+    assert len(read(tmp_path)) == 3
+
+
+def test_files_that_are_no_images_are_counted_once(tmp_path, caplog):
+    write_classes(tmp_path, {"boot": 2, "sandal": 1})
+    for name in ("boot/1.HEIC", "boot/2.heic", "sandal/1.avif", "README"):
+        (tmp_path / name).touch()
+    (tmp_path / "cover.jpg").touch()
+    for _ in range(2):
+        assert len(read(tmp_path)) == 3
+    first, second = caplog.messages
+    assert first.startswith(f"Passed over 4 files of {tmp_path} that are no i")
+    assert "2 .heic" in first and "1 .avif" in first
+    assert second.startswith(f"Passed over 1 images directly in {tmp_path},")
+
+
+def test_further_suffixes_of_jpeg_files(tmp_path):
+    write_classes(tmp_path, {"boot": 1}, ".jfif")
+    write_classes(tmp_path, {"sandal": 1}, ".JPE")
+    assert read(tmp_path).ids.tolist() == ["boot/0.jfif", "sandal/0.JPE"]
+
+
+@pytest.mark.parametrize("groups", [("", ""), ("a/", "b/")])
+def test_two_forms_of_one_name_are_refused(tmp_path, groups):
+    """One trained and the other one tested."""
+    one, other = groups
+    write_classes(tmp_path, {f"{one}caf\u00e9": 1, f"{one}ale": 1})
+    write_classes(tmp_path, {f"{other}cafe\u0301": 1, f"{other}tea": 1})
+    with pytest.raises(UsageError):
+        read(tmp_path)
+    if not one:
+        with pytest.raises(UsageError, match=r"'cafe\\u0301' and 'caf\\xe9'"):
+            read(tmp_path)

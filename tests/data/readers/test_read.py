@@ -27,3 +27,17 @@ def test_a_named_set_says_what_it_needs(name, tmp_path):
         read(name)
     with pytest.raises(UsageError, match=f"keras-dml prepare {name}"):
         read(name, tmp_path)
+
+
+def test_a_folder_called_like_a_data_set_is_not_read(
+    tmp_path, monkeypatch, caplog
+):
+    """And that is said, once."""
+    monkeypatch.chdir(tmp_path)
+    assert read("digits").name == "digits"
+    assert not caplog.text
+    (tmp_path / "digits").mkdir()
+    for _ in range(2):
+        assert read("digits").name == "digits"
+    assert caplog.text.count("`digits` is the data set of that name") == 1
+    assert "Write `./digits` for the folder" in caplog.text

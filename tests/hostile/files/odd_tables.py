@@ -121,7 +121,7 @@ IMAGE = "<images>/class_00/00.png"
 SEARCH = ("search", "<run>", IMAGE)
 EMBED = ("embed", "<run>", IMAGE, "--output", "<run>/made")
 EXPORT = ("export", "<run>", "--output", "<run>/made")
-RATE, WHOLE_NUMBERS = "must lie between 0 and 1", "must be whole numbers"
+RATE, WHOLE_NUMBERS = r"must be a number in \(0, 1\)", "must be whole numbers"
 # Commands, an option, its values, and the refusal.
 OPTIONS = (
     (
