@@ -33,7 +33,10 @@ def is_named(source: str) -> bool:
 
 def source_name(source: str) -> str:
     """Returns the name of a source in tables: for a path, its last part."""
-    return source if is_named(source) else Path(source).name
+    if is_named(source):
+        return source
+    # A path such as `.` has no name, but its place has one.
+    return Path(os.path.abspath(source)).name
 
 
 def whole_path(place: str | None) -> str | None:

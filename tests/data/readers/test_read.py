@@ -1,6 +1,6 @@
 import pytest
 
-from keras_dml.data.readers import READERS, read
+from keras_dml.data.readers import READERS, read, source_name
 from keras_dml.errors import UsageError
 
 
@@ -27,6 +27,13 @@ def test_a_named_set_says_what_it_needs(name, tmp_path):
         read(name)
     with pytest.raises(UsageError, match=f"keras-dml prepare {name}"):
         read(name, tmp_path)
+
+
+def test_a_source_has_a_name(tmp_path, monkeypatch):
+    """The results of `fit .` said nothing of their data."""
+    monkeypatch.chdir(tmp_path)
+    sources = {".": tmp_path.name, "a/b": "b", "digits": "digits"}
+    assert {source: source_name(source) for source in sources} == sources
 
 
 def test_a_folder_called_like_a_data_set_is_not_read(
