@@ -120,7 +120,7 @@ def _case(name, command, harm, message="", code=0, **options):
 
 
 CASES = [
-    _case("links that loop", FIT, loops, "without one, first 'again'", 2),
+    _case("links that loop", FIT, loops, "528 in 44 classes"),
     _case("links that loop", EMBED, loops, apart=True),
     _case("links that double", EMBED, doubling_links, "more than 100 ways", 2),
     _case("folders too deep", EMBED, deep, "must be readable", 2),
