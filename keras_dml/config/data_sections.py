@@ -65,7 +65,7 @@ class DataConfig(Section):
     max_classes: Annotated[int, Field(ge=4, le=10**9)] | None = None
     validation: Literal["classes", "test", "none"] = "classes"
     validation_fraction: Fraction = 0.1
-    validation_from: Annotated[int, Field(ge=3, le=10**9)] = 20
+    validation_from: Annotated[int, Field(ge=4, le=10**9)] = 20
     validation_images: Fraction | None = None
     folds: Annotated[int, Field(ge=2, le=1000)] | None = None
     fold: Steps | None = None

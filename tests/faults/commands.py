@@ -15,7 +15,7 @@ recipes: [norm_softmax]
 backbones: [small_cnn]
 protocol: {kind: fixed_validation}
 budget: {epochs: 1, steps_per_epoch: 1}
-set: {data.validation_from: 3, evaluation.every: 1}
+set: {data.validation_from: 4, evaluation.every: 1}
 tuning: {kind: grid, trials: 1, space: {model.dim: [8]}}
 """
 
