@@ -16,8 +16,8 @@ from keras_dml.embeddings.checks import (
 )
 from keras_dml.errors import UsageError
 from keras_dml.naming import shown
+from keras_dml.roles import ROLES, has_gallery, query_rows, reference_rows
 
-ROLES = ("", "query", "gallery")
 # Between the names of several labels of an image.
 SEPARATOR = "|"
 _SETS = (set, frozenset)
@@ -110,18 +110,17 @@ class EmbeddingSet(Brief):
     @property
     def queries(self) -> np.ndarray:
         """The rows that are queries."""
-        return np.flatnonzero(self.role != "gallery")
+        return query_rows(self.role)
 
     @property
     def references(self) -> np.ndarray:
         """The rows of the gallery; all rows if there is no gallery."""
-        gallery = np.flatnonzero(self.role == "gallery")
-        return gallery if len(gallery) else np.arange(len(self))
+        return reference_rows(self.role)
 
     @property
     def has_gallery(self) -> bool:
         """Whether queries and references are different rows."""
-        return bool((self.role == "gallery").any())
+        return has_gallery(self.role)
 
     @property
     def names(self) -> np.ndarray:

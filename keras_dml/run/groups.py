@@ -5,6 +5,7 @@ import numpy as np
 from keras_dml.config import RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.evaluation import evaluate_retrieval
+from keras_dml.roles import query_rows, reference_rows
 
 MOST_QUERIES = 2000
 
@@ -29,9 +30,8 @@ def measure_groups(
     groups = manifest.group
     if groups is None or len(np.unique(groups)) < 2:
         return {}
-    queries = np.flatnonzero(manifest.role != "gallery")
-    gallery = np.flatnonzero(manifest.role == "gallery")
-    references = gallery if len(gallery) else queries
+    queries = query_rows(manifest.role)
+    references = reference_rows(manifest.role)
     count = min(len(queries), MOST_QUERIES)
     queries = queries[np.linspace(0, len(queries) - 1, count).astype(int)]
     metrics = evaluate_retrieval(

@@ -16,6 +16,7 @@ from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.evaluation import Difference, RetrievalResult, paired_bootstrap
 from keras_dml.models import keep_features
+from keras_dml.roles import query_rows
 from keras_dml.run.data import StageData
 from keras_dml.run.measure import embed, evaluate
 from keras_dml.run.models import trains_on_features
@@ -194,7 +195,7 @@ def _least_gain(
     by chance where their images are not.
     """
     gains = [_gain(result, pretrained, metric, level=LEVEL)]
-    classes = validation.labels[validation.role != "gallery"]
+    classes = validation.labels[query_rows(validation.role)]
     measured = ~np.isnan(result.per_query[metric])
     if len(np.unique(classes[measured], axis=0)) > 1:
         gains.append(

@@ -21,6 +21,7 @@ from keras_dml.evaluation import (
 from keras_dml.files import replacing
 from keras_dml.models import forward_function
 from keras_dml.npz import read_npz
+from keras_dml.roles import has_gallery, query_rows, reference_rows
 from keras_dml.run.batches import evaluation_batches
 from keras_dml.run.folder import RunFolder
 
@@ -69,10 +70,10 @@ def evaluate(
         config: Configuration that defines the metrics.
     """
     settings = config.evaluation
-    queries = np.flatnonzero(manifest.role != "gallery")
-    gallery = np.flatnonzero(manifest.role == "gallery")
+    queries = query_rows(manifest.role)
     arguments: dict[str, Any] = {}
-    if len(gallery):
+    if has_gallery(manifest.role):
+        gallery = reference_rows(manifest.role)
         arguments = {
             "reference_embeddings": embeddings[gallery],
             "reference_labels": manifest.labels[gallery],
@@ -118,7 +119,7 @@ def gains(
         By baseline and metric a dict of the `"gain"` and of `"low"` and
         `"high"`, its 95 % interval over resampled classes.
     """
-    classes = test.labels[test.role != "gallery"]
+    classes = test.labels[query_rows(test.role)]
     compared: dict[str, dict[str, dict[str, float]]] = {}
     for name in BASELINES:
         if not folder.baseline(name).is_file():
@@ -167,7 +168,7 @@ def worse_classes(
             )
         table = class_table(
             {"before": before, "after": values},
-            test.labels[test.role != "gallery"],
+            test.labels[query_rows(test.role)],
         )
     except UsageError as error:
         logger.warning("How many classes are worse is unknown: %s", error)
@@ -189,7 +190,7 @@ def write_per_query(
         test: The test images.
         result: Their metrics.
     """
-    queries = test.role != "gallery"
+    queries = query_rows(test.role)
     arrays: dict[str, Any] = {
         "ids": test.ids[queries],
         "labels": test.labels[queries],

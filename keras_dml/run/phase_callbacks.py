@@ -13,6 +13,7 @@ from keras_dml.config import PhaseConfig, RunConfig
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.models import forward_function
+from keras_dml.roles import has_gallery, query_rows, reference_rows
 from keras_dml.run.batches import evaluation_batches
 from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.data import StageData
@@ -183,10 +184,9 @@ def _parts(
             lambda inputs, label: (inputs["image"], label)
         )
 
-    gallery = validation.role == "gallery"
-    parts = {"data": batches(~gallery)}
-    if gallery.any():
-        parts["references"] = batches(gallery)
+    parts = {"data": batches(query_rows(validation.role))}
+    if has_gallery(validation.role):
+        parts["references"] = batches(reference_rows(validation.role))
     return parts
 
 

@@ -15,6 +15,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.models.head import label_input, unused_input
 from keras_dml.models.prefixes import connect_head
+from keras_dml.roles import has_gallery, query_rows, reference_rows
 from keras_dml.run.batches import class_groups, make_sampler
 from keras_dml.run.compiling import build_optimizer
 from keras_dml.run.data import RunData, StageData, stage_data
@@ -126,15 +127,14 @@ def check_stages(
 
 def _check_test(test: Manifest) -> None:
     """Raises if the results would be the same for any embeddings."""
-    gallery = test.role == "gallery"
-    apart = bool(gallery.any())
-    references = test.select(gallery) if apart else test
+    references = test.select(reference_rows(test.role))
     counts = np.bincount(
         references.label_sets.values, minlength=len(test.class_names)
     )
-    asked = test.select(~gallery).label_sets.values
+    asked = test.select(query_rows(test.role)).label_sets.values
     # Without a gallery each query is a reference, which it does not find.
-    answered = counts[asked].max(initial=0) > (0 if apart else 1)
+    least = 1 if has_gallery(test.role) else 2
+    answered = counts[asked].max(initial=0) >= least
     if np.count_nonzero(counts) > 1 and answered:
         return
     classes = np.count_nonzero(counts)
