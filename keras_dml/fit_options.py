@@ -31,9 +31,9 @@ class TrainingOptions(TypedDict, total=False):
             Defaults to that of the recipe; with a pretrained network 3e-5 for
             600 steps, and less for more.
         freeze: `"all"` to keep the pretrained network and train the head
-            alone; `"weights"` for the same, but the statistics of batch
-            normalization move where `model.batch_norm` is `train`; or
-            `"none"`.
+            alone, on features computed once; `"weights"` to compute them in
+            each step, where the statistics of batch normalization move if
+            `model.batch_norm` is `train`; or `"none"`.
         loss: Name of a loss that replaces that of the recipe, with its
             default arguments, and the batches and proxies of its own recipe.
         teacher: A run, or a file of embeddings of the training images, whose

@@ -162,6 +162,24 @@ def test_proxy_isas_flags_freeze_the_statistics_where_it_warms_up():
         assert found == expected, (recipe, source)
 
 
+@pytest.mark.parametrize("source", ["cub200", "cars196"])
+def test_proxy_isas_code_warms_its_papers_network_up(source):
+    """Its README passes `--warm 0`, where the default is 1, for ResNet50."""
+    own, other = (
+        resolve(
+            "proxy_isa:authors", source, flags={"model": {"backbone": network}}
+        )
+        for network in ("bn_inception", "resnet50")
+    )
+    assert own.model.batch_norm == "frozen_statistics"
+    assert other.model.batch_norm == "frozen"
+    epochs = [
+        [phase.epochs for phase in config.stages[0].phases]
+        for config in (own, other)
+    ]
+    assert epochs == [[1, 99], [100]]
+
+
 @pytest.mark.parametrize("recipe", ["soft_triple", "soft_triple:code"])
 def test_centers_start_as_the_codes_of_soft_triple_draw_them(recipe):
     """`kaiming_uniform_` of a matrix (dim, classes x centers)."""
