@@ -102,7 +102,10 @@ class Given(TripletMiner):
         every = ops.arange(ops.shape(pairs.positive)[1])
         triplets = self._triplets(pairs.positive.shape[1], every)
         return tuple(
-            ops.cast(triplets[:, i : i + 1] == ops.cast(rows, "int32"), dtype)
+            ops.cast(
+                ops.equal(triplets[:, i : i + 1], ops.cast(rows, "int32")),
+                dtype,
+            )
             for i, rows in enumerate((own, every, every))
         )
 

@@ -230,9 +230,10 @@ def check_arguments(
             # The regularizers compute.
             trainer.losses  # noqa: B018
         with _refusing("loss"):
+            rows = config.sampling.rows_together
             trainer_loss(trainer, config, groups)(
                 *(
-                    ops.zeros((1, *x.shape[1:]), x.dtype)
+                    ops.zeros((rows, *x.shape[1:]), x.dtype)
                     for x in (label, output)
                 )
             )

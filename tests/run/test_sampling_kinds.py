@@ -1,5 +1,8 @@
 """Batches by a file of triplets, and by how alike classes are."""
 
+import re
+import shlex
+
 import numpy as np
 import pytest
 
@@ -12,6 +15,9 @@ from keras_dml.run.measure import embed
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.recorder import RunState
 from keras_dml.run.start import class_similarity
+from tests.commands import run_command
+from tests.conftest import ROOT
+from tests.images import image_folder
 from tests.run import made_up
 
 
@@ -45,6 +51,38 @@ def test_batches_of_triplets_of_a_file(tmp_path):
 def test_triplets_and_their_file_go_together(overrides):
     with pytest.raises(UsageError, match="needs `sampling.triplets`"):
         settings(*overrides)
+
+
+@pytest.mark.slow
+def test_the_command_of_the_page_trains_on_given_triplets(
+    tmp_path, capsys, monkeypatch
+):
+    """docs/training.md, "Given triplets"; its loss tried a single row."""
+    text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    page = text.partition("## Given triplets")[2]
+    words = shlex.split(re.search(r"    keras-dml (.*)", page)[1])
+    photos = image_folder(tmp_path / "photos", classes=12, images=4)
+    rows = [
+        f"class_{one:02}/0.jpg,class_{one:02}/{other}.jpg,class_{negative:02}/1.jpg"
+        for one in range(6)
+        for other in (1, 2, 3)
+        for negative in range(6)
+        if negative != one
+    ]
+    file = tmp_path / "triplets.csv"
+    file.write_text("\n".join(["anchor,positive,negative", *rows]))
+    places = {"photos/": photos, "triplets.csv": file}
+    for name, place in places.items():
+        words = [word.replace(name, str(place)) for word in words]
+    outcome = run_command(
+        capsys,
+        monkeypatch,
+        *words,
+        *("--output", tmp_path / "run", "--backbone", "small_cnn"),
+        *("--epochs", "1", "--dim", "8", "--no-export", "--no-report"),
+        *("--set", "sampling.steps_per_epoch=2"),
+    )
+    assert outcome.code == 0, outcome.err
 
 
 HARD = (
