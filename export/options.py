@@ -21,6 +21,8 @@ from keras_dml.errors import UsageError, reason_of
 
 QUANTIZATIONS = ("none", "float16", "dynamic_range", "int8")
 INDEXES = ("auto", "exact", "scann")
+# What only an export with an index takes.
+OF_AN_INDEX = ("index", "gallery", "max_k")
 # The fields of a manifest that the formats write.
 OWN_FIELDS = (
     *("made_by", "version", "format", "image", "embedding", "file"),
@@ -94,8 +96,9 @@ class ExportOptions(Brief):
             replace a folder that is not an export. Defaults to `False`.
 
     Raises:
-        UsageError: If an option is out of its range, a gallery is given
-            without an index, or a manifest cannot hold the metadata.
+        UsageError: If an option is out of its range, `index`, `gallery` or
+            `max_k` is given without `with_index`, or a manifest cannot hold
+            the metadata.
 
     Example:
 
@@ -138,11 +141,15 @@ class ExportOptions(Brief):
         optional(positive_integer, "resize", self.resize)
         optional(not_negative, "max_drop", self.max_drop)
         self._check_metadata()
-        if self.gallery is not None and not self.with_index:
-            raise UsageError(
-                "`gallery` is what the index holds. Received: a gallery "
-                "without an index. Pass `with_index=True` as well."
-            )
+        self._check_index()
+
+    def _check_index(self) -> None:
+        for name in () if self.with_index else OF_AN_INDEX:
+            if getattr(self, name) != getattr(type(self), name):
+                raise UsageError(
+                    f"`{name}` is for an index. Received: `{name}` without "
+                    "one. Pass `with_index=True` as well."
+                )
 
     def _check_metadata(self) -> None:
         mapping = isinstance(self.metadata, Mapping)

@@ -19,7 +19,7 @@ from keras_dml.export.exporting import ExportResult, export_embedder
 from keras_dml.export.facts_of_run import images_to_compare, with_facts_of_run
 from keras_dml.export.formats import choose_formats
 from keras_dml.export.gallery import read_gallery
-from keras_dml.export.options import ExportOptions
+from keras_dml.export.options import OF_AN_INDEX, ExportOptions
 from keras_dml.run.data import RunData, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.prefixes import with_dim
@@ -189,8 +189,9 @@ def _check_formats(
 ) -> None:
     """Raises, before any work, if a format cannot be written."""
     # The run gives references and gallery.
+    defaults = {name: getattr(ExportOptions, name) for name in OF_AN_INDEX}
     others = dataclasses.replace(
-        options, references=False, with_index=False, gallery=None
+        options, references=False, with_index=False, **defaults
     )
     for one in choose_formats(formats, options):
         one.check(others)

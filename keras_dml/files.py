@@ -107,9 +107,14 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     >>> csv_text([["run", "value"], ["a", 0.5]])
     'run,value\\na,0.5\\n'
     """
+    return "".join(map(_csv_line, rows))
+
+
+def _csv_line(row: Iterable[Any]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()
+    # Before Python 3.13 only the characters that end lines are quoted.
+    csv.writer(buffer, lineterminator="\r\n").writerow(row)
+    return buffer.getvalue().removesuffix("\r\n") + "\n"
 
 
 def write_json(path: Path, content: Any) -> None:

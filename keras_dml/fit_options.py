@@ -36,9 +36,9 @@ class TrainingOptions(TypedDict, total=False):
             `model.batch_norm` is `train`; or `"none"`.
         loss: Name of a loss that replaces that of the recipe, with its
             default arguments, and the batches and proxies of its own recipe.
-        teacher: A run, or a file of embeddings of the training images, whose
-            relations between images the embedder also learns. Defaults to
-            none.
+        teacher: A run, or a file of embeddings of the training images, with
+            `final` also of the test images, whose relations between images
+            the embedder also learns. Defaults to none.
         final: `"all"` to train once more on every class, in `RUN/final`,
             after the run was measured. Defaults to `"measured"`, no more.
     """

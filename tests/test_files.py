@@ -1,4 +1,6 @@
+import csv
 import errno
+import io
 
 import pytest
 
@@ -33,6 +35,13 @@ def test_the_file_is_replaced_at_the_end_only(tmp_path):
 def test_rows_become_lines_of_csv():
     rows = [["run", "value"], ["a, b", 0.5], ["c", None]]
     assert csv_text(rows) == 'run,value\n"a, b",0.5\nc,\n'
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_ends_of_lines_in_a_cell_end_no_line(end):
+    rows = [["id", f"a{end}b"], [f"{end}c", "d"]]
+    text = csv_text(rows)
+    assert list(csv.reader(io.StringIO(text, newline=""))) == rows
 
 
 def test_a_full_disk_is_known_by_number_and_by_message():

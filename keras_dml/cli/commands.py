@@ -275,4 +275,4 @@ def export(**options: Any) -> None:
         from keras_dml.export import export_run
 
         result = export_run(**options)
-    print_artifacts(result, options["run"])
+    print_artifacts(result, options)

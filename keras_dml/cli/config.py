@@ -70,7 +70,8 @@ def config(
     elif {"flag", "override"} & set(explanation.origins.values()):
         from keras_dml.run.stage_checks import check_arguments
 
-        check_arguments(explanation.config, num_classes=2)
+        # The data would say how many classes there are, and their groups.
+        check_arguments(explanation.config, num_classes=2, groups=[0, 1])
     if as_json:
         follows = {} if found is None else dataclasses.asdict(found)
         rows = {

@@ -1,9 +1,9 @@
 """What a person may do after a command, each with the command for it."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keras_dml.wording import WIDTH
 
@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 
 # What it is good for, and the command, or a path to look at.
 Step = tuple[str, str]
+
+# What a further export of a run keeps: of any format, and of one alone.
+_OF_ALL = {
+    "data_dir": "--data-dir",
+    "dim": "--dim",
+    "max_false_match_rate": "--max-false-match-rate",
+    "decision": "--decision",
+    "max_drop": "--max-drop",
+}
+_OF_LITERT = {
+    "dynamic_batch": "--dynamic-batch",
+    "references": "--with-references",
+}
+_OF_SAVED_MODEL = {"max_pixels": "--max-pixels"}
 
 
 def command_line(*words: object) -> str:
@@ -99,32 +113,52 @@ def steps_after_fit(run: "Run") -> Iterator[Step]:
 
 
 def steps_after_export(
-    result: "ExportResult", run: str | Path
+    result: "ExportResult", options: Mapping[str, Any]
 ) -> Iterator[Step]:
-    """Yields what a person may do with the artifacts of a run."""
-    again = ("keras-dml", "export", run, "--output")
+    """Yields what a person may do with the artifacts of a run.
+
+    Args:
+        result: The artifacts.
+        options: What the command was given, its run among them.
+    """
+    again = ("keras-dml", "export", options["run"], *_given(options, _OF_ALL))
+    small = (*again, *_given(options, _OF_LITERT), "--output")
+    litert = ("--format", "litert", "--quantize")
     output = result.folder
     names = [row["artifact"] for row in result[1:]]
-    small = ("--format", "litert", "--quantize")
     if any(name in result.worse for name in names if "int8" in name):
         yield (
             "make it half as large instead, with 16-bit numbers",
-            command_line(*again, f"{output}-float16", *small, "float16"),
+            command_line(*small, f"{output}-float16", *litert, "float16"),
         )
     elif "litert" in names and "litert-int8" not in names:
         yield (
             "make the file for phones about a quarter as large, with 8-bit "
             "integers; the table will show what that costs",
-            command_line(*again, f"{output}-int8", *small, "int8"),
+            command_line(*small, f"{output}-int8", *litert, "int8"),
         )
     if "saved_model" in names and "index_recall@1" not in result[0]:
         yield (
             "let it answer with the nearest images and their labels",
             command_line(
-                *(*again, f"{output}-index"),
+                *(*again, *_given(options, _OF_SAVED_MODEL)),
+                *("--output", f"{output}-index"),
                 *("--format", "saved_model", "--with-index"),
             ),
         )
+
+
+def _given(
+    options: Mapping[str, Any], names: Mapping[str, str]
+) -> Iterator[object]:
+    """Yields the words of those options that a command was given."""
+    for name, option in names.items():
+        value = options.get(name)
+        if value is None or value is False:
+            continue
+        yield option
+        if value is not True:
+            yield value
 
 
 def steps_after_comparison(

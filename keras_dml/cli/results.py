@@ -1,8 +1,7 @@
 """Prints the results of the commands on standard output."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from keras_dml.cli.next_steps import (
     from_scratch,
@@ -244,8 +243,8 @@ def print_comparison(result: "Comparison", again: Sequence[str]) -> None:
     _print_steps(steps_after_comparison(result, again))
 
 
-def print_artifacts(result: "ExportResult", run: str | Path) -> None:
-    """Prints how exports compare with their embedder, a column for each."""
+def print_artifacts(result: "ExportResult", options: Mapping[str, Any]) -> None:
+    """Prints how exports with these options compare, a column for each."""
     names = [row["artifact"] for row in result]
     measures = [key for key in result[0] if key not in ("artifact", "images")]
     whole = "" if result.of is None else f" of {result.of:,} test"
@@ -280,7 +279,7 @@ def print_artifacts(result: "ExportResult", run: str | Path) -> None:
         # Not wrapped: a path that is cut over two lines cannot be copied.
         say(f"  {path}")
     tell(_USE_IN_WORDS)
-    _print_steps(steps_after_export(result, run))
+    _print_steps(steps_after_export(result, options))
 
 
 def _measure_title(key: str) -> str:

@@ -21,6 +21,7 @@ from keras_dml.run.batches import make_sampler
 from keras_dml.run.data import RunData, StageData, split_data
 from keras_dml.run.length import with_length
 from keras_dml.run.overview import images_read
+from keras_dml.run.refit import may_refit
 from keras_dml.run.settling import natural_size, settle
 from keras_dml.run.stage_checks import check_stages
 from keras_dml.wording import listed
@@ -151,7 +152,7 @@ def _checked(
         if part.validation is not None:
             often = epochs // (config.evaluation.every or 1)
             validated += often * len(part.validation)
-    steps += last * (len(config.trainings) - len(config.stages))
+    steps += last * may_refit(config, parts[-1])
     weights = Path(config.model.weights).name
     record = dataclasses.replace(job.record, weights=weights)
     work = Work.of(config, steps, validated, len(data.test))

@@ -3,10 +3,12 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from keras_dml.comparison.records import RunRecord, experiment_of, grouped
+from keras_dml.errors import UsageError
 from keras_dml.files import check_fields, load_json, write_json
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import evaluate, write_per_query
@@ -31,6 +33,9 @@ def concatenated(records: Sequence[RunRecord], folder: Path) -> list[RunRecord]:
     Returns:
         One record for each arm and seed; its `dim` is the sum over the folds,
         and `concatenated` their number.
+
+    Raises:
+        UsageError: If folds embedded different images, or a result is damaged.
 
     Reference:
         Musgrave et al., "A Metric Learning Reality Check", 2020, section 3.2.
@@ -86,12 +91,20 @@ def _is_newer(result: Path, folds: list[RunRecord]) -> bool:
 
 def _measure(folds: list[RunRecord], target: Path, result: Path) -> None:
     runs = [TrainedRun(fold.folder) for fold in folds if fold.folder]
-    parts = [run.part("test") for run in runs]
-    rows = [_unit_rows(part.embeddings.embeddings) for part in parts if part]
-    images = parts[0].images if parts[0] else None
-    assert images is not None
-    measured = evaluate(np.concatenate(rows, axis=1), images, runs[0].config)
-    write_per_query(RunFolder(target).per_query, images, measured)
+    parts = [part.embeddings for run in runs if (part := run.part("test"))]
+    # Has labels, ids and roles like the manifest of the test images.
+    test: Any = parts[0]
+    for fold, embedded in zip(folds, parts, strict=True):
+        if not np.array_equal(embedded.ids, test.ids):
+            raise UsageError(
+                f"The folds of {target.name} must have embedded the same test "
+                f"images. Received: {fold.run} with others than "
+                f"{folds[0].run}. Put the images back, or train the folds "
+                "again."
+            )
+    rows = [_unit_rows(embedded.embeddings) for embedded in parts]
+    measured = evaluate(np.concatenate(rows, axis=1), test, runs[0].config)
+    write_per_query(RunFolder(target).per_query, test, measured)
     write_json(result, measured.metrics)
 
 

@@ -13,11 +13,12 @@ from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.comparison.records import collect, counts_in_words
 from keras_dml.comparison.tunings import PlannedTuning
 from keras_dml.comparison.work import Work
-from keras_dml.config import Explanation, PhaseConfig, RunConfig, StageConfig
+from keras_dml.config import Explanation, RunConfig
 from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.console import logger, track
 from keras_dml.errors import RunError
 from keras_dml.run.history import read_history
+from keras_dml.run.pace import main_phase
 from keras_dml.run.processes import TrainingProcess
 from keras_dml.run.supervise import supervise
 from keras_dml.wording import counted, roughly
@@ -104,8 +105,9 @@ def measure_pace(config: RunConfig, work: Work) -> RunPace:
         work: What the whole run computes.
     """
     stage = config.stages[0]
+    phase = main_phase(stage.phases, lengths_of_phases(stage))
     short = config.changed(
-        stages=[stage.changed(phases=[_main_phase(stage)])],
+        stages=[stage.changed(phases=[phase])],
         evaluation={"every": EPOCHS},
     )
     budget = BudgetConfig(epochs=EPOCHS, steps_per_epoch=STEPS)
@@ -129,17 +131,6 @@ def measure_pace(config: RunConfig, work: Work) -> RunPace:
     step = min(epochs[1:-1]) / STEPS
     start = seconds - sum(epochs[1:]) - step * work.tested
     return RunPace(max(0.0, start), step)
-
-
-def _main_phase(stage: StageConfig) -> PhaseConfig:
-    """Returns the longest phase, if possible one that trains the network.
-
-    A step of a frozen network, such as in most warm-ups, is several times
-    faster.
-    """
-    phases = zip(stage.phases, lengths_of_phases(stage), strict=True)
-    phase, _ = max(phases, key=lambda one: (one[0].freeze == "none", one[1]))
-    return phase
 
 
 def announce(

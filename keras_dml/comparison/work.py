@@ -19,7 +19,7 @@ class Work:
     Args:
         backbone: Name of its network.
         size: Side of a training image in pixels.
-        batch: Images of a training step.
+        batch: Images of a training step, where so many classes train.
         steps: Training steps. Defaults to `0.0`.
         validated: What measuring the validation images takes during the
             training, in training steps. Defaults to `0.0`.
@@ -57,7 +57,7 @@ class Work:
         """
         large = config.data.image_size or 0
         size = config.data.train_size or large
-        batch = config.sampling.batch_size
+        batch = config.sampling.most_rows
         image = FORWARD * (large / size) ** 2 / batch
         return cls(
             config.model.backbone,

@@ -38,7 +38,8 @@ class DataConfig(Section):
     class. It has no effect with the embeddings of a teacher, which are of
     images as they are.
 
-    With `all_classes`, the test images train too: nothing is left to measure.
+    With `all_classes`, the test images train too: nothing is left to measure,
+    so that only the second training of `final: all` may have it.
     `max_classes` keeps this many classes, spread evenly over the training and
     the test classes. `validation: test` chooses the epoch on the test classes
     themselves; such results are labeled `oracle`. Classes of two images or more
@@ -152,6 +153,14 @@ class SamplingConfig(Section):
     def by_class(self) -> bool:
         """Whether a batch holds `images` images of each of its classes."""
         return self.kind in BY_CLASS
+
+    @property
+    def most_rows(self) -> int:
+        """The images of a batch; of few classes or images it holds fewer."""
+        if not self.by_class:
+            return self.batch_size
+        fitting = max(1, self.batch_size // self.images)
+        return (self.classes or fitting) * self.images
 
     @property
     def rows_together(self) -> int:

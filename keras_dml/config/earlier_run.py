@@ -1,5 +1,6 @@
 """Prepares the configuration of an earlier run for changes."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from keras_dml.config.settings import Settings
 EARLIER = "earlier run"
 # What stands for weights that a network has published.
 _PUBLISHED = ("imagenet", "preset")
+_PHASE_EPOCHS = re.compile(r"stages\..*\.epochs")
 
 
 def with_changes(
@@ -23,10 +25,11 @@ def with_changes(
 ) -> Merged:
     """Merges changes over the values of a run, and opens what they unsettle.
 
-    A run saves what was derived, and what was settled from images and network.
-    Another `data.image_size` opens the other sizes, and another
-    `model.backbone` opens its sizes and published weights, but for those that
-    are set as well.
+    A run saves what was derived, and what was settled from images, network and
+    minutes. Another `data.image_size` opens the other sizes, and another
+    `model.backbone` opens its sizes and published weights. Another length opens
+    the refit that the minutes were too few for, and how often a training is
+    validated that keeps its last epoch. What is set as well stays.
 
     Args:
         earlier: The values of the run's `config.yaml`.
@@ -68,3 +71,11 @@ def _unsettled(
     )
     if other_network and (random or weights in _PUBLISHED):
         yield "model.weights", "auto"
+    lengths = [
+        key for key in old if key == "minutes" or _PHASE_EPOCHS.fullmatch(key)
+    ]
+    if any(old[key] != new.get(key) for key in lengths):
+        if old.get("refit", False) is None:
+            yield "refit", True
+        if old.get("evaluation.select") == "last":
+            yield "evaluation.every", None

@@ -30,6 +30,7 @@ from keras_dml.config.values import (
     Seed,
     Share,
     Steps,
+    check_own_names,
 )
 
 
@@ -215,7 +216,8 @@ class RunConfig(Section):
 
     With `refit`, a stage whose validation classes have chosen how far the
     weights go is trained once more, from the same start and as far, with these
-    classes among those that train. With `final: all`, a training on all classes
+    classes among those that train; a run for which `minutes` were too few holds
+    `null`. With `final: all`, a training on all classes
     follows the measured one.
     """
 
@@ -226,7 +228,7 @@ class RunConfig(Section):
     devices: str | None = None
     minutes: Minutes | None = None
     passes: Count | None = 40
-    refit: bool = False
+    refit: bool | None = False
     final: Literal["measured", "all"] = "measured"
     data: DataConfig = DataConfig()
     sampling: SamplingConfig = SamplingConfig()
@@ -247,6 +249,11 @@ class RunConfig(Section):
                 "the share of the classes that a step compares with. "
                 "Received: null. Set that share, or leave `sampled` out."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _stages_have_names(self):
+        check_own_names("stages", (stage.name for stage in self.trainings))
         return self
 
     @property

@@ -15,6 +15,7 @@ from keras_dml.config.values import (
     Share,
     Steps,
     Whole,
+    check_own_names,
 )
 
 
@@ -149,3 +150,8 @@ class StageConfig(Section):
     replay: str | None = None
     drops_one_epoch_late: bool = False
     phases: Annotated[list[PhaseConfig], Field(min_length=1, max_length=100)]
+
+    @model_validator(mode="after")
+    def _phases_have_names(self):
+        check_own_names("phases", (phase.name for phase in self.phases))
+        return self

@@ -1,6 +1,8 @@
 """The kinds of values of a configuration, and the base of its sections."""
 
 import dataclasses
+from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -10,6 +12,8 @@ from pydantic import (
     Field,
     Strict,
 )
+
+from keras_dml.wording import listed
 
 # Every number has two bounds, so that no setting can ask for more than any
 # machine has. `run/memory.py` refuses what this machine cannot hold. Training
@@ -27,6 +31,24 @@ Steps = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Side = Annotated[int, Field(ge=1, le=8192)]
 Dim = Annotated[int, Field(ge=1, le=65_536)]
+
+
+def check_own_names(key: str, names: Iterable[str]) -> None:
+    """Raises if two items of a list have one name, by which a run knows them.
+
+    Args:
+        key: The key of the list, for the error.
+        names: The names of its items.
+
+    Raises:
+        ValueError: If a name is there twice.
+    """
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"`{key}` must have names of their own. Received twice: "
+            f"{listed(twice)}. Give each another `name`."
+        )
 
 
 def _ordered(pair: tuple[float, float]) -> tuple[float, float]:

@@ -9,8 +9,6 @@ decoded.
 """
 
 import argparse
-import csv
-import io
 from collections.abc import Sequence
 
 import apache_beam as beam
@@ -18,6 +16,7 @@ import pyarrow
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from keras_dml.embed.beam import MAX_PIXELS, EmbedImages, ReadImages
+from keras_dml.files import csv_text
 
 SCHEMA = pyarrow.schema(
     [("id", pyarrow.string()), ("embedding", pyarrow.list_(pyarrow.float32()))]
@@ -92,9 +91,7 @@ def _row(item):
 
 
 def _line(item):
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(item)
-    return buffer.getvalue()
+    return csv_text([item]).removesuffix("\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,26 @@ from keras_dml.naming import shown
 
 # A generator may have no end.
 MOST_VALUES = 1000
+
+
+def as_array(values: Any, name: str, wanted: str) -> np.ndarray:
+    """Returns values as an array.
+
+    Args:
+        values: Array, tensor or list.
+        name: String, the name of the argument in errors.
+        wanted: String, what the argument must be, in words.
+
+    Raises:
+        UsageError: If rows have different lengths.
+    """
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise UsageError(
+            f"`{name}` must be {wanted}. Received: {shown(values)} "
+            f"({reason_of(error)})"
+        ) from error
 
 
 def as_embeddings(
@@ -38,13 +59,7 @@ def as_embeddings(
         UsageError: If the shape or dtype is wrong, there are too few rows, or
             a value is not finite in float32.
     """
-    try:
-        array = np.asarray(embeddings)
-    except ValueError as error:
-        raise UsageError(
-            f"`{name}` must be rows of equally many numbers. "
-            f"Received: {shown(embeddings)} ({reason_of(error)})"
-        ) from error
+    array = as_array(embeddings, name, "rows of equally many numbers")
     advice = "Give one row for each image, all embedded with one model."
     of_shape(name, array, "rows", dim or "dim", advice=advice)
     if array.shape[1] == 0 or len(array) < min_rows:
@@ -71,10 +86,14 @@ def as_embeddings(
 
 def as_labels(labels: Any, num_rows: int, name: str) -> np.ndarray:
     """Returns a 1D array of integers or strings, one for each row."""
-    array = np.asarray(labels)
+    array = as_array(labels, name, "one integer or string a row")
     of_shape(name, array, num_rows, advice="Give one for each embedding.")
-    if array.dtype.kind == "O" and all(isinstance(x, str) for x in array):
-        array = array.astype(str)
+    # NumPy would make strings of the integers of a list with both.
+    listed = isinstance(labels, list | tuple) and array.dtype.kind == "U"
+    if listed or array.dtype.kind == "O":
+        array = _of_one_kind(list(labels), array, name)
+    if not array.size and array.dtype.kind not in "US":
+        array = array.astype(np.int64)
     if array.dtype.kind == "S":
         try:
             array = np.char.decode(array, "utf-8")
@@ -95,6 +114,17 @@ def as_labels(labels: Any, num_rows: int, name: str) -> np.ndarray:
         f"`{name}` must hold integers or strings. "
         f"Received: dtype={array.dtype}. Convert it first."
     )
+
+
+def _of_one_kind(values: list, array: np.ndarray, name: str) -> np.ndarray:
+    """Returns integers or strings that were objects as an array of these."""
+    strings = [isinstance(one, str) for one in values]
+    unmixed = all(strings) or not any(strings)
+    advice = "Convert some of them."
+    require(unmixed, name, "all integers or all strings", values, advice)
+    if all(strings) or all(isinstance(one, Integral) for one in values):
+        return np.asarray(values)
+    return array
 
 
 def as_label_matrix(labels: Any, name: str) -> np.ndarray:
@@ -118,15 +148,15 @@ def as_ids(ids: Any, num_rows: int, name: str) -> np.ndarray:
     )
 
 
-def as_unique_ids(ids: Any, num_rows: int) -> np.ndarray:
+def as_unique_ids(ids: Any, num_rows: int, name: str = "ids") -> np.ndarray:
     """Returns `as_ids`, if none repeats."""
-    ids = as_ids(ids, num_rows, "ids")
+    ids = as_ids(ids, num_rows, name)
     unique, counts = np.unique(ids, return_counts=True)
     if len(unique) < len(ids):
         raise UsageError(
-            "`ids` must be unique, for a query is told from its references by "
-            f"id. Received: {unique[counts > 1][0].item()!r} more than once. "
-            "Give each image its own id."
+            f"`{name}` must be unique, for a query is told from its references "
+            f"by id. Received: {unique[counts > 1][0].item()!r} more than "
+            "once. Give each image its own id."
         )
     return ids
 
@@ -135,7 +165,8 @@ def check_same_kind(
     left: np.ndarray, right: np.ndarray, left_name: str, right_name: str
 ) -> None:
     """Raises if one array holds integers and the other one strings."""
-    if (left.dtype.kind == "U") != (right.dtype.kind == "U"):
+    differ = (left.dtype.kind == "U") != (right.dtype.kind == "U")
+    if differ and left.size and right.size:
         raise UsageError(
             f"`{left_name}` and `{right_name}` must both be integers or both "
             f"strings. Received: {left.dtype} and {right.dtype}. Convert one "

@@ -9,6 +9,7 @@ import numpy as np
 from keras_dml.brief import Brief
 from keras_dml.checks import of_shape, one_of
 from keras_dml.embeddings.checks import (
+    as_array,
     as_embeddings,
     as_label_matrix,
     as_labels,
@@ -233,29 +234,24 @@ def split_names(names: np.ndarray) -> np.ndarray:
 
 
 def _as_array(labels: Any) -> np.ndarray:
-    try:
-        array = np.asarray(labels)
-    except ValueError as error:
-        raise UsageError(
-            "`labels` must be one integer or string a row, or one set of them "
-            f"a row for images of several labels. Received: {shown(labels)}"
-        ) from error
-    if array.dtype != object:
-        if array.ndim == 2:
-            return as_label_matrix(array, "labels")
-        if array.ndim == 1 and array.size:
-            return as_labels(array, array.size, "labels")
+    wanted = "one integer or string a row, or one set of them a row"
+    array = as_array(labels, "labels", wanted)
+    if array.ndim == 2:
+        return as_label_matrix(array, "labels")
+    if array.ndim != 1:
         return array
-    # An empty one may be a part of rows whose labels are sets.
-    if array.size and all(isinstance(x, str) for x in array.flat):
-        return array.astype(str)
-    odd = [x for x in array.flat if not isinstance(x, _LABELS)]
+    if array.dtype != object:
+        return as_labels(labels, array.size, "labels")
+    odd = [x for x in array if not isinstance(x, _LABELS)]
     if odd:
         raise UsageError(
             "`labels` must be integers or strings, or sets of them for images "
             f"of several labels. Received: {shown(odd[0])} among them."
         )
-    return array
+    # An empty one may be a part of rows whose labels are sets.
+    if not array.size or any(isinstance(x, _SETS) for x in array):
+        return array
+    return as_labels(array, array.size, "labels")
 
 
 def _texts_of(labels: np.ndarray) -> np.ndarray:

@@ -75,6 +75,7 @@ def save_embeddings(
     if path.suffix == ".parquet":
         parquet = import_parquet()
         table = to_table(embeddings)
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             parquet.write_table(table, temporary, write_page_checksum=True)
         return
@@ -206,17 +207,51 @@ def _as_texts(column: Any) -> np.ndarray:
     return texts[column.indices.to_numpy()]
 
 
+def _count_numbers(parquet: Any, path: str | os.PathLike[str]) -> int:
+    """Counts the numbers of all embeddings of a file without reading it."""
+    kind = parquet.read_schema(path).field("embedding").type
+    metadata = parquet.read_metadata(path)
+    if hasattr(kind, "list_size"):
+        return metadata.num_rows * kind.list_size
+    if not hasattr(kind, "value_type"):
+        raise ValueError(f"it holds {kind}, no list")
+    columns = (
+        metadata.row_group(group).column(column)
+        for group in range(metadata.num_row_groups)
+        for column in range(metadata.num_columns)
+    )
+    return sum(
+        one.num_values
+        for one in columns
+        if one.path_in_schema.startswith("embedding.")
+    )
+
+
+def _as_rows(column: Any) -> np.ndarray:
+    """Returns lists as rows, if all are equally long, as those of Beam are."""
+    lists = column.combine_chunks()
+    if lists.null_count:
+        raise ValueError("a row without an embedding")
+    if hasattr(lists.type, "list_size"):
+        dim = lists.type.list_size
+    else:
+        lengths = np.unique(lists.value_lengths().to_numpy())
+        if len(lengths) > 1:
+            first, last = lengths[[0, -1]]
+            raise ValueError(f"rows of {first} and of {last} numbers")
+        dim = int(lengths.max(initial=0))
+    return lists.flatten().to_numpy().reshape(len(lists), dim)
+
+
 def _read_parquet(path: str | os.PathLike[str]) -> EmbeddingSet:
     parquet = import_parquet()
     try:
-        dim = parquet.read_schema(path).field("embedding").type.list_size
-        check_fits(parquet.read_metadata(path).num_rows * dim * 4)
+        check_fits(4 * _count_numbers(parquet, path))
         # A dictionary keeps a text of many rows once.
         table = parquet.read_table(
             path, read_dictionary=[*_WORDS], page_checksum_verification=True
         )
-        embeddings = table["embedding"].combine_chunks()
-        values = embeddings.flatten().to_numpy().reshape(-1, dim)
+        values = _as_rows(table["embedding"])
         words = {
             name: _as_texts(table[name])
             for name in _WORDS
@@ -236,7 +271,8 @@ def _read_parquet(path: str | os.PathLike[str]) -> EmbeddingSet:
     except Exception as error:
         raise UsageError(
             f"{path} must be a Parquet file with the columns `id` and "
-            f"`embedding`, a list of fixed size. Received: {reason_of(error)}."
+            "`embedding`, lists of equally many numbers. Received: "
+            f"{reason_of(error)}."
         ) from error
     return EmbeddingSet(
         values,

@@ -32,18 +32,20 @@ class IdTable:
     order: np.ndarray
 
     @classmethod
-    def of(cls, ids: Any, num_rows: int) -> Self:
+    def of(cls, ids: Any, num_rows: int, name: str = "ids") -> Self:
         """Makes the table of rows in input order.
 
         Args:
             ids: 1D array `(num_rows,)` of unique integers or strings, or
                 `None` for `0, 1, 2, ...`.
             num_rows: Integer.
+            name: String, the name of the argument in errors. Defaults to
+                `"ids"`.
 
         Raises:
             UsageError: If an id repeats, or length or dtype is wrong.
         """
-        return cls(as_unique_ids(ids, num_rows), np.arange(num_rows))
+        return cls(as_unique_ids(ids, num_rows, name), np.arange(num_rows))
 
     @classmethod
     def stored(cls, arrays: Mapping[str, np.ndarray], num_rows: int) -> Self:

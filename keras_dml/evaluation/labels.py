@@ -32,7 +32,10 @@ class LabelSets:
 
 def is_multi_label(labels: Any) -> bool:
     """Returns whether labels are sets or a matrix, not one label per row."""
-    return _are_sets(labels) or np.ndim(labels) == 2
+    try:
+        return _are_sets(labels) or np.ndim(labels) == 2
+    except ValueError:  # Rows of different lengths, which `as_labels` refuses.
+        return False
 
 
 def as_label_sets(labels: Any, num_rows: int, name: str) -> LabelSets:
@@ -99,10 +102,11 @@ def _are_sets(labels: Any) -> bool:
 
 
 def _from_sets(labels: Any, name: str) -> LabelSets:
-    flat = [label for row in labels for label in sorted(row)]
-    values = as_labels(flat, len(flat), name) if flat else np.zeros(0, int)
+    flat = [label for row in labels for label in row]
+    values = as_labels(flat, len(flat), name)
     lengths = [len(row) for row in labels]
-    return LabelSets(values, np.repeat(np.arange(len(labels)), lengths))
+    owners = np.repeat(np.arange(len(labels)), lengths)
+    return LabelSets(values[np.lexsort((values, owners))], owners)
 
 
 def _from_matrix(labels: Any, name: str) -> LabelSets:
@@ -114,8 +118,7 @@ def _from_matrix(labels: Any, name: str) -> LabelSets:
 def _check_comparable(queries: LabelSets, references: LabelSets) -> None:
     """Raises if labels have different forms and so can never be equal."""
     names = "query_labels", "reference_labels"
-    if queries.values.size and references.values.size:
-        check_same_kind(queries.values, references.values, *names)
+    check_same_kind(queries.values, references.values, *names)
     if queries.num_columns != references.num_columns:
         raise UsageError(
             "`query_labels` and `reference_labels` must have one form, and as "

@@ -14,7 +14,9 @@ from keras_dml.evaluation.index.ann_recall import (
     evaluate_index,
 )
 from keras_dml.evaluation.index.registry import build_index, check_index
+from keras_dml.evaluation.index.spaces import metric_of
 from keras_dml.evaluation.inputs import RetrievalInputs
+from keras_dml.evaluation.metrics.metric_names import last_rank
 from keras_dml.evaluation.parts import query_and_gallery_parts
 from keras_dml.evaluation.reranking.base import Reranking
 from keras_dml.evaluation.reranking.registry import as_reranking
@@ -53,7 +55,10 @@ class Measured(Brief):
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The metrics of the requested index."""
+        """The metrics of the requested index.
+
+        Those of an approximate index are fewer, see `evaluate`.
+        """
         return (self.approximation or self.exact).metrics
 
     def flat(self) -> dict[str, float]:
@@ -165,12 +170,13 @@ def evaluate(
     Returns:
         `Measured`: `metrics` is a dict of `recall@K`, `r_precision`, `map@r`,
         `mrr` and the requested extras; `exact` is a `RetrievalResult` with a
-        value for each query.
+        value for each query. For `"scann"`, only `exact` has `mrr` and `map`,
+        which need all ranks, and what `clustering` and `per_class` add.
 
     Raises:
         UsageError: If arrays do not match or hold NaN, a name is unknown,
-            the images have no labels, no query has a positive, or other
-            weights made the references.
+            the images have no labels, no query has a positive, other weights
+            made the references, or these are the queries themselves.
 
     Example:
 
@@ -180,8 +186,8 @@ def evaluate(
     """
     check_index(index)
     reranking, unit = as_reranking(rerank), _unit(intervals)
-    for name, value in (("normalize", normalize), ("per_class", per_class)):
-        boolean(name, value)
+    metric = metric_of(normalize)
+    boolean("per_class", per_class)
     several = one_or_several(k, "k")
     extra = [one for one in several if isinstance(one, str)]
     numbers = [one for one in several if not isinstance(one, str)]
@@ -196,7 +202,7 @@ def evaluate(
         gallery.labels,
         queries.ids if by_id else None,
         gallery.ids if by_id else None,
-        "cosine" if normalize else "euclidean",
+        metric,
     )
     count = len(inputs.queries) * (1 if reranking is None else 2)
     approximation = None
@@ -218,6 +224,7 @@ def evaluate(
                 inputs.reference_labels,
                 query_ids=inputs.query_ids,
                 k=ks,
+                extra_metrics=filter(last_rank, extra),
             )
     if per_class:
         result = result.with_classes(inputs.labels)

@@ -20,9 +20,9 @@ def query_and_gallery_parts(
     in different orders, the labels become the names.
 
     Raises:
-        UsageError: If there are no labels, the references are given twice, or
-            two sets are of different weights, or matrices of different
-            classes.
+        UsageError: If there are no labels, the references are given twice or
+            are the queries themselves, or two sets are of different weights,
+            or matrices of different classes.
     """
     everything = _as_set(embeddings, labels)
     if references is None:
@@ -41,8 +41,47 @@ def query_and_gallery_parts(
         require(pair, "references", "a pair (embeddings, labels)", references)
         given = references
     gallery = _as_set(*given)
+    _check_others(
+        len(everything)
+        if _is_same(embeddings, given[0])
+        else _count_shared(everything, gallery)
+    )
     _check_weights(everything, gallery)
     return _of_the_same_classes(everything, gallery)
+
+
+def _check_others(count: int) -> None:
+    if count:
+        raise UsageError(
+            "`references` must hold other images than `embeddings`, or a query "
+            f"finds itself. Received: {count:,} of the queries among them. "
+            "Leave these out, or all references to search the queries."
+        )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Returns whether two arguments are one object, or one file."""
+    paths = [
+        os.path.realpath(given)
+        for given in (one, other)
+        if isinstance(given, str | os.PathLike)
+    ]
+    return one is other or (len(paths) == 2 and paths[0] == paths[1])
+
+
+def _count_shared(queries: EmbeddingSet, gallery: EmbeddingSet) -> int:
+    """Counts the images of equal names and equal embeddings.
+
+    Two sets may give one name to two images, and numbers are mere positions.
+    """
+    rows, others = queries.embeddings, gallery.embeddings
+    named = queries.ids.dtype.kind == gallery.ids.dtype.kind == "U"
+    if not named or rows.shape[1] != others.shape[1]:
+        return 0
+    _, own, their = np.intersect1d(
+        queries.ids, gallery.ids, assume_unique=True, return_indices=True
+    )
+    return int(np.count_nonzero((rows[own] == others[their]).all(axis=1)))
 
 
 def _check_weights(queries: EmbeddingSet, gallery: EmbeddingSet) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from keras_dml.checks import one_of, require
 from keras_dml.embeddings.checks import as_counts, one_or_several
 from keras_dml.errors import UsageError
-from keras_dml.evaluation.index.spaces import Space
+from keras_dml.evaluation.index.spaces import Space, metric_of
 from keras_dml.evaluation.inputs import RetrievalInputs
 from keras_dml.evaluation.labels import is_multi_label
 from keras_dml.evaluation.metrics.clustering import (
@@ -95,7 +95,7 @@ def evaluate_retrieval(
         reference_labels,
         query_ids,
         reference_ids,
-        "cosine" if normalize else "euclidean",
+        metric_of(normalize),
     )
     result = measure(inputs, metric_names(k, extra_metrics))
     result.metrics.update(clustering_metrics(inputs, clustering))
@@ -171,7 +171,8 @@ def metric_names(
     k: int | Iterable[int], extra: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Returns the names of the metrics that `evaluate_retrieval` measures."""
-    several, advice = not isinstance(extra, str), "Put it in a list."
+    several = isinstance(extra, Iterable) and not isinstance(extra, str)
+    advice = "Put it in a list."
     require(several, "extra_metrics", "several names", extra, advice)
     recalls = [f"recall@{count}" for count in as_counts(k)]
     names = (*recalls, "r_precision", "map@r", "mrr", *extra)

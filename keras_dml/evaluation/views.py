@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.checks import one_of, require
+from keras_dml.checks import boolean, one_of, require
 from keras_dml.embeddings.checks import as_counts, as_embeddings, as_labels
 from keras_dml.evaluation.index.base import Index
 from keras_dml.evaluation.index.exact import ExactIndex
@@ -45,6 +45,7 @@ def merge_views(
     array([[0.71, 0.71],
            [0.  , 1.  ]], dtype=float32)
     """
+    boolean("normalize", normalize)
     rows = as_embeddings(embeddings)
     names, place, counts = np.unique(
         as_labels(objects, len(rows), "objects"),

@@ -8,7 +8,7 @@ from typing import Any
 import jinja2
 import markupsafe
 
-from keras_dml.config import dump_run_config
+from keras_dml.config import RunConfig, dump_run_config
 from keras_dml.console import track
 from keras_dml.data.verification import naming_broken
 from keras_dml.errors import UsageError
@@ -17,7 +17,7 @@ from keras_dml.report import sections
 from keras_dml.report.projector import write_projector
 from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.run.trained_run import TrainedRun
-from keras_dml.wording import metric_meaning, metric_title
+from keras_dml.wording import metric_meaning, metric_title, source_title
 
 TEMPLATES = Path(__file__).parent / "templates"
 # What to read first, within a minute, and then what explains it.
@@ -99,8 +99,7 @@ def write_report(
             config.seed,
         )
     page = render(
-        title=f"{Path(config.data.source).name}, {config.recipe}, "
-        f"seed {config.seed}",
+        title=page_title(config),
         first=FIRST,
         details=DETAILS,
         metrics=trained.metrics,
@@ -110,6 +109,12 @@ def write_report(
     )
     write_text(folder.report, page)
     return folder.report
+
+
+def page_title(config: RunConfig) -> str:
+    """Returns the title of the page of a run."""
+    source = source_title(config.data.source)
+    return f"{source}, {config.recipe}, seed {config.seed}"
 
 
 def render(**values: Any) -> str:

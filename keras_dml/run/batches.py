@@ -199,5 +199,5 @@ def _groups(manifest: Manifest, setting: str, value: str) -> np.ndarray:
 def _classes_per_batch(manifest: Manifest, config: RunConfig) -> int:
     """Returns the given number of classes, or what fits into a batch."""
     settings = config.sampling
-    fitting = max(1, settings.batch_size // settings.images)
-    return settings.classes or min(fitting, manifest.num_classes)
+    asked = settings.most_rows // settings.images
+    return asked if settings.classes else min(asked, manifest.num_classes)

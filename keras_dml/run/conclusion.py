@@ -157,9 +157,10 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
             "to keep, it was repeated with these images among the others."
         )
     if metrics.get("validated_on") == "images":
+        chose = chooser == "validation" or metrics["interpolation"]
         sentences.append(
             "Too few classes train to leave some out: other images of the same "
-            "classes chose the weights."
+            f"classes {'chose the weights' if chose else 'validated'}."
         )
     return sentences
 

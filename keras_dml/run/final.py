@@ -34,9 +34,11 @@ def fit_final(
 
     The settings are those of the measured run, with what it learned: every
     image is seen as often, and the shrinkage of the whitening and the share
-    of the interpolation are those that its validation classes chose. The
-    results in `metrics.json` stay those of the measured run, because no class
-    is left to measure this one on, and so do the thresholds of a match.
+    of the interpolation are those that its validation classes chose. Where a
+    `plateau` or a `stop_tail` lowered the rates, those of the start stay: when
+    they fell is no setting, and no class is left to say it again. The results
+    in `metrics.json` stay those of the measured run, because no class is left
+    to measure this one on, and so do the thresholds of a match.
 
     Args:
         folder: The folder of the measured run, which must be finished.

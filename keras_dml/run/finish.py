@@ -1,6 +1,7 @@
 """Finishes a run: saves it, measures it, exports it and describes it."""
 
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -93,9 +94,7 @@ def finish(
         embedder, embeddings, data.test, config
     )
     if request.measured is not None:
-        measured = request.measured
-        metrics |= {key: measured[key] for key in RESULTS if key in measured}
-        metrics["final"] = True
+        metrics = with_results_of(request.measured, metrics)
     write_per_query(folder.per_query, data.test, after)
     run = TrainedRun.just_trained(folder.path, config, metrics)
     run.embedder = embedder
@@ -108,6 +107,26 @@ def finish(
     logger.debug("Seconds by part: %s.", metrics["seconds"])
     folder.write_metrics(metrics)
     return metrics
+
+
+def with_results_of(
+    measured: Mapping[str, Any], metrics: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the metrics of a final training, which cannot measure itself.
+
+    Args:
+        measured: The metrics of the measured run.
+        metrics: Those of the final training.
+    """
+    # Its own choice has no values: nothing was left to choose on.
+    own = {**metrics["interpolation"]}
+    own.pop("values", None)
+    return {
+        **metrics,
+        **{key: measured[key] for key in RESULTS if key in measured},
+        "interpolation": {**measured.get("interpolation", {}), **own},
+        "final": True,
+    }
 
 
 def run_metrics(

@@ -12,6 +12,7 @@ from keras_dml.console import logger
 from keras_dml.data import verification
 from keras_dml.distribute import workers
 from keras_dml.distribute.strategies import PEER_TIMEOUT
+from keras_dml.errors import UsageError
 from keras_dml.run.agreement import (
     check_same_data,
     check_same_settings,
@@ -71,7 +72,8 @@ def fit(
 
     Raises:
         UsageError: If configuration, data, folder or workers do not fit each
-            other, or the backend of Keras does not train.
+            other, the backend of Keras does not train, or the test images
+            would train without a measured run.
         PreemptedError: On SIGTERM, after the run has been saved.
         KeyboardInterrupt: On Ctrl-C, after the run has been saved; at once if
             it is pressed again.
@@ -126,6 +128,12 @@ def _fit(
         with logging_on_chief():
             logger.info("%s is finished; nothing is trained.", folder.path)
         return folder.read_metrics() if distribute.is_chief() else None
+    if config.data.all_classes and request.measured is None:
+        raise UsageError(
+            "`data.all_classes` must be false: with it the test images train, "
+            "and what they measure is no result. Received: true. Set `final` "
+            "to `all`, which trains on every class after a measured training."
+        )
     check_settings(config, replicas)
     with logging_on_chief():
         source = source_title(config.data.source)

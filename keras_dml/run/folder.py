@@ -114,7 +114,7 @@ class RunFolder(ClaimedFolder):
         if stored["minutes"] is not None:
             if not stored["refit"]:
                 # They were too few for a refit, or none was wanted.
-                settled["refit"] = False
+                settled["refit"] = stored["refit"]
             if (stored[STEPS] or 0) > (given[STEPS] or math.inf):
                 # Longer epochs fill them.
                 settled[STEPS] = stored[STEPS]

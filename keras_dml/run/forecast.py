@@ -9,6 +9,7 @@ from keras_dml.run.batches import make_sampler
 from keras_dml.run.compiling import fine_tuning_rate, has_open_rate
 from keras_dml.run.data import StageData, read_images, split_data, stage_data
 from keras_dml.run.length import with_length
+from keras_dml.run.refit import may_refit
 from keras_dml.run.settling import settle
 from keras_dml.run.stage_checks import check_stages
 
@@ -87,7 +88,8 @@ def forecast(explanation: Explanation) -> Forecast:
     if config.minutes is None:
         for index, part in enumerate(parts):
             config = with_length(config, index, part)
-    refits = config.trainings[len(parts) :] if parts[-1].validation else []
+    refits = config.trainings[len(parts) :]
+    refits = refits if may_refit(config, parts[-1]) else []
     parts += [stage_data(data, stage, config) for stage in refits]
     return Forecast(
         explanation.changed(config, "data"),

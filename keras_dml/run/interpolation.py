@@ -18,7 +18,7 @@ from keras_dml.evaluation import Difference, RetrievalResult, paired_bootstrap
 from keras_dml.models import keep_features
 from keras_dml.roles import query_rows
 from keras_dml.run.data import StageData
-from keras_dml.run.measure import embed, evaluate
+from keras_dml.run.measure import embed, evaluate_briefly
 from keras_dml.run.models import trains_on_features
 from keras_dml.run.start import StartFeatures, apply_head
 from keras_dml.wording import metric_title, percent
@@ -95,7 +95,7 @@ def interpolate(
     )
     _assign(embedder, start, trained, 0.0)
     features = (known or StartFeatures(config)).of(embedder, data.validation)
-    pretrained = evaluate(features, data.validation, config)
+    pretrained = evaluate_briefly(features, data.validation, config)
     rows = {0.0: apply_head(embedder, features)}
     for share in sorted({*config.evaluation.interpolate} - {0.0}):
         _assign(embedder, start, trained, share)
@@ -105,7 +105,7 @@ def interpolate(
             else embed(embedder, data.validation, config)
         )
     results = {
-        share: evaluate(embeddings, data.validation, config)
+        share: evaluate_briefly(embeddings, data.validation, config)
         for share, embeddings in rows.items()
     }
     values = {share: one.metrics[monitor] for share, one in results.items()}
@@ -117,7 +117,7 @@ def interpolate(
     lower = [
         share
         for share, one in results.items()
-        if GUARDED in one.per_query and _gain(one, pretrained, GUARDED).high < 0
+        if _gain(one, pretrained, GUARDED).high < 0
     ]
     best = max(values.keys() - lower or values, key=values.__getitem__)
     gain = _least_gain(results[best], pretrained, monitor, data.validation)

@@ -6,8 +6,8 @@ from keras_dml.config import PhaseConfig, RunConfig
 from keras_dml.console import logger
 from keras_dml.data.made_classes import upright
 from keras_dml.errors import UsageError
-from keras_dml.run.batches import make_sampler
-from keras_dml.run.data import RunData, StageData
+from keras_dml.run.batches import batch_rows, make_sampler
+from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.minutes import (
     VALIDATIONS,
     StageTime,
@@ -15,6 +15,7 @@ from keras_dml.run.minutes import (
     stage_time,
 )
 from keras_dml.run.pace import TrainingPace
+from keras_dml.run.refit import may_refit
 from keras_dml.wording import counted, roughly
 
 
@@ -77,10 +78,10 @@ def with_length(
     most, time = settled, None
     if has_open_phase(config.stages[index]):
         steps = len(make_sampler(data.fit, config)(0))
-        batch = config.sampling.batch_size
         bounds = []
         if config.passes is not None:
-            bounds.append(config.passes * len(data.fit) / batch / steps)
+            seen = steps * batch_rows(data.fit, config)
+            bounds.append(config.passes * len(data.fit) // seen)
         if config.minutes is not None and pace is not None:
             used = seconds_used + pace.image * test_images
             config, time = _with_time(
@@ -94,7 +95,7 @@ def with_length(
                 "Nothing says how long to train: `epochs`, `minutes` and "
                 "`passes` are null. Set one of them."
             )
-        most = max(least, round(min(bounds)))
+        most = max(least, min(bounds))
     every = _epochs_between_validations(config, most)
     stages = list(config.stages)
     # The end of a phase needs no validation where none chooses the epoch.
@@ -123,7 +124,7 @@ def later_trainings(
         Dict of `"refit"` and `"again"`, as `with_length` takes them.
     """
     images, refit, again = len(upright(data.fit)), 0.0, 0.0
-    if len(config.trainings) > len(config.stages):
+    if may_refit(config, stage_data(run, config.stages[-1], config)):
         steps = config.sampling.steps_per_epoch
         refit = 1.0 if steps else len(run.train) / images
     if config.final == "all":
@@ -147,9 +148,9 @@ def describe_length(
     """
     epochs = sum(phase.epochs or 0 for phase in config.stages[index].phases)
     steps = epochs * len(make_sampler(data.fit, config)(0))
-    batch = config.sampling.batch_size
+    batch = batch_rows(data.fit, config)
     lasts = f", about {roughly(steps * pace.step)}" if pace else ""
-    refits = len(config.trainings) > len(config.stages) and data.validation
+    refits = index + 1 == len(config.stages) and may_refit(config, data)
     seen = steps * batch / len(data.fit)
     again = ", then as many in any refit" if refits else ""
     images = counted(batch, "image")
@@ -176,7 +177,7 @@ def _with_time(
     least = sum(phase.epochs or 1 for phase in config.stages[index].phases)
     time = stage_time(config, index, data, pace, refit + again, used)
     if time.epochs(steps) < least and refit:
-        config = config.changed(refit=False)
+        config = config.changed(refit=None)
         logger.warning(
             "%g minutes are too few on this machine to train once more on "
             "what validates: the refit is left out.",
@@ -209,8 +210,8 @@ def _with_longer_epochs(
         return config
     longer = time.steps(epochs)
     if config.passes is not None:
-        images = config.passes * len(data.fit)
-        longer = min(longer, int(images / config.sampling.batch_size / epochs))
+        images = epochs * batch_rows(data.fit, config)
+        longer = min(longer, config.passes * len(data.fit) // images)
     return config.changed(sampling={"steps_per_epoch": max(steps, longer)})
 
 

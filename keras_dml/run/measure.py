@@ -90,6 +90,20 @@ def evaluate(
     )
 
 
+def evaluate_briefly(
+    embeddings: np.ndarray, manifest: Manifest, config: RunConfig
+) -> RetrievalResult:
+    """Measures R@1, whatever `k` is, and no clusters; else as `evaluate`.
+
+    Args:
+        embeddings: One row for each image.
+        manifest: The images.
+        config: Configuration that defines the metrics.
+    """
+    brief = config.changed(evaluation={"k": [1], "clustering": False})
+    return evaluate(embeddings, manifest, brief)
+
+
 def clustering_arguments(config: RunConfig) -> dict[str, Any]:
     """Returns how a run clusters, as arguments of `evaluate_clustering`."""
     return {

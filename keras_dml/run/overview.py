@@ -9,6 +9,7 @@ from keras_dml.data.made_classes import upright
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.refit import may_refit
 from keras_dml.wording import listed, source_title, titled
 
 NVIDIA = Path("/proc/driver/nvidia/gpus")
@@ -33,7 +34,7 @@ def overview(
         parts = stage_data(data, stage, config)
         lines.append((f"Train{name}", _amount(parts.fit)))
         lines.append((f"Validate{name}", _validates(parts, stage, config)))
-    if len(config.trainings) > len(config.stages) and parts.validation:
+    if may_refit(config, parts):
         everything = _amount(data.train)
         refit = (
             f"{everything}, those that train and those that validate: unless "
@@ -134,11 +135,13 @@ def _recipe(config: RunConfig) -> str:
 def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
     """Returns what validates, or why nothing does."""
     if parts.validation is not None:
-        chosen = "the epoch to keep"
+        use = "show how well it goes; the last epoch is kept"
         if config.evaluation.interpolate:
-            chosen = "how much of the training to keep"
+            use = "choose how much of the training to keep"
+        elif config.evaluation.select == "best":
+            use = "choose the epoch to keep"
         kind = {
-            "classes": f", not trained on: they choose {chosen}",
+            "classes": f", not trained on: they {use}",
             "images": "; other images of these classes train",
             "test": ", the test images: results are optimistic",
         }

@@ -2,13 +2,14 @@
 
 import dataclasses
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
 from keras_dml import distribute
-from keras_dml.config import RunConfig
+from keras_dml.config import PhaseConfig, RunConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.models import forward_function
@@ -90,9 +91,8 @@ def measure_pace(
     if image_seconds is None:
         images = fit.select(np.arange(min(len(fit), TIMED_IMAGES)))
         image_seconds = _seconds(models, images, config)
-    phase = next(
-        phase for phase in config.stages[index].phases if phase.epochs is None
-    )
+    phases = [one for one in config.stages[index].phases if one.epochs is None]
+    phase = main_phase(phases, [one.share for one in phases])
     before = [np.array(variable) for variable in trainer.variables]
     compile_for(trainer, phase, config, 1, steps, class_groups(fit, config))
     # TensorFlow traces a step twice if it makes variables.
@@ -115,6 +115,23 @@ def measure_pace(
         variable.assign(value)
     paces = distribute.gather((step, image_seconds, tracing))
     return TrainingPace(*(max(column) for column in zip(*paces, strict=True)))
+
+
+def main_phase(
+    phases: Sequence[PhaseConfig], lengths: Sequence[float]
+) -> PhaseConfig:
+    """Returns the longest phase, if possible one that trains the network.
+
+    A step of a frozen network, such as in most warm-ups, is several times
+    faster.
+
+    Args:
+        phases: The phases.
+        lengths: The length of each, in any unit.
+    """
+    pairs = zip(phases, lengths, strict=True)
+    phase, _ = max(pairs, key=lambda one: (one[0].freeze == "none", one[1]))
+    return phase
 
 
 def step_times(trainer: keras.Model, batches: Any, steps: int) -> list[float]:

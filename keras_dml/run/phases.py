@@ -30,6 +30,7 @@ from keras_dml.run.phase_callbacks import (
 )
 from keras_dml.run.progress import TrainingProgress
 from keras_dml.run.recorder import RunRecorder, RunState
+from keras_dml.run.refit import is_refit, may_refit
 from keras_dml.run.replica_checks import check_trainer
 from keras_dml.run.request import Request
 from keras_dml.run.start import (
@@ -92,6 +93,9 @@ class StageTrainer:
         # What the kept network makes of the validation images.
         self.validated: np.ndarray | None = None
         self._replayed = state.records[stage.replay] if stage.replay else {}
+        self._drops = self._replayed
+        if is_refit(config, state) and not stage.replay:
+            self._drops = state.records[config.stages[-1].name]
 
     def run(self) -> None:
         """Trains the remaining phases, then sets `models` to what is kept."""
@@ -254,7 +258,7 @@ class StageTrainer:
                 features=self._features,
             ),
             *replayed_drops(
-                self._replayed,
+                self._drops,
                 self.state.phase,
                 self.stage.drops_one_epoch_late,
             ),
@@ -287,6 +291,8 @@ class StageTrainer:
         """Counts the epochs of the run after this phase, as far as settled."""
         state = self.state
         later = sum(map(self._epochs, self.stage.phases[state.phase + 1 :]))
-        for stage in self.config.trainings[state.stage + 1 :]:
+        refits = may_refit(self.config, self.data)
+        stages = self.config.trainings if refits else self.config.stages
+        for stage in stages[state.stage + 1 :]:
             later += sum(phase.epochs or 0 for phase in stage.phases)
         return later

@@ -12,7 +12,7 @@ from keras_dml.layers import EmbeddingHead
 from keras_dml.models import cut_embedder
 from keras_dml.ops.similarities import unit_rows
 from keras_dml.run.conclusion import HEADLINE
-from keras_dml.run.measure import evaluate
+from keras_dml.run.measure import evaluate_briefly
 from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
 from keras_dml.wording import listed
 
@@ -54,11 +54,10 @@ def measure_prefixes(
     """
     if not isinstance(embedder.get_layer("head"), EmbeddingHead):
         return {}
-    brief = config.changed(evaluation={"k": [1], "clustering": False})
     found = {}
     for size in config.model.prefixes:
         rows = prefix_rows(embedder, embeddings, size)
-        metrics = evaluate(rows, manifest, brief).metrics
+        metrics = evaluate_briefly(rows, manifest, config).metrics
         found[str(size)] = {
             name: metrics[name] for name in ("recall@1", HEADLINE)
         }

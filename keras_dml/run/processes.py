@@ -212,7 +212,7 @@ def main(settings: str, folder: str) -> None:
         train.fit(load_run_config(Path(settings)), folder, resume=True)
     except (UsageError, RunError) as error:
         _leave(error, error.exit_code)
-    except OSError as error:
+    except Exception as error:
         if not is_full_disk(error):
             raise
         _leave(error, DISK_FULL)

@@ -3,7 +3,8 @@
 Which weights to keep is chosen on classes that do not train; the network that
 is kept need not do without them. As after a cross-validation, the same training
 is repeated on all training classes: from the same start, for as many epochs,
-and as far of the way as validation has chosen.
+with rates that fall after the same ones, and as far of the way as validation
+has chosen. The decay of a `stop_tail` is not repeated: the rates stay high.
 """
 
 import numpy as np
@@ -12,6 +13,7 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
 from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet, save_embeddings
+from keras_dml.run.data import StageData
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.recorder import RunState
 
@@ -19,6 +21,17 @@ from keras_dml.run.recorder import RunState
 def is_refit(config: RunConfig, state: RunState) -> bool:
     """Whether the present stage is the one that `refit` adds."""
     return state.stage == len(config.stages)
+
+
+def may_refit(config: RunConfig, last: StageData) -> bool:
+    """Whether a refit follows the stages if some of the training is kept.
+
+    Args:
+        config: The configuration.
+        last: Images of the last stage, some of which must validate.
+    """
+    asked = len(config.trainings) > len(config.stages)
+    return asked and last.validation is not None
 
 
 def refit_follows(config: RunConfig, state: RunState) -> bool:

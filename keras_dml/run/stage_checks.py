@@ -9,7 +9,12 @@ import tensorflow as tf
 from keras import ops
 
 from keras_dml import distribute, former, losses
-from keras_dml.config import RunConfig, load_recipe, recipe_names
+from keras_dml.config import (
+    RunConfig,
+    StageConfig,
+    load_recipe,
+    recipe_names,
+)
 from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
@@ -95,19 +100,8 @@ def check_stages(
             built.add(settings)
         make_sampler(parts.fit, config)(0)
         check_batches(parts.fit, config, replicas)
-        watches = [
-            phase.name
-            for phase in stage.phases
-            if phase.plateau is not None or phase.stop_patience is not None
-        ]
-        if watches and parts.validation is None:
-            raise UsageError(
-                f"Phase `{watches[0]}` of stage `{stage.name}` follows a "
-                "validation metric, but the stage has no validation classes. "
-                "Remove `plateau` and `stop_patience`, or use at least "
-                f"{config.data.validation_from} training classes, at least "
-                "two of them with several images."
-            )
+        if parts.validation is None:
+            _check_follows_none(stage, config)
         if scheduled and any(phase.plateau for phase in stage.phases):
             raise UsageError(
                 "`plateau` lowers learning rates, which a schedule would "
@@ -123,6 +117,30 @@ def check_stages(
         earlier.append(stage.name)
         found.append(parts)
     return found
+
+
+def _check_follows_none(stage: StageConfig, config: RunConfig) -> None:
+    """Raises if a phase follows a validation metric, which nothing gives."""
+    watches = [
+        phase.name
+        for phase in stage.phases
+        if phase.plateau is not None or phase.stop_patience is not None
+    ]
+    if not watches:
+        return
+    advice = (
+        f"use at least {config.data.validation_from} training classes, at "
+        "least two of them with several images"
+    )
+    if stage.classes == "all":
+        advice = f"set `classes` of stage `{stage.name}` to `fit`"
+    elif config.data.validation == "none":
+        advice = "set `data.validation` to `classes`"
+    raise UsageError(
+        f"Phase `{watches[0]}` of stage `{stage.name}` follows a validation "
+        "metric, but the stage has no validation classes. Remove `plateau` "
+        f"and `stop_patience`, or {advice}."
+    )
 
 
 def _check_test(test: Manifest) -> None:

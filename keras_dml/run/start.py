@@ -19,7 +19,7 @@ from keras_dml.models import (
 from keras_dml.models.prefixes import proxies_of
 from keras_dml.run.batches import whole_batches
 from keras_dml.run.data import RunData, StageData
-from keras_dml.run.measure import embed, evaluate, raw_pixels
+from keras_dml.run.measure import embed, evaluate, evaluate_briefly, raw_pixels
 from keras_dml.run.models import Models
 
 # More images would take time and hardly change the statistics.
@@ -286,7 +286,8 @@ def _choose(
         unseen = known.of(embedder, validation)
         for shrinkage in candidates:
             head.assign_whitening(*by_label(features, images), shrinkage)
-            result = evaluate(apply_head(embedder, unseen), validation, config)
+            rows = apply_head(embedder, unseen)
+            result = evaluate_briefly(rows, validation, config)
             value = result.metrics[config.evaluation.monitor]
             if weights is None or value > highest:
                 best, highest, weights = shrinkage, value, head.get_weights()

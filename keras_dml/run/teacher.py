@@ -8,7 +8,6 @@ import numpy as np
 from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
-from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.run.data import RunData
@@ -28,12 +27,16 @@ def with_teacher(data: RunData, config: RunConfig) -> RunData:
 
     Raises:
         UsageError: If the teacher is neither a finished run nor embeddings, or
-            lacks a training image.
+            lacks an image that trains, be it in the final training.
     """
     assert config.distillation is not None
     teacher = config.distillation.teacher
-    rows = _rows(_embeddings(teacher, config), data.train, teacher)
-    train = dataclasses.replace(data.train, teacher=rows)
+    images, ids = "training image", data.train.ids
+    if config.final == "all":
+        images += ", and of every test image for `final='all'`"
+        ids = np.concatenate([ids, data.test.ids])
+    rows = _rows(_embeddings(teacher, config), ids, teacher, images)
+    train = dataclasses.replace(data.train, teacher=rows[: len(data.train)])
     return dataclasses.replace(data, train=train)
 
 
@@ -60,17 +63,18 @@ def _embeddings(teacher: str, config: RunConfig) -> EmbeddingSet:
     return load_embeddings(path, need_labels=False)
 
 
-def _rows(found: EmbeddingSet, images: Manifest, teacher: str) -> np.ndarray:
-    """Returns the embeddings of the images, in their order."""
+def _rows(
+    found: EmbeddingSet, ids: np.ndarray, teacher: str, images: str
+) -> np.ndarray:
+    """Returns the embeddings of images, in their order."""
     places = {one: row for row, one in enumerate(found.ids.tolist())}
-    missing = [one for one in images.ids.tolist() if one not in places]
+    missing = [one for one in ids.tolist() if one not in places]
     if missing:
         raise UsageError(
-            "`teacher` must hold an embedding of every training image. "
+            f"`teacher` must hold an embedding of every {images}. "
             f"Received: {teacher}, which lacks {len(missing):,} of "
-            f"{len(images):,}, such as {missing[0]}; its first id is "
+            f"{len(ids):,}, such as {missing[0]}; its first id is "
             f"{found.ids[0]}. Embed all images of the same source with the "
             "teacher."
         )
-    rows = [places[one] for one in images.ids.tolist()]
-    return found.embeddings[rows]
+    return found.embeddings[[places[one] for one in ids.tolist()]]

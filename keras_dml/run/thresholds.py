@@ -3,7 +3,7 @@
 Thresholds are calibrated on the classes that the run held out of its training
 to choose the weights, or else on the images that it held out, and stored in
 `RUN/thresholds.json` with the hash of the weights. After a refit they are those
-of the network that saw none of these classes; a network that trained on all
+of the network that saw none of these images; a network that trained on all
 classes takes those of the measured run.
 """
 
@@ -16,95 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from keras_dml.checks import in_interval, one_of, optional
 from keras_dml.console import logger
 from keras_dml.errors import RunError, UsageError
-from keras_dml.evaluation import ExactIndex, Threshold, calibrate_threshold
-from keras_dml.evaluation.index.spaces import distances
+from keras_dml.evaluation import ExactIndex, calibrate_threshold
 from keras_dml.evaluation.labels import as_label_sets
 from keras_dml.evaluation.open_set.thresholds import DECISIONS
 from keras_dml.files import load_json, write_json
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.run_threshold import RunThreshold
 from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
-from keras_dml.wording import percent
 
 FILE = "thresholds.json"
 # The first one that the validation images are enough for is the default.
 FALSE_MATCH_RATES = (0.001, 0.01, 0.05, 0.1, 0.2)
 # The metric of a final training that holds the thresholds of the measured run.
 CARRIED = "thresholds"
-CAUTIONS = {
-    "classes": "",
-    "images": (
-        " These are classes that trained, because too few do to leave some "
-        "out. New classes are nearer to each other: more matches are false."
-    ),
-    "measured run": (
-        " The network that was calibrated trained without these classes; the "
-        "one that trained on them as well has its thresholds, not its errors."
-    ),
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class RunThreshold:
-    """Holds a threshold and its errors on the validation classes.
-
-    Args:
-        threshold: `Threshold` over the scores of an index.
-        wrong_answers: Float, the share of validation images whose nearest
-            image of another class reaches the threshold.
-        num_images: Integer, the number of validation images.
-        num_classes: Integer, the number of validation classes.
-        measured_on: What it was calibrated on: `"classes"` that did not train,
-            other `"images"` of classes that did, or images of the `"measured
-            run"`, whose network trained on fewer classes. Defaults to
-            `"classes"`.
-    """
-
-    threshold: Threshold
-    wrong_answers: float
-    num_images: int
-    num_classes: int
-    measured_on: str = "classes"
-
-    @property
-    def distance(self) -> float:
-        """The largest distance of a match."""
-        return float(distances(self.threshold.score, self.threshold.metric))
-
-    @property
-    def meaning(self) -> str:
-        """What the threshold decides, and how often that is wrong."""
-        pairs = (
-            "It is chosen so that of the pairs of validation images of "
-            "different classes at most "
-            f"{percent(self.threshold.target_fmr, 1)} match. "
-            if self.threshold.decision == "pairs"
-            else ""
-        )
-        return (
-            "A match may be of the same class: its distance is at most "
-            f"{self.distance:.4f}, 0 being the same. {pairs}A photo whose "
-            "class is not among the images searched still got a match in "
-            f"{percent(self.wrong_answers, 1)} of cases, tried with "
-            f"{self.num_images:,} validation images of {self.num_classes:,} "
-            "classes; the more images are searched, the more often it does."
-            f"{CAUTIONS[self.measured_on]}"
-        )
-
-    def facts(self) -> dict[str, Any]:
-        """Returns what a client must know of the threshold, as plain values."""
-        return {
-            "score": self.threshold.score,
-            "distance": self.distance,
-            "metric": self.threshold.metric,
-            "max_false_match_rate": self.threshold.target_fmr,
-            "decision": self.threshold.decision,
-            "measured_on": self.measured_on,
-            "meaning": self.meaning,
-        }
 
 
 def check_rate(max_false_match_rate: float | None, decision: str) -> None:
@@ -189,10 +117,9 @@ def usual_thresholds(run: TrainedRun) -> dict[str, Any]:
         run: The measured run.
     """
     return {
-        _key(one.threshold.target_fmr, one.threshold.decision): {
-            **dataclasses.asdict(one),
-            "measured_on": "measured run",
-        }
+        _key(
+            one.threshold.target_fmr, one.threshold.decision
+        ): dataclasses.asdict(one.of_measured_run())
         for one in thresholds_of(run, FALSE_MATCH_RATES, DECISIONS)
     }
 
@@ -209,13 +136,29 @@ def _threshold(
 ) -> RunThreshold:
     key = _key(rate, decision)
     if run.metrics.get("final"):
-        return _carried(run, key)
+        measured = _measured(run)
+        if measured is None:
+            return _carried(run, key)
+        validation = functools.partial(measured.part, "validation")
+        found = _threshold(measured, rate, decision, validation)
+        return found.of_measured_run()
     stored = _read(run)
     if key not in stored["thresholds"]:
         found = _calibrate(run, rate, decision, validation())
         stored["thresholds"][key] = dataclasses.asdict(found)
         write_json(_file(run), stored)
-    return _from_dict(stored["thresholds"][key])
+    return RunThreshold.from_dict(stored["thresholds"][key])
+
+
+def _measured(run: TrainedRun) -> TrainedRun | None:
+    """Returns the measured run whose thresholds a final training lacks.
+
+    Several workers cannot calibrate before it; its folder lies in that run's.
+    """
+    folder = RunFolder(run.folder.path.parent)
+    if CARRIED in run.metrics or run.suffix:
+        return None
+    return TrainedRun(folder.path, run.data_dir) if folder.finished else None
 
 
 def _carried(run: TrainedRun, key: str) -> RunThreshold:
@@ -229,7 +172,7 @@ def _carried(run: TrainedRun, key: str) -> RunThreshold:
             f"Received: {key}."
         )
     try:
-        return _from_dict(thresholds[key])
+        return RunThreshold.from_dict(thresholds[key])
     except ValueError as error:
         raise RunError(
             f"`{CARRIED}` in {run.folder.metrics} cannot be read. Restore the "
@@ -261,21 +204,14 @@ def _calibrate(
     )
     index = ExactIndex(threshold.metric).build(rows)
     _, impostors = index.nearest_scores(rows, labels, labels, index.ids)
-    return RunThreshold(
+    found = RunThreshold(
         threshold,
         float(np.mean(threshold.accepts(impostors))),
         len(rows),
         len(np.unique(as_label_sets(labels, len(rows), "labels").values)),
-        "measured run"
-        if run.metrics.get("refit")
-        else run.metrics.get("validated_on", "classes"),
+        run.metrics.get("validated_on", "classes"),
     )
-
-
-def _from_dict(values: dict[str, Any]) -> RunThreshold:
-    found = TypeAdapter(RunThreshold).validate_python(values)
-    one_of("measured_on", found.measured_on, CAUTIONS)
-    return found
+    return found.of_measured_run() if run.metrics.get("refit") else found
 
 
 def _file(run: TrainedRun) -> Path:
@@ -290,7 +226,7 @@ def _read(run: TrainedRun) -> dict[str, Any]:
         try:
             stored = load_json(path)
             for values in stored["thresholds"].values():
-                _from_dict(values)
+                RunThreshold.from_dict(values)
             if stored["hash"] == run.weights_hash:
                 return stored
             reason = "is of other weights"

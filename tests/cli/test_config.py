@@ -41,6 +41,21 @@ def test_a_recipe_alone(command):
     assert "steps per epoch" not in outcome.out
 
 
+@pytest.mark.parametrize(
+    ("recipe", "setting"),
+    [
+        ("norm_softmax", "loss.norm_softmax.group_weight=0.5"),
+        ("hierarchical_triplet", "loss.hierarchical_triplet.weight=2.0"),
+    ],
+)
+def test_what_needs_the_groups_of_data_is_shown_without(
+    command, recipe, setting
+):
+    outcome = command("config", "--recipe", recipe, "--set", setting)
+    assert outcome.code == 0, outcome.err
+    assert settings(outcome)[setting] == "override"
+
+
 def test_a_long_origin_fits_too(command):
     outcome = command("config", "--recipe", "proxy_isa:exceptional_settings")
     found = settings(outcome)
@@ -158,8 +173,8 @@ def test_an_open_length_is_settled_from_minutes_or_shown(command, tmp_path):
     without = ("--set", "minutes=null", "--set", "sampling.steps_per_epoch=2")
     outcome = command("config", photos, *pretrained, *without, "--json")
     (stage,) = json.loads(outcome.out)["stages"]
-    # 40 passes over 24 images are 15 batches of 64.
-    assert stage["epochs"] == 8
-    assert stage["rates"] == [fine_tuning_rate(8 * stage["steps_per_epoch"])]
+    # A batch of 64 holds all 24 images: 40 passes are 40 batches.
+    assert stage["epochs"] == 20
+    assert stage["rates"] == [fine_tuning_rate(40)]
     shown = command("config", photos, *pretrained, *without).out
     assert f"in main: {stage['rates'][0]:.2g}." in shown

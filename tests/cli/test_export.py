@@ -106,6 +106,8 @@ def test_a_quantization_shows_a_bar_and_nothing_of_compiled_code(run):
             ["`--max-k` must be a positive"],
         ),
         (["--gallery", "shoes"], ["Pass `--with-index`"]),
+        (["--index", "scann"], ["`--index`", "Pass `--with-index`"]),
+        (["--max-k", "500"], ["`--max-k`", "Pass `--with-index`"]),
         (
             ["--with-index", "--format", "litert"],
             ["`--with-index` is for a SavedModel"],

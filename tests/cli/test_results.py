@@ -21,7 +21,7 @@ def row(artifact, **values):
 
 def printed(capsys, folder, **values):
     rows = [row("embedder", **values), row("saved_model", **values)]
-    results.print_artifacts(ExportResult(rows, Path(folder)), "run")
+    results.print_artifacts(ExportResult(rows, Path(folder)), {"run": "run"})
     return capsys.readouterr().out
 
 
@@ -42,7 +42,7 @@ def test_an_export_names_the_files_that_clients_load(capsys, tmp_path):
         tmp_path / "saved_model",
         tmp_path / "litert" / "embedder.tflite",
     ]
-    results.print_artifacts(result, "run")
+    results.print_artifacts(result, {"run": "run"})
     lines = capsys.readouterr().out.partition("\nNext:")[0].splitlines()
     assert lines[-3:-1] == [f"  {path}" for path in result.models]
 
@@ -65,11 +65,13 @@ def test_measures_are_put_into_words(capsys, key, words):
 
 def test_an_export_says_how_many_of_the_test_images_it_compared(capsys):
     rows = [row("embedder"), row("litert")]
-    results.print_artifacts(ExportResult(rows, Path("phone"), of=2139), "run")
+    results.print_artifacts(
+        ExportResult(rows, Path("phone"), of=2139), {"run": "run"}
+    )
     words = " ".join(capsys.readouterr().out.split())
     assert "Compared on 264 of 2,139 test images ┏" in words
     seen = ExportResult(rows, Path("phone"), of=2139, trained=True)
-    results.print_artifacts(seen, "run")
+    results.print_artifacts(seen, {"run": "run"})
     words = " ".join(capsys.readouterr().out.split())
     assert "of 2,139 test images whose classes trained" in words
 
@@ -85,7 +87,8 @@ def test_an_export_ends_with_a_verdict_and_what_to_do(
         row("embedder", **{"map@r": 0.6}),
         row("litert-int8", **{"map@r": found}) | {"megabytes": 0.45},
     ]
-    results.print_artifacts(ExportResult(rows, Path("phone")), "runs/shoes")
+    result = ExportResult(rows, Path("phone"))
+    results.print_artifacts(result, {"run": "runs/shoes"})
     text = " ".join(capsys.readouterr().out.split())
     assert (
         f"litert-int8 is {good} the trained network: MAP@R {found} "
@@ -110,25 +113,6 @@ def test_an_export_that_finds_fewer_nearest_images_is_worse(capsys):
         "litert-int8 is worse than the trained network: R@1 0.842 against "
         "0.858."
     ]
-
-
-def test_an_export_names_what_else_it_may_be(capsys, tmp_path):
-    rows = [row("embedder"), row("saved_model"), row("litert")]
-    results.print_artifacts(ExportResult(rows, tmp_path / "phone"), "run")
-    text = capsys.readouterr().out
-    aim = f"{tmp_path / 'phone'}"
-    words = " ".join(text.replace("\\\n", "").split())
-    assert (
-        f"keras-dml export run --output {aim}-int8 --format litert "
-        "--quantize int8"
-    ) in words
-    assert (
-        f"keras-dml export run --output {aim}-index --format saved_model "
-        "--with-index"
-    ) in words
-    indexed = [one | {"index_recall@1": 1.0} for one in rows]
-    results.print_artifacts(ExportResult(indexed, Path("phone")), "run")
-    assert "--with-index" not in capsys.readouterr().out
 
 
 def test_a_comparison_ends_with_what_to_do_next(capsys, monkeypatch):

@@ -4,13 +4,20 @@ import os
 import numpy as np
 import pytest
 
+from keras_dml.comparison import concatenated as module
 from keras_dml.comparison.concatenated import concatenated
 from keras_dml.comparison.jobs import make_jobs
 from keras_dml.comparison.records import RunRecord, collect
+from keras_dml.config import resolve
 from keras_dml.config.plans import parse_plan
+from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import evaluate_retrieval
+from keras_dml.npz import read_npz, write_npz
 from keras_dml.run import fit as train
+from keras_dml.run.data import load_run_data
+from keras_dml.run.folder import RunFolder
+from keras_dml.run.measure import evaluate
 from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
 
@@ -65,6 +72,86 @@ def test_unit_embeddings_side_by_side(folds):
         assert value == pytest.approx(expected.metrics[name], abs=1e-6)
     with np.load(whole.folder / "per_query.npz") as file:
         assert len(file["ids"]) == len(rows[0])
+
+
+@pytest.fixture
+def untrained(tmp_path, monkeypatch):
+    """Two folds; some test images have labels that train, and old roles."""
+    sets = ["ab"[i % 2] + "tuvw"[i // 4] for i in range(16)] + [*"abcd"] * 4
+    images = Manifest(
+        "photos",
+        np.array([[name in one for name in "abcdtuvw"] for one in sets]),
+        "abcdtuvw",
+        [f"{i}.png" for i in range(32)],
+        images=np.zeros((32, 8, 8, 3), np.uint8),
+        role=["query", "gallery"] * 8 + [""] * 16,
+    )
+    monkeypatch.setattr("keras_dml.data.readers.read", lambda *_: images)
+    overrides = {"model.dim": 4, "data.train_classes": [*"abcd"]}
+    config = resolve("triplet", "photos", overrides=overrides)
+
+    class Untrained(TrainedRun):
+        weights_hash = "of no weights"
+
+        def __init__(self, path):
+            self.folder, self.metrics = RunFolder(path), {}
+            self.config = config
+
+        def embed_images(self, images):
+            rng = np.random.default_rng(int(self.folder.path.name[-1]))
+            return rng.standard_normal((len(images), 4)).astype("float32")
+
+    monkeypatch.setattr(module, "TrainedRun", Untrained)
+    kind = ("photos", "small_cnn", "none", 4, "triplet", "triplet")
+    folders = [tmp_path / "triplet-fold0", tmp_path / "triplet-fold1"]
+    return [
+        RunRecord(one.name, *kind, fold=fold, status="done", folder=one)
+        for fold, one in enumerate(folders)
+    ]
+
+
+def test_labels_and_roles_are_those_that_the_folds_measure(untrained, tmp_path):
+    (whole,) = concatenated(untrained, tmp_path)
+    folds = [module.TrainedRun(one.folder) for one in untrained]
+    test = load_run_data(folds[0].config).test
+    assert test.class_names == (*"tuvw",) and not test.role.any()
+    rows = [fold.embed_images(test) for fold in folds]
+    unit = [row / np.linalg.norm(row, axis=1, keepdims=True) for row in rows]
+    expected = evaluate(np.concatenate(unit, axis=1), test, folds[0].config)
+    assert whole.after == pytest.approx(expected.metrics, abs=1e-6)
+    with np.load(whole.folder / "per_query.npz") as file:
+        np.testing.assert_array_equal(file["ids"], test.ids)
+        np.testing.assert_array_equal(file["labels"], test.labels)
+
+
+def test_images_that_are_gone_are_measured_as_they_were_embedded(
+    untrained, tmp_path, monkeypatch
+):
+    (before,) = concatenated(untrained, tmp_path / "before")
+    monkeypatch.setattr("keras_dml.data.readers.read", refuse)
+    (after,) = concatenated(untrained, tmp_path / "after")
+    assert after.after == before.after
+
+
+def test_folds_that_embedded_other_images_are_refused(
+    untrained, tmp_path, monkeypatch
+):
+    concatenated(untrained, tmp_path / "before")
+    file = untrained[1].folder / "embeddings" / "test.npz"
+    monkeypatch.setattr("keras_dml.data.readers.read", refuse)
+    arrays = read_npz(file, ("embeddings", "ids", "labels", "class_names"))
+    arrays |= read_npz(file, ("hash", "images_hash"))
+    write_npz(file, **{**arrays, "ids": arrays["ids"][::-1]})
+    message = (
+        "The folds of triplet-concatenated must have embedded the same test "
+        "images. Received: triplet-fold1 with others than triplet-fold0. "
+    )
+    with pytest.raises(UsageError, match=message):
+        concatenated(untrained, tmp_path / "after")
+
+
+def refuse(*arguments):
+    raise UsageError("The images are gone.")
 
 
 def test_it_is_measured_once(folds, monkeypatch):

@@ -137,3 +137,32 @@ def test_weights_of_a_file_are_no_settled_ones(saved, tmp_path):
     path = saved(settled(pretrained(weights=file)))
     config = again(path, flags=flags_of({"backbone": "mobilenet_v2"}))
     assert config.model.weights == file
+
+
+def planned(**changes):
+    """A run for minutes, as its folder holds it once its length is settled."""
+    config = pretrained("stages.main.train.epochs=11")
+    return config.changed(evaluation={"every": 3}, **changes)
+
+
+@pytest.mark.parametrize("length", [{"minutes": 60}, {"epochs": 20}])
+def test_another_length_may_have_the_refit_that_was_left_out(saved, length):
+    """It never came back, however many minutes there were."""
+    path = saved(planned(refit=None))
+    config = again(path, flags=flags_of(length))
+    assert (config.refit, config.evaluation.every) == (True, None)
+    fixed = ["refit=false", "evaluation.every=2"]
+    config = again(path, flags=flags_of(length), overrides=fixed)
+    assert (config.refit, config.evaluation.every) == (False, 2)
+    never = again(saved(planned(refit=False)), flags=flags_of(length))
+    assert never.refit is False
+
+
+def test_a_run_trains_again_without_the_refit_that_was_left_out(saved):
+    config = planned(refit=None)
+    assert again(saved(config)) == config
+    assert again(saved(config), overrides=["seed=3"]).refit is None
+    # The epoch that is kept is one that was validated.
+    best = config.changed(evaluation={"select": "best"})
+    longer = again(saved(best), flags=flags_of({"epochs": 20}))
+    assert longer.evaluation.every == 3

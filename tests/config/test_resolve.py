@@ -342,6 +342,32 @@ def test_a_step_schedule_has_no_warm_up():
     assert config.optimizer.proxies.schedule == "step"
 
 
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        (
+            "[{phases: [{epochs: 5, freeze: all}, {epochs: 10}]}]",
+            "`stages.0`: `phases` must have names of their own. Received "
+            "twice: train",
+        ),
+        (
+            "[{phases: [{epochs: 5}]}, {phases: [{epochs: 10}]}]",
+            "`stages` must have names of their own. Received twice: main",
+        ),
+        (
+            "[{name: refit, phases: [{epochs: 5}]}]",
+            "`stages` must have names of their own. Received twice: refit",
+        ),
+    ],
+)
+def test_phases_and_stages_of_one_name_are_refused(stages, message):
+    """Records are kept by name: a final training had the epochs of both."""
+    refits = ["refit=true", "evaluation.interpolate=[1.0]"]
+    given = [f"stages={stages}", *refits]
+    with pytest.raises(UsageError, match=message):
+        resolve("triplet", "digits", overrides=given)
+
+
 def test_unknown_recipe_names_the_nearest():
     with pytest.raises(UsageError, match="Nearest: 'proxynca_pp'"):
         load_recipe("proxynca_p")

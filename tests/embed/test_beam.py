@@ -1,6 +1,7 @@
 """The Beam transform on Beam's local runner, with a real model."""
 
 import csv
+import io
 import shutil
 
 import keras
@@ -166,6 +167,13 @@ def test_the_job_writes_files_that_others_read(run, photos, tmp_path):
         matches_reasons(
             (row["id"], row["reason"]) for row in csv.DictReader(file)
         )
+
+
+@pytest.mark.parametrize("end", ["\r", "\n"])
+def test_a_bad_image_is_one_row_whatever_its_name(end):
+    item = (f"a{end}b.jpg", 'it is "no" image')
+    line = beam_job._line(item)
+    assert list(csv.reader(io.StringIO(line, newline=""))) == [list(item)]
 
 
 def test_names_are_whole_without_a_root(photos):

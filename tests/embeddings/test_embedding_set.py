@@ -3,6 +3,7 @@ import pytest
 
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
+from keras_dml.evaluation import ExactIndex
 
 ROWS = np.eye(4)
 LABELS = [0, 0, 1, 1]
@@ -96,3 +97,38 @@ def test_sets_of_labels_print_and_are_named():
     assert pets.names.tolist() == ["cat|dog", "dog", "owl"]
     assert len(set(pets.groups)) == 3
     assert len(pets.select([0, 2])) == 2
+
+
+def test_no_rows_may_have_labels_and_ids():
+    none = EmbeddingSet(np.zeros((0, 4)), [], [])
+    assert none.labels.dtype == none.ids.dtype == np.int64
+    assert len(none) == 0 and none.names.size == 0
+    words = np.zeros(0, str)
+    assert EmbeddingSet(np.zeros((0, 4)), words, words).ids.dtype.kind == "U"
+
+
+def test_integers_may_be_objects():
+    """So they come from a column of pandas with missing values before."""
+    numbers = np.array([3, np.int32(1), np.int64(2), 0], object)
+    rows = EmbeddingSet(ROWS, numbers, numbers)
+    assert rows.labels.dtype == rows.ids.dtype == np.int64
+    assert rows.labels.tolist() == rows.ids.tolist() == [3, 1, 2, 0]
+    found, _ = ExactIndex().build(ROWS, numbers).search(ROWS[:1], 1)
+    assert found == [[3]]
+
+
+@pytest.mark.parametrize("form", ["list", "tuple", "array"])
+@pytest.mark.parametrize("field", ["labels", "ids"])
+def test_integers_and_strings_do_not_mix(form, field):
+    """Both were the label "1"."""
+    mixed = [1, "1", 2, "b"]
+    if form != "list":
+        mixed = tuple(mixed) if form == "tuple" else np.array(mixed, object)
+    with pytest.raises(UsageError, match=f"`{field}` must be all integers or"):
+        EmbeddingSet(ROWS, **{field: mixed})
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64])
+def test_integers_that_are_too_large(number):
+    with pytest.raises(UsageError, match="`ids` must"):
+        EmbeddingSet(np.eye(2), ids=np.array([number, 1], object))

@@ -243,7 +243,7 @@ def test_an_unfinished_folder_is_not_loaded(tmp_path):
 
 
 def test_bad_images_count_and_are_listed_once(tmp_path):
-    bad = [("1", "in/1.jpg", 'a, "b"\nc')]
+    bad = [("1", "in/\r1.jpg", 'a, "b"\nc')]
     folder = make_folder(tmp_path / "x", "npz", [["a"], ["b"]], bad)
     folder.write(1, make_rows(["b"]), bad)
     assert folder.read_bad() == bad

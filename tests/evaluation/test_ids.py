@@ -24,6 +24,7 @@ def test_rows_come_and_go_and_the_order_given_stays():
     np.testing.assert_array_equal(table.given, ["b", "long", "a"])
     np.testing.assert_array_equal(table.order, [2, 0, 1])
     np.testing.assert_array_equal(table.without(["b"]), [0, 2])
+    np.testing.assert_array_equal(table.without([]), [0, 1, 2])
 
 
 @pytest.mark.parametrize(

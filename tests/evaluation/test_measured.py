@@ -219,3 +219,51 @@ def test_two_sets_are_of_one_model():
         evaluate(one, references=other)
     for gallery in (unknown, pets([0, 1], ["cat", "dog"], "a")):
         evaluate(one, references=gallery, k=1)
+
+
+def twice(form, folder):
+    """The same images as queries and as references."""
+    path, names = folder / "rows.npz", [f"{row}.jpg" for row in range(72)]
+    rows = EmbeddingSet(ROWS, LABELS, names)
+    if form == "list":
+        rows = ROWS.tolist()
+        return (rows, LABELS), (rows, LABELS)
+    if form == "set":
+        return (rows, None), rows
+    save_embeddings(path, rows)
+    others = {
+        "file": folder / ".." / folder.name / path.name,
+        "set and file": rows,
+        "file and labels": (str(path), LABELS),
+    }
+    return (path, None), others[form]
+
+
+@pytest.mark.parametrize(
+    "form", ["list", "set", "file", "set and file", "file and labels"]
+)
+def test_queries_do_not_search_themselves_as_references(form, tmp_path):
+    """Recall@1 was 1: no id said that a reference was the query itself."""
+    queries, references = twice(form, tmp_path)
+    with pytest.raises(UsageError, match="`references` must hold other images"):
+        evaluate(*queries, references=references, k=1)
+
+
+def test_an_id_alone_does_not_make_two_images_one():
+    """Two folders may each hold a `cat/1.jpg`."""
+    names = [f"{row}.jpg" for row in range(72)]
+    queries = EmbeddingSet(ROWS, LABELS, names)
+    gallery = EmbeddingSet(ROWS + 1, LABELS, names)
+    assert evaluate(queries, references=gallery).exact.num_references == 72
+
+
+def test_metrics_of_an_approximate_index():
+    pytest.importorskip("scann", reason="ScaNN is not installed.")
+    measured = evaluate(
+        ROWS, LABELS, k=(1, "map@60", "precision@2", "mrr"), index="scann"
+    )
+    names = {"recall@1", "r_precision", "map@r", "map@60", "precision@2"}
+    assert measured.metrics.keys() == names
+    for name in names:
+        assert measured.metrics[name] == measured.exact.metrics[name]
+    assert measured.flat()["map@60_difference"] == 0

@@ -337,6 +337,7 @@ def test_refuses(arguments, message):
     "arguments, message",
     [
         ({"k": 0}, "`k` must be a positive integer"),
+        ({"normalize": "false"}, "`normalize` must be True or False"),
         ({"k": (1, 2.5)}, "`k` must be a positive integer"),
         ({"query_ids": [1, 1, 2]}, "must be unique.*: 1 more"),
         ({"query_ids": [1, 2]}, r"`query_ids` must have the shape \(3,\)"),
@@ -344,6 +345,9 @@ def test_refuses(arguments, message):
         ({"extra_metrics": "map@10"}, "must be several names"),
         ({"extra_metrics": ["map@0"]}, "A metric must be one of"),
         ({"extra_metrics": ["ndcg@5"]}, "Received: 'ndcg@5'"),
+        ({"extra_metrics": [5]}, "A metric must be one of.*Received: 5"),
+        ({"extra_metrics": 5}, "must be several names"),
+        ({"query_ids": [[1], [1, 2], [2]]}, "`query_ids` must be"),
     ],
 )
 def test_refuses_arguments(arguments, message):
@@ -359,6 +363,9 @@ def test_refuses_arguments(arguments, message):
         ([[0.0, 1.0]] * 3, None, "nothing but 0 and 1"),
         ([{0.5}] * 3, None, "`query_labels` must hold integers or strings"),
         ([{0}, 1, {2}], None, "`query_labels`"),
+        ([[1], [1, 2], [2]], None, "`query_labels` must be one integer or"),
+        ([{1, "a"}, {"a"}, {2}], None, "`query_labels` must be all integers"),
+        ([1, "a", 2], None, "`query_labels` must be all integers"),
         (np.eye(3, dtype=int), np.eye(4, dtype=int), "must have one form"),
         (np.eye(3, dtype=int), [{0}] * 4, "must have one form"),
         ([{"a"}] * 3, [{0}] * 4, "both be integers or both strings"),

@@ -97,5 +97,7 @@ def test_what_does_not_fit_is_refused():
         ViewIndex("median")
     with pytest.raises(UsageError, match="built before"):
         ViewIndex().search(QUERIES, 1)
+    with pytest.raises(UsageError, match="`normalize` must be True or False"):
+        merge_views(ROWS, OBJECTS, normalize="false")
     with pytest.raises(UsageError, match="`objects`"):
         ViewIndex().build(ROWS, OBJECTS[:3])

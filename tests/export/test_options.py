@@ -26,6 +26,17 @@ def test_metadata_that_no_manifest_can_hold(metadata, message):
         ExportOptions(metadata=metadata)
 
 
+@pytest.mark.parametrize(
+    "given", [{"index": "scann"}, {"max_k": 500}, {"gallery": "shoes"}]
+)
+def test_what_only_an_index_takes_needs_one(given):
+    (name,) = given
+    message = rf"`{name}` is for an index. Received: .*Pass `with_index=True`"
+    with pytest.raises(UsageError, match=message):
+        ExportOptions(**given)
+    assert ExportOptions(**given, with_index=True).with_index
+
+
 def test_every_own_field_of_a_manifest_is_reserved(
     make_embedder, indexed_folder, tmp_path
 ):

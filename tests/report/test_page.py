@@ -4,8 +4,9 @@ import jinja2
 import numpy as np
 import pytest
 
+from keras_dml.config import resolve
 from keras_dml.report import charts
-from keras_dml.report.page import render
+from keras_dml.report.page import page_title, render
 from keras_dml.report.retrieval import QueryRow, Shown
 from keras_dml.report.sections import flags
 from keras_dml.wording import metric_meaning
@@ -203,3 +204,16 @@ def test_charts_are_drawn_alike_every_time(draw):
     first = draw()
     assert first.startswith("data:image/svg+xml;base64,")
     assert draw() == first
+
+
+@pytest.mark.parametrize(
+    "source, title",
+    [
+        ("digits", "digits, norm_softmax, seed 3"),
+        ("/data/shoes/images", "shoes/images, norm_softmax, seed 3"),
+    ],
+)
+def test_a_page_names_the_data_as_others_do(source, title):
+    """Of several data sets each page was that of `images`."""
+    config = resolve("norm_softmax", "digits", overrides=["seed=3"])
+    assert page_title(config.changed(data={"source": source})) == title

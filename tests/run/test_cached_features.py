@@ -48,7 +48,7 @@ def test_only_a_network_that_never_moves_is_cached():
     assert trains_on_features(settings())
     assert not trains_on_features(settings("sampling.kind=views"))
     for phase in ("{}", "{freeze: weights}", "{freeze: all, refresh_bn: 2}"):
-        two = f"stages=[{{phases: [{{freeze: all}}, {phase}]}}]"
+        two = f"stages=[{{phases: [{{name: a, freeze: all}}, {phase}]}}]"
         assert not trains_on_features(settings(two))
 
 

@@ -237,9 +237,26 @@ def test_other_metrics_than_recall_give_the_verdict_alone():
     assert len(conclusion(found)) == 1
 
 
-def test_images_of_trained_classes_that_chose_are_named():
-    *_, note = conclusion(metrics(validated_on="images"))
-    assert "other images of the same classes chose the weights" in note
+@pytest.mark.parametrize(
+    ("selected_by", "interpolation", "said"),
+    [
+        ("validation map@r", {}, "chose the weights"),
+        ("last epoch", {"kept": False, "values": {"1": 0.3}}, "chose the"),
+        ("last epoch", {}, "validated."),
+    ],
+)
+def test_images_of_trained_classes_that_validated_are_named(
+    selected_by, interpolation, said
+):
+    """They were said to have chosen, also where the last epoch was kept."""
+    *_, note = conclusion(
+        metrics(
+            validated_on="images",
+            selected_by=selected_by,
+            interpolation=interpolation,
+        )
+    )
+    assert f"other images of the same classes {said}" in note
 
 
 def test_results_of_version_0_1_give_no_sentence():

@@ -290,6 +290,14 @@ def test_paper_settings_with_another_backbone_are_warned_about(
     assert f"found with resnet50_v1_5; you train {network}" in caplog.text
 
 
+def test_the_test_images_train_only_after_a_measured_run(tmp_path):
+    """`RUN/final` trained again reported a gain on what it had trained on."""
+    config = settings("data.all_classes=true", "data.validation=none")
+    with pytest.raises(UsageError, match="`data.all_classes`.*Set `final` to"):
+        train.fit(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_phase_that_follows_validation_needs_it(tmp_path):
     config = settings("stages=[{phases: [{plateau: {patience: 1}}]}]")
     with pytest.raises(UsageError, match="no validation classes"):

@@ -126,8 +126,9 @@ def test_a_planned_length_is_not_another_setting(tmp_path):
     folder.create(planned)
     folder.check_config(opened)
     # Minutes that are too few leave the refit out.
-    folder.create(planned.changed(refit=False))
-    folder.check_config(opened)
+    for refit in (None, False):
+        folder.create(planned.changed(refit=refit))
+        folder.check_config(opened)
     # Longer epochs fill them; shorter ones are another setting.
     for steps, fits in ((61, True), (50, True), (49, False)):
         folder.create(planned.changed(sampling={"steps_per_epoch": steps}))

@@ -212,7 +212,9 @@ def test_a_gain_of_one_class_or_at_the_cost_of_the_nearest_is_none(
     data = StageData(data.fit, made_up.manifest(seed=2, classes=8, each=5))
     config = config.changed(evaluation={"interpolate": [1.0]})
     measured = iter([before, before, after])
-    monkeypatch.setattr(interpolation, "evaluate", lambda *_: next(measured))
+    monkeypatch.setattr(
+        interpolation, "evaluate_briefly", lambda *_: next(measured)
+    )
     found = interpolate(embedder, start, data, config).record
     assert found["kept"] is (share is None)
     assert found["share"] == (share or 0.0)
@@ -227,10 +229,26 @@ def test_the_share_of_the_best_that_keeps_the_nearest_is_taken(
     half, before = results(**{"map@r": EVEN, "recall@1": np.zeros(8)})
     whole, _ = results(**{"map@r": 2 * EVEN, "recall@1": -EVEN})
     measured = iter([before, before, half, whole])
-    monkeypatch.setattr(interpolation, "evaluate", lambda *_: next(measured))
+    monkeypatch.setattr(
+        interpolation, "evaluate_briefly", lambda *_: next(measured)
+    )
     found = interpolate(embedder, start, data, config).record
     assert (found["share"], found["kept"]) == (0.5, False)
     assert found["lower"] == [1.0]
+
+
+@pytest.mark.parametrize("monitor", ["recall@1", "map@r"])
+def test_the_nearest_counts_whatever_is_measured_in_the_end(monitor):
+    """Without 1 in `k`, R@1 failed after the training, or was not asked."""
+    config = made_up.settings(
+        "evaluation.k=[10]", f"evaluation.monitor={monitor}"
+    )
+    models, data = made_up.models(), without_patterns()
+    start_from_features(models, data, config)
+    start = values(models.embedder)
+    assign(models.embedder, [0 * value for value in start])
+    found = interpolate(models.embedder, start, data, config).record
+    assert 1.0 in found["lower"]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,14 @@ from keras_dml import distribute
 from keras_dml.config import flags_of, resolve
 from keras_dml.errors import UsageError
 from keras_dml.run import minutes as run_minutes
-from keras_dml.run.data import StageData
-from keras_dml.run.length import describe_length, is_open, with_length
+from keras_dml.run.batches import make_sampler
+from keras_dml.run.data import RunData, StageData, stage_data
+from keras_dml.run.length import (
+    describe_length,
+    is_open,
+    later_trainings,
+    with_length,
+)
 from keras_dml.run.pace import TrainingPace, measure_pace
 from tests.run import made_up
 
@@ -58,6 +64,45 @@ def test_passes_bound_the_length():
     assert lengths(config) == [16]
     assert config.evaluation.every == 4
     assert not is_open(config, 0)
+
+
+FEW = StageData(made_up.manifest(classes=2), None)
+
+
+@pytest.mark.parametrize(
+    ("data", "overrides"),
+    [
+        # 2 classes of 4 images are a batch of 8.
+        (FEW, ["sampling.kind=balanced"]),
+        (FEW, ["sampling.kind=random", "sampling.batch_size=32"]),
+        (DATA, ["sampling.kind=balanced", "sampling.classes=5"]),
+    ],
+    ids=["few classes", "few images", "classes per batch"],
+)
+def test_batches_are_as_large_as_they_can_be(data, overrides):
+    """`batch_size` was counted, whatever fits into a batch."""
+    config = planned("passes=40", *overrides, data=data)
+    rows = len(make_sampler(data.fit, config)(0)[0])
+    seen = lengths(config)[0] * 5 * rows / len(data.fit)
+    assert 40 - 5 * rows / len(data.fit) < seen <= 40
+    said = describe_length(config, 0, data)
+    assert f"each learning from {rows} images" in said
+    assert said.endswith(f"each training image is seen {seen:,.1f} times")
+
+
+def test_longer_epochs_of_few_classes_stay_within_the_passes():
+    pace = TrainingPace(step=1.0, image=0.0)
+    config = planned(
+        *("sampling.kind=balanced", "passes=4"), data=FEW, minutes=60, pace=pace
+    )
+    # 20 images, 8 a step: ten steps see each of them four times.
+    assert lengths(config)[0] * config.sampling.steps_per_epoch == 10
+
+
+def test_no_image_is_seen_more_often_than_asked():
+    """2.67 epochs became 3."""
+    assert lengths(planned("passes=1", "sampling.steps_per_epoch=4")) == [2]
+    assert lengths(planned("passes=1", "sampling.steps_per_epoch=6")) == [1]
 
 
 def test_one_pass_is_at_least_an_epoch():
@@ -147,12 +192,12 @@ def test_a_refit_that_does_not_fit_the_minutes_is_left_out(caplog):
     assert planned("refit=true", minutes=6, **given).refit
     assert not caplog.messages
     config = planned("refit=true", minutes=5, **given)
-    assert (config.refit, lengths(config)) == (False, [1])
+    assert (config.refit, lengths(config)) == (None, [1])
     assert caplog.messages == [
         "5 minutes are too few on this machine to train once more on what "
         "validates: the refit is left out."
     ]
-    assert planned("refit=true", minutes=1, **given).refit is False
+    assert planned("refit=true", minutes=1, **given).refit is None
     assert "takes about 4 minutes" in caplog.text
 
 
@@ -167,6 +212,24 @@ def test_settled_phases_take_part_of_the_time(caplog):
     assert lengths(planned(warm_up, minutes=1, pace=STEP)) == [4, 1]
     assert "5 epochs are trained" in caplog.text
     assert "takes about 2 minutes" in caplog.text
+
+
+REFITS = ("refit=true", "evaluation.interpolate=[0.5, 1.0]")
+
+
+@pytest.mark.parametrize("classes", [12, 40])
+def test_minutes_are_kept_for_a_refit_that_may_follow(classes):
+    """They were also kept where nothing validates: half of them was lost."""
+    images = made_up.manifest(classes=classes)
+    run = RunData(images, DATA.fit, seen=False, partial=False, skipped=0)
+    config = settings(*REFITS, "data.validation_images=null")
+    part = stage_data(run, config.stages[0], config)
+    later = later_trainings(config, run, part)
+    validates = classes == 40
+    assert (part.validation is not None) is validates
+    assert later == {"refit": float(validates), "again": 0.0}
+    said = describe_length(with_length(config, 0, part), 0, part)
+    assert ("then as many in any refit" in said) is validates
 
 
 def test_a_final_training_shares_the_minutes():

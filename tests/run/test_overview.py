@@ -36,7 +36,11 @@ def lines(*overrides, data=DATA, replicas=1):
 
 
 def test_images_network_and_folder():
-    found = lines("data.validation_from=6", "data.validation_fraction=0.25")
+    found = lines(
+        "data.validation_from=6",
+        "data.validation_fraction=0.25",
+        "evaluation.select=best",
+    )
     device = found.pop("Device")
     assert found == {
         "Images": "200 in 20 classes, from omniglot",
@@ -88,6 +92,12 @@ def test_why_nothing_validates(override, why):
     said = lines("data.validation_images=null", override)["Validate"]
     assert said.startswith(f"nothing: {why}")
     assert said.endswith("The network of the last epoch is kept")
+
+
+def test_classes_that_choose_nothing_are_not_said_to():
+    given = ["data.validation_from=6", "evaluation.select=last"]
+    said = lines(*given)["Validate"]
+    assert said.endswith("they show how well it goes; the last epoch is kept")
 
 
 def test_images_of_trained_classes_validate():

@@ -187,6 +187,24 @@ def test_a_teacher_must_know_every_training_image(teacher, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_final_training_needs_the_teacher_of_test_images_too(
+    teacher, tmp_path
+):
+    data = load_run_data(resolve("norm_softmax", "digits"))
+    known = load_embeddings(teacher, need_labels=False)
+    known = known.select(np.isin(known.ids, data.train.ids))
+    save_embeddings(tmp_path / "train.npz", known)
+    flags = flags_of({"teacher": str(tmp_path / "train.npz")})
+    config = resolve("triplet", "digits", flags=flags)
+    assert with_teacher(data, config).train.teacher is not None
+    message = (
+        r"every training image, and of every test image for `final='all'`. "
+        r"Received: .*train.npz, which lacks 896 of 1,797, such as digits/"
+    )
+    with pytest.raises(UsageError, match=message):
+        with_teacher(data, config.changed(final="all"))
+
+
 def test_a_teacher_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(UsageError, match="`teacher` must be a run folder, or"):
         fit(tmp_path / "run", tmp_path / "nothing.npz")

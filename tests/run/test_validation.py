@@ -136,3 +136,22 @@ def test_queries_need_references_of_two_classes():
     with pytest.raises(UsageError, match="at least two test classes"):
         checked(data)
     checked(data_with_test([0, 0, 1], [query, gallery, gallery]))
+
+
+@pytest.mark.parametrize(
+    ("stages", "changes", "advice"),
+    [
+        ("phases: [{plateau: {}}]", {"validation": "none"}, "`classes`"),
+        ("classes: all, phases: [{stop_patience: 3}]", {}, "`fit`"),
+        ("phases: [{plateau: {}}]", {"validation_from": 30}, "30 training cl"),
+    ],
+)
+def test_what_follows_validation_is_told_how_to_get_it(stages, changes, advice):
+    """More classes were advised, where none of them would have validated."""
+    config = resolve(
+        "norm_softmax", "omniglot", overrides=[f"stages=[{{{stages}}}]"]
+    )
+    size = {"image_size": 8, "channels": 3}
+    with pytest.raises(UsageError, match="follows a validation") as caught:
+        check_stages(config.changed(data={**size, **changes}), data_of(20))
+    assert advice in str(caught.value)

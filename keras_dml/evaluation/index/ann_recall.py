@@ -14,7 +14,10 @@ from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import Index
 from keras_dml.evaluation.labels import Relevance
 from keras_dml.evaluation.metrics.by_query import mean_over_queries
-from keras_dml.evaluation.metrics.metric_names import values_by_query
+from keras_dml.evaluation.metrics.metric_names import (
+    last_rank,
+    values_by_query,
+)
 from keras_dml.evaluation.metrics.positive_ranks import ranks_from_ids
 
 NEIGHBORS_PER_BLOCK = 2**20
@@ -123,10 +126,11 @@ def evaluate_index(
     query_ids: Any = None,
     k: int | Iterable[int] = (1, 2, 4, 8),
     exact: Index | None = None,
+    extra_metrics: Iterable[str] = (),
 ) -> IndexEvaluation:
     """Measures the retrieval metrics of an index and of exact search.
 
-    The lists are as long as the largest `k` or the largest number of
+    The lists are as long as the largest K or the largest number of
     positives, whichever is larger. The memory for them does not grow with the
     number of queries.
 
@@ -143,13 +147,17 @@ def evaluate_index(
             Defaults to `(1, 2, 4, 8)`.
         exact: Exact `Index` of the same references, or `None` to use
             `index.to_exact()`. Defaults to `None`.
+        extra_metrics: Strings, further metrics `"precision@K"` and `"map@K"`.
+            Defaults to `()`.
 
     Returns:
-        `IndexEvaluation` with `recall@K`, `r_precision` and `map@r`.
+        `IndexEvaluation` with `recall@K`, `r_precision`, `map@r` and the
+        extras.
 
     Raises:
         UsageError: If arrays do not match, `exact` is not exact or holds
-            other references, or no query has a positive.
+            other references, no query has a positive, or a metric is unknown
+            or needs all ranks, as `mrr` and `map` do.
 
     Example:
 
@@ -169,8 +177,10 @@ def evaluate_index(
     ).counts(rows)
     # Raises if all queries are lone.
     mean_over_queries(np.where(positives > 0, 0.0, np.nan))
-    length = max(*ks, int(positives.max()))
     names = [*(f"recall@{n}" for n in ks), "r_precision", "map@r"]
+    names = list(dict.fromkeys([*names, *extra_metrics]))
+    length = max(*map(last_rank, names), int(positives.max()))
+    length = min(length, len(pairs.table.ids))
     parts = []
     for block, found, true in pairs.search(
         queries, own, length, max(length, 2 * max(ks))

@@ -12,7 +12,12 @@ from keras_dml.embeddings.checks import as_counts, as_embeddings, as_unique_ids
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import ARRAYS, Index, check_weights_hash
 from keras_dml.evaluation.index.ranking import map_rows, nearest, ranks_of
-from keras_dml.evaluation.index.spaces import METRICS, Space, duplicate_rows
+from keras_dml.evaluation.index.spaces import (
+    METRICS,
+    Space,
+    duplicate_rows,
+    sharpen,
+)
 from keras_dml.evaluation.labels import Relevance
 from keras_dml.evaluation.metrics.positive_ranks import PositiveRanks
 from keras_dml.npz import read_npz, write_npz
@@ -25,10 +30,12 @@ class ExactIndex(Index):
 
     Equal scores are ordered by id, smaller first, and references with equal
     embeddings always have equal scores: neither the order of the references
-    nor the size of the blocks changes their order. Different embeddings whose
-    scores differ only in the last bits of float32 may still change places
-    with `block_bytes`, because the shape of a matrix product affects its
-    rounding.
+    nor the size of the blocks changes their order. Euclidean distances of up
+    to a hundredth of that between a query and the middle of the references
+    are computed from the difference of both rows, so an equal reference has
+    the score 0. Different embeddings whose scores differ only in the last
+    bits of float32 may still change places with `block_bytes`, because the
+    shape of a matrix product affects its rounding.
 
     Args:
         metric: `"cosine"` (a zero row scores 0 with everything),
@@ -110,7 +117,7 @@ class ExactIndex(Index):
 
         The arguments are those of `positive_ranks`.
         """
-        for scores, _, columns in self._labeled_blocks(
+        for scores, columns in self._labeled_blocks(
             queries, query_labels, reference_labels, query_ids
         ):
             ranks = map_rows(ranks_of, scores, columns)
@@ -155,10 +162,9 @@ class ExactIndex(Index):
         """
         positive: list[float] = []
         negative: list[float] = []
-        for scores, transformed, columns in self._labeled_blocks(
+        for scores, columns in self._labeled_blocks(
             queries, query_labels, reference_labels, query_ids
         ):
-            scores = self._built_space().public_scores(scores, transformed)
             for row, positives in zip(scores, columns, strict=True):
                 positive.append(row[positives].max(initial=-np.inf))
                 row[positives] = -np.inf
@@ -221,11 +227,9 @@ class ExactIndex(Index):
     def _search(
         self, queries: np.ndarray, k: int, own: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        space = self._built_space()
-        for _, block, transformed in self._score_blocks(queries, own):
+        for _, block in self._score_blocks(queries, own):
             columns = np.stack(map_rows(lambda row: nearest(row, k), block))
             scores = np.take_along_axis(block, columns, axis=1)
-            scores = space.public_scores(scores, transformed)
             yield self._table.ids[columns], scores
 
     def _labeled_blocks(
@@ -234,25 +238,25 @@ class ExactIndex(Index):
         query_labels: Any,
         reference_labels: Any,
         query_ids: Any,
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]:
-        """Yields raw scores, transformed queries and columns of positives."""
+    ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+        """Yields scores and the columns of positives."""
         self._built_space()
         queries = as_embeddings(queries, "queries", self._rows.shape[1])
         own = self._table.rows_of(query_ids, len(queries), "query_ids")
         relevance = Relevance.of(
             query_labels, len(queries), reference_labels, len(self._rows)
         ).take(self._table.order)
-        for start, scores, transformed in self._score_blocks(queries, own):
+        for start, scores in self._score_blocks(queries, own):
             columns = []
             for query in range(start, start + len(scores)):
                 positives = relevance.rows(query)
                 columns.append(positives[positives != own[query]])
-            yield scores, transformed, columns
+            yield scores, columns
 
     def _score_blocks(
         self, queries: np.ndarray, own: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Yields (first query, raw scores, transformed queries)."""
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yields the first query of a block, and its scores."""
         space = self._built_space()
         num_references = len(self._rows)
         size = max(1, self.block_bytes // (4 * num_references))
@@ -261,11 +265,11 @@ class ExactIndex(Index):
         for start in range(0, len(queries), size):
             block = space.transform(queries[start : start + size])
             scores = buffer[: len(block)]
-            np.matmul(block, self._rows.T, out=scores)
-            if self._biases is not None:
-                scores -= self._biases
+            space.scores(block, self._rows, self._biases, out=scores)
+            if space.metric == "euclidean":
+                sharpen(scores, block, self._rows)
             scores[:, self._duplicates] = scores[:, self._originals]
             own_rows = own[start : start + size]
             excluded = np.flatnonzero(own_rows >= 0)
             scores[excluded, own_rows[excluded]] = -np.inf
-            yield start, scores, block
+            yield start, scores

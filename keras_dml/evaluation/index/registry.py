@@ -15,6 +15,7 @@ from keras_dml.embeddings.embedding_set import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import index as package
 from keras_dml.evaluation.index.base import Index
+from keras_dml.evaluation.index.spaces import metric_of
 
 for _module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
     importlib.import_module(_module.name)
@@ -88,7 +89,7 @@ def build_index(
     """
     index = make_index(
         name,
-        metric="cosine" if normalize else "euclidean",
+        metric=metric_of(normalize),
         weights_hash=references.weights_hash,
     )
     return index.build(references.embeddings, references.ids)

@@ -104,8 +104,9 @@ class ScannIndex(Index):
                 "Leave one of them out."
             )
         for name in COUNTS:
-            optional(positive_integer, name, getattr(self, name))
-        in_interval(
+            count = optional(positive_integer, name, getattr(self, name))
+            setattr(self, name, count)
+        self.anisotropic_threshold = in_interval(
             "anisotropic_threshold",
             self.anisotropic_threshold,
             0,

@@ -22,6 +22,7 @@ import numpy as np
 from keras_dml import npz
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.scann_searcher import ScannSearcher, ScannShape
+from keras_dml.files import partial_name
 
 TABLE = "index.npz"
 FOLDER = "scann-"
@@ -110,7 +111,9 @@ def _checksum(file: Path) -> int:
 @contextlib.contextmanager
 def _new_folder(path: Path) -> Iterator[Path]:
     """Yields a new folder for ScaNN's files; at the end deletes former ones."""
-    former = [entry for entry in path.glob("*") if entry.name != TABLE]
+    # A kill in the middle of writing the table leaves the second.
+    tables = {TABLE, partial_name(Path(TABLE))}
+    former = [entry for entry in path.glob("*") if entry.name not in tables]
     names = [re.fullmatch(rf"{FOLDER}(\d+)", entry.name) for entry in former]
     if path.is_file() or None in names:
         raise UsageError(

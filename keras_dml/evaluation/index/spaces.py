@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keras_dml.checks import boolean
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.labels import Relevance
@@ -14,6 +15,19 @@ from keras_dml.evaluation.labels import Relevance
 METRICS = ("cosine", "euclidean", "dot")
 
 ROWS_PER_BLOCK = 4096
+# Below this share of a query's squared length, rounding blurs a distance.
+NEAR = 1e-4
+# How many scores are compared with it at a time.
+NEAR_PAIRS = 2**17
+
+
+def metric_of(normalize: bool) -> str:
+    """Returns the metric that the argument `normalize` chooses.
+
+    Raises:
+        UsageError: If it is neither `True` nor `False`.
+    """
+    return "cosine" if boolean("normalize", normalize) else "euclidean"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,8 +36,8 @@ class Space:
 
     "cosine" normalizes the rows. "euclidean" subtracts `offset`, which
     changes no distance but keeps float32 accurate if the embeddings lie far
-    from the origin. Then `q.r - |r|^2 / 2` orders references `r` as
-    `-|q - r|^2` does.
+    from the origin. Then `2 q.r - |r|^2 - |q|^2` is the score of a query `q`
+    and a reference `r`.
 
     Args:
         metric: `"cosine"`, `"euclidean"` or `"dot"`.
@@ -60,7 +74,7 @@ class Space:
         return rows
 
     def biases(self, rows: np.ndarray) -> np.ndarray | None:
-        """Returns the bias to subtract from the products with each row.
+        """Returns the bias to subtract from the scores of each row.
 
         Args:
             rows: Transformed references.
@@ -70,22 +84,32 @@ class Space:
         """
         if self.metric != "euclidean":
             return None
-        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        return (squares / 2).astype(np.float32)
+        return _squares(rows)
 
-    def public_scores(
-        self, scores: np.ndarray, queries: np.ndarray
+    def scores(
+        self,
+        queries: np.ndarray,
+        rows: np.ndarray,
+        biases: np.ndarray | None,
+        out: np.ndarray | None = None,
     ) -> np.ndarray:
         """Returns cosines, dot products or negative squared distances.
 
+        Rounding may put a squared distance below zero, see `sharpen`.
+
         Args:
-            scores: Float32 array `(queries, k)` of products minus biases.
             queries: Transformed queries.
+            rows: Transformed references.
+            biases: Those of the references, see `biases`.
+            out: Float32 array `(queries, rows)` to fill. Defaults to `None`,
+                a new one.
         """
-        if self.metric != "euclidean":
-            return scores
-        squares = np.einsum("ij,ij->i", queries, queries)
-        return np.minimum(2 * scores - squares[:, None], 0.0)
+        if biases is None:
+            return np.matmul(queries, rows.T, out=out)
+        scores = np.matmul(2 * queries, rows.T, out=out)
+        scores -= biases
+        scores -= _squares(queries)[:, None]
+        return scores
 
 
 def distances(scores: ArrayLike, metric: str) -> np.ndarray:
@@ -104,6 +128,34 @@ def distances(scores: ArrayLike, metric: str) -> np.ndarray:
     if metric == "cosine":
         return np.maximum(1 - scores, 0)
     return np.sqrt(np.maximum(-scores, 0))
+
+
+def sharpen(scores: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> None:
+    """Replaces squared distances that are not much larger than rounding.
+
+    The product of two long rows that are nearly equal says only roughly how
+    near they are; their difference says it.
+
+    Args:
+        scores: Float32 array `(queries, rows)` of negative squared distances.
+        queries: Transformed queries.
+        rows: Transformed references.
+    """
+    limits = np.float32(-NEAR) * _squares(queries)
+    # The maxima take much less time than all places would.
+    some = np.flatnonzero(scores.max(axis=1) > limits)
+    for block in row_blocks(len(some), NEAR_PAIRS // len(rows)):
+        chosen = some[block]
+        places = np.flatnonzero(scores[chosen] > limits[chosen, None])
+        near, columns = np.divmod(places, len(rows))
+        apart = queries[chosen[near]] - rows[columns]
+        scores[chosen[near], columns] = 0 - _squares(apart)
+
+
+def _squares(rows: np.ndarray) -> np.ndarray:
+    """Returns the squared lengths of rows, float32 but summed in float64."""
+    squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    return squares.astype(np.float32)
 
 
 def _divide(rows: np.ndarray, norms: np.ndarray) -> np.ndarray:
@@ -149,10 +201,10 @@ def pair_scores(
     rows = space.transform(rows)
     biases = space.biases(rows)
     for block in row_blocks(len(rows), BLOCK_BYTES // (4 * len(rows))):
-        scores = rows[block] @ rows[block.start :].T
-        if biases is not None:
-            scores -= biases[block.start :]
-        scores = space.public_scores(scores, rows[block])
+        own = None if biases is None else biases[block.start :]
+        scores = space.scores(rows[block], rows[block.start :], own)
+        if metric == "euclidean":
+            np.minimum(scores, 0, out=scores)
         positive = relevance.block(block.start, block.stop)[:, block.start :]
         later = np.triu(np.ones(scores.shape, bool), 1)
         yield scores[later], positive[later]

@@ -6,8 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.checks import integer_at_least, one_of, positive_integer, require
-from keras_dml.embeddings.checks import as_embeddings
+from keras_dml.checks import (
+    integer_at_least,
+    of_shape,
+    one_of,
+    positive_integer,
+    require,
+)
+from keras_dml.embeddings.checks import as_array, as_embeddings, as_labels
 
 
 def cluster(
@@ -93,11 +99,12 @@ def normalized_mutual_information(
         Float in [0, 1].
 
     Raises:
-        UsageError: If `average` is unknown.
+        UsageError: If `average` is unknown, or the arrays do not match.
     """
     from sklearn.metrics import normalized_mutual_info_score
 
     one_of("average", average, AVERAGES)
+    labels, clusters = _of_equal_rows(labels, clusters)
     score = normalized_mutual_info_score(
         labels, clusters, average_method=average
     )
@@ -122,7 +129,7 @@ def adjusted_mutual_information(
         Float of at most 1, around 0 for random clusters.
 
     Raises:
-        UsageError: If `average` is unknown.
+        UsageError: If `average` is unknown, or the arrays do not match.
 
     Example:
 
@@ -134,6 +141,7 @@ def adjusted_mutual_information(
         Comparison", 2010.
     """
     one_of("average", average, AVERAGES)
+    labels, clusters = _of_equal_rows(labels, clusters)
     _, classes, class_sizes = np.unique(
         labels, return_inverse=True, return_counts=True
     )
@@ -199,6 +207,15 @@ def expected_information(
         weights = np.repeat(size_counts, lengths)
         expected += a_count * float(np.sum(weights * terms * np.exp(log_p)))
     return expected
+
+
+def _of_equal_rows(labels: Any, clusters: Any) -> tuple[np.ndarray, np.ndarray]:
+    array = as_array(labels, "labels", "one class a row")
+    num_rows = len(of_shape("labels", array, "rows"))
+    return (
+        as_labels(labels, num_rows, "labels"),
+        as_labels(clusters, num_rows, "clusters"),
+    )
 
 
 def _entropy(sizes: np.ndarray) -> float:

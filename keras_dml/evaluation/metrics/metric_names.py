@@ -42,9 +42,10 @@ def metric_function(name: str) -> Callable[[PositiveRanks], np.ndarray]:
     >>> metric_function("recall@2")(PositiveRanks([2], [0, 1], 5))
     array([1.])
     """
-    if name in PLAIN:
-        return PLAIN[name]
-    match = re.fullmatch(r"(\w+)@([1-9][0-9]{0,17})", name)
+    text = name if isinstance(name, str) else ""
+    if text in PLAIN:
+        return PLAIN[text]
+    match = re.fullmatch(r"(\w+)@([1-9][0-9]{0,17})", text)
     if match is None or match[1] not in AT_K:
         raise UsageError(
             f"A metric must be one of {', '.join(PLAIN)}, or "
@@ -53,6 +54,18 @@ def metric_function(name: str) -> Callable[[PositiveRanks], np.ndarray]:
         )
     function, k = AT_K[match[1]], int(match[2])
     return lambda positive_ranks: function(positive_ranks, k)
+
+
+def last_rank(name: str) -> int:
+    """Returns the K in the name of a metric; 0 if it has none.
+
+    Example:
+
+    >>> last_rank("map@10"), last_rank("map@r"), last_rank("mrr")
+    (10, 0, 0)
+    """
+    k = str(name).rpartition("@")[2]
+    return int(k) if k.isdecimal() else 0
 
 
 def values_by_query(

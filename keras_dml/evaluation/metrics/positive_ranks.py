@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_dml.brief import Brief
 from keras_dml.checks import of_shape, require
+from keras_dml.embeddings.checks import as_array
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.labels import Relevance
 
@@ -88,6 +89,8 @@ class PositiveRanks(Brief):
 
     def up_to(self, max_rank: int) -> "PositiveRanks":
         """Returns the ranks without those beyond `max_rank`."""
+        if self.max_rank is not None:
+            max_rank = min(max_rank, self.max_rank)
         kept = self.ranks <= max_rank
         lengths = np.bincount(self.owners[kept], minlength=self.num_queries)
         return dataclasses.replace(
@@ -99,7 +102,13 @@ class PositiveRanks(Brief):
 
     @staticmethod
     def concatenate(parts: Sequence["PositiveRanks"]) -> "PositiveRanks":
-        """Joins blocks of queries that searched the same gallery."""
+        """Joins blocks of queries that searched the same gallery.
+
+        All are cut at the smallest `max_rank` of any of them.
+        """
+        cuts = [part.max_rank for part in parts if part.max_rank is not None]
+        if cuts:
+            parts = [part.up_to(min(cuts)) for part in parts]
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         return PositiveRanks(
             ranks=np.concatenate([part.ranks for part in parts]),
@@ -137,12 +146,12 @@ def ranks_from_ids(
             the gallery. Defaults to `None`.
 
     Returns:
-        `PositiveRanks`, cut at the length of the lists unless they hold the
-        whole gallery.
+        `PositiveRanks`, cut at the length of the lists unless each holds all
+        references but the query itself.
 
     Raises:
-        UsageError: If lengths do not match, an id is unknown, or reference
-            ids repeat.
+        UsageError: If lengths do not match, an id is unknown, or ids repeat
+            among the references or in a list.
 
     Example:
 
@@ -150,12 +159,14 @@ def ranks_from_ids(
     >>> found.ranks
     array([2, 3])
     """
-    neighbors = np.asarray(neighbor_ids)
+    wanted = "lists of equally many ids"
+    neighbors = as_array(neighbor_ids, "neighbor_ids", wanted)
     advice = "Give one list a query."
     of_shape("neighbor_ids", neighbors, "num_queries", "k", advice=advice)
-    num_queries, length = neighbors.shape
-    num_references = len(np.asarray(reference_ids))
-    table = IdTable.of(reference_ids, num_references)
+    num_queries = len(neighbors)
+    ids = as_array(reference_ids, "reference_ids", "one id a reference")
+    num_references = len(of_shape("reference_ids", ids, "num_references"))
+    table = IdTable.of(reference_ids, num_references, "reference_ids")
     relevance = Relevance.of(
         query_labels, num_queries, reference_labels, num_references
     )
@@ -163,16 +174,26 @@ def ranks_from_ids(
     unknown = neighbors[found < 0][:4].tolist()
     wanted, advice = "among `reference_ids`", "Search the index of these."
     require(not unknown, "neighbor_ids", wanted, unknown, advice)
+    _check_distinct(found, neighbors)
     own = table.rows_of(query_ids, num_queries, "query_ids")
     is_own = found == own[:, None]
     positive = relevance.among(found) & ~is_own
     ranks = np.cumsum(~is_own, axis=1)
+    reached = np.count_nonzero(~is_own, axis=1)
     listed = PositiveRanks(
         ranks=ranks[positive],
         offsets=np.concatenate([[0], np.cumsum(positive.sum(axis=1))]),
         num_references=num_references,
         num_positives=relevance.counts(own),
     )
-    if length == num_references:
+    if (reached == num_references - (own >= 0)).all():
         return listed
-    return listed.up_to(length - int(is_own.any()))
+    return listed.up_to(int(reached.min()))
+
+
+def _check_distinct(found: np.ndarray, neighbors: np.ndarray) -> None:
+    """Raises if a list holds a reference twice, which would count twice."""
+    again = (np.diff(np.sort(found, axis=1), axis=1) == 0).any(axis=1)
+    repeating = neighbors[again][:1].tolist()
+    wanted, advice = "in each list once", "Leave out what repeats."
+    require(not repeating, "neighbor_ids", wanted, repeating, advice)

@@ -9,6 +9,7 @@ from keras_dml.brief import Brief
 from keras_dml.checks import require
 from keras_dml.embeddings.checks import as_embeddings
 from keras_dml.evaluation.index.exact import ExactIndex
+from keras_dml.evaluation.index.spaces import metric_of
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -84,12 +85,14 @@ def identification_rates(
         Identification", NISTIR 8271, section 3.
     """
     advice = "Calibrate it with `calibrate_threshold`."
-    require(not np.isnan(score), "score", "a number", score, advice)
+    known = isinstance(score, int | float | np.number)
+    number = known and not np.isnan(score)
+    require(number, "score", "a number", score, advice)
     queries = as_embeddings(query_embeddings, "query_embeddings")
     references = as_embeddings(
         reference_embeddings, "reference_embeddings", queries.shape[1]
     )
-    index = ExactIndex("cosine" if normalize else "euclidean")
+    index = ExactIndex(metric_of(normalize))
     genuine, impostor = index.build(references, reference_ids).nearest_scores(
         queries, query_labels, reference_labels, query_ids
     )

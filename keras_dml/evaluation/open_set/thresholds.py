@@ -30,8 +30,8 @@ from keras_dml.checks import in_interval, one_of, require
 from keras_dml.embeddings.checks import as_embeddings, one_or_several
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.exact import ExactIndex
-from keras_dml.evaluation.index.spaces import pair_scores
-from keras_dml.evaluation.labels import Relevance
+from keras_dml.evaluation.index.spaces import metric_of, pair_scores
+from keras_dml.evaluation.labels import Relevance, as_label_sets
 from keras_dml.evaluation.open_set.pair_quantiles import (
     count_pairs,
     select_thresholds,
@@ -144,7 +144,9 @@ def calibrate_thresholds(
     rates = [in_interval("fmr", rate, 0, 1, advice=advice) for rate in several]
     calibrate = DECISIONS[one_of("decision", decision, DECISIONS)]
     rows = as_embeddings(embeddings)
-    metric = "cosine" if normalize else "euclidean"
+    # Checked here, where they have the name that the caller knows.
+    as_label_sets(labels, len(rows), "labels")
+    metric = metric_of(normalize)
     num_impostors, num_genuine, found = calibrate(rows, labels, rates, metric)
     return [
         Threshold(

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from keras_dml.checks import in_interval, positive_integer
+from keras_dml.checks import in_interval, one_of, positive_integer
 from keras_dml.embeddings.checks import as_embeddings, as_ids
 from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.ids import IdTable
@@ -135,6 +135,7 @@ def k_reciprocal(
     positive_integer("candidates", candidates)
     advice = "1 keeps the order of the embeddings."
     in_interval("original_weight", original_weight, 0, 1, "both", advice)
+    one_of("metric", metric, ("cosine", "euclidean"))
     gallery = as_embeddings(references, "references")
     queries = as_embeddings(queries, "queries", gallery.shape[1])
     ids = as_ids(reference_ids, len(gallery), "reference_ids")
@@ -149,13 +150,15 @@ def k_reciprocal(
     mean = _mean_squared_distance(rows)
     sets = reciprocal_sets(rows, neighbors[:, : k1 + 1], mean)
     sets = _average(sets, neighbors[:, :k2])
+    # A list of all references ends with the query itself, at minus infinity.
+    itself = np.isneginf(scores)
+    scores[itself] = 0
     squared = 2 - 2 * scores if metric == "cosine" else -scores
     distances = original_weight * squared.astype(np.float64) / mean
     distances += (1 - original_weight) * _jaccard_distances(
         sets, query_rows, columns
     )
-    # A list of all references ends with the query itself, at minus infinity.
-    distances[np.isneginf(scores)] = np.inf
+    distances[itself] = np.inf
     best = np.argsort(distances, axis=1, kind="stable")
     return (
         np.take_along_axis(found, best, axis=1),

@@ -110,12 +110,15 @@ def expand_queries(
     not_negative("alpha", alpha, "3 is usual, 0 is a plain average.")
     ids = as_ids(reference_ids, len(rows), "reference_ids")
     table = IdTable.of(ids, len(rows))
+    own = query_ids
+    if own is not None:
+        own = as_ids(own, len(queries), "query_ids")
     index = index or ExactIndex().build(rows, ids)
     space = Space("cosine", np.zeros(rows.shape[1], np.float32))
     expanded = np.empty_like(queries)
     for block in row_blocks(len(queries), QUERIES_AT_A_TIME):
-        own = None if query_ids is None else np.asarray(query_ids)[block]
-        found, scores = index.search(queries[block], k, exclude_ids=own)
+        excluded = None if own is None else own[block]
+        found, scores = index.search(queries[block], k, exclude_ids=excluded)
         columns = table.rows_of(found.ravel(), found.size, "found")
         neighbors = space.transform(rows[columns])
         weights = np.maximum(scores, 0.0) ** alpha

@@ -58,8 +58,10 @@ class Difference(Brief):
         difference: Float, mean of the first minus mean of the second.
         low: Float, lower end of the bootstrap interval.
         high: Float, upper end of the interval.
-        p_value: Float, the two-sided p-value: below `1 - level` if the
-            interval excludes zero, and at least `2 / (num_resamples + 1)`.
+        p_value: Float, the two-sided p-value, at least
+            `2 / (num_resamples + 1)`. It is below `1 - level` only if the
+            interval excludes zero; if it does, the p-value is below
+            `1 - level + 4 / num_resamples`.
         level: Float, the share of resampled differences inside the interval.
         unit: `"queries"` or `"classes"`, what was drawn.
         num_resamples: Integer.

@@ -6,10 +6,15 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from keras_dml.checks import boolean
 from keras_dml.embeddings.checks import as_embeddings, as_labels
 from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.index.exact import ExactIndex
-from keras_dml.evaluation.index.spaces import Space, duplicate_rows
+from keras_dml.evaluation.index.spaces import (
+    Space,
+    duplicate_rows,
+    metric_of,
+)
 from keras_dml.evaluation.labels import Relevance, as_label_sets, is_multi_label
 
 # Variance below this share of the mean square is float32 rounding.
@@ -123,6 +128,8 @@ def mean_similarities(embeddings: Any, labels: Any) -> tuple[float, float]:
 def _mean_similarities_of_pairs(
     rows: np.ndarray, labels: Any
 ) -> tuple[float, float]:
+    # Checked here, where they have the name that the caller knows.
+    as_label_sets(labels, len(rows), "labels")
     relevance = Relevance.of(labels, len(rows), labels, len(rows))
     totals, counts = np.zeros(2), np.zeros(2)
     for block in row_blocks(len(rows), ROWS_AT_A_TIME):
@@ -157,7 +164,7 @@ def proxy_occupancy(
     """
     targets = as_embeddings(proxies, "proxies")
     rows = as_embeddings(embeddings, dim=targets.shape[1])
-    index = ExactIndex("cosine" if normalize else "euclidean").build(targets)
+    index = ExactIndex(metric_of(normalize)).build(targets)
     nearest, _ = index.search(rows, k=1)
     return len(np.unique(nearest)) / len(targets)
 
@@ -243,6 +250,7 @@ def collapse_warning(
     >>> collapse_warning(embedding_health(np.ones((4, 8)), [0, 0, 1, 1]))
     'All embeddings are one point.'
     """
+    boolean("normalize", normalize)
     found, spanned = health["effective_dim"], health["class_dim"]
     if found == 0.0:
         return "All embeddings are one point."
@@ -263,7 +271,7 @@ def collapse_warning(
 
 def _rows(embeddings: Any, normalize: bool) -> np.ndarray:
     rows = as_embeddings(embeddings)
-    if not normalize:
+    if metric_of(normalize) != "cosine":
         return rows
     return Space.fit(rows, "cosine").transform(rows)
 

@@ -136,6 +136,25 @@ def test_tells_the_index_from_the_model():
     assert found.differences["map@r"] < 0
 
 
+def test_further_metrics_have_lists_that_are_long_enough():
+    references, labels = clusters(60)
+    index = ExactIndex().build(references)
+    extra = ["map@40", "precision@2", "map@r"]
+    found = evaluate_index(
+        index, references[:9], labels[:9], labels, k=1, extra_metrics=extra
+    )
+    expected = evaluate_retrieval(
+        references[:9], labels[:9], references, labels, extra_metrics=extra
+    ).metrics
+    names = {"recall@1", "r_precision", *extra}
+    assert found.metrics == {name: expected[name] for name in names}
+    for extra in (["mrr"], [5]):
+        with pytest.raises(UsageError, match="`reciprocal_rank`|Received: 5"):
+            evaluate_index(
+                index, references, labels, labels, k=1, extra_metrics=extra
+            )
+
+
 def test_lone_queries_are_left_out_of_metrics():
     references, labels = clusters(60)
     index = ExactIndex().build(references)

@@ -202,6 +202,12 @@ def test_the_references_may_change_after_build(construct):
         np.testing.assert_array_equal(a, b)
 
 
+def test_removing_nothing(construct):
+    index = construct().build(make(5), list("abcde"))
+    assert index.remove([]) is index
+    np.testing.assert_array_equal(index.ids, list("abcde"))
+
+
 def with_nan(rows, row):
     array = make(rows)
     array[row, 2] = np.nan

@@ -1,9 +1,14 @@
 import numpy as np
 import pytest
 
+from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex
-from keras_dml.evaluation.index.registry import load_index, make_index
+from keras_dml.evaluation.index.registry import (
+    build_index,
+    load_index,
+    make_index,
+)
 from keras_dml.evaluation.index.scann import ScannIndex
 
 
@@ -27,6 +32,13 @@ def test_scann_by_its_name(fall_back):
 def test_refuses_other_names():
     with pytest.raises(UsageError, match=r"one of 'exact', 'scann'"):
         make_index("faiss")
+
+
+def test_refuses_what_does_not_say_how_to_compare():
+    rows = EmbeddingSet(make(4))
+    assert build_index("exact", rows, np.bool_(False)).metric == "euclidean"
+    with pytest.raises(UsageError, match="`normalize` must be True or False"):
+        build_index("exact", rows, normalize="false")
 
 
 def test_loads_a_file_or_a_folder(tmp_path):

@@ -193,3 +193,19 @@ def test_refuses_harmed_files(saved, name, harm):
         path.write_bytes(bytes(len(content)))
     with pytest.raises(UsageError, match="Build the index again"):
         ScannIndex.load(saved)
+
+
+def test_a_kill_in_the_table_leaves_a_path_that_can_be_saved_to(saved):
+    (saved / ".index.partial.npz").write_bytes(b"half")
+    ScannIndex().build(make(40)).save(saved)
+    assert {entry.name for entry in saved.iterdir()} == {"index.npz", "scann-1"}
+
+
+def test_settings_may_be_numbers_of_numpy(tmp_path):
+    index = ScannIndex(
+        leaves_to_search=np.int64(2), anisotropic_threshold=np.float32(0.25)
+    )
+    index.build(make(40)).save(tmp_path / "index")
+    loaded = ScannIndex.load(tmp_path / "index")
+    assert loaded.leaves_to_search == 2
+    assert loaded.anisotropic_threshold == 0.25

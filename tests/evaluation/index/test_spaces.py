@@ -13,11 +13,7 @@ def make(rows, seed=0, dim=5):
 
 def scores_of(space, queries, references):
     queries, rows = space.transform(queries), space.transform(references)
-    scores = queries @ rows.T
-    biases = space.biases(rows)
-    if biases is not None:
-        scores -= biases
-    return space.public_scores(scores, queries)
+    return space.scores(queries, rows, space.biases(rows))
 
 
 @pytest.mark.parametrize("metric", METRICS)

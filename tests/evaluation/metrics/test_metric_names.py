@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -28,8 +30,17 @@ def test_names(name, expected):
 
 @pytest.mark.parametrize(
     "name",
-    ["recall", "recall@", "recall@0", "recall@01", "recall@1.5", "mrr@1"],
+    [
+        "recall",
+        "recall@",
+        "recall@0",
+        "recall@01",
+        "recall@1.5",
+        "mrr@1",
+        5,
+        [],
+    ],
 )
 def test_refuses_other_names(name):
-    with pytest.raises(UsageError, match=f"Received: '{name}'"):
+    with pytest.raises(UsageError, match=re.escape(f"Received: {name!r}")):
         metric_function(name)

@@ -128,3 +128,13 @@ def test_information_does_not_depend_on_names():
 def test_refuses_other_averages(score):
     with pytest.raises(UsageError, match="`average` must be one of"):
         score([0], [0], "max")
+
+
+@pytest.mark.parametrize(
+    "score", [normalized_mutual_information, adjusted_mutual_information]
+)
+@pytest.mark.parametrize("clusters", [[0, 1], [0, 1, 1, 0], [[0], [1], [1]]])
+def test_refuses_clusters_of_other_rows(score, clusters):
+    for labels in ([0], [0, 1, 1]):
+        with pytest.raises(UsageError, match="`clusters` must have the shape"):
+            score(labels, clusters)

@@ -79,6 +79,10 @@ def test_lone_queries_have_empty_slices():
         (([[0, 1]], [0, 1], [0, 1], [0, 0]), "`query_labels` must have the"),
         (([[0, 1]], [0], [0, 1], [0]), "`reference_labels` must have the"),
         (([[0, 1]], [0], [0, 1], [0, 0], ["a"]), "both be integers or both"),
+        (([[0, 1, 0]], [0], [0, 1], [0, 0]), "`neighbor_ids`.*once.*: .*0"),
+        (([[0, 1]], [0], [1, 1], [0, 0]), "`reference_ids` must be unique"),
+        (([[0, 1]], [0], None, [0, 0]), "`reference_ids` must have the shape"),
+        (([[0], [0, 1]], [0] * 2, [0, 1], [0, 0]), "`neighbor_ids` must be"),
     ],
 )
 def test_refuses(arguments, message):
@@ -91,3 +95,34 @@ def test_refuses_inconsistent_fields():
         PositiveRanks([1, 2], [0, 1], 5)
     with pytest.raises(ValueError, match="`num_positives` must have one"):
         PositiveRanks([1, 2], [0, 2], 5, num_positives=[2, 1])
+
+
+def test_ranks_that_were_dropped_do_not_come_back():
+    """They counted as no hits: a precision at 10 was measured at 5."""
+    ranks = PositiveRanks([1, 7], [0, 2], 10)
+    assert ranks.up_to(5).up_to(10).max_rank == 5
+    assert ranks.up_to(10).up_to(5).max_rank == 5
+
+
+def test_joined_blocks_are_as_long_as_the_shortest():
+    ranks = PositiveRanks([1, 3], [0, 2], 5)
+    for parts in ([ranks, ranks.up_to(2)], [ranks.up_to(2), ranks.up_to(4)]):
+        for order in (parts, parts[::-1]):
+            joined = PositiveRanks.concatenate(order)
+            assert joined.max_rank == 2
+            assert joined.ranks.tolist() == [1, 1]
+            assert joined.num_positives.tolist() == [2, 2]
+
+
+def test_lists_of_all_others_are_whole():
+    """The gallery holds the query itself, which no list has to hold."""
+    references, labels = make(12, False, 0)
+    ids = np.arange(12)
+    index = ExactIndex().build(references)
+    lists, _ = index.search(references, 11, exclude_ids=ids)
+    listed = ranks_from_ids(lists, labels, ids, labels, ids)
+    direct = index.positive_ranks(references, labels, labels, ids)
+    assert listed.max_rank is None
+    np.testing.assert_array_equal(listed.ranks, direct.ranks)
+    stranger = np.append(ids[:-1], 99)
+    assert ranks_from_ids(lists, labels, ids, labels, stranger).max_rank == 11

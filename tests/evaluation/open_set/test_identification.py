@@ -79,7 +79,10 @@ def test_ties_are_wrong():
 
 
 def test_refuses():
-    with pytest.raises(UsageError, match="`score` must be a number"):
-        identification_rates([[1.0]], [0], [[1.0]], [0], np.nan)
+    for score in (np.nan, "x", None, [0.5]):
+        with pytest.raises(UsageError, match="`score` must be a number"):
+            identification_rates([[1.0]], [0], [[1.0]], [0], score)
+    with pytest.raises(UsageError, match="`normalize` must be True or False"):
+        identification_rates([[1.0]], [0], [[1.0]], [0], 0.5, normalize="no")
     with pytest.raises(UsageError, match="shape .rows, 1."):
         identification_rates([[1.0]], [0], [[1.0, 2.0]], [0], 0.5)

@@ -214,11 +214,17 @@ def test_float16_and_strided_embeddings():
         ({"fmr": 0}, "`fmr` must be a number in"),
         ({"fmr": 1.0}, "`fmr` must be a number in"),
         ({"decision": "triplets"}, "`decision` must be one of"),
+        ({"normalize": "false"}, "`normalize` must be True or False"),
+        ({"labels": [0, 1]}, "`labels` must have the shape"),
+        ({"labels": [0, 1], "decision": "nearest"}, "`labels` must have"),
     ],
 )
 def test_refuses(arguments, message):
     with pytest.raises(UsageError, match=message):
-        calibrate_threshold(*clustered(), **arguments)
+        calibrate_threshold(
+            **dict(zip(("embeddings", "labels"), clustered(), strict=True))
+            | arguments
+        )
 
 
 def test_refuses_data_without_pairs():

@@ -127,11 +127,16 @@ def test_more_neighbors_than_images(rows):
     assert (np.sort(found, axis=1) == np.arange(rows)).all()
 
 
-def test_the_query_itself_comes_last():
+@pytest.mark.parametrize("weight", [0, 0.3, 1])
+def test_the_query_itself_comes_last(weight):
     embeddings, _ = make(12)
     ids = np.arange(12)
     found, scores = k_reciprocal(
-        embeddings, embeddings, query_ids=ids, reference_ids=ids
+        embeddings,
+        embeddings,
+        original_weight=weight,
+        query_ids=ids,
+        reference_ids=ids,
     )
     np.testing.assert_array_equal(found[:, -1], ids)
     assert (scores[:, -1] == -np.inf).all()
@@ -226,6 +231,7 @@ def test_several_labels():
         ({"k2": 0}, "`k2` must be a positive"),
         ({"candidates": 0}, "`candidates` must be a positive"),
         ({"original_weight": 1.5}, "`original_weight` must be a number in"),
+        ({"metric": "dot"}, "`metric` must be one of 'cosine', 'euclidean'"),
     ],
 )
 def test_refuses(arguments, message):

@@ -122,5 +122,12 @@ def test_refuses():
         expand_queries(rows, rows, alpha=-1)
     with pytest.raises(UsageError, match="`k` must be a positive"):
         expand_queries(rows, rows, k=0)
+    with pytest.raises(UsageError, match=r"`query_ids` must have .*\(20,\)"):
+        expand_queries(
+            rows,
+            rows,
+            query_ids=np.arange(22),
+            reference_ids=np.arange(20),
+        )
     with pytest.raises(UsageError, match="by their cosine"):
         evaluate(rows, labels, normalize=False, rerank="query_expansion")

@@ -186,6 +186,25 @@ def test_the_p_value_agrees_with_the_interval():
             assert (found.p_value < 0.05) == excludes_zero
 
 
+@pytest.mark.parametrize("widen", [False, True])
+@pytest.mark.parametrize("num_resamples", [10, 200, 1000])
+def test_how_far_the_p_value_agrees_with_the_interval(num_resamples, widen):
+    for seed in range(60):
+        generator = np.random.default_rng(seed)
+        apart = generator.normal(0.55, 1, size=14)
+        found = paired_bootstrap(
+            apart,
+            np.zeros(14),
+            num_resamples=num_resamples,
+            seed=seed,
+            widen=widen,
+        )
+        if found.low > 0 or found.high < 0:
+            assert found.p_value < 0.05 + 4 / num_resamples
+        else:
+            assert found.p_value >= 0.05
+
+
 def test_seeds_and_blocks(monkeypatch):
     data = {"map@r": values(seed=1), "mrr": values(seed=2)}
     first = bootstrap_intervals(data, seed=1)

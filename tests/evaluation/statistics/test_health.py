@@ -1,3 +1,5 @@
+import functools
+
 import numpy as np
 import pytest
 
@@ -165,8 +167,20 @@ def test_refuses():
         embedding_health([[1.0], [2.0], [np.nan]])
     with pytest.raises(UsageError, match=r"must have the shape \(2,\)"):
         embedding_health([[1.0], [2.0]], [0])
+    with pytest.raises(UsageError, match="`labels` must have one row or set"):
+        embedding_health(np.eye(3), [{0}, {1}])
     with pytest.raises(UsageError, match="shape .rows, 1."):
         embedding_health([[1.0, 2.0]], proxies=[[1.0]])
+    for measure in (
+        embedding_health,
+        embedding_spectrum,
+        functools.partial(proxy_occupancy, proxies=[[1.0]]),
+        lambda rows, normalize: collapse_warning(
+            embedding_health(rows, [0, 1]), normalize
+        ),
+    ):
+        with pytest.raises(UsageError, match="`normalize` must be True or"):
+            measure([[1.0], [2.0]], normalize="false")
 
 
 def clustered(classes, dim, noise=0.1, offset=0.0):

@@ -1,0 +1,61 @@
+"""How the process of a training ends."""
+
+import pytest
+import tensorflow as tf
+
+import keras_dml.run.fit
+from keras_dml.config import dump_run_config, resolve
+from keras_dml.errors import UsageError
+from keras_dml.run import processes
+from keras_dml.run.supervise import DISK_FULL
+
+FULL = "/runs/x; No space left on device"
+
+
+class LeftError(Exception):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture
+def train(tmp_path, monkeypatch):
+    """Runs the process in this one; a training raises what it is given."""
+    settings = tmp_path / "config.yaml"
+    settings.write_text(dump_run_config(resolve("triplet", "digits")))
+
+    def leave(code):
+        raise LeftError(code)
+
+    def call(error):
+        def fit(*arguments, **options):
+            raise error
+
+        monkeypatch.setattr(keras_dml.run.fit, "fit", fit)
+        processes.main(str(settings), str(tmp_path / "run"))
+
+    monkeypatch.setattr(processes, "_stop_with_starter", lambda: None)
+    monkeypatch.setattr(processes.os, "_exit", leave)
+    return call
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(28, "No space left on device"), DISK_FULL),
+        # TensorFlow and HDF5 have errors of their own.
+        (tf.errors.ResourceExhaustedError(None, None, FULL), DISK_FULL),
+        (RuntimeError(f"file write failed: {FULL}"), DISK_FULL),
+        (UsageError("Received: nothing."), 2),
+    ],
+)
+def test_the_exit_code_says_why_a_training_ended(train, error, code, capsys):
+    with pytest.raises(LeftError) as left:
+        train(error)
+    assert left.value.args == (code,)
+    assert capsys.readouterr().err.startswith("Error: ")
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), OSError(13, "no")])
+def test_other_errors_show_where_they_come_from(train, error):
+    with pytest.raises(type(error)) as raised:
+        train(error)
+    assert raised.value is error
