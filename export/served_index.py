@@ -71,7 +71,10 @@ class ServedIndex(tf.Module):
         self.kind = index
         self._search: ExactOps | ScannOps
         if index == "exact":
-            self._search = ExactOps(rows, self._space.biases(rows))
+            squares = self._space.biases(rows)
+            # `q.r - |r|^2 / 2` orders references `r` as their distances do.
+            half = None if squares is None else squares / 2
+            self._search = ExactOps(rows, half)
         else:
             distance = "squared_l2" if metric == "euclidean" else "dot_product"
             self._search = ScannOps(rows, distance)

@@ -30,10 +30,10 @@ class TrainingOptions(TypedDict, total=False):
         lr: Learning rate of network and head; the proxies keep theirs.
             Defaults to that of the recipe; with a pretrained network 3e-5 for
             600 steps, and less for more.
-        freeze: `"all"` to keep the pretrained network and train the head
-            alone, on features computed once; `"weights"` to compute them in
-            each step, where the statistics of batch normalization move if
-            `model.batch_norm` is `train`; or `"none"`.
+        freeze: `"all"` to train the head alone, on features computed once;
+            `"weights"` for the same on those of each step, where statistics
+            of batch normalization move with `model.batch_norm=train`; or
+            `"none"`.
         loss: Name of a loss that replaces that of the recipe, with its
             default arguments, and the batches and proxies of its own recipe.
         teacher: A run, or a file of embeddings of the training images, with

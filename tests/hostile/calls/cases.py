@@ -25,6 +25,7 @@ EVALUATE = {
     "labels": (
         "[[0], [1, 2]] * 10",
         "[None, 1] * 10",
+        "[1, '1'] * 10",
         "np.array([np.nan, 1.0] * 10, object)",
         "L.astype(float)",
         "L.astype('datetime64[D]')",
@@ -89,7 +90,13 @@ NAMED = {
 SET = {
     "embeddings": ("None", "[]", "V[0]", "[[1.0], [1.0, 2.0]]"),
     "labels": ("[[1], [1, 2]] * 10", "L[:3]", "3", "[2.5, None] * 10"),
-    "ids": ("[None] * 20", "np.arange(20)[:, None]", "[1] * 20", "3"),
+    "ids": (
+        "list(range(19)) + ['x']",
+        "[None] * 20",
+        "np.arange(20)[:, None]",
+        "[1] * 20",
+        "3",
+    ),
     "role": (
         "[0] * 20",
         "[None] * 20",
@@ -137,7 +144,6 @@ TAKEN = (
     "evaluate(V, L - 100)",
     "evaluate(V, [{0}, {0, 1}] * 10)",
     "evaluate(V, [set(), {1}] * 10)",
-    "evaluate(V, [1, '1'] * 10)",
     "evaluate(np.zeros((20, 4)), L)",
     "evaluate(V * 1e38, L)",
     "evaluate(V * 1e-42, L)",
@@ -150,7 +156,6 @@ TAKEN = (
     "vectors.select(slice(0, 5))",
     "vectors.select(L > 3)",
     "EmbeddingSet(V[:0])",
-    "EmbeddingSet(V, L, list(range(19)) + ['x'])",
     "EmbeddingSet(V, [{'a'}, {'a', 'b'}] * 10)",
 )
 
