@@ -13,7 +13,7 @@ from keras_dml.errors import UsageError
 from keras_dml.export.options import ExportOptions, References
 from keras_dml.run.batches import evaluation_batches
 from keras_dml.run.data import RunData
-from keras_dml.run.thresholds import RunThreshold
+from keras_dml.run.run_threshold import RunThreshold
 from keras_dml.run.trained_run import TrainedRun
 
 CALIBRATION_IMAGES = 200

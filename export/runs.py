@@ -23,8 +23,8 @@ from keras_dml.export.options import OF_AN_INDEX, ExportOptions
 from keras_dml.run.data import RunData, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.prefixes import with_dim
+from keras_dml.run.run_threshold import RunThreshold
 from keras_dml.run.thresholds import (
-    RunThreshold,
     check_rate,
     threshold_of,
     usual_threshold,

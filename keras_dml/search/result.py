@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_dml.brief import Brief
 from keras_dml.data.manifest import Manifest
-from keras_dml.run.thresholds import RunThreshold
+from keras_dml.run.run_threshold import RunThreshold
 from keras_dml.run.trained_run import EmbeddedImages
 from keras_dml.wording import counted, source_title
 

@@ -17,9 +17,9 @@ from keras_dml.evaluation.index.registry import build_index, check_index
 from keras_dml.evaluation.index.spaces import distances
 from keras_dml.files import readable
 from keras_dml.run.prefixes import with_dim
+from keras_dml.run.run_threshold import RunThreshold
 from keras_dml.run.thresholds import (
     FALSE_MATCH_RATES,
-    RunThreshold,
     check_rate,
     threshold_of,
     usual_threshold,
