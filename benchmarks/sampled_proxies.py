@@ -25,6 +25,7 @@ DIM = 512
 SCALE = 20.0
 SPEED_TARGET = 5.0
 MEMORY_TARGET = 0.2
+MEMORY_STEPS = 5
 DENSE_CLASSES = 200_000
 CLASSES = 1_000_000
 
@@ -83,13 +84,18 @@ def peak_growth(step):
     # The first one traces, the second is the first on a warm allocator.
     step()
     step()
-    try:
-        tf.config.experimental.reset_memory_stats("CPU:0")
-    except ValueError:
-        return math.nan
-    before = tf.config.experimental.get_memory_info("CPU:0")["current"]
-    step()
-    return tf.config.experimental.get_memory_info("CPU:0")["peak"] - before
+    growth = []
+    # The most of some steps: which operations meet is up to the scheduler.
+    for _ in range(MEMORY_STEPS):
+        try:
+            tf.config.experimental.reset_memory_stats("CPU:0")
+        except ValueError:
+            return math.nan
+        before = tf.config.experimental.get_memory_info("CPU:0")["current"]
+        step()
+        after = tf.config.experimental.get_memory_info("CPU:0")
+        growth.append(after["peak"] - before)
+    return max(growth)
 
 
 def serve(kind, classes, arguments):
