@@ -54,7 +54,7 @@ def _show_recipe(name: str) -> None:
     texts = (recipe.about, recipe.use, recipe.paper, recipe.expected)
     result = recipe.result or "not yet."
     if recipe.result:
-        result += " (docs/lab/results.md compares all recipes)"
+        result += " (docs/lab/papers.md compares all recipes)"
     print_facts(
         {
             recipe.name: recipe.about,

@@ -24,7 +24,7 @@ class Recipe(Brief):
         group: What it is good for, a key of `GROUPS`.
         use: When to take it, in one sentence.
         cost: What a step of it costs, in one sentence.
-        measured: Metrics that it reached here, see `docs/lab/results.md`.
+        measured: Metrics that it reached here, see `docs/lab/papers.md`.
         bases: Names of the recipes it builds on, the first one first.
         sources: Names of the data sets of the paper.
         presets: Names of its presets.

@@ -38,7 +38,7 @@ from keras_dml.config.yaml_files import (
 from keras_dml.errors import UsageError
 
 # From scratch, best on validation classes of Omniglot; from pretrained weights,
-# best on those of four sets of photos: docs/lab/results.md.
+# best on those of four sets of photos: docs/lab/photos.md.
 DEFAULT_RECIPE, PRETRAINED_RECIPE = "norm_softmax", "proxy_anchor"
 DEFAULTS = {
     DEFAULT_RECIPE: "from scratch",

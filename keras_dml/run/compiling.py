@@ -38,7 +38,7 @@ _OPTIMIZERS = {
     "torch_adam": TorchAdam,
 }
 
-# Found on validation classes of four sets of photos: docs/lab/results.md.
+# Found on validation classes of four sets of photos: docs/lab/photos.md.
 NETWORK_RATE, RATE_STEPS = 3e-5, 600
 RATE_OF_HEAD_ALONE = 1e-4
 

@@ -24,7 +24,7 @@ from keras_dml.run.start import StartFeatures, apply_head
 from keras_dml.wording import metric_title, percent
 
 # Stricter than the usual 95 %, because the best of several is judged. Chosen
-# for plain percentiles: docs/lab/results.md, "When a gain is one".
+# for plain percentiles: docs/lab/photos.md, "When a gain is one".
 LEVEL = 0.99
 RESAMPLES = 5000
 GUARDED = "recall@1"

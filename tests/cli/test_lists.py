@@ -123,7 +123,7 @@ def test_every_recipe_is_in_a_group_and_says_when_to_take_it():
 
 
 def test_the_numbers_of_recipes_are_those_of_the_results():
-    page = (ROOT / "docs" / "lab" / "results.md").read_text()
+    page = (ROOT / "docs" / "lab" / "papers.md").read_text()
     _, _, section = page.partition("## All recipes under one protocol")
     section, _, _ = section.partition("### What the sources claim")
     number = r"\| \**([0-9.]+)(?: ± [0-9.]+)?\** "
