@@ -17,6 +17,7 @@ from keras_dml.data.made_classes import upright
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.models import get_backbone
+from keras_dml.models.weights import check_weights
 from keras_dml.run.batches import make_sampler
 from keras_dml.run.data import RunData, StageData, split_data
 from keras_dml.run.length import with_length
@@ -106,6 +107,26 @@ def check_finished(jobs: Sequence[Job], place: PlanFolder) -> None:
             names.append(f"{len(others) - _NAMED:,} more")
         text += f" The same holds for {listed(names)}."
     raise UsageError(text)
+
+
+def check_starts(jobs: Sequence[Job], place: PlanFolder) -> None:
+    """Checks that the runs that are left can have their first weights.
+
+    Args:
+        jobs: The runs of a plan, from `check_jobs`.
+        place: The folder of the plan.
+
+    Raises:
+        UsageError: If a backbone has no published weights, or there is no
+            file of weights.
+    """
+    left = {
+        (job.config.model.backbone, job.config.model.weights)
+        for job in jobs
+        if not place.run(job).finished
+    }
+    for name, weights in sorted(left):
+        check_weights(name, weights, get_backbone(name))
 
 
 def _checked(

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Unpack
 
 from keras_dml.checks import positive_integer
-from keras_dml.comparison.check import check_finished, check_jobs
+from keras_dml.comparison.check import (
+    check_finished,
+    check_jobs,
+    check_starts,
+)
 from keras_dml.comparison.comparison import Comparison
 from keras_dml.comparison.concatenated import concatenated
 from keras_dml.comparison.estimate import (
@@ -138,6 +142,7 @@ def _checked(
     mistakes.check()
     jobs = awaiting(jobs, tunings, plan)
     check_finished(jobs, place)
+    check_starts(jobs, place)
     return jobs, check_tunings(tunings, plan)
 
 

@@ -51,6 +51,7 @@ def build_with_weights(
         RunError: If the published weights could not be downloaded.
     """
     backbone = backbone or get_backbone(name)
+    check_weights(name, weights, backbone)
     if pooled and backbone.pooled_builder is not None:
         backbone = replace(backbone, builder=backbone.pooled_builder)
     if weights == "auto":
@@ -60,18 +61,34 @@ def build_with_weights(
     else:
         model = backbone.builder(input_shape=input_shape, weights=None)
         if weights != "none":
-            _load(model, _existing(weights), name)
+            _load(model, Path(os.path.expanduser(weights)), name)
     if isinstance(model, NestedNetwork):
         return model
     return keras.Model(model.input, model.output, name="backbone")
 
 
-def _published(name, backbone, input_shape):
-    if backbone.pretrained == "none":
+def check_weights(name: str, weights: str, backbone: Backbone) -> None:
+    """Checks, without building it, that a backbone can have such weights.
+
+    Args:
+        name: Name of the backbone.
+        weights: See `build_with_weights`.
+        backbone: The backbone.
+
+    Raises:
+        UsageError: If the backbone has no published weights, or there is no
+            such file.
+    """
+    if weights == "imagenet" and backbone.pretrained == "none":
         raise UsageError(
             f"`weights='imagenet'` is not available for {name!r}, which is "
             "trained from random weights. Use `none` or a path."
         )
+    if weights not in ("none", "auto", "imagenet", backbone.pretrained):
+        _check_file(weights)
+
+
+def _published(name, backbone, input_shape):
     try:
         with warnings.catch_warnings():
             # The warning does not matter: convolutions fit any image size.
@@ -90,7 +107,7 @@ def _published(name, backbone, input_shape):
         ) from error
 
 
-def _existing(weights):
+def _check_file(weights):
     path = Path(os.path.expanduser(weights))
     if not path.name.endswith(SUFFIXES):
         raise UsageError(
@@ -108,7 +125,6 @@ def _existing(weights):
             f"`.weights.h5`, by which Keras knows them. Received: {weights}. "
             "Rename the file."
         )
-    return path
 
 
 def _is_of_keras_3(path):

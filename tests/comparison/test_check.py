@@ -162,6 +162,24 @@ def test_finished_runs_of_other_settings_are_refused(tmp_path):
     assert compare("digits", folder, **more).count("to do") == 3
 
 
+def test_only_runs_that_are_left_need_their_weights(images, tmp_path):
+    """A dry run said of a missing file that all was well."""
+    folder, weights = tmp_path / "plan", tmp_path / "gone.weights.h5"
+    options = {"recipes": ["norm_softmax"], "protocol": "recipe", "seeds": 1}
+    options |= {"backbones": ["small_cnn"], "weights": str(weights)}
+    with pytest.raises(UsageError, match="`weights` must name a file that ex"):
+        compare(str(images), folder, dry_run=True, **options)
+    assert not folder.exists()
+
+    plan, _ = make_plan(str(images), options)
+    with PlanFolder(folder) as place:
+        place.open(plan)
+        for job in make_jobs(plan):
+            finish(place, job)
+    again = compare(str(images), folder, dry_run=True, **options)
+    assert again.count("done") == 1
+
+
 def test_a_finished_run_that_cannot_be_read_is_named(tmp_path):
     (job, *_) = jobs = checked("digits")
     place = PlanFolder(tmp_path)

@@ -209,8 +209,8 @@ DECISIONS = {"pairs": _of_pairs, "nearest": _of_nearest}
 
 
 def _allowed(rate: float, total: int) -> int:
-    # 0.001 * 3000 is a little below 3 in floating point.
-    return math.floor(rate * total * (1 + 1e-12))
+    # 0.001 * 3000 is a little below 3 in floating point; no rate lets all in.
+    return min(math.floor(rate * total * (1 + 1e-12)), total - 1)
 
 
 def _check_numbers(

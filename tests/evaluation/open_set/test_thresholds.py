@@ -146,6 +146,16 @@ def test_nearest_against_loops(make, normalize):
     assert (threshold.num_impostors, threshold.num_genuine) == (120, 119)
 
 
+@pytest.mark.parametrize("decision", ["pairs", "nearest"])
+def test_no_rate_lets_everything_in(decision):
+    """A rate within rounding of 1 ended in an IndexError."""
+    embeddings, labels = clustered()
+    threshold = calibrate_threshold(
+        embeddings, labels, 1 - 1e-13, decision=decision
+    )
+    assert 0.9 < threshold.fmr < 1
+
+
 def test_a_nearest_decision_needs_a_higher_threshold():
     embeddings, labels = clustered(600)
     pairs = calibrate_threshold(embeddings, labels, 0.1)
