@@ -18,7 +18,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.models import get_backbone
 from keras_dml.models.weights import check_weights
-from keras_dml.run.batches import make_sampler
+from keras_dml.run.batches import batch_rows, make_sampler
 from keras_dml.run.data import RunData, StageData, split_data
 from keras_dml.run.length import with_length
 from keras_dml.run.overview import images_read
@@ -176,7 +176,13 @@ def _checked(
     steps += last * may_refit(config, parts[-1])
     weights = Path(config.model.weights).name
     record = dataclasses.replace(job.record, weights=weights)
-    work = Work.of(config, steps, validated, len(data.test))
+    work = Work.of(
+        config,
+        steps,
+        validated,
+        len(data.test),
+        batch_rows(parts[-1].fit, config),
+    )
     return Job(job.config, record, work, _images(config, data, parts[-1]))
 
 

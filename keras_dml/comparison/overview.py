@@ -21,7 +21,7 @@ def comparison_overview(jobs: Sequence[Job], plan: PlanConfig) -> str:
     configs = [job.config for job in jobs]
     works = [job.work for job in jobs if job.work is not None]
     steps = _span(work.steps for work in works)
-    batches = _span(config.sampling.most_rows for config in configs)
+    batches = _span(work.batch for work in works)
     sizes = _span(work.size for work in works)
     networks = _names(config.model.backbone for config in configs)
     images = [

@@ -19,7 +19,7 @@ class Work:
     Args:
         backbone: Name of its network.
         size: Side of a training image in pixels.
-        batch: Images of a training step, where so many classes train.
+        batch: Images of a training step.
         steps: Training steps. Defaults to `0.0`.
         validated: What measuring the validation images takes during the
             training, in training steps. Defaults to `0.0`.
@@ -46,6 +46,7 @@ class Work:
         steps: int = 0,
         validated: int = 0,
         tested: int = 0,
+        batch: int | None = None,
     ) -> "Work":
         """Returns the work of a run.
 
@@ -54,10 +55,12 @@ class Work:
             steps: Its training steps. Defaults to `0`.
             validated: How many images it embeds to validate. Defaults to `0`.
             tested: How many test images it has. Defaults to `0`.
+            batch: Images of a training step. Defaults to `None`, as many as
+                the settings ask for, which a few classes may not have.
         """
         large = config.data.image_size or 0
         size = config.data.train_size or large
-        batch = config.sampling.most_rows
+        batch = batch or config.sampling.most_rows
         image = FORWARD * (large / size) ** 2 / batch
         return cls(
             config.model.backbone,

@@ -53,7 +53,17 @@ def test_the_work_of_a_run_is_counted(images):
     (job, *_) = checked(images, budget={"epochs": 6, "steps_per_epoch": 5})
     # Without validation classes nothing is measured on the way.
     assert (job.work.steps, job.work.validated) == (30, 0)
-    assert job.work.kind == ("small_cnn", 16, job.config.sampling.batch_size)
+    # A step may ask for 64, but no more than 48 images train.
+    assert job.work.kind == ("small_cnn", 16, 48)
+
+
+def test_few_classes_make_a_small_step(images):
+    """The images that the settings ask for were counted."""
+    sampling = {"kind": "balanced", "images": 2, "batch_size": 64}
+    jobs = checked(
+        images, set={f"sampling.{key}": sampling[key] for key in sampling}
+    )
+    assert {job.work.batch for job in jobs} == {24}
 
 
 def test_weights_of_the_records_are_settled(images):
