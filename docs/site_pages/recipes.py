@@ -76,7 +76,9 @@ def _recipe(name: str) -> str:
     recipe = load_recipe(name)
     result = recipe.result or "not yet."
     if recipe.result:
-        result += " ([25 recipes](../lab/papers.md#all-recipes-under-one-protocol))"
+        result += (
+            " ([25 recipes](../lab/papers.md#all-recipes-under-one-protocol))"
+        )
     file = ROOT / "configs/recipes" / f"{name}.yaml"
     return page(
         f"### {name} {{ #{name} }}",
