@@ -23,7 +23,8 @@ from keras_dml.wording import filled
 
 Item = TypeVar("Item")
 
-console = Console(stderr=True)
+# A path such as a:100:b is no emoji.
+console = Console(stderr=True, emoji=False)
 logger = logging.getLogger("keras_dml")
 
 
@@ -68,21 +69,20 @@ def without_native_output() -> Iterator[None]:
         yield
         return
     sys.stderr.flush()
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
     former = console._file
-    with open(kept, "w", encoding="utf-8", closefd=False) as terminal:
+    with (
+        open(os.dup(2), "w", encoding="utf-8") as terminal,
+        open(os.devnull, "w") as nowhere,
+    ):
         if console.is_terminal:
             console.file = terminal
-        os.dup2(nowhere, 2)
+        os.dup2(nowhere.fileno(), 2)
         try:
             yield
         finally:
-            os.dup2(kept, 2)
+            os.dup2(terminal.fileno(), 2)
             # Unlike `console.file`, which would be the present `sys.stderr`.
             console._file = former
-    os.close(kept)
-    os.close(nowhere)
 
 
 def format_table(rows: Sequence[Sequence[Any]]) -> str:

@@ -18,6 +18,8 @@ except ImportError:  # Windows, where nothing is locked.
     fcntl = None  # type: ignore[assignment]
 
 # No space, no quota, or a limit on the size of a file.
+# What a network's file system without locks answers.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -197,7 +199,8 @@ def lock(path: Path) -> IO[str] | None:
         path: The file, which is created if missing.
 
     Returns:
-        The open file, or `None` if another process has locked it.
+        The open file, or `None` if another process has locked it. It is not
+        locked on a file system that has no locks.
     """
     # Neither empties what a link leads to, nor waits for the reader of a pipe.
     file = open(path, "a", encoding="utf-8", opener=_open_at_once)  # noqa: SIM115
@@ -207,6 +210,10 @@ def lock(path: Path) -> IO[str] | None:
         except BlockingIOError:
             file.close()
             return None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                file.close()
+                raise
     return file
 
 

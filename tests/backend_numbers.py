@@ -18,9 +18,11 @@ from keras_dml import (
     miners,
     regularizers,
 )
+from keras_dml.callbacks import EarlyStopping
 from keras_dml.models.head import label_input
 from keras_dml.ops.similarities import unit_rows
 from keras_dml.optimizers import (
+    DecayToZero,
     LearningRate,
     PerVariable,
     RowLazyAdam,
@@ -392,7 +394,31 @@ def trained() -> dict[str, list]:
         for weight in model.weights:
             found[f"{name}: {weight.path}"] = as_list(weight.value)
     assert evaluation.retrieval_metrics(rows, labels)
-    return found
+    return found | {"tail": tail()}
+
+
+def tail() -> list[float]:
+    """The steps of a weight whose rate ends early, by gradients of 1."""
+    inputs = keras.Input((1,))
+    layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
+    model = keras.Model(inputs, layer(inputs))
+    sgd = keras.optimizers.SGD(DecayToZero(0.1, steps=4))
+    model.compile(sgd, lambda _, y_pred: y_pred)
+    stop = EarlyStopping("loss", 1, "max", tail=2, steps_per_epoch=2)
+    ones, weights = np.ones((4, 1), "float32"), []
+    after = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda *_: weights.append(as_list(layer.kernel.value))
+    )
+    model.fit(
+        ones,
+        ones,
+        2,
+        epochs=9,
+        shuffle=False,
+        verbose=0,
+        callbacks=[stop, after],
+    )
+    return weights
 
 
 if __name__ == "__main__":

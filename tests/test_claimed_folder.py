@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import subprocess
@@ -5,6 +6,7 @@ import sys
 
 import pytest
 
+from keras_dml import files
 from keras_dml.claimed_folder import ClaimedFolder
 from keras_dml.errors import UsageError
 from keras_dml.files import is_locked, write_text
@@ -119,3 +121,20 @@ def test_what_is_no_file_is_no_lock(tmp_path, make, reason):
     with pytest.raises(UsageError, match=f"to write to. Received: {reason}"):
         Album(tmp_path).lock()
     assert not is_locked(tmp_path / ".lock")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_a_file_system_without_locks_is_written_to(
+    tmp_path, monkeypatch, number
+):
+    """It was called a folder that cannot be written to."""
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files.fcntl, "flock", refuse)
+    with files.lock(tmp_path / "lock") as file:
+        assert file is not None
+    number = errno.EIO
+    with pytest.raises(OSError, match="put/output"):
+        files.lock(tmp_path / "lock")

@@ -142,3 +142,6 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
                     f"Received: {rate!r}"
                 )
             rate.begin(self.tail_epoch * self.steps_per_epoch)
+        if keras.backend.backend() == "jax":
+            # The compiled step holds the start as a constant.
+            self.model.make_train_function(force=True)

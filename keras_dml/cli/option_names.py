@@ -48,10 +48,16 @@ class OptionNames(logging.Filter):
 
     def translate(self, text: str) -> str:
         """Returns the text with options in place of arguments."""
+        told = text
+
+        def value(match: re.Match[str]) -> str:
+            named = re.search(rf"\b{match[1]}`", told[: match.start()])
+            return "Received: " if named else match.group()
+
+        # One value after a sentence that names it already.
+        text = re.sub(r"Received: (\w+)=(?!.*\b\w+=)", value, text)
         for setting, option in self._settings:
             text = setting.sub(f"`{option}`", text)
-        # One value after a sentence that names it already.
-        text = re.sub(r"Received: \w+=(?!.*\b\w+=)", "Received: ", text)
         named = r"(?<!Unknown configuration key )`(\w+)(?:=([^`]*))?`"
         return re.sub(named, self._option, text)
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from keras_dml.wording import filled
 
-output = Console()
+output = Console(emoji=False)
 
 
 def say(sentence: str) -> None:

@@ -184,7 +184,7 @@ class AugmentationConfig(Section):
     rotation: Annotated[float, Field(ge=0, le=180)] = 0.0
     translation: Annotated[float, Field(ge=0, lt=1)] = 0.0
     scale: Range = (1.0, 1.0)
-    shear: Annotated[float, Field(ge=0, lt=90)] = 0.0
+    shear: Annotated[float, Field(ge=0, le=89)] = 0.0
     fill: Annotated[float, Field(ge=0, le=255)] | Literal["edge"] = 0.0
     brightness: Annotated[float, Field(ge=0, le=1)] = 0.0
     contrast: Annotated[float, Field(ge=0, le=1)] = 0.0

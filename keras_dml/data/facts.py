@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import importlib.resources
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ class SourceFile:
         size: Integer, its size in bytes. Defaults to `None`, unknown.
         md5: String, its MD5 in hexadecimal. Defaults to `None`.
         sha256: String, its SHA-256 in hexadecimal. Defaults to `None`.
+        either: String, the name of the alternative it belongs to: the files
+            of one alternative are enough. Defaults to `None`.
     """
 
     name: str
@@ -29,6 +31,7 @@ class SourceFile:
     size: int | None = None
     md5: str | None = None
     sha256: str | None = None
+    either: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +83,28 @@ class DatasetFacts:
     files: tuple[SourceFile, ...]
     tfds_inverted: bool = False
     quarter_turns: bool = False
+
+    def missing(self, present: Collection[str]) -> tuple[SourceFile, ...]:
+        """Returns the files to fetch; of alternatives those nearest to whole.
+
+        Args:
+            present: Names of the files that are there.
+        """
+        alternatives: dict[str | None, list[bool]] = {}
+        for file in self.files:
+            alternatives.setdefault(file.either, []).append(
+                file.name in present
+            )
+        always = alternatives.pop(None, [])
+        wanted = {None} if always else set()
+        if alternatives:
+            share = {key: sum(a) / len(a) for key, a in alternatives.items()}
+            wanted.add(max(share, key=share.__getitem__))
+        return tuple(
+            file
+            for file in self.files
+            if file.either in wanted and file.name not in present
+        )
 
 
 def known_datasets() -> list[str]:

@@ -9,7 +9,7 @@ import os
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from keras_dml.console import logger
@@ -21,6 +21,8 @@ SUFFIXES = (
     *(".tiff", ".webp"),
 )
 LONGEST_NAME = 200
+# Folders that other programs leave behind.
+LEFT_BY_OTHERS = {"__MACOSX", "__pycache__"}
 # Folders of these names hold the images of a split, not those of a group.
 SPLITS = {"test", "testing", "train", "training", "val", "valid", "validation"}
 # How often links may lead to one folder; nested ones double at every level.
@@ -38,12 +40,14 @@ class ImageTree:
         images: The images, sorted at each level by name.
         folders: The folders, in the same order.
         others: How many other files have each suffix.
+        passed: The folders that are passed over for their names.
     """
 
     root: str
     images: list[str]
     folders: list[str]
     others: Counter[str]
+    passed: list[str]
 
     def class_folders(self) -> list[str]:
         """Returns the folders that are classes, sorted by their own names.
@@ -53,22 +57,48 @@ class ImageTree:
         unless a group holds no folder or is called like a split, or two
         classes have one name.
         """
-        top = [one for one in self.folders if "/" not in one]
-        inner = [one for one in self.folders if one.count("/") == 1]
+        if self.why_no_groups():
+            return self._at(0)
+        return sorted(self._at(1), key=os.path.basename)
+
+    def why_no_groups(self) -> str:
+        """Says what to do so that folders are groups; empty if they are."""
+        top, inner = self._at(0), self._at(1)
+        holding = {*map(os.path.dirname, self.images)} & {*top}
         groups = {one.partition("/")[0] for one in inner}
-        if (
-            not {*map(os.path.dirname, self.images)}.isdisjoint(top)
-            or len(groups) < len(top)
-            or {name.lower() for name in top} & SPLITS
-            or len({*map(_composed_name, inner)}) < len(inner)
-        ):
-            return top
-        return sorted(inner, key=os.path.basename)
+        if holding or len(groups) < len(top):
+            return "Give the folder that directly holds the classes."
+        parts = sorted(name for name in top if name.lower() in SPLITS)
+        if parts:
+            return (
+                f"{readable(parts[0])!r} is called like a split: give the "
+                "folder that directly holds the classes, or list all images in "
+                "a CSV file with a column `split`."
+            )
+        found: dict[str, str] = {}
+        for one in inner:
+            other = found.setdefault(_composed_name(one), one)
+            if other != one:
+                return (
+                    f"{readable(other)!r} and {readable(one)!r} have one name: "
+                    "give the classes of groups names of their own."
+                )
+        return ""
+
+    def _at(self, depth: int) -> list[str]:
+        return [one for one in self.folders if one.count("/") == depth]
 
     def labels(self) -> list[str] | None:
         """Returns the class of each image; `None` if one lies in no class."""
-        classes = self.class_folders()
-        if not {*map(os.path.dirname, self.images)} <= {*classes}:
+        classes = {*self.class_folders()}
+        loose = [i for i in self.images if os.path.dirname(i) not in classes]
+        if loose:
+            if len(loose) < len(self.images):
+                warn_once(
+                    f"No image of {readable(self.root)} gets a label, since "
+                    f"{len(loose)} of {len(self.images)} lie in no class "
+                    f"folder, such as {readable(loose[0])}."
+                )
             return None
         check_forms(classes)
         # One string object per class saves memory for millions of images.
@@ -78,7 +108,13 @@ class ImageTree:
         ]
 
     def warn_of_others(self) -> None:
-        """Logs, once in a process, how many files are no images."""
+        """Logs, once in a process, which files and folders are not read."""
+        if self.passed:
+            warn_once(
+                f"Passed over {len(self.passed)} folders of "
+                f"{readable(self.root)} whose names start with `__`, such as "
+                f"{readable(self.passed[0])}."
+            )
         if self.others:
             kinds = self.others.most_common(_NAMED)
             named = ", ".join(f"{count} {kind}" for kind, count in kinds)
@@ -110,9 +146,11 @@ def image_tree(folder: str | Path) -> ImageTree:
     folders = [one.name for one in top if _may_be_class(one)]
     if folders == ["images"] and not loose:
         root = os.path.join(root, "images")
-    tree = ImageTree(root, [], [], Counter())
+    tree = ImageTree(root, [], [], Counter(), [])
     for path, is_a_folder in _walk(root):
-        if is_a_folder:
+        if is_a_folder is None:
+            tree.passed.append(path)
+        elif is_a_folder:
             tree.folders.append(path)
         elif _is_image(path):
             tree.images.append(path)
@@ -122,7 +160,7 @@ def image_tree(folder: str | Path) -> ImageTree:
     return tree
 
 
-def check_forms(classes: Sequence[str]) -> None:
+def check_forms(classes: Iterable[str]) -> None:
     """Raises if the names of two class folders are one in another form.
 
     A Mac writes an accent as a character of its own: copied beside a folder
@@ -218,10 +256,11 @@ def _composed_name(folder: str) -> str:
     return composed(os.path.basename(folder))
 
 
-def _walk(root: str) -> Iterator[tuple[str, bool]]:
+def _walk(root: str) -> Iterator[tuple[str, bool | None]]:
     """Yields the paths below a folder in sorted order, and which are folders.
 
-    Skips a link to a folder above itself.
+    Skips a link to a folder above itself. `None` says of a folder that it is
+    passed over for its name.
     """
     ways: Counter[tuple[int, int]] = Counter()
     # Folders to enter, each with the folders above it, and files to yield.
@@ -252,6 +291,8 @@ def _walk(root: str) -> Iterator[tuple[str, bool]]:
                 ahead.append((below, None))
             elif _may_be_class(entry):
                 ahead.append((below, above))
+            elif entry.name not in LEFT_BY_OTHERS:
+                yield below, None
 
 
 def _place(folder: str) -> tuple[int, int]:

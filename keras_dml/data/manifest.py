@@ -103,6 +103,8 @@ class Manifest(Brief):
             "split": _words("split", self.split, count, ("train", "test")),
             "role": _words("role", self.role, count, ("query", "gallery")),
         }
+        if self.images is not None:
+            values["images"] = np.asarray(self.images)
         for field, dtype in DTYPES.items():
             if getattr(self, field) is not None:
                 values[field] = np.asarray(getattr(self, field), dtype)
@@ -245,7 +247,7 @@ class Manifest(Brief):
                     "whether it trains."
                 )
             raise UsageError(
-                f"No image of `{self.name}` belongs to the {split} split. "
+                f"No image of {self.name!r} belongs to the {split} split. "
                 f"Received: splits {sorted(set(self.split.tolist()))}. {advice}"
             )
         part = self.select(rows)

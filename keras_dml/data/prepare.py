@@ -12,6 +12,9 @@ from keras_dml.data.facts import DatasetFacts, SourceFile, dataset_facts
 from keras_dml.data.readers.published import count, first_of
 from keras_dml.errors import RunError, UsageError
 
+# A file of these states need not be fetched again.
+_USABLE = ("ok", "no published checksum")
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Check(Brief):
@@ -89,8 +92,8 @@ def prepare(
                 name, data_dir, allow_partial=True, download=False
             )
     archives = _check_archives(facts, data_dir, say)
-    missing = tuple(
-        file for file in facts.files if archives.get(file.name) != "ok"
+    missing = facts.missing(
+        {name for name, state in archives.items() if state in _USABLE}
     )
     return Check(
         name=name,
@@ -109,6 +112,8 @@ def _download(name, facts: DatasetFacts, data_dir, say) -> str:
     builder = facts.tfds_name if facts.tfds_downloads else None
     if name.startswith("tfds:"):
         builder = name.removeprefix("tfds:")
+    if builder is None and not facts.files:
+        return name
     if builder is None:
         raise UsageError(
             f"`{name}` cannot be downloaded by keras-dml. Received: "
@@ -171,9 +176,11 @@ def _advice(facts, name):
             f"Fetch the files from {facts.homepage} and unpack them so that "
             f"the folder holds {', '.join(facts.layout)}."
         )
-    if facts.tfds_downloads and not name.startswith("tfds:"):
+    if name.startswith("tfds:"):
+        advice.append("Let tensorflow-datasets download it: set `download`.")
+    elif facts.tfds_downloads:
         advice.append(
-            f"Or let tensorflow-datasets download it and use "
-            f"`tfds:{facts.tfds_name}` as the source."
+            f"Or let tensorflow-datasets download it, with `download`, and use "
+            f"tfds:{facts.tfds_name} as the source."
         )
     return tuple(advice)

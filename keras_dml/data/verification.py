@@ -127,7 +127,7 @@ def drop_bad(
     if len(bad) > limit * len(manifest):
         named = "; ".join(f"{path} ({why})" for path, why in bad[:MAX_NAMED])
         raise UsageError(
-            f"At most {percent(limit)} of the images of `{manifest.name}` may "
+            f"At most {percent(limit)} of the images of {manifest.name!r} may "
             f"be unreadable. Received: {len(bad)} of {len(manifest)} "
             f"unreadable, first: {named}. Repair, replace or delete them."
         )

@@ -51,10 +51,10 @@ class ManifoldSimilarities(keras.layers.Layer):
     """Compares rows with proxies along the manifold of a batch.
 
     For row `i` and proxy `p` the output holds `F_ip`, the share of random
-    walks from `i` that end at `p`, and the cosine of the rows `i` and `p` of
-    `F`: whether walks from both end at the same points. `F` is the matrix of
-    `manifold_similarities`, over the rows of all replicas and the proxies. The
-    loss `Manifold` takes the result.
+    walks from `i` that end at `p` times `sqrt(D_i / D_p)`, and the cosine of
+    the rows `i` and `p` of `F`: whether walks from both end at the same points.
+    `F` is the matrix of `manifold_similarities`, over the rows of all replicas
+    and the proxies. The loss `Manifold` takes the result.
 
     Time grows with the third power of the rows and proxies together.
 

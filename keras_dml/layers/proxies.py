@@ -44,9 +44,9 @@ class Proxies(keras.layers.Layer):
         unit_proxies: Boolean, whether `"dot"` normalizes the proxies; the
             other metrics always do. Defaults to `True`.
         initializer: Initializer of the proxies as a matrix
-            `(num_classes * centers, dim)`: one that Keras knows,
-            `"normal_eighth"`, `"he_fan_out"`, `"scaled_fan_in"` or
-            `"normal"`. Defaults to `"normal_eighth"`, `N(0, 1) / 8`.
+            `(num_classes * centers, dim)`, see
+            `keras_dml.initializers.get_proxy_initializer`. Defaults to
+            `"normal_eighth"`, `N(0, 1) / 8`.
         lengths: Boolean, whether to append `|x| |p|` to each product, for
             `LargeMarginSoftmax`; only with `metric="dot"`, one center and
             `unit_proxies=False`. Defaults to `False`.

@@ -124,6 +124,8 @@ class Loss(keras.losses.Loss):
                 )
         merged = self._refuse_merged(y_true)
         loss = super().__call__(y_true, y_pred, sample_weight)
+        if not has_column_per_class(self):
+            loss = loss * _nan_if_any(y_pred, loss.dtype)
         return loss if merged is None else ops.where(merged, float("nan"), loss)
 
     def _refuse_merged(self, y_true):
@@ -175,6 +177,15 @@ class Loss(keras.losses.Loss):
         return y_true, received
 
 
+def _nan_if_any(y_pred, dtype):
+    """Returns 1, or NaN if an entry is NaN: a factor reaches the gradient too.
+
+    Comparisons with NaN choose no pair, so that a loss on pairs would be 0.
+    """
+    lost = ops.any(ops.isnan(y_pred))
+    return ops.cast(ops.where(lost, float("nan"), 1.0), dtype)
+
+
 def has_column_per_class(loss: keras.losses.Loss) -> bool:
     """Returns whether a loss takes one column per class, as Keras losses do."""
     return getattr(loss, "column_per_class", True)
@@ -195,7 +206,7 @@ def loss_on_classes(loss, computed_on: str) -> keras.losses.Loss:
         raise ValueError(
             "`loss` must take logits or similarities of all classes, to be "
             f"computed on {computed_on}. Received: {loss.name!r}, which takes "
-            f"{loss.takes}"
+            f"{loss.takes or 'what the losses in it take'}"
         )
     return loss
 
@@ -275,8 +286,9 @@ class LogitsLoss(Loss, abc.ABC):
             columns,
             f"`y_true` of the loss {self.name} must lie between 0 and "
             f"{columns - 1}, for `y_pred` has {columns} columns",
-            f"The loss takes {self.takes}, one column for each class, not "
-            "embeddings: put `keras_dml.layers.Proxies` in front.",
+            f"The loss takes {self.takes or 'similarities'}, one column for "
+            "each class, not embeddings: put `keras_dml.layers.Proxies` in "
+            "front.",
         )
         if self.takes == "similarities" and look_like_embeddings(y_pred):
             warnings.warn(

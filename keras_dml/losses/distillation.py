@@ -63,6 +63,7 @@ class DistillationLoss(Loss, abc.ABC):
                 f"Received: y_true.shape={tuple(y_true.shape)}, "
                 f"y_pred.shape={tuple(y_pred.shape)}"
             )
+        self._flat_labels(y_true, y_pred)
         if self.normalize:
             y_true, y_pred = unit_rows(y_true), unit_rows(y_pred)
         rows = self.distillation_loss(

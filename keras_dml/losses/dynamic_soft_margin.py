@@ -78,8 +78,9 @@ class DynamicSoftMargin(PairLoss):
     Euclidean distances `d` of unit embeddings. `h` is the histogram of the
     differences `d_ap - d_an`, which adds a triplet to the two of the `B + 1`
     points between -2 and 2 that its difference lies between, in linear shares.
-    There is no margin to choose: the hardest triplet weighs 1, the easiest
-    next to nothing. Weights are constants in the gradient.
+    There is no margin to choose: the hardest triplets weigh nearly 1, all but
+    the share of their own bin, the easiest next to nothing. Weights are
+    constants in the gradient.
 
     The histogram is that of the batch of all replicas. The paper takes a
     moving average over batches with one triplet for each row; here each batch

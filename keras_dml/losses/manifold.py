@@ -51,10 +51,11 @@ class Manifold(LogitsLoss):
     `l(s) = log(1 + sum_p exp(s_ip - s_iq + m))`
 
     over the proxies `p` with `s_ip + m >= s_iq`, `q` being the proxy of row
-    `i`. `F_ip` is the share of random walks from row `i` that end at proxy `p`,
-    `C_ip` the cosine of all ends of walks from `i` and from `p`. A proxy stands
-    for a group of classes: those of one remainder of a division of their number
-    by the number of proxies. It takes the output of `ManifoldSimilarities`.
+    `i`. `F_ip` says how many of the random walks from row `i` end at proxy `p`,
+    `C_ip` is the cosine of all ends of walks from `i` and from `p`. A proxy
+    stands for a group of classes: those of one remainder of a division of their
+    number by the number of proxies. It takes the output of
+    `ManifoldSimilarities`.
 
     The paper draws the groups at random and joins several such embeddings into
     one; here the order of the classes groups them, for one embedding.

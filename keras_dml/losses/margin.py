@@ -77,7 +77,8 @@ class Margin(PairLoss):
             `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
-        ValueError: If `sampling` is unknown or a number is out of range.
+        ValueError: If `sampling` is unknown, a number is out of range, or
+            negatives are drawn without `normalize`.
 
     Example:
 
@@ -116,6 +117,7 @@ class Margin(PairLoss):
         self.nearest, self.farthest = drawing.nearest, drawing.farthest
         if self.miner is None and sampling == "distance_weighted":
             self._chosen_by = drawing
+            self._check_length_of(drawing)
 
     def call(self, y_true, y_pred):
         if len(y_pred.shape) != 2:

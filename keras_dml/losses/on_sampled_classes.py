@@ -12,7 +12,8 @@ class OnSampledClasses(LogitsLoss):
     """Computes a loss as if there were no classes but the sampled ones.
 
     `L(y, S) = loss(position of y in the sample, S)` with the output `S` of
-    `SampledProxies`, scaled or not. The position follows from the labels of
+    `SampledProxies`, scaled or not, but without a bias: a column is another
+    class in each step. The position follows from the labels of
     the batch, under `tf.distribute` those of all replicas. The reduction of
     `loss` itself is not used.
 

@@ -31,7 +31,7 @@ class P2SGrad(LogitsLoss):
     """Draws the cosine to the own proxy to 1 and all others to 0.
 
     `L = sum_c (s_c - [c = y])^2` with the cosines `s_c` of a row and the
-    proxies. Its gradient is that of a softmax whose probabilities are
+    proxies. Its gradient is twice that of a softmax whose probabilities are
     replaced by cosines: it has no scale, and does not fade for a row that is
     right by a little. It takes the output of `Proxies(metric="cosine")`
     without `ScaledLogits`.

@@ -135,10 +135,16 @@ class PairLoss(Loss, abc.ABC):
             "None, for the loss itself chooses its pairs",
             self.miner,
         )
-        if self.of_unit_rows and not normalize:
+        self._check_length_of(self)
+        self._check_length_of(self.miner)
+
+    def _check_length_of(self, part: "PairLoss | miners.Miner | None") -> None:
+        """Raises if the loss or a miner needs rows of length 1."""
+        if part is not None and part.of_unit_rows and not self.normalize:
             raise ValueError(
-                f"`normalize` of {type(self).__name__} must be True: it is "
-                "defined for embeddings of length 1. Received: normalize=False"
+                f"`normalize` must be True for {type(part).__name__}, which "
+                "is defined for embeddings of length 1. Received: "
+                "normalize=False"
             )
 
     @abc.abstractmethod

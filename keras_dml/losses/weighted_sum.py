@@ -2,7 +2,9 @@
 
 import keras
 
+from keras_dml.checks import finite_number
 from keras_dml.losses.base import Loss, has_column_per_class
+from keras_dml.losses.pair_loss import PairLoss
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -19,7 +21,8 @@ class WeightedSum(Loss):
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:
-        ValueError: If `losses` is empty or `weights` has another length.
+        ValueError: If `losses` is empty, `weights` has another length or one
+            that is not finite.
 
     Example:
 
@@ -27,6 +30,9 @@ class WeightedSum(Loss):
     loss = WeightedSum([ProxyNCA(), Softmax()], weights=[1.0, 0.1])
     ```
     """
+
+    label_dtypes = PairLoss.label_dtypes
+    labels_in_words = PairLoss.labels_in_words
 
     def __init__(self, losses, weights=None, **kwargs):
         super().__init__(**kwargs)
@@ -38,7 +44,7 @@ class WeightedSum(Loss):
                 f"{weights}"
             )
         self.losses = [keras.losses.get(loss) for loss in losses]
-        self.weights = weights
+        self.weights = [finite_number("weights", one) for one in weights]
         self.column_per_class = all(map(has_column_per_class, self.losses))
 
     def call(self, y_true, y_pred):

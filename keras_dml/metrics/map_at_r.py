@@ -19,7 +19,7 @@ class MAPAtR(RetrievalMetric):
         capacity: Positive integer, the number of rows that are kept. Defaults
             to `10_000`.
         name: String. Defaults to `"map_at_r"`.
-        **kwargs: `normalize` and `dtype`, see
+        **kwargs: `normalize`, `dim` and `dtype`, see
             `keras_dml.metrics.RetrievalMetric`.
 
     Raises:

@@ -16,7 +16,7 @@ class PrecisionAt1(RetrievalMetric):
         capacity: Positive integer, the number of rows that are kept. Defaults
             to `10_000`.
         name: String. Defaults to `"precision_at_1"`.
-        **kwargs: `normalize` and `dtype`, see
+        **kwargs: `normalize`, `dim` and `dtype`, see
             `keras_dml.metrics.RetrievalMetric`.
 
     Raises:

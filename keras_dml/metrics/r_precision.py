@@ -18,7 +18,7 @@ class RPrecision(RetrievalMetric):
         capacity: Positive integer, the number of rows that are kept. Defaults
             to `10_000`.
         name: String. Defaults to `"r_precision"`.
-        **kwargs: `normalize` and `dtype`, see
+        **kwargs: `normalize`, `dim` and `dtype`, see
             `keras_dml.metrics.RetrievalMetric`.
 
     Raises:

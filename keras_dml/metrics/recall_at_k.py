@@ -15,7 +15,7 @@ class RecallAtK(RetrievalMetric):
         k: Positive integer. Defaults to `1`.
         capacity: Positive integer, the number of rows that are kept. Defaults
             to `10_000`.
-        **kwargs: `normalize`, `name` and `dtype`, see
+        **kwargs: `normalize`, `dim`, `name` and `dtype`, see
             `keras_dml.metrics.RetrievalMetric`. `name` defaults to
             `"recall_at_K"` with the number for K.
 

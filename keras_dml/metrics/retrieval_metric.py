@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_dml import distribute
 from keras_dml.arguments import arguments_of
-from keras_dml.checks import boolean, positive_integer, require
+from keras_dml.checks import boolean, optional, positive_integer, require
 from keras_dml.metrics.neighbors import Neighbors, merge_neighbors
 from keras_dml.ops.similarities import unit_rows
 
@@ -37,6 +37,10 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
             to `10_000`.
         normalize: Boolean, whether to compare by cosine; otherwise by the
             Euclidean distance. Defaults to `True`.
+        dim: Integer, how many of the first columns of `y_pred` are the
+            embedding, for a model with a layer that appends others, such as
+            `ClassBoundaries`, `TrainingStep`, `CrossBatchMemory` or
+            `Distillation`. Defaults to `None`, all.
         name: String. Defaults to the name of the metric.
         dtype: Dtype of the result. Defaults to `None`, which means
             `keras.config.floatx()`.
@@ -64,7 +68,13 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
     """
 
     def __init__(
-        self, depth, capacity=10_000, normalize=True, name=None, dtype=None
+        self,
+        depth,
+        capacity=10_000,
+        normalize=True,
+        dim=None,
+        name=None,
+        dtype=None,
     ):
         super().__init__(name=name, dtype=dtype)
         self.depth = positive_integer("depth", depth)
@@ -76,6 +86,7 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
             capacity,
         )
         self.normalize = boolean("normalize", normalize)
+        self.dim = optional(positive_integer, "dim", dim)
         self._built = False
 
     @abc.abstractmethod
@@ -99,6 +110,14 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
                 f"y_true.shape={tuple(y_true.shape)}, "
                 f"y_pred.shape={tuple(y_pred.shape)}"
             )
+        if self.dim is not None:
+            require(
+                self.dim <= y_pred.shape[1],
+                "dim",
+                f"at most {y_pred.shape[1]}, the columns of `y_pred`",
+                self.dim,
+            )
+            y_pred = y_pred[:, : self.dim]
         self._build(y_pred.shape[1])
         rows = ops.cast(y_pred, "float32")
         weights = ops.ones_like(rows[:, 0])
@@ -217,7 +236,8 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
         own = arguments_of(type(self), RetrievalMetric)
         names = own or arguments_of(RetrievalMetric)
         return {
-            name: getattr(self, name) for name in (*names, "normalize", "dtype")
+            name: getattr(self, name)
+            for name in (*names, "normalize", "dim", "dtype")
         }
 
 

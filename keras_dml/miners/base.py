@@ -40,6 +40,8 @@ class Miner(abc.ABC):
 
     # Whether the choice is drawn: `keras_dml.losses.AtStep` gives the step.
     draws = False
+    # Whether the choice is one among rows of length 1.
+    of_unit_rows = False
     # Whether the columns must be the rows of the batch: no memory is possible.
     within_batch = False
 

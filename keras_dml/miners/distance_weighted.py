@@ -40,6 +40,7 @@ class DistanceWeighted(Miner):
     """
 
     draws = True
+    of_unit_rows = True
 
     def __init__(self, nearest=0.5, farthest=1.4):
         advice = "Rows of length 1 are at most 2 apart."

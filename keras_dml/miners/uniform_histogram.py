@@ -12,6 +12,9 @@ from keras_dml.ops.largest import largest_of_groups
 from keras_dml.ops.pairs import Pairs, pair_distances
 from keras_dml.ops.reductions import over_replicas
 
+# The draw keeps a thousand counts for each.
+MOST_BINS = 10_000
+
 
 def pairs_by_bin(distance, group, noise, bins=100, per_bin=(10, 10)):
     """Returns at most so many pairs of each bin of a histogram of distances.
@@ -67,7 +70,7 @@ class UniformHistogram(Miner):
     step, see `DistanceWeighted`.
 
     Args:
-        bins: Integer. Defaults to `100`.
+        bins: Integer, at most 10,000. Defaults to `100`.
         positives_per_bin: Integer. Defaults to `10`.
         negatives_per_bin: Integer. Defaults to `10`.
         distance: What compares two rows, as `similarity` of
@@ -91,7 +94,7 @@ class UniformHistogram(Miner):
         negatives_per_bin=10,
         distance="euclidean",
     ):
-        self.bins = positive_integer("bins", bins)
+        self.bins = positive_integer("bins", bins, most=MOST_BINS)
         self.positives_per_bin = positive_integer(
             "positives_per_bin", positives_per_bin
         )

@@ -100,12 +100,13 @@ def _within_a_graph(labels, wrong, wanted, advice):
         "CPU"
     }:
         return labels
-    row = tf.argmax(wrong, output_type=tf.int32)
+    # One entry more: a replica may have no rows.
+    row = tf.argmax(tf.pad(wrong, [[0, 1]]), output_type=tf.int32)
     right = tf.debugging.Assert(
         ~tf.reduce_any(wrong),
         [
             f"{wanted}. Received: label",
-            tf.gather(labels, row),
+            tf.gather(tf.pad(labels, [[0, 1]]), row),
             "in row",
             row,
             advice,

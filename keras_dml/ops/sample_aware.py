@@ -194,5 +194,10 @@ def split_exponents(output, loss_name: str) -> WeightedExponents:
     columns = ops.reshape(output, (-1, classes + 3))
     last = ops.stop_gradient(columns)[:, classes + 1 :]
     return WeightedExponents(
-        columns, classes, columns[:, classes], last[:, 0], last[0, 1]
+        columns,
+        classes,
+        columns[:, classes],
+        last[:, 0],
+        # The same in every row, of which a replica may have none.
+        ops.max(last[:, 1], initial=0),
     )

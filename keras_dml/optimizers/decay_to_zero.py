@@ -18,7 +18,8 @@ class DecayToZero(keras.optimizers.schedules.LearningRateSchedule):
     `rate(t) = schedule(s) max(0, 1 - (t - s) / steps)`.
 
     A saved optimizer goes on with its decay. On JAX, whose compiled steps do
-    not read the start, compile the model again after `begin`.
+    not read the start, call `model.make_train_function(force=True)` after
+    `begin`, as `EarlyStopping` does.
 
     Args:
         learning_rate: Float or `LearningRateSchedule`, followed before.

@@ -173,7 +173,7 @@ def split_data(
     given = [name for name, classes in chosen.items() if classes is not None]
     if manifest.seen and given:
         raise UsageError(
-            f"`{given[0]}` chooses classes, but all classes of "
+            f"`{given[0]}` chooses classes, but test classes of "
             f"{manifest.name} are seen in training. Leave `{given[0]}` out."
         )
     if given or (settings.train_fraction is not None and not manifest.seen):

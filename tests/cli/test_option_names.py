@@ -29,6 +29,18 @@ def test_arguments_become_options(text, expected):
     assert NAMES.translate(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("`k` must be 1. Received: k=2", "`-k` must be 1. Received: 2"),
+        ("It fails. Received: k=2", "It fails. Received: k=2"),
+        ("`k` is odd. Received: k=2, n=3", "`-k` is odd. Received: k=2, n=3"),
+    ],
+)
+def test_a_value_keeps_a_name_that_nothing_else_says(text, expected):
+    assert NAMES.translate(text).replace("`--k`", "`-k`") == expected
+
+
 def test_log_lines_are_translated_with_their_values():
     record = logging.LogRecord(
         "keras_dml", 20, "", 0, "%s: pass `resume=True`", ("runs/a",), None

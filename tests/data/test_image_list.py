@@ -208,6 +208,13 @@ def test_a_cover_beside_the_folder_called_images_changes_no_id(tmp_path):
     assert readers.read(str(tmp_path)).ids.tolist() == found.ids[1:]
 
 
+def test_one_image_without_a_class_is_named(tmp_path, caplog):
+    make(tmp_path, "boot/1.jpg", "sandal/2.jpg", "cover.jpg")
+    assert list_images(str(tmp_path)).labels is None
+    (message,) = caplog.messages
+    assert "1 of 3 lie in no class folder, such as cover.jpg" in message
+
+
 def test_folders_of_splits_have_no_labels(tmp_path):
     make(tmp_path, "train/boot/1.jpg", "test/sandal/1.jpg")
     assert list_images(str(tmp_path)).labels is None

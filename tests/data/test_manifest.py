@@ -61,12 +61,18 @@ def test_select_takes_the_rows_of_every_field(rows):
     assert chosen.class_names == manifest.class_names
 
 
+def test_images_may_be_a_list():
+    image = np.zeros((2, 2, 3), "uint8")
+    manifest = make(paths=None, images=[image] * 4)
+    assert manifest.images.shape == (4, 2, 2, 3)
+
+
 def test_part():
     manifest = make(split=["train", "test", "train", ""])
     train = manifest.part("train")
     assert train.ids.tolist() == ["0", "2"]
     assert train.labels.tolist() == [0, 0]
-    with pytest.raises(UsageError, match="No image of `fruit` belongs to the"):
+    with pytest.raises(UsageError, match="No image of 'fruit' belongs to the"):
         make().part("test")
 
 

@@ -279,3 +279,11 @@ def test_replicas_do_not_change_training(key, strategy):
     np.testing.assert_allclose(several[0], alone[0], rtol=1e-4)
     for one, two in zip(several[1], alone[1], strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_teacher_and_student_have_the_same_rows(rows):
+    """One row of a teacher was compared with all of the batch."""
+    loss = losses.SimilarityPreserving()
+    with pytest.raises(ValueError, match="the same number of rows"):
+        loss(np.ones((rows, 2), "float32"), np.ones((4, 3), "float32"))

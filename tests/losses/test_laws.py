@@ -281,6 +281,19 @@ def test_extreme_predictions_are_finite(name, size):
     assert_finite(*value_and_gradient(case.make(), LABELS, y_pred))
 
 
+@EACH
+def test_nan_in_nan_out(name):
+    """A network of NaN had the loss 0, so that it was kept as the best."""
+    case = CASES[name]
+    y_pred = case.predictions(LABELS)
+    y_pred[1] = np.nan
+    value, gradient = value_and_gradient(case.make(), LABELS, y_pred)
+    assert np.isnan(value)
+    assert np.isnan(gradient).any()
+    value, _ = value_and_gradient(case.make(), LABELS, np.nan * y_pred)
+    assert np.isnan(value)
+
+
 @WITH_PROXIES
 def test_duplicated_rows(name):
     case, labels = CASES[name], np.array([0, 0, 1, 1, 1, 1], "int32")

@@ -201,3 +201,11 @@ def test_a_reloaded_model_draws_as_it_would_have_drawn(tmp_path):
 def test_refused_arguments(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_negatives_are_drawn_among_rows_of_length_1():
+    with pytest.raises(ValueError, match="`normalize` must be True for Dist"):
+        losses.Margin(normalize=False)
+    losses.Margin(sampling="all", normalize=False)
+    with pytest.raises(ValueError, match="`normalize` must be True for Dist"):
+        losses.Contrastive(miner="distance_weighted", normalize=False)

@@ -87,3 +87,15 @@ def test_training_lowers_the_loss(name):
     history = model.fit(x, labels, epochs=20, batch_size=8, verbose=0)
     values = history.history["loss"]
     assert values[-1] < 0.9 * values[0]
+
+
+@pytest.mark.slow
+@ONCE
+def test_a_replica_without_rows_trains(name, strategy):
+    """The last batch of nine has one row, and two replicas."""
+    with strategy.scope():
+        model = small_model(name)
+    few = batches().unbatch().take(9).batch(8)
+    history = model.fit(few, verbose=0, shuffle=False)
+    assert np.isfinite(history.history["loss"]).all()
+    assert all(np.isfinite(one).all() for one in model.get_weights())

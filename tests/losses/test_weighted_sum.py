@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -38,3 +40,17 @@ def test_float_labels_are_refused():
     loss = losses.WeightedSum([losses.Softmax()])
     with pytest.raises(ValueError, match="'weighted_sum' must be integer"):
         loss(LABELS.astype("float32"), LOGITS)
+
+
+def test_terms_may_take_a_matrix_of_pairs():
+    pairs = np.equal([[0], [0], [1]], [[0, 0, 1]])
+    rows = np.eye(3, 2, dtype="float32")
+    term = losses.MultiSimilarity()
+    total = losses.WeightedSum([term, term], [1.0, 2.0])(pairs, rows)
+    np.testing.assert_allclose(total, 3.0 * term(pairs, rows))
+
+
+@pytest.mark.parametrize("weight", ["a", math.nan])
+def test_weights_are_numbers(weight):
+    with pytest.raises(ValueError, match="`weights` must be"):
+        losses.WeightedSum([losses.MultiSimilarity()], [weight])

@@ -236,3 +236,23 @@ def test_arguments_out_of_range_are_refused(make, message):
 def test_shapes_that_do_not_fit_are_refused(labels, rows, message):
     with pytest.raises(ValueError, match=message):
         metrics.PrecisionAt1().update_state(labels, rows)
+
+
+def test_columns_that_layers_append_are_left_out():
+    """A step of 5,000 beside an embedding hid all neighbors."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((30, 4)).astype("float32")
+    labels = np.arange(30) % 5
+    wide = np.concatenate([rows, 5000.0 * rng.random((30, 2))], axis=1)
+    values = []
+    for metric, x in (
+        (metrics.MAPAtR(9, 40), rows),
+        (metrics.MAPAtR(9, 40, dim=4), wide),
+        (metrics.MAPAtR(9, 40), wide),
+    ):
+        metric.update_state(labels, x)
+        values.append(float(metric.result()))
+    assert values[0] == values[1] != values[2]
+    assert metrics.MAPAtR(9, dim=4).get_config()["dim"] == 4
+    with pytest.raises(ValueError, match="`dim` must be at most 6"):
+        metrics.RecallAtK(dim=7).update_state(labels, wide)

@@ -89,7 +89,7 @@ def read(
         return read_csv(name, allow_partial)
     near = difflib.get_close_matches(name, READERS, n=3, cutoff=0.4)
     raise UsageError(
-        f"`{name}` is no known data set"
+        f"{name!r} is no known data set"
         + (f"; did you mean {' or '.join(near)}?" if near else ".")
         + " A source is one of "
         + ", ".join(READERS)

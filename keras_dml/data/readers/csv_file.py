@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.data import splits
-from keras_dml.data.image_tree import composed
+from keras_dml.data.image_tree import composed, warn_once
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.published import keep_found
 from keras_dml.embeddings.embedding_set import SEPARATOR
@@ -84,7 +84,14 @@ def read_csv(path, allow_partial: bool = False) -> Manifest:
         {*found.select(found.split == name).label_sets.values.tolist()}
         for name in ("train", "test")
     )
-    return dataclasses.replace(found, seen=bool(train & test))
+    both = [found.class_names[one] for one in sorted(train & test)]
+    if both and len(both) < len(test):
+        warn_once(
+            f"{len(both)} of the {len(test)} test classes of {path} train as "
+            f"well, such as {both[0]!r}, so the test is one of seen classes. "
+            "Give each class to one `split` to measure new classes."
+        )
+    return dataclasses.replace(found, seen=bool(both))
 
 
 def listed_images(path: Path, *needed: str) -> dict[str, Listed]:
@@ -234,10 +241,10 @@ def _check_columns(path, columns, needed):
             f"The first line of {path} must name the columns "
             f"{' and '.join(needed)}. Received: columns={columns}"
         )
-    if {*twice} & {"path", "split", "group"}:
+    if {*twice} & {*needed, "path", "split", "group"} - {"label"}:
         raise UsageError(
-            f"The first line of {path} must name path, split and group once. "
-            f"Received: columns={columns}"
+            f"The first line of {path} must name each column once, but for "
+            f"label. Received: columns={columns}"
         )
 
 

@@ -1,7 +1,5 @@
 """Reads a folder with one sub-folder per class."""
 
-import dataclasses
-import itertools
 import os
 from collections import Counter
 from pathlib import Path
@@ -51,10 +49,6 @@ def read_folder(path, allow_partial: bool = False) -> Manifest:
             "Received: no such folder."
         )
     tree = image_tree(path)
-    # A broken link is no image, and a pipe would never end.
-    there = [os.path.isfile(os.path.join(tree.root, i)) for i in tree.images]
-    images = list(itertools.compress(tree.images, there))
-    tree = dataclasses.replace(tree, images=images)
     _check_depth(tree)
     folders = tree.class_folders()
     files: dict[str, list[str]] = {folder: [] for folder in folders}
@@ -109,12 +103,7 @@ def _check_depth(tree: ImageTree) -> None:
 
 def _refuse_empty(tree: ImageTree, empty: list[str], total: int) -> None:
     nested = [one for one in tree.folders if os.path.dirname(one) == empty[0]]
-    hint = (
-        f"It has sub-folders such as {os.path.basename(nested[0])!r}: give the "
-        "folder that directly holds the classes."
-        if nested
-        else "Add images to it or remove it."
-    )
+    hint = tree.why_no_groups() if nested else "Add images to it or remove it."
     raise UsageError(
         f"Every class folder of {tree.root} must hold an image "
         f"({', '.join(SUFFIXES)}). Received: {len(empty)} of {total} without "

@@ -203,12 +203,12 @@ def keep_found(
         return manifest
     if not found.any():
         raise UsageError(
-            f"`{manifest.name}` has no image at all in {where}. Received: "
+            f"{manifest.name!r} has no image at all in {where}. Received: "
             f"{len(manifest)} names and no file. {advice}."
         )
     if not allow_partial:
         raise UsageError(
-            f"`{manifest.name}` is incomplete: {'; '.join(problems)}. "
+            f"{manifest.name!r} is incomplete: {'; '.join(problems)}. "
             f"{advice}, or go on with what is there: set "
             "`data.allow_partial` to true."
         )

@@ -59,6 +59,15 @@ def test_a_class_in_both_splits_is_seen(tmp_path):
     assert read(path).seen
 
 
+def test_one_class_in_both_splits_is_named(tmp_path, caplog):
+    """A wrong cell made the measurement one of seen classes, unsaid."""
+    lines = ["path,label,split", "photos/0.jpg,a,train", "photos/1.jpg,a,test"]
+    path = write(tmp_path, "\n".join([*lines, "photos/2.jpg,b,test"]) + "\n")
+    assert read(path).seen
+    assert "1 of the 2 test classes of" in caplog.text
+    assert "such as 'a', so the test is one of seen classes" in caplog.text
+
+
 def test_absolute_paths(tmp_path):
     photo = tmp_path / "photos" / "0.jpg"
     path = write(tmp_path, f"path,label\n{photo},a\nphotos/1.jpg,b\n")
@@ -174,7 +183,7 @@ def test_missing_images(tmp_path):
             "'photos/1.jpg' and, on line 4, 'photos//../photos/1.jpg'",
         ),
         ("path,label\nphotos/0.jpg,a||b\n", r"on line 2 .* 'a\|\|b'"),
-        ("path,label,path\na,b,c\n", "must name path, split and group once"),
+        ("path,label,path\na,b,c\n", "must name each column once"),
         ("path,label\nphotos/0.jpg,a\n", "at least two classes"),
         (
             "path,label\nphotos/0.jpg,Jones\nphotos/1.jpg,Smith, John\n",

@@ -100,5 +100,5 @@ def test_labels_that_are_none(tmp_path, content):
 
 def test_no_image_at_all(tmp_path):
     write_cub200(tmp_path, ["a/0.jpg"], [1])
-    with pytest.raises(UsageError, match="`cub200` has no image at all"):
+    with pytest.raises(UsageError, match="'cub200' has no image at all"):
         read("cub200", tmp_path, allow_partial=True)

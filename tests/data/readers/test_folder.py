@@ -1,8 +1,10 @@
 import os
+from pathlib import Path
 
 import pytest
 
 from keras_dml.data.readers import read
+from keras_dml.data.verification import verify
 from keras_dml.errors import UsageError
 from tests.data.stand_ins import write_classes
 
@@ -61,7 +63,7 @@ def test_an_empty_class(tmp_path):
 def test_a_folder_one_level_too_high(tmp_path):
     write_classes(tmp_path / "train", {"a": 1, "b": 1})
     write_classes(tmp_path / "test", {"a": 1, "b": 1})
-    with pytest.raises(UsageError, match="'test'. It has sub-folders such as"):
+    with pytest.raises(UsageError, match="'test' is called like a split: give"):
         read(tmp_path)
 
 
@@ -126,6 +128,45 @@ def test_files_that_are_no_images_are_counted_once(tmp_path, caplog):
     assert first.startswith(f"Passed over 4 files of {tmp_path} that are no i")
     assert "2 .heic" in first and "1 .avif" in first
     assert second.startswith(f"Passed over 1 images directly in {tmp_path},")
+
+
+def test_a_folder_passed_over_for_its_name_is_named(tmp_path, caplog):
+    write_classes(tmp_path, {"boot": 2, "sandal": 1, "__other__": 3})
+    write_classes(tmp_path, {"__MACOSX": 1})
+    assert read(tmp_path).class_names == ("boot", "sandal")
+    assert caplog.messages == [
+        f"Passed over 1 folders of {tmp_path} whose names start with `__`, "
+        "such as __other__."
+    ]
+
+
+def test_a_broken_link_is_an_image_that_cannot_be_read(tmp_path):
+    """Five of nine images vanished without a word."""
+    write_classes(tmp_path, {"boot": 2, "sandal": 2})
+    (tmp_path / "boot" / "gone.png").symlink_to(tmp_path / "nowhere.png")
+    images = read(tmp_path)
+    assert len(images) == 5
+    assert verify(images).bad[0] == (
+        str(tmp_path / "boot" / "gone.png"),
+        "no such file",
+    )
+
+
+@pytest.mark.parametrize(
+    ("folders", "advice"),
+    [
+        (["nike/red", "puma/red"], "'nike/red' and 'puma/red' have one name"),
+        (["train/boot", "val/cap"], "'train' is called like a split: give"),
+        (["adidas/red", "cap"], "Give the folder that directly holds"),
+    ],
+)
+def test_why_folders_are_no_groups(tmp_path, folders, advice):
+    """The advice was to give one of the groups, which lost the others."""
+    for folder in folders:
+        images = 2 if "/" in folder else 0
+        write_classes((tmp_path / folder).parent, {Path(folder).name: images})
+    with pytest.raises(UsageError, match=advice):
+        read(tmp_path)
 
 
 def test_further_suffixes_of_jpeg_files(tmp_path):
