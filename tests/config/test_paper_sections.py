@@ -208,3 +208,14 @@ def test_heated_up_starts_as_slim_does(recipe):
     assert model.logits_bias
     config = resolve(f"{recipe}:authors+gradual", "cars196")
     assert config.stages[0].phases[0].refresh_bn == 300
+
+
+@pytest.mark.parametrize("backbone", ["small_cnn", "mobilenet_v2"])
+def test_proxy_isa_trains_as_what_it_is_compared_with(backbone):
+    """Its proxies learned at a tenth of the rate from pretrained weights."""
+    isa, anchor = (
+        resolve(recipe, "digits", overrides=[f"model.backbone={backbone}"])
+        for recipe in ("proxy_isa", "proxy_anchor")
+    )
+    for part in ("optimizer", "sampling", "augmentation", "stages"):
+        assert getattr(isa, part) == getattr(anchor, part), part
