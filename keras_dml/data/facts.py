@@ -96,7 +96,7 @@ class DatasetFacts:
                 file.name in present
             )
         always = alternatives.pop(None, [])
-        wanted = {None} if always else set()
+        wanted: set[str | None] = {None} if always else set()
         if alternatives:
             share = {key: sum(a) / len(a) for key, a in alternatives.items()}
             wanted.add(max(share, key=share.__getitem__))

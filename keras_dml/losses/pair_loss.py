@@ -142,9 +142,8 @@ class PairLoss(Loss, abc.ABC):
         """Raises if the loss or a miner needs rows of length 1."""
         if part is not None and part.of_unit_rows and not self.normalize:
             raise ValueError(
-                f"`normalize` must be True for {type(part).__name__}, which "
-                "is defined for embeddings of length 1. Received: "
-                "normalize=False"
+                f"`normalize` of {type(part).__name__} must be True: it is "
+                "defined for embeddings of length 1. Received: normalize=False"
             )
 
     @abc.abstractmethod
