@@ -78,4 +78,5 @@ def shared_slopes(slopes, x, values):
         Tensor of no axes, zero.
     """
     total = ops.sum(slopes * (x - ops.stop_gradient(x)))
-    return total / ops.cast(ops.shape(values)[0], x.dtype)
+    # A replica may have no rows.
+    return total / ops.cast(ops.maximum(ops.shape(values)[0], 1), x.dtype)
