@@ -75,3 +75,15 @@ def test_a_closed_standard_error_is_left_closed(monkeypatch):
     monkeypatch.setattr("sys.stderr", None)
     with without_native_output():
         pass
+
+
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self/fd"), reason="Files are counted there."
+)
+def test_an_error_leaves_no_file_open():
+    """Each exception kept two files open."""
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(ValueError, match="here"), without_native_output():
+            raise ValueError("here")
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -9,7 +9,7 @@ import os
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from keras_dml.console import logger
@@ -90,8 +90,9 @@ class ImageTree:
 
     def labels(self) -> list[str] | None:
         """Returns the class of each image; `None` if one lies in no class."""
-        classes = {*self.class_folders()}
-        loose = [i for i in self.images if os.path.dirname(i) not in classes]
+        classes = self.class_folders()
+        known = {*classes}
+        loose = [i for i in self.images if os.path.dirname(i) not in known]
         if loose:
             if len(loose) < len(self.images):
                 warn_once(
@@ -160,7 +161,7 @@ def image_tree(folder: str | Path) -> ImageTree:
     return tree
 
 
-def check_forms(classes: Iterable[str]) -> None:
+def check_forms(classes: Sequence[str]) -> None:
     """Raises if the names of two class folders are one in another form.
 
     A Mac writes an accent as a character of its own: copied beside a folder

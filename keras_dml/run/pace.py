@@ -29,7 +29,7 @@ UNTIMED_STEPS = 3
 TIMED_STEPS = 6
 TIMED_IMAGES = 256
 # How much longer a step takes in the mean of a training than right after its
-# start: docs/lab/photos.md, "Where the time of a command goes".
+# start: docs/lab/performance.md, "Where the time of a command goes".
 STEADY = 1.1
 
 

@@ -15,3 +15,9 @@ def test_numbers_stand_on_the_right_and_names_on_the_left(capsys, text):
     (row,) = (line for line in lines if text in line)
     assert row.endswith(f"{text} │") == (text in NUMBERS)
     assert row.startswith(f"│ {text}") == (text in NAMES)
+
+
+def test_a_path_is_no_emoji(capsys):
+    printing.say("runs/a:100:b")
+    printing.print_rows("Title", [{"run": "runs/a:100:b"}])
+    assert capsys.readouterr().out.count("runs/a:100:b") == 2
