@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import keras
 
-from keras_dml.console import logging_to
+from keras_dml.console import showing_log
 from keras_dml.errors import RunError, UsageError
 
 Result = TypeVar("Result")
@@ -82,7 +82,7 @@ def answer() -> None:
     """Runs the call on standard input; writes its result, or its error."""
     function, arguments = pickle.load(sys.stdin.buffer)
     result = error = None
-    with logging_to():
+    with showing_log():
         try:
             result = function(*arguments)
         except (UsageError, RunError) as raised:

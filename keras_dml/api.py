@@ -10,7 +10,7 @@ from keras_dml.brief import Brief
 from keras_dml.checks import in_interval, known_options
 from keras_dml.config import RunConfig, flags_of, resolve
 from keras_dml.config.resolve import again
-from keras_dml.console import logger, logging_to
+from keras_dml.console import logger, showing_log
 from keras_dml.embed.local import Embedded, embed_source
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.measured import Measured
@@ -221,7 +221,7 @@ def fit(
     # A report embeds images, which only works if all workers take part.
     wanted = options.get("report", True) and distribute.num_workers() == 1
     if wanted and not RunFolder(folder).report.is_file():
-        with logging_to():
+        with showing_log():
             logger.info("Writing the page of the run ...")
             run.report()
     if resolved.final == "all":

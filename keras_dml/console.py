@@ -4,7 +4,8 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from logging.handlers import MemoryHandler
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -139,21 +140,31 @@ class _LogFile(logging.FileHandler):
 
 
 @contextlib.contextmanager
-def logging_to(
-    path: Path | None = None, level: int = logging.INFO
-) -> Iterator[None]:
-    """Shows the library's log lines, and appends them to a file as well.
+def showing_log(level: int = logging.INFO) -> Iterator[None]:
+    """Shows the library's log lines.
 
     Args:
-        path: The log file, which also holds the details. Defaults to `None`:
-            only shows the lines.
         level: The lowest level that is shown; `logging.DEBUG` shows the
             details too. Defaults to `logging.INFO`. Lines that are shown
             already, by a context around this one, are not shown twice.
     """
     shown = any(isinstance(one, _ConsoleHandler) for one in logger.handlers)
-    handlers: list[logging.Handler] = [] if shown else [_ConsoleHandler(level)]
-    if path is not None:
+    with _handled_by([] if shown else [_ConsoleHandler(level)]):
+        yield
+
+
+@contextlib.contextmanager
+def keeping_log() -> Iterator[Callable[[Path], None]]:
+    """Keeps the library's log lines, details too, for a file made later.
+
+    Yields:
+        Function that appends the lines since the start to a file, and from
+        then on every line as it comes.
+    """
+    held = MemoryHandler(sys.maxsize, sys.maxsize, flushOnClose=False)
+    handlers: list[logging.Handler] = [held]
+
+    def append_to(path: Path) -> None:
         if path.exists() and not path.is_file():
             # A pipe would wait for a reader.
             raise UsageError(f"{path} must be a file. Remove it.")
@@ -161,7 +172,19 @@ def logging_to(
         file.setFormatter(
             logging.Formatter("%(asctime)s %(levelname)s %(message)s")
         )
+        held.setTarget(file)
+        held.flush()
+        logger.removeHandler(held)
+        logger.addHandler(file)
         handlers.append(file)
+
+    with _handled_by(handlers):
+        yield append_to
+
+
+@contextlib.contextmanager
+def _handled_by(handlers: list[logging.Handler]) -> Iterator[None]:
+    """Gives log lines of every level to handlers; the context may add some."""
     level, propagate = logger.level, logger.propagate
     logger.setLevel(logging.DEBUG)
     # TensorFlow gives the root logger a handler, which would print all twice.

@@ -22,14 +22,14 @@ from keras_dml.cli.results import (
     print_evaluation,
     print_run,
 )
-from keras_dml.console import logger, logging_to, without_native_output
+from keras_dml.console import logger, showing_log, without_native_output
 from keras_dml.errors import RunError, UsageError, reason_of
 
 
 @contextlib.contextmanager
 def _starting_tensorflow() -> Iterator[None]:
     """Shows log lines, and first why nothing else shows for some seconds."""
-    with logging_to():
+    with showing_log():
         logger.info("Starting TensorFlow ...")
         # TensorFlow 2.21 writes there what it was built with.
         with without_native_output():
@@ -68,7 +68,7 @@ def fit(*, as_json: Json = False, **options: Any) -> None:
     except KeyboardInterrupt:
         resume = [] if "--resume" in sys.argv else ["--resume"]
         again = command_line("keras-dml", *sys.argv[1:], *resume)
-        with logging_to():
+        with showing_log():
             logger.info("To go on:\n%s", again)
         raise
     if not distribute.is_chief():

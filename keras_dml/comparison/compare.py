@@ -37,7 +37,7 @@ from keras_dml.comparison.tunings import (
     settings_found,
 )
 from keras_dml.config.plan_sections import PlanConfig
-from keras_dml.console import logger, logging_to, progress_bar
+from keras_dml.console import logger, progress_bar, showing_log
 from keras_dml.errors import Mistakes, RunError, UsageError
 from keras_dml.report import write_report
 from keras_dml.tuning.trials import TuningResult
@@ -100,7 +100,7 @@ def compare(
     made = place.grown(made)
     jobs, tunings = _checked(made, place)
     metric = ranked_by(made.metrics)
-    with place, logging_to():
+    with place, showing_log():
         if not dry_run:
             place.open(made)
         logger.info("%s", comparison_overview(jobs, made))

@@ -4,14 +4,14 @@ import contextlib
 import importlib.metadata
 import logging
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from keras_dml import distribute
 from keras_dml.config import RunConfig
-from keras_dml.console import console, logging_to
+from keras_dml.console import console, keeping_log, showing_log
 from keras_dml.data import readers
 from keras_dml.distribute.workers import worker_name
 from keras_dml.errors import UsageError
@@ -124,18 +124,24 @@ def create_run(folder: RunFolder, config: RunConfig, resume: bool) -> None:
         folder.create(config)
 
 
-def logging_on_chief(
-    path: Path | None = None, verbose: bool = False
+def showing_log_on_chief(
+    level: int = logging.INFO,
 ) -> AbstractContextManager[None]:
-    """Shows and stores log lines on the chief, and only warnings elsewhere.
+    """Shows log lines on the chief, and only warnings elsewhere.
 
     Args:
-        path: See `logging_to`. Defaults to `None`.
-        verbose: Whether to show the details too. Defaults to `False`.
+        level: See `showing_log`. Defaults to `logging.INFO`.
     """
     if distribute.is_chief():
-        return logging_to(path, logging.DEBUG if verbose else logging.INFO)
+        return showing_log(level)
     return contextlib.nullcontext()
+
+
+def keeping_log_on_chief() -> AbstractContextManager[Callable[[Path], None]]:
+    """Keeps log lines for a file that the chief writes."""
+    if distribute.is_chief():
+        return keeping_log()
+    return contextlib.nullcontext(lambda path: None)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from keras_dml.config import PhaseConfig, RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.data.made_classes import upright
 from keras_dml.distribute.strategies import PEER_TIMEOUT
-from keras_dml.run.agreement import logging_on_chief, with_own_paths
+from keras_dml.run.agreement import showing_log_on_chief, with_own_paths
 from keras_dml.run.data import RunData, load_run_data, stage_data
 from keras_dml.run.fit import fit
 from keras_dml.run.folder import RunFolder
@@ -57,7 +57,7 @@ def fit_final(
     if distribute.num_workers() == 1:
         thresholds = usual_thresholds(TrainedRun(folder.path))
         metrics = {**metrics, CARRIED: thresholds}
-    with logging_on_chief():
+    with showing_log_on_chief():
         logger.info("Training once more, on all classes: %s ...", output)
     fit(
         config,

@@ -1,6 +1,7 @@
 """Trains one run, from a configuration to a finished run folder."""
 
 import contextlib
+import logging
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,12 +18,13 @@ from keras_dml.run.agreement import (
     check_same_data,
     check_same_settings,
     create_run,
-    logging_on_chief,
+    keeping_log_on_chief,
     open_run,
     quiet_unless_chief,
+    showing_log_on_chief,
     with_own_paths,
 )
-from keras_dml.run.data import load_run_data
+from keras_dml.run.data import RunData, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.overview import overview
 from keras_dml.run.preemption import heeding
@@ -118,14 +120,14 @@ def _fit(
     config: RunConfig, folder: RunFolder, strategy: Any, request: Request
 ) -> dict[str, Any] | None:
     """Trains a run. Returns `None` on all workers except the chief."""
-    replicas, resume = strategy.num_replicas_in_sync, request.resume
+    resume = request.resume
     check_same_settings(config)
     stored = distribute.together(lambda: open_run(folder, config, resume))
     stored = distribute.broadcast(stored)
     if stored is not None:
         config = with_own_paths(stored, config)
     if distribute.broadcast(folder.finished):
-        with logging_on_chief():
+        with showing_log_on_chief():
             logger.info("%s is finished; nothing is trained.", folder.path)
         return folder.read_metrics() if distribute.is_chief() else None
     if config.data.all_classes and request.measured is None:
@@ -134,21 +136,42 @@ def _fit(
             "and what they measure is no result. Received: true. Set `final` "
             "to `all`, which trains on every class after a measured training."
         )
-    check_settings(config, replicas)
-    with logging_on_chief():
-        source = source_title(config.data.source)
-        logger.info("Reading the images of %s ...", source)
-        with request.timing.part("read"):
-            data = distribute.together(lambda: load_run_data(config))
-        if config.distillation is not None:
-            with request.timing.part("features"):
-                data = with_teacher(data, config)
-    check_same_data(data)
-    with verification.naming_broken(data.train, data.test):
-        config = settle(config, data)
-        check_stages(config, data, replicas)
-        training = Training(config, data, folder, strategy, request)
-        distribute.together(lambda: create_run(folder, config, resume))
-        with logging_on_chief(folder.log, request.verbose):
-            logger.info(overview(config, data, folder, replicas))
+    check_settings(config, strategy.num_replicas_in_sync)
+    level = logging.DEBUG if request.verbose else logging.INFO
+    # What is said of the images comes before there is a folder.
+    with keeping_log_on_chief() as append_to, showing_log_on_chief(level):
+        data = _read(config, request)
+        with verification.naming_broken(data.train, data.test):
+            training = _begin(config, data, folder, strategy, request)
+            append_to(folder.log)
             return training.run()
+
+
+def _read(config: RunConfig, request: Request) -> RunData:
+    """Reads the images of a run, and what a teacher makes of them."""
+    source = source_title(config.data.source)
+    logger.info("Reading the images of %s ...", source)
+    with request.timing.part("read"):
+        data = distribute.together(lambda: load_run_data(config))
+    if config.distillation is not None:
+        with request.timing.part("features"):
+            data = with_teacher(data, config)
+    check_same_data(data)
+    return data
+
+
+def _begin(
+    config: RunConfig,
+    data: RunData,
+    folder: RunFolder,
+    strategy: Any,
+    request: Request,
+) -> Training:
+    """Checks a run and builds its models, then makes its folder."""
+    replicas = strategy.num_replicas_in_sync
+    config = settle(config, data)
+    check_stages(config, data, replicas)
+    training = Training(config, data, folder, strategy, request)
+    distribute.together(lambda: create_run(folder, config, request.resume))
+    logger.info(overview(config, data, folder, replicas))
+    return training

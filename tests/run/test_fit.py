@@ -114,10 +114,11 @@ def test_log_shows_the_optimizer_of_each_group(finished):
 def test_log_tells_the_expected_time_before_the_first_epoch(finished):
     folder, _ = finished
     log = (folder / "log.txt").read_text()
-    plan, time_line, epoch = (
-        log.index(text) for text in ("INFO Plan ", "INFO Time ", "epoch 1/4")
+    reading, plan, time_line, epoch = (
+        log.index(text)
+        for text in ("Reading the", "INFO Plan ", "INFO Time ", "epoch 1/4")
     )
-    assert plan < time_line < epoch
+    assert reading < plan < time_line < epoch
     assert log.count("of training, by the pace of the first steps") == 1
 
 
