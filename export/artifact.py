@@ -20,6 +20,7 @@ from keras_dml.errors import RunError, UsageError
 from keras_dml.export.normalization import normalization
 from keras_dml.export.options import ExportOptions
 from keras_dml.files import check_fields, lock, read_json
+from keras_dml.layers import EmbeddingHead
 from keras_dml.version import __version__
 
 MANIFEST = "manifest.json"
@@ -239,8 +240,11 @@ def make_manifest(
 
 
 def has_unit_rows(embedder: keras.Model) -> bool:
-    """Returns whether an embedder's rows have length 1."""
-    return embedder.layers[-1].name == "unit"
+    """Returns whether the last layer of an embedder makes rows of length 1."""
+    last = embedder.layers[-1]
+    if isinstance(last, EmbeddingHead):
+        return last.normalization == "l2"
+    return isinstance(last, keras.layers.UnitNormalization)
 
 
 def _check_place(path: Path, force: bool) -> None:

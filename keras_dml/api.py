@@ -209,13 +209,14 @@ def fit(
     folder = Path(output) if output else _default_output(resolved)
     export = exporter() if options.get("export", True) else None
     timeout = options.get("peer_timeout", distribute.PEER_TIMEOUT)
+    verbose = options.get("verbose", False)
     metrics = fit_config(
         resolved,
         folder,
         resume=resume,
         peer_timeout=in_interval("peer_timeout", timeout, 0, 1e6),
         export=export if resolved.final == "measured" else None,
-        verbose=options.get("verbose", False),
+        verbose=verbose,
     )
     run = Run.just_trained(folder, resolved, metrics)
     # A report embeds images, which only works if all workers take part.
@@ -226,7 +227,12 @@ def fit(
             run.report()
     if resolved.final == "all":
         fit_final(
-            run.folder, metrics, resolved, peer_timeout=timeout, export=export
+            run.folder,
+            metrics,
+            resolved,
+            peer_timeout=timeout,
+            export=export,
+            verbose=verbose,
         )
     return run
 

@@ -300,3 +300,22 @@ def test_arrays_must_be_bytes_of_three_dimensions(run):
     ):
         with pytest.raises(UsageError, match="must be uint8 arrays"):
             embedder([array])
+
+
+def test_other_images_are_measured_without_the_choices_of_the_own():
+    """They were cut as the run's were, or refused for its triplets."""
+    config = resolve(
+        "triplet",
+        "omniglot",
+        overrides={
+            "data.max_classes": 20,
+            "data.train_fraction": 0.9,
+            "sampling": {"kind": "triplets", "triplets": "triplets.csv"},
+        },
+    )
+    other = with_data(config, "digits", None)
+    assert (other.data.max_classes, other.data.train_fraction) == (None, None)
+    assert other.sampling.triplets is None
+    moved = with_data(config, None, "elsewhere")
+    assert moved.sampling == config.sampling
+    assert moved.data.max_classes == 20

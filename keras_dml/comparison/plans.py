@@ -170,7 +170,7 @@ def _base(
                 "or images and the `recipes` to compare on them."
             )
         return load_plan(sources[0]), Path(sources[0]).stem
-    sources = [str(readers.whole_path(source)) for source in sources]
+    sources = [readers.whole_source(str(source)) for source in sources]
     values = {
         "title": usual_title(recipes, sources),
         "sources": sources,

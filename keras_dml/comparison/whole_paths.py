@@ -1,6 +1,5 @@
 """Makes the paths of a plan independent of the working directory."""
 
-import os
 from typing import Any
 
 from keras_dml.data import readers
@@ -14,25 +13,21 @@ def with_whole_paths(values: dict[str, Any]) -> dict[str, Any]:
     Args:
         values: The content of a plan.
     """
-    folder = values["data_dir"]
     whole = {
         **values,
-        # A folder may have the name of a data set.
-        "data_dir": os.path.abspath(folder)
-        if folder and os.path.exists(folder)
-        else folder,
-        "weights": readers.whole_path(values["weights"]),
-        "sources": [*map(readers.whole_path, values["sources"])],
+        "data_dir": readers.whole_path(values["data_dir"]),
+        "weights": readers.whole_weights(values["weights"]),
+        "sources": [*map(readers.whole_source, values["sources"])],
     }
     for part in ("cases", "findings"):
         whole[part] = [
-            {**scope, "sources": [*map(readers.whole_path, scope["sources"])]}
+            {**scope, "sources": [*map(readers.whole_source, scope["sources"])]}
             for scope in values[part]
         ]
     for case in whole["cases"]:
-        case["weights"] = readers.whole_path(case["weights"])
+        case["weights"] = readers.whole_weights(case["weights"])
     whole["paper_values"] = [
-        {**table, "source": readers.whole_path(table["source"])}
+        {**table, "source": readers.whole_source(table["source"])}
         for table in values["paper_values"]
     ]
     return whole

@@ -1,7 +1,7 @@
 """Prepares the configuration of an earlier run for changes."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from keras_dml.backbone_facts import starts_from_weights
@@ -22,6 +22,7 @@ def with_changes(
     source: str | None,
     flags: Mapping[str, Any],
     overrides: Settings,
+    fed: Iterable[Layer] = (),
 ) -> Merged:
     """Merges changes over the values of a run, and opens what they unsettle.
 
@@ -36,12 +37,13 @@ def with_changes(
         source: Where the images are now, or `None`.
         flags: Nested mapping of settings.
         overrides: Settings, as for `resolve`.
+        fed: What the loss of a flag needs in front of it. Defaults to none.
 
     Raises:
         UsageError: As for `Merged` and `flag_layers`.
     """
     merged = Merged([Layer(EARLIER, earlier), underived(earlier, EARLIER)])
-    for layer in flag_layers(flags, merged, source):
+    for layer in (*fed, *flag_layers(flags, merged, source)):
         merged.add(layer)
     merged.override(overrides)
     origins = merged.origins

@@ -1,13 +1,13 @@
 """The arguments of `fit` that are settings of a run."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from keras_dml.config.merging import BUILT_IN, Layer, Merged, flatten
 from keras_dml.config.named_items import PHASE_NAME, STAGE_NAME
-from keras_dml.config.training_sections import GroupConfig
+from keras_dml.config.training_sections import GroupConfig, PhaseConfig
 from keras_dml.config.yaml_files import MOST_CHARACTERS
 from keras_dml.errors import UsageError
 from keras_dml.files import read_some
@@ -22,6 +22,8 @@ FLAGS = {
     **options_that_set(),
 }
 EPOCHS = FLAGS["epochs"]
+# From what freezes least to what freezes most.
+FREEZES = get_args(PhaseConfig.model_fields["freeze"].annotation)
 _, _STAGE, _PHASE, _ = EPOCHS.split(".")
 
 
@@ -64,13 +66,15 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
         given["minutes"] = None
     if "loss" in given:
         given["loss"] = [{"name": given["loss"]}]
-    if "model.matryoshka" in given:
-        given["model.matryoshka"] = list(given["model.matryoshka"])
+    for key in ("model.matryoshka", "data.train_classes"):
+        # What is no collection, validation refuses.
+        if isinstance(given.get(key), Collection) and not isinstance(
+            given[key], str
+        ):
+            given[key] = list(given[key])
     classes = given.get("data.train_classes")
     if isinstance(classes, str | os.PathLike):
         given["data.train_classes"] = _listed_classes(Path(classes))
-    elif classes is not None:
-        given["data.train_classes"] = list(classes)
     for key, value in given.items():
         *above, last = key.split(".")
         section = flags
@@ -96,8 +100,14 @@ def flag_layers(
         UsageError: If a flag changes a phase that is not there.
     """
     values = below.values
-    _check_phase(flags, values.get("stages"))
-    layers = [Layer("flag", flags)]
+    changes = _changes_of_phase(flags)
+    _check_phase(changes, flags.get("minutes"), values.get("stages"))
+    layers = [
+        Layer(
+            "flag", _frozen_alike(changes.get("freeze"), values.get("stages"))
+        ),
+        Layer("flag", flags),
+    ]
     if source is not None:
         layers.append(Layer("flag", {"data": {"source": source}}))
     rates = flatten(values.get("optimizer"))
@@ -110,11 +120,18 @@ def flag_layers(
     return layers
 
 
-def _check_phase(flags: Mapping[str, Any], stages: Any) -> None:
-    """Raises if flags change a phase that the stages do not have."""
+def _changes_of_phase(flags: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns what flags change of the phase that they name."""
     changes: Any = flags
     for name in ("stages", _STAGE, _PHASE):
         changes = changes.get(name) if isinstance(changes, Mapping) else None
+    return changes or {}
+
+
+def _check_phase(
+    changes: Mapping[str, Any], minutes: float | None, stages: Any
+) -> None:
+    """Raises if flags change a phase that the stages do not have."""
     phases = {
         stage: [*_by_name(values.get("phases"), PHASE_NAME)]
         for stage, values in _by_name(stages, STAGE_NAME).items()
@@ -123,7 +140,7 @@ def _check_phase(flags: Mapping[str, Any], stages: Any) -> None:
     if not changes or not phases or _PHASE in phases.get(_STAGE, ()):
         return
     key, value = next(iter(changes.items()))
-    argument, minutes = key, flags.get("minutes")
+    argument = key
     if value is None and minutes is not None:
         argument, value = "minutes", f"{minutes:g}"
     instead = [
@@ -137,6 +154,22 @@ def _check_phase(flags: Mapping[str, Any], stages: Any) -> None:
         f"{listed(map(repr, phases))}. Set {listed(instead)} with "
         "`settings` instead."
     )
+
+
+def _frozen_alike(asked: str | None, stages: Any) -> dict[str, Any]:
+    """Returns settings that freeze as much in the other phases of the stage.
+
+    A later phase, such as a heated one, would train what the flag froze.
+    """
+    if asked not in FREEZES:
+        return {}
+    phases = _by_name(stages, STAGE_NAME).get(_STAGE, {}).get("phases")
+    others = {
+        name: {"freeze": asked}
+        for name, phase in _by_name(phases, PHASE_NAME).items()
+        if FREEZES.index(phase.get("freeze", FREEZES[0])) < FREEZES.index(asked)
+    }
+    return {"stages": {_STAGE: others}} if others else {}
 
 
 def _by_name(items: Any, unnamed: str) -> dict[str, Mapping[str, Any]]:

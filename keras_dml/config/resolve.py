@@ -223,7 +223,14 @@ def again(
         UsageError: If the file cannot be read, or a key or a value is not
             valid.
     """
-    merged = with_changes(read_yaml(path), source, flags or {}, overrides)
+    earlier, flags = read_yaml(path), flags or {}
+    fed: list[Layer] = []
+    if "loss" in flags:
+        own = validate(earlier)
+        network = {key: getattr(own.model, key) for key in _NETWORK}
+        network |= flags.get("model", {})
+        fed = _fed_to_loss(flags, own.data.source, {"model": network})
+    merged = with_changes(earlier, source, flags, overrides, fed)
     return validated(RunConfig, complete(merged).values)
 
 

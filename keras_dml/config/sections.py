@@ -22,6 +22,7 @@ from keras_dml.config.values import (
     Dim,
     Few,
     Minutes,
+    Monitor,
     NotNegative,
     Number,
     Positive,
@@ -198,7 +199,7 @@ class EvaluationConfig(Section):
     clustering: bool = False
     kmeans_starts: Few = 1
     kmeans_init: Literal["random", "k-means++"] = "random"
-    monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
+    monitor: Monitor = "map@r"
     select: Literal["best", "last"] = "best"
     interpolate: Annotated[
         list[Annotated[float, Field(ge=0, le=1)]], Field(max_length=100)

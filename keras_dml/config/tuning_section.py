@@ -12,7 +12,15 @@ from pydantic import (
     model_validator,
 )
 
-from keras_dml.config.values import Count, Number, Section, Seed, Steps, Whole
+from keras_dml.config.values import (
+    Count,
+    Monitor,
+    Number,
+    Section,
+    Seed,
+    Steps,
+    Whole,
+)
 
 DEFAULT_TRIALS = 20
 
@@ -121,7 +129,7 @@ class TuningConfig(Section):
     kind: Literal["tpe", "grid", "random"] = "tpe"
     trials: Count | None = None
     space: SearchSpace = {}
-    monitor: Literal["map@r", "recall@1", "r_precision"] = "map@r"
+    monitor: Monitor = "map@r"
     prune: bool | PruneConfig | None = None
     seed: Seed = 0
 

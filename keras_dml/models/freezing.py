@@ -41,8 +41,8 @@ def freeze_weights(model: keras.layers.Layer) -> None:
 def freeze_all(model: keras.layers.Layer) -> None:
     """Fixes all weights and the statistics of batch normalization.
 
-    The model then runs as it does at inference: batch normalization uses its
-    moving statistics.
+    Batch normalization then uses its moving statistics, as at inference.
+    Dropout and stochastic depth stay as they are in training.
 
     Args:
         model: Model or layer.

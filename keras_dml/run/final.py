@@ -29,6 +29,7 @@ def fit_final(
     *,
     peer_timeout: float = PEER_TIMEOUT,
     export: Callable[..., object] | None = None,
+    verbose: bool = False,
 ) -> Path:
     """Trains on the classes of training, validation and test together.
 
@@ -47,6 +48,7 @@ def fit_final(
             images on this worker.
         peer_timeout: See `fit`. Defaults to `120.0`.
         export: See `fit`. Defaults to `None`.
+        verbose: See `fit`. Defaults to `False`.
 
     Returns:
         The run folder of the final training, `RUN/final`.
@@ -66,6 +68,7 @@ def fit_final(
         peer_timeout=peer_timeout,
         export=export,
         measured=metrics,
+        verbose=verbose,
     )
     return output
 

@@ -21,6 +21,7 @@ from keras_dml.run.data import RunData, stage_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.groups import measure_groups
 from keras_dml.run.measure import (
+    BASELINES,
     embed,
     evaluate,
     gains,
@@ -35,13 +36,14 @@ from keras_dml.run.trained_run import TrainedRun
 from keras_dml.version import __version__
 
 # Measured before the first step.
-BEFORE_TRAINING = ("off_the_shelf", "pretrained", "before")
+BEFORE_TRAINING = (*BASELINES, "before")
 # What only a run that left classes out can say.
 RESULTS = (
     *(*BEFORE_TRAINING, "after", "gains", "worse_classes"),
     *("groups", "prefixes", "seen", "thresholds", "refit"),
     *("split", "test_classes", "num_queries", "num_references"),
     *("num_lone_queries", "selected_by", "validation", "validated_on"),
+    "oracle",
 )
 
 
@@ -154,7 +156,7 @@ def run_metrics(
         "num_references": after.num_references,
         "num_lone_queries": after.num_lone,
         "index": "exact",
-        "oracle": config.data.validation == "test" and state.best is not None,
+        "oracle": config.data.validation == "test" and bool(state.best_metrics),
         "several_labels": data.test.has_label_sets,
         "partial": data.partial,
         "seen": data.seen,
@@ -230,7 +232,8 @@ def _validated(config: RunConfig, state: RunState) -> dict[str, float]:
 
 
 def _selected_by(config: RunConfig, state: RunState) -> str:
-    if state.best is None or config.evaluation.select == "last":
+    # A refit, where nothing validates, keeps what was validated before it.
+    if not state.best_metrics or config.evaluation.select == "last":
         return "last epoch"
     chooser = "test" if config.data.validation == "test" else "validation"
     return f"{chooser} {config.evaluation.monitor}"

@@ -22,10 +22,13 @@ from keras_dml.run.results import Results
 
 OPEN = (None, "auto")
 STEPS = "sampling.steps_per_epoch"
-PATHS = (
-    *("data.source", "data.data_dir", "model.weights"),
-    "distillation.teacher",
-)
+PATHS = {
+    "data.source": readers.whole_source,
+    "data.data_dir": readers.whole_path,
+    "model.weights": readers.whole_weights,
+    "sampling.triplets": readers.whole_path,
+    "distillation.teacher": readers.whole_path,
+}
 
 
 class RunFolder(ClaimedFolder):
@@ -120,8 +123,8 @@ class RunFolder(ClaimedFolder):
                 settled[STEPS] = stored[STEPS]
         for values in (stored, given):
             values |= {
-                key: readers.whole_path(values[key])
-                for key in PATHS
+                key: whole(values[key])
+                for key, whole in PATHS.items()
                 if key in values
             }
             # A final training may follow a measured run at any time.

@@ -18,7 +18,7 @@ from keras_dml.evaluation import Difference, RetrievalResult, paired_bootstrap
 from keras_dml.models import keep_features
 from keras_dml.roles import query_rows
 from keras_dml.run.data import StageData
-from keras_dml.run.measure import embed, evaluate_briefly
+from keras_dml.run.measure import GUARDED, embed, evaluate_briefly
 from keras_dml.run.models import trains_on_features
 from keras_dml.run.start import StartFeatures, apply_head
 from keras_dml.wording import metric_title, percent
@@ -27,7 +27,6 @@ from keras_dml.wording import metric_title, percent
 # for plain percentiles: docs/lab/photos.md, "When a gain is one".
 LEVEL = 0.99
 RESAMPLES = 5000
-GUARDED = "recall@1"
 
 
 @dataclasses.dataclass(frozen=True)

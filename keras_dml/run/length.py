@@ -39,7 +39,8 @@ def with_length(
 ) -> RunConfig:
     """Settles the epochs of the open phases of a stage.
 
-    The run sees every image at most `passes` times, if that is a number. With
+    The run sees every image at most `passes` times, if that is a number and
+    one epoch of each phase does not see it more often. With
     a pace it also ends within `minutes`, measurements, export and report
     included, if one epoch of each phase does; several open stages divide the
     minutes. A refit with which it would not is left out. Where a run has one
@@ -175,7 +176,7 @@ def _with_time(
     """Returns the time of a stage, and warns of what it is too short for."""
     steps = len(make_sampler(data.fit, config)(0))
     least = sum(phase.epochs or 1 for phase in config.stages[index].phases)
-    time = stage_time(config, index, data, pace, refit + again, used)
+    time = stage_time(config, index, data, pace, (refit, again), used)
     if time.epochs(steps) < least and refit:
         config = config.changed(refit=None)
         logger.warning(
@@ -183,7 +184,7 @@ def _with_time(
             "what validates: the refit is left out.",
             config.minutes,
         )
-        time = stage_time(config, index, data, pace, again, used)
+        time = stage_time(config, index, data, pace, (again,), used)
     if time.epochs(steps) < least:
         logger.warning(
             "%g minutes are too few on this machine: %d %s trained, and the "

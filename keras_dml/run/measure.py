@@ -27,8 +27,8 @@ from keras_dml.run.folder import RunFolder
 
 RAW_PIXELS_SIDE = 32
 BASELINES = ("off_the_shelf", "pretrained")
-# What a class is judged by.
-OF_CLASSES = "recall@1"
+# What no training may lower, and a class is judged by.
+GUARDED = "recall@1"
 
 
 def embed(
@@ -169,12 +169,12 @@ def worse_classes(
         have a query with a positive; `None` if R@1 was not measured.
     """
     path = folder.baseline(BASELINES[0])
-    if OF_CLASSES not in after.per_query or not path.is_file():
+    if GUARDED not in after.per_query or not path.is_file():
         return None
     # As the file has them, so that equal values stay equal.
-    values = after.per_query[OF_CLASSES].astype(np.float32)
+    values = after.per_query[GUARDED].astype(np.float32)
     try:
-        before = read_npz(path, (OF_CLASSES,))[OF_CLASSES]
+        before = read_npz(path, (GUARDED,))[GUARDED]
         if before.shape != values.shape:
             raise UsageError(
                 f"{path} must hold a value for each of the {len(values):,} "

@@ -2,8 +2,10 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 from keras_dml.config import RunConfig, StageConfig
+from keras_dml.run.cached_features import VIEWS
 from keras_dml.run.data import StageData
 from keras_dml.run.models import trains_on_features
 from keras_dml.run.pace import TrainingPace
@@ -70,7 +72,7 @@ def stage_time(
     index: int,
     data: StageData,
     pace: TrainingPace,
-    again: float,
+    later: Sequence[float],
     used: float,
 ) -> StageTime:
     """Returns the seconds of `minutes` that a stage has for its epochs.
@@ -80,23 +82,27 @@ def stage_time(
         index: Number of the stage.
         data: Its images.
         pace: `TrainingPace` of the run.
-        again: Length of later trainings, in lengths of this one.
+        later: Length of each later training, in lengths of this one.
         used: Seconds that are gone, or go, for the start and the test.
     """
     assert config.minutes is not None
     validated = pace.image * (len(data.validation) if data.validation else 0)
+    features = 0.0
     if trains_on_features(config):
         validated = 0.0
+        # Later trainings compute the features of their images anew.
+        features = sum(later) * VIEWS * len(data.fit) * pace.image
     # The start, 0, is known from its features.
     shares = {*config.evaluation.interpolate} - {0.0}
-    elsewhere = used + (len(shares) + PAGE_PASSES) * validated
-    elsewhere += pace.tracing * (1 + (again > 0)) + EXPORT_SECONDS
+    elsewhere = used + (len(shares) + PAGE_PASSES) * validated + features
+    traced = 1 + sum(one > 0 for one in later)
+    elsewhere += pace.tracing * traced + EXPORT_SECONDS
     stages = sum(map(has_open_phase, config.stages[index:]))
     return StageTime(
         elsewhere=elsewhere,
         stages=stages,
         left=(60 * config.minutes - elsewhere) / stages,
-        step=pace.step * (1 + again),
+        step=pace.step * (1 + sum(later)),
         validation=validated,
         every=config.evaluation.every,
         most=VALIDATIONS[config.evaluation.select][1],

@@ -146,12 +146,14 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
             "test": ", the test images: results are optimistic",
         }
         return _amount(parts.validation) + kind[parts.held_out]
+    number = upright(parts.fit).num_classes
     views = config.sampling.kind == "views"
-    number = "the" if views else upright(parts.fit).num_classes
-    why = (
-        f"{number} classes are too few to leave some out "
-        f"(`data.validation_from` is {config.data.validation_from})"
-    )
+    why = "too few classes have two images of their own to leave some out"
+    if views or number < config.data.validation_from:
+        why = (
+            f"{'the' if views else number} classes are too few to leave some "
+            f"out (`data.validation_from` is {config.data.validation_from})"
+        )
     if stage.classes == "all":
         why = f"the stage `{stage.name}` trains on all classes"
     elif config.data.all_classes:

@@ -140,12 +140,16 @@ class StageTrainer:
             refresh(self.models, self.data.fit, self.config, phase.refresh_bn)
             if state.phase == 0:
                 renew_class_means(self.models, self.data.fit, self.config)
-        groups = class_groups(self.data.fit, self.config)
+        groups, planned = class_groups(self.data.fit, self.config), epochs
+        if is_refit(self.config, state):
+            # It ends where the training that it repeats did, early or not.
+            first = self.config.stages[-1].phases[state.phase]
+            planned = first.epochs or epochs
         compile_for(
             trainer,
             phase,
             self.config,
-            epochs,
+            planned,
             self.steps,
             groups,
             epochs_before=state.epochs_before(self.stage.name),

@@ -54,7 +54,7 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
         config = config.changed(distillation={"teacher": teacher})
     return config.changed(
         data={
-            "source": readers.whole_path(settings.source),
+            "source": readers.whole_source(settings.source),
             "data_dir": readers.whole_path(settings.data_dir),
             "natural_size": min(natural, size) if several else size,
             "image_size": size,
@@ -62,7 +62,8 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
             or (_train_size(size, settings) if several else size),
             "channels": channels,
         },
-        model={"weights": readers.whole_path(weights)},
+        model={"weights": readers.whole_weights(weights)},
+        sampling={"triplets": readers.whole_path(config.sampling.triplets)},
         augmentation={
             "flip": True if flip is None else flip,
             "resize": config.augmentation.resize or size,

@@ -4,26 +4,28 @@ import contextlib
 from collections.abc import Iterator
 
 import keras
-import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_dml import distribute, former, losses
 from keras_dml.config import (
     RunConfig,
     StageConfig,
     load_recipe,
-    recipe_names,
 )
 from keras_dml.console import logger
-from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
+from keras_dml.layers import ScaledLogits
 from keras_dml.models.head import label_input, unused_input
 from keras_dml.models.prefixes import connect_head
-from keras_dml.roles import has_gallery, query_rows, reference_rows
 from keras_dml.run.batches import class_groups, make_sampler
 from keras_dml.run.compiling import build_optimizer
 from keras_dml.run.data import RunData, StageData, stage_data
+from keras_dml.run.image_checks import (
+    check_classes,
+    check_label_sets,
+    check_test,
+    check_validation,
+)
 from keras_dml.run.loss_terms import (
     build_distillation,
     build_loss,
@@ -65,16 +67,16 @@ def check_stages(
         UsageError: If loss, head or optimizer do not take their arguments,
             arrays do not fit into memory, images have several labels where a
             setting needs one, batches cannot be drawn or shared,
-            no validation or test class has two images, there is but one test
-            class, a phase follows a validation
-            metric without validation classes or lowers rates that follow a
-            schedule, or a stage replays one that is not earlier.
+            no validation or test class has two images, there is but one
+            class to train or to test, a phase follows a validation metric
+            without validation classes or lowers rates that follow a schedule,
+            nothing can be heated, or a stage replays one that is not earlier.
     """
     built = set() if built is None else built
     if not config.data.all_classes:
-        _check_test(data.test)
+        check_test(data.test)
     if data.train.has_label_sets:
-        _check_label_sets(config, data.train)
+        check_label_sets(config, data.train)
     head = loss_head(config.loss)
     groups = ["backbone", "head"]
     groups += ["proxies"] if head.has_variables else []
@@ -86,29 +88,29 @@ def check_stages(
     ]
     found: list[StageData] = []
     earlier: list[str] = []
-    for stage in config.stages:
+    for stage in config.trainings:
         parts = stage_data(data, stage, config)
-        _check_validation(stage.name, parts.validation)
         check_memory(config, parts.fit)
+        check_classes(stage.name, parts.fit)
+        make_sampler(parts.fit, config)(0)
+        check_batches(parts.fit, config, replicas)
+        if len(found) == len(config.stages):
+            # A refit is a stage that was checked, with more images.
+            break
+        check_validation(stage.name, parts.validation)
         classes = parts.fit.num_classes
         settings = (
             f"{config.loss} {config.distillation} {config.optimizer} "
-            f"{config.model} {classes}"
+            f"{config.model} {classes} {_heats(config)}"
         )
         if settings not in built:
             check_arguments(config, classes, class_groups(parts.fit, config))
             built.add(settings)
-        make_sampler(parts.fit, config)(0)
-        check_batches(parts.fit, config, replicas)
+        _check_heat(stage, config)
         if parts.validation is None:
             _check_follows_none(stage, config)
-        if scheduled and any(phase.plateau for phase in stage.phases):
-            raise UsageError(
-                "`plateau` lowers learning rates, which a schedule would "
-                f"overrule. Received: a schedule of {', '.join(scheduled)}. "
-                "Set their `schedule` to `constant` and `warmup_steps` to 0, "
-                f"or remove `plateau` from stage `{stage.name}`."
-            )
+        if scheduled:
+            _check_keeps_rates(stage, scheduled)
         if stage.replay is not None and stage.replay not in earlier:
             raise UsageError(
                 f"Stage `{stage.name}` replays `{stage.replay}`, which is no "
@@ -117,6 +119,41 @@ def check_stages(
         earlier.append(stage.name)
         found.append(parts)
     return found
+
+
+def _check_keeps_rates(stage: StageConfig, scheduled: list[str]) -> None:
+    """Raises if a phase lowers rates that follow a schedule."""
+    heats = [phase.heat for phase in stage.phases if phase.heat]
+    lowering = {
+        "plateau": any(phase.plateau for phase in stage.phases),
+        "heat": any(heat.lr_factor != 1 for heat in heats),
+    }
+    for name, lowers in lowering.items():
+        if lowers:
+            raise UsageError(
+                f"`{name}` lowers learning rates, which a schedule would "
+                f"overrule. Received: a schedule of {', '.join(scheduled)}. "
+                "Set their `schedule` to `constant` and `warmup_steps` to 0, "
+                f"or remove `{name}` from stage `{stage.name}`."
+            )
+
+
+def _heats(config: RunConfig) -> bool:
+    """Whether a phase changes the scale in front of the loss."""
+    phases = (phase for stage in config.stages for phase in stage.phases)
+    return any(phase.heat for phase in phases)
+
+
+def _check_heat(stage: StageConfig, config: RunConfig) -> None:
+    """Raises if a phase heats to where it begins."""
+    for phase in stage.phases:
+        if phase.heat and phase.heat.scale == config.model.scale:
+            raise UsageError(
+                f"`heat.scale` of phase `{phase.name}` of stage "
+                f"`{stage.name}` must differ from `model.scale`, with which "
+                f"training begins. Received: {config.model.scale:g} for both. "
+                "Change one of them, or remove `heat`."
+            )
 
 
 def _check_follows_none(stage: StageConfig, config: RunConfig) -> None:
@@ -141,75 +178,6 @@ def _check_follows_none(stage: StageConfig, config: RunConfig) -> None:
         "metric, but the stage has no validation classes. Remove `plateau` "
         f"and `stop_patience`, or {advice}."
     )
-
-
-def _check_test(test: Manifest) -> None:
-    """Raises if the results would be the same for any embeddings."""
-    references = test.select(reference_rows(test.role))
-    counts = np.bincount(
-        references.label_sets.values, minlength=len(test.class_names)
-    )
-    asked = test.select(query_rows(test.role)).label_sets.values
-    # Without a gallery each query is a reference, which it does not find.
-    least = 1 if has_gallery(test.role) else 2
-    answered = counts[asked].max(initial=0) >= least
-    if np.count_nonzero(counts) > 1 and answered:
-        return
-    classes = np.count_nonzero(counts)
-    found = f"{len(references)} images of {classes} class"
-    found += "" if classes == 1 else "es"
-    raise UsageError(
-        "A run must have at least two test classes, one of them with a query "
-        f"and another image to find. Received: {found}"
-        + ("" if answered else ", of which no query finds one of its class")
-        + ". Of one class alone every image finds its own. Add classes or "
-        "images, or let fewer classes train (`data.train_fraction`)."
-    )
-
-
-def _check_validation(stage: str, validation: Manifest | None) -> None:
-    """Raises if no image that validates has a reference."""
-    if validation is None:
-        return
-    if np.bincount(validation.label_sets.values).max(initial=0) < 2:
-        raise UsageError(
-            f"Stage `{stage}` must validate on a class with two images or "
-            f"more. Received: {validation.num_classes} validation classes of "
-            "one image. Add images of these classes, or use fewer folds "
-            "(`data.folds`)."
-        )
-
-
-def _check_label_sets(config: RunConfig, train: Manifest) -> None:
-    """Raises if a setting needs one label for each image."""
-    works = [
-        name
-        for name, one in losses.LOSSES.items()
-        if issubclass(one, losses.PairLoss)
-        and one.takes == "embeddings"
-        and not one.takes_groups
-    ]
-    recipes = [name for name in recipe_names() if name in works]
-    needs = {
-        f"The loss `{term.name}`": "Choose the recipe of a loss that compares "
-        "images with each other, for which it is enough that they share a "
-        f"label: {', '.join(recipes)}."
-        for term in config.loss
-        if former.LOSSES.get(term.name, term.name) not in works
-    }
-    if any(term.memory is not None for term in config.loss):
-        needs["`loss.0.memory`"] = "Leave it out."
-    if config.evaluation.clustering:
-        needs["`evaluation.clustering`"] = "Set it to false."
-    if distribute.num_workers() > 1:
-        needs["A training on several workers"] = "Use one."
-    for what, advice in needs.items():
-        row = int(np.argmax(train.labels.sum(axis=1)))
-        raise UsageError(
-            f"{what} needs one label for each image. Received: images of "
-            f"several labels, such as {train.ids[row]} with "
-            f"{train.names[row]}. {advice}"
-        )
 
 
 def check_arguments(
@@ -247,6 +215,16 @@ def check_arguments(
             trainer = keras.Model([embedding, label], output)
             # The regularizers compute.
             trainer.losses  # noqa: B018
+        if _heats(config) and not any(
+            isinstance(layer, ScaledLogits)
+            for layer in trainer._flatten_layers()
+        ):
+            names = ", ".join(f"`{term.name}`" for term in config.loss)
+            raise UsageError(
+                "`heat` changes the scale of logits, of which the loss must "
+                f"take some. Received: {names}. Choose another loss, such as "
+                "`norm_softmax`, or remove `heat`."
+            )
         with _refusing("loss"):
             rows = config.sampling.rows_together
             trainer_loss(trainer, config, groups)(
@@ -280,6 +258,25 @@ def _refusing(setting: str) -> Iterator[None]:
     except (NotImplementedError, TypeError, ValueError) as error:
         reason = str(error) or "it is not implemented"
         raise UsageError(f"`{setting}`: {reason}") from error
+
+
+def warn_about_heat(config: RunConfig) -> None:
+    """Warns if a phase ends before its heating begins."""
+    for stage in config.stages:
+        for phase in stage.phases:
+            if phase.heat is None or phase.epochs is None:
+                continue
+            first = phase.heat.epoch or phase.heat.every or 0
+            if first >= phase.epochs:
+                logger.warning(
+                    "Nothing is heated: the phase `%s` of stage `%s` would "
+                    "begin to after epoch %d, and trains for %d. Train "
+                    "longer, or change its `heat`.",
+                    phase.name,
+                    stage.name,
+                    first,
+                    phase.epochs,
+                )
 
 
 def warn_about_section(config: RunConfig) -> None:

@@ -177,8 +177,11 @@ def class_similarity(
 
 
 def _has_class_means(models: Models, config: RunConfig) -> bool:
-    layers = {layer.name for layer in models.trainer.layers}
-    return config.model.proxies.class_means and "proxies" in layers
+    # Proxies of groups of classes, as along a manifold, stand for no class.
+    return config.model.proxies.class_means and any(
+        layer.name == "proxies" and hasattr(layer, "assign_class_means")
+        for layer in models.trainer.layers
+    )
 
 
 def _assign_class_means(

@@ -245,7 +245,13 @@ def with_data(
             "data_dir": place,
             "train_classes": None,
             "test_classes": None,
+            "train_fraction": None,
+            "max_classes": None,
         }
+        if config.sampling.triplets is not None:
+            # They name images of the own data.
+            plain = {"kind": "random", "triplets": None}
+            config = config.changed(sampling=plain)
     elif place is not None:
         own = config.data.source
         changes = (

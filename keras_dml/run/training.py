@@ -44,7 +44,7 @@ from keras_dml.run.refit import (
     refit_stage,
 )
 from keras_dml.run.request import Request
-from keras_dml.run.stage_checks import warn_about_section
+from keras_dml.run.stage_checks import warn_about_heat, warn_about_section
 from keras_dml.run.start import (
     StartFeatures,
     measure_baselines,
@@ -105,6 +105,7 @@ class Training:
 
     def run(self) -> dict[str, Any] | None:
         warn_about_section(self.config)
+        warn_about_heat(self.config)
         if self.state.history:
             logger.info("Going on after epoch %d.", len(self.state.history))
             # A kill may have come between the checkpoint and this table.

@@ -166,3 +166,14 @@ def test_a_run_trains_again_without_the_refit_that_was_left_out(saved):
     best = config.changed(evaluation={"select": "best"})
     longer = again(saved(best), flags=flags_of({"epochs": 20}))
     assert longer.evaluation.every == 3
+
+
+def test_another_loss_brings_the_batches_and_proxies_that_it_needs(saved):
+    """A loss on pairs got random batches, where classes rarely meet."""
+    flags = flags_of({"backbone": "mobilenet_v2"})
+    path = saved(resolve("proxy_anchor", "photos", flags=flags))
+    changed = again(path, flags=flags_of({"loss": "triplet"}))
+    own = resolve("triplet", "photos", flags=flags)
+    assert changed.sampling.kind == own.sampling.kind == "balanced"
+    assert changed.sampling.images == own.sampling.images
+    assert changed.model.proxies == own.model.proxies

@@ -169,3 +169,28 @@ def test_a_file_without_classes_is_refused(tmp_path, content, message):
         path.write_bytes(content)
     with pytest.raises(UsageError, match=f"`train_classes` must .*{message}"):
         flags_of({"train_classes": path})
+
+
+def test_the_head_alone_trains_in_every_phase():
+    """The heated phase trained the network that the flag had frozen."""
+    flags = {"backbone": "mobilenet_v2", "freeze": "all"}
+    (stage,) = resolve("hbn", "photos", flags=flags_of(flags)).stages
+    assert [phase.freeze for phase in stage.phases] == ["all", "all"]
+
+
+def test_a_phase_that_freezes_more_than_the_flag_keeps_to_it():
+    flags = flags_of({"freeze": "weights"})
+    stages = "stages=[{phases: [{name: warm, freeze: all}, {}]}]"
+    path = "norm_softmax"
+    (stage,) = resolve(path, "digits", overrides=[stages]).stages
+    assert [phase.freeze for phase in stage.phases] == ["all", "none"]
+    (stage,) = resolve("proxynca_pp", "inshop", flags=flags).stages[-1:]
+    assert {phase.freeze for phase in stage.phases} <= {"weights", "all"}
+
+
+@pytest.mark.parametrize("name", ["matryoshka", "train_classes"])
+def test_a_number_in_place_of_a_list_is_refused_by_name(name):
+    """It was a `TypeError` of Python."""
+    flags = flags_of({name: 32})
+    with pytest.raises(UsageError, match=name):
+        resolve("norm_softmax", "photos", flags=flags)

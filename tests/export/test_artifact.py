@@ -2,17 +2,20 @@
 
 import json
 
+import keras
 import pytest
 
 from keras_dml.errors import UsageError
 from keras_dml.export import ExportOptions, artifact, export_litert
 from keras_dml.export.artifact import (
     ExportFolder,
+    has_unit_rows,
     make_manifest,
     read_manifest,
     replacing_folder,
 )
 from keras_dml.files import lock
+from keras_dml.layers import EmbeddingHead
 
 
 def write(path, text, force=False):
@@ -171,3 +174,19 @@ def test_a_crop_that_is_larger_than_its_image_is_refused(
     with pytest.raises(UsageError, match="`resize` must be at least .*=8,"):
         export_litert(embedder, tmp_path / "litert", resize=8)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("last", "unit"),
+    [
+        (EmbeddingHead(4, normalization="l2"), True),
+        (keras.layers.UnitNormalization(), True),
+        (EmbeddingHead(4), False),
+        (EmbeddingHead(4, normalization="batch_norm"), False),
+        (keras.layers.Dense(4, name="dense"), False),
+    ],
+)
+def test_rows_of_length_1_are_known_whatever_the_layer_is_called(last, unit):
+    """Of a model of the user's own, an index compared distances."""
+    image = keras.Input((6,))
+    assert has_unit_rows(keras.Model(image, last(image))) is unit

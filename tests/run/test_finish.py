@@ -27,3 +27,9 @@ def test_a_final_training_says_why_the_measured_network_was_kept():
 def test_a_final_training_without_a_choice_has_none():
     plain = metrics_of(0.3, 0.3, 0.3, 0.4, 0.0, 0.1)
     assert with_results_of(plain, plain)["interpolation"] == {}
+
+
+def test_a_final_training_stays_optimistic_if_the_test_chose():
+    measured = metrics_of(0.3, 0.3, 0.3, 0.4, 0.0, 0.1) | {"oracle": True}
+    own = measured | {"oracle": False}
+    assert with_results_of(measured, own)["oracle"]

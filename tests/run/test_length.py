@@ -237,6 +237,19 @@ def test_a_final_training_shares_the_minutes():
     pace = TrainingPace(step=1.0, image=0.0, tracing=20.0)
     config = planned("evaluation.every=1", minutes=4, pace=pace, again=2.0)
     assert lengths(config) == [(240 - 45 - 2 * 20) // (3 * 5)]
+    config = planned(
+        "evaluation.every=1", minutes=4, pace=pace, again=2.0, refit=1.0
+    )
+    assert lengths(config) == [(240 - 45 - 3 * 20) // (4 * 5)]
+
+
+def test_later_trainings_of_a_head_alone_compute_its_features_anew():
+    """Ten minutes were fourteen: 120 images, four views of each."""
+    frozen = "stages=[{phases: [{epochs: null, freeze: all}]}]"
+    pace = TrainingPace(step=1.0, image=0.05)
+    open_ = [frozen, "passes=null", "evaluation.every=1"]
+    config = planned(*open_, minutes=4, pace=pace, refit=1.0)
+    assert lengths(config) == [(240 - 45 - 120 * 4 * 0.05) // (2 * 5)]
 
 
 def test_phases_divide_the_length_by_their_shares():

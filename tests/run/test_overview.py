@@ -94,6 +94,12 @@ def test_why_nothing_validates(override, why):
     assert said.endswith("The network of the last epoch is kept")
 
 
+def test_classes_of_one_image_are_not_called_too_few():
+    single = dataclasses.replace(DATA, train=made_up.manifest(24, each=1))
+    said = lines("data.validation_from=20", data=single)["Validate"]
+    assert said.startswith("nothing: too few classes have two images of their")
+
+
 def test_classes_that_choose_nothing_are_not_said_to():
     given = ["data.validation_from=6", "evaluation.select=last"]
     said = lines(*given)["Validate"]

@@ -1,5 +1,7 @@
 """`refit`: what validated trains too, once it has chosen what to keep."""
 
+import csv
+
 import numpy as np
 import pytest
 
@@ -223,9 +225,14 @@ def test_it_ends_at_the_best_epoch_where_that_is_kept(
     monkeypatch.setattr(phases, "interpolate", chosen_half)
     best = settings.changed(evaluation={"select": "best", "every": 1})
     metrics = training.fit(best, tmp_path / "run")
-    rows = (tmp_path / "run" / "history.csv").read_text().splitlines()[1:]
-    assert [row.split(",")[0] for row in rows] == ["main"] * 2 + [REFIT]
+    with open(tmp_path / "run" / "history.csv", newline="") as file:
+        first, last, again = csv.DictReader(file)
+    stages = [row["stage"] for row in (first, last, again)]
+    assert stages == ["main", "main", REFIT]
+    for rate in ("learning_rate_backbone", "learning_rate_head"):
+        assert again[rate] == first[rate]
     assert metrics["refit"]
+    assert metrics["selected_by"] == "validation map@r"
 
 
 def test_the_forecast_tells_of_it(settings):

@@ -178,3 +178,14 @@ def test_baselines(weights):
     rows = embed(models.embedder, images, config)
     before = evaluate(rows, images, config)
     assert found["before"].metrics == pytest.approx(before.metrics, abs=1e-3)
+
+
+def test_proxies_of_groups_of_classes_do_not_start_at_class_means():
+    """`manifold` could not train from a pretrained network."""
+    models = made_up.models(takes="manifold_similarities")
+    config = made_up.settings("model.proxies.class_means=true")
+    before = models.trainer.get_layer("proxies").get_weights()
+    assert start_from_features(models, made_up.stage(), config) == 0.1
+    after = models.trainer.get_layer("proxies").get_weights()
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(old, new)

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from keras_dml.config import resolve
+from keras_dml.config import flags_of, resolve
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.run.data import RunData, stage_data
-from keras_dml.run.stage_checks import check_stages
+from keras_dml.run.stage_checks import check_stages, warn_about_heat
 
 PRETRAINED = {"model": {"backbone": "mobilenet_v2", "weights": "imagenet"}}
 
@@ -90,9 +90,9 @@ def test_a_fold_of_classes_of_one_image_is_refused():
     check_stages(config.changed(data={"fold": 1}), data)
 
 
-def data_with_test(labels, role=None):
-    """Twenty classes train, and images of these labels test."""
-    data = data_of(20)
+def data_with_test(labels, role=None, classes=20):
+    """So many classes train, and images of these labels test."""
+    data = data_of(classes)
     labels = np.asarray(labels)
     test = Manifest(
         name="photos",
@@ -155,3 +155,51 @@ def test_what_follows_validation_is_told_how_to_get_it(stages, changes, advice):
     with pytest.raises(UsageError, match="follows a validation") as caught:
         check_stages(config.changed(data={**size, **changes}), data_of(20))
     assert advice in str(caught.value)
+
+
+def test_one_class_is_nothing_to_train_on():
+    with pytest.raises(UsageError, match="at least two classes. Received: 1"):
+        checked(data_with_test([0, 0, 1], classes=1), quarter_turns=False)
+
+
+def test_a_refit_must_share_its_larger_batches_too():
+    """Ten of thirteen classes made batches that two devices share."""
+    config = resolve("triplet", "photos", flags=PRETRAINED)
+    config = config.changed(data={"image_size": 8, "channels": 3})
+    data = data_with_test([0, 0, 1], classes=13)
+    assert config.trainings[1:]
+    with pytest.raises(UsageError, match="Received: a batch of 52 images"):
+        check_stages(config, data, replicas=2)
+    check_stages(config.changed(refit=False), data, replicas=2)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"loss": [{"name": "proxy_anchor"}]}, "`heat` .*: `proxy_anchor`"),
+        ({"model.scale": 4.0}, "`heated` .*Received: 4 for both"),
+        (
+            {
+                "optimizer.backbone.schedule": "cosine",
+                "stages.main.heated.heat.lr_factor": 0.1,
+            },
+            r"`heat` lowers .*schedule of `optimizer\.backbone`",
+        ),
+    ],
+)
+def test_what_cannot_be_heated_is_refused_before_training(overrides, message):
+    """A traceback came once most of the training was over."""
+    size, data = {"image_size": 8, "channels": 3}, data_with_test([0, 0, 1])
+    check_stages(resolve("hbn", "omniglot").changed(data=size), data)
+    config = resolve("hbn", "omniglot", overrides=overrides)
+    with pytest.raises(UsageError, match=message):
+        check_stages(config.changed(data=size), data)
+
+
+def test_heating_after_the_end_is_warned_of(caplog):
+    config = resolve("hbn", "cub200", flags=flags_of({"epochs": 20}))
+    with caplog.at_level("WARNING", "keras_dml"):
+        warn_about_heat(resolve("hbn", "cub200"))
+        assert not caplog.messages
+        warn_about_heat(config)
+    assert "begin to after epoch 61, and trains for 20" in caplog.text

@@ -41,9 +41,21 @@ def source_name(source: str) -> str:
 
 def whole_path(place: str | None) -> str | None:
     """Returns an existing path as an absolute one, and other values as is."""
-    if place in (None, *WEIGHTS) or is_named(place) or not Path(place).exists():
-        return place
-    return os.path.abspath(place)
+    return place and _absolute(place)
+
+
+def whole_source(source: str) -> str:
+    """Does `whole_path`, but for the name of a data set."""
+    return source if is_named(source) else _absolute(source)
+
+
+def whole_weights(weights: str) -> str:
+    """Does `whole_path`, but for a word that stands for weights."""
+    return weights if weights in WEIGHTS else _absolute(weights)
+
+
+def _absolute(place: str) -> str:
+    return os.path.abspath(place) if place and Path(place).exists() else place
 
 
 def read(
