@@ -130,7 +130,8 @@ assert held is None or held.count("(500, 8)") == 2
 #
 # | part | JAX, PyTorch | without TensorFlow |
 # |---|---|---|
-# | `losses`, `layers`, `optimizers`, `regularizers`, `callbacks` | yes | yes |
+# | `ops`, `initializers`, `regularizers`, `optimizers` | yes | yes |
+# | `layers`, `miners`, `losses`, `metrics`, `callbacks` | yes | yes |
 # | `evaluation`, `embeddings`, `data.sampling` | yes | yes |
 # | `fit`, `evaluate`, `embed`, `search`, the page of a run | yes | no |
 # | export of a run | by a process of TensorFlow, started for it | no |

@@ -11,7 +11,7 @@
 # A folder of photos takes the place of `"digits"`. The protocol `"recipe"`
 # validates as each recipe says, which on these ten classes means not at all. On
 # your own classes leave it out: the default trains on the same classes and
-# chooses the epoch on classes that are held out.
+# chooses the weights on classes that are held out.
 #
 # Ten steps per run show how it works; their ranking means nothing.
 

@@ -166,7 +166,8 @@ print(run)
 #           train: {epochs: 6, heat: {epoch: 2, scale: 16.0, lr_factor: 1.0}}
 #
 # The attribute `takes` of the class, or `takes` beside its arguments, says
-# what the loss is given: the page *Configuration* of the reference lists the
+# what the loss is given, such as `logits`, which the layer `ScaledLogits` has
+# scaled: [Recipes](../recipes.md#the-sections-of-a-configuration) leads to all
 # values. Callbacks of your own go into `fit` of a Keras model, not into the
 # command.
 #

@@ -8,6 +8,11 @@
 # `ScaledLogits` applies the temperature, and the loss is stateless. The
 # embedder is the same network without these layers: it shares its weights with
 # the trainer, so that it needs no training of its own.
+#
+# `ImageEmbedder` and exports give an embedder pixels from 0 to 255. So the
+# layer that scales them, such as `Rescaling` or
+# `keras_dml.layers.ImagePreprocessing`, belongs in the model, not in the
+# dataset.
 
 # %%
 import keras
@@ -21,7 +26,8 @@ images = np.random.default_rng(0).uniform(0, 255, (64, 28, 28, 1))
 labels = np.repeat(np.arange(8), 8)
 
 inputs = keras.Input((28, 28, 1))
-x = keras.layers.Conv2D(32, 3, strides=2, activation="relu")(inputs)
+x = keras.layers.Rescaling(1 / 255)(inputs)
+x = keras.layers.Conv2D(32, 3, strides=2, activation="relu")(x)
 x = keras_dml.layers.GlobalKMaxPooling2D(k=4)(x)
 embedding = keras_dml.layers.EmbeddingHead(16, normalization="l2", name="head")(
     x
@@ -77,8 +83,53 @@ print(
 #   of four classes, as pair losses need them.
 # - `HeatUp` raises the temperature in an epoch (Heated-Up Softmax).
 # - `RetrievalEvaluation` measures R@K and MAP@R on whatever batches it is
-#   given, and writes them to the logs, so that every Keras callback can watch
-#   them.
+#   given, and writes them to the logs, so that the callbacks after it in the
+#   list can watch them, with `mode="max"`.
+# - `keras.models.load_model("best.keras", compile=False)` needs
+#   `import keras_dml.layers`, which registers the layers; with the compiled
+#   optimizer and loss also `keras_dml.optimizers` and `keras_dml.losses`. An
+#   embedder that was saved loads by `keras_dml.models.load_embedder`.
+#
+# ## Photos from files
+#
+# `read` lists a folder with a sub-folder for each class, here of drawn
+# characters, and `train_batches` reads, augments and batches the images. Its
+# inputs are a dictionary of `"image"` and `"label"`; this model takes the
+# image alone.
+
+# %%
+from pathlib import Path
+
+from PIL import Image
+
+from keras_dml.data.pipeline import train_batches
+
+FOLDER = Path("model_photos")
+if not FOLDER.exists():
+    glyphs = keras_dml.data.read("glyphs")
+    for number in range(16 * 20):
+        place = FOLDER / f"class_{number // 20:02}"
+        place.mkdir(parents=True, exist_ok=True)
+        pixels = glyphs.images[number, :, :, 0]
+        Image.fromarray(pixels).save(place / f"{number % 20:02}.png")
+
+photos = keras_dml.data.read(FOLDER).part("train")  # half of the classes
+batches = train_batches(
+    photos,
+    lambda epoch: balanced_batches(photos.labels, 4, 4, seed=0, epoch=epoch),
+    image_size=28,
+    channels=1,
+)
+trainer.fit(
+    batches.map(lambda inputs, label: (inputs["image"], label)),
+    steps_per_epoch=5,
+    epochs=2,
+    shuffle=False,
+    verbose=0,
+)
+
+# %% [markdown]
+# ## Losses on pairs
 #
 # A loss on pairs takes the embeddings themselves, and so do the metrics of
 # `keras_dml.metrics`. They compare every row with all others of the epoch, not
@@ -101,6 +152,8 @@ history = pairs.fit(
 print(history.history["val_map_at_r"])
 
 # %% [markdown]
+# ## Export
+#
 # Export what you trained like any run of the command line:
 
 # %%

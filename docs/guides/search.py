@@ -59,14 +59,9 @@ for neighbor in found.answers[0].neighbors:
 #
 # A photo of something new has a nearest image, too. So there is a threshold:
 # the largest distance of a match. It is set on the validation classes, which
-# did not train. The false-match rate is the share of pairs of two *different*
-# classes that the threshold takes for a match. A smaller rate makes it
-# stricter, and more true matches are lost.
-#
-# A search compares with the whole gallery, so a photo of something new gets a
-# match more often than a pair does. With `decision="nearest"` the rate is that
-# of searches: the share of images whose class is missing from the gallery and
-# that are given an image of another class.
+# did not train, for a rate of false matches that you choose; a smaller rate
+# loses more true ones. [Search](../search.md#is-any-of-them-near-enough) tells
+# what the rate counts for each `decision`.
 
 # %%
 print(found.threshold.meaning)
@@ -79,9 +74,8 @@ for decision in ("pairs", "nearest"):
     )
 
 # %% [markdown]
-# To tell a rate takes 30 false matches on the validation images. A rate for
-# which they are too few is an error. Where you name no rate, the strictest
-# usual one is taken for which they suffice.
+# A rate for which the validation images are too few is an error. Where you
+# name no rate, the strictest usual one is taken for which they suffice.
 
 # %%
 from keras_dml.errors import UsageError
