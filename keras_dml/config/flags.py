@@ -68,10 +68,9 @@ def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
         given["loss"] = [{"name": given["loss"]}]
     for key in ("model.matryoshka", "data.train_classes"):
         # What is no collection, validation refuses.
-        if isinstance(given.get(key), Collection) and not isinstance(
-            given[key], str
-        ):
-            given[key] = list(given[key])
+        value = given.get(key)
+        if isinstance(value, Collection) and not isinstance(value, str):
+            given[key] = list(value)
     classes = given.get("data.train_classes")
     if isinstance(classes, str | os.PathLike):
         given["data.train_classes"] = _listed_classes(Path(classes))
@@ -102,12 +101,8 @@ def flag_layers(
     values = below.values
     changes = _changes_of_phase(flags)
     _check_phase(changes, flags.get("minutes"), values.get("stages"))
-    layers = [
-        Layer(
-            "flag", _frozen_alike(changes.get("freeze"), values.get("stages"))
-        ),
-        Layer("flag", flags),
-    ]
+    frozen = _frozen_alike(changes.get("freeze"), values.get("stages"))
+    layers = [Layer("flag", frozen), Layer("flag", flags)]
     if source is not None:
         layers.append(Layer("flag", {"data": {"source": source}}))
     rates = flatten(values.get("optimizer"))
@@ -163,11 +158,12 @@ def _frozen_alike(asked: str | None, stages: Any) -> dict[str, Any]:
     """
     if asked not in FREEZES:
         return {}
+    as_much = FREEZES[FREEZES.index(asked) :]
     phases = _by_name(stages, STAGE_NAME).get(_STAGE, {}).get("phases")
     others = {
         name: {"freeze": asked}
         for name, phase in _by_name(phases, PHASE_NAME).items()
-        if FREEZES.index(phase.get("freeze", FREEZES[0])) < FREEZES.index(asked)
+        if phase.get("freeze", FREEZES[0]) not in as_much
     }
     return {"stages": {_STAGE: others}} if others else {}
 

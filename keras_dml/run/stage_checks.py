@@ -269,9 +269,9 @@ def warn_about_heat(config: RunConfig) -> None:
             first = phase.heat.epoch or phase.heat.every or 0
             if first >= phase.epochs:
                 logger.warning(
-                    "Nothing is heated: the phase `%s` of stage `%s` would "
-                    "begin to after epoch %d, and trains for %d. Train "
-                    "longer, or change its `heat`.",
+                    "Nothing is heated: phase `%s` of stage `%s` heats from "
+                    "epoch %d on, but trains for %d. Train longer, or change "
+                    "its `heat`.",
                     phase.name,
                     stage.name,
                     first,

@@ -178,14 +178,17 @@ def test_the_head_alone_trains_in_every_phase():
     assert [phase.freeze for phase in stage.phases] == ["all", "all"]
 
 
-def test_a_phase_that_freezes_more_than_the_flag_keeps_to_it():
-    flags = flags_of({"freeze": "weights"})
-    stages = "stages=[{phases: [{name: warm, freeze: all}, {}]}]"
-    path = "norm_softmax"
-    (stage,) = resolve(path, "digits", overrides=[stages]).stages
-    assert [phase.freeze for phase in stage.phases] == ["all", "none"]
-    (stage,) = resolve("proxynca_pp", "inshop", flags=flags).stages[-1:]
-    assert {phase.freeze for phase in stage.phases} <= {"weights", "all"}
+def test_a_phase_that_freezes_more_than_the_flag_keeps_to_it(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "common: {loss: [{name: softmax}], stages: [{phases: "
+        "[{name: warm, freeze: all}, {name: train}, {name: end}]}]}"
+    )
+    frozen = {"none": "all none none", "weights": "all weights weights"}
+    for asked, expected in frozen.items():
+        flags = flags_of({"freeze": asked})
+        (stage,) = resolve(str(path), "./x", flags=flags).stages
+        assert [phase.freeze for phase in stage.phases] == expected.split()
 
 
 @pytest.mark.parametrize("name", ["matryoshka", "train_classes"])

@@ -244,7 +244,7 @@ def test_a_final_training_shares_the_minutes():
 
 
 def test_later_trainings_of_a_head_alone_compute_its_features_anew():
-    """Ten minutes were fourteen: 120 images, four views of each."""
+    """Four views of each of 120 images were not planned for."""
     frozen = "stages=[{phases: [{epochs: null, freeze: all}]}]"
     pace = TrainingPace(step=1.0, image=0.05)
     open_ = [frozen, "passes=null", "evaluation.every=1"]

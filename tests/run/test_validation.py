@@ -202,4 +202,4 @@ def test_heating_after_the_end_is_warned_of(caplog):
         warn_about_heat(resolve("hbn", "cub200"))
         assert not caplog.messages
         warn_about_heat(config)
-    assert "begin to after epoch 61, and trains for 20" in caplog.text
+    assert "heats from epoch 61 on, but trains for 20" in caplog.text
