@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 BENCHMARKS = [
     ["startup.py"],
     ["overhead.py"],
-    ["allocator.py"],
+    ["processor.py"],
     ["input_pipeline.py"],
     ["exact_evaluation.py"],
     ["loss_speed.py"],

@@ -50,16 +50,19 @@ def test_the_import_loads_nothing_heavy():
     assert float(python(code)) < 0.3
 
 
-@pytest.mark.parametrize("given", [None, "false"])
-def test_tensorflow_keeps_its_memory_unless_told_otherwise(given, monkeypatch):
-    monkeypatch.delenv("TF_CPU_ALLOCATOR_USE_BFC", raising=False)
+@pytest.mark.parametrize("given", [None, "0"])
+@pytest.mark.parametrize(
+    ("variable", "wanted"),
+    [("TF_CPU_ALLOCATOR_USE_BFC", "true"), ("TF_ENABLE_ONEDNN_OPTS", "1")],
+)
+def test_tensorflow_is_fast_unless_told_otherwise(
+    variable, wanted, given, monkeypatch
+):
+    monkeypatch.delenv(variable, raising=False)
     if given is not None:
-        monkeypatch.setenv("TF_CPU_ALLOCATOR_USE_BFC", given)
-    code = (
-        "import os, keras_dml\n"
-        "print(os.environ['TF_CPU_ALLOCATOR_USE_BFC'], end='')"
-    )
-    assert python(code) == (given or "true")
+        monkeypatch.setenv(variable, given)
+    code = f"import os, keras_dml\nprint(os.environ[{variable!r}], end='')"
+    assert python(code) == (given or wanted)
 
 
 def test_help_appears_at_once():

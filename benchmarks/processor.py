@@ -1,10 +1,13 @@
-"""Time on a processor with the allocator that TensorFlow has for GPUs.
+"""Time on a processor without and with what `import keras_dml` asks for.
 
-`import keras_dml` sets `TF_CPU_ALLOCATOR_USE_BFC`, unless it is set. Each way
-has a process of its own, in turn; the best of its steps and of its batches.
-The weights of the networks are random, which costs the same.
+That is the allocator that TensorFlow has for GPUs
+(`TF_CPU_ALLOCATOR_USE_BFC`) and the convolutions of oneDNN
+(`TF_ENABLE_ONEDNN_OPTS`), unless these are set. Each way has a process of its
+own, in turn; the best of its steps and of its batches. The weights of the
+networks are random, which costs the same.
 
-    python benchmarks/allocator.py [BACKBONE@SIZE ...] [--turns 2]
+    python benchmarks/processor.py [BACKBONE@SIZE ...] [--turns 2]
+        [--variable TF_ENABLE_ONEDNN_OPTS]
 """
 
 import argparse
@@ -14,12 +17,16 @@ import subprocess
 import sys
 import time
 
-VARIABLE = "TF_CPU_ALLOCATOR_USE_BFC"
+VARIABLES = {
+    "TF_CPU_ALLOCATOR_USE_BFC": ("false", "true"),
+    "TF_ENABLE_ONEDNN_OPTS": ("0", "1"),
+}
 BATCH, STEPS = 64, 6
 DEFAULT = [
     "mobilenet_v2@96",
     "mobilenet_v2@128",
-    "mobilenet_v2@192",
+    "mobilenet_v2@160",
+    "mobilenet_v2@224",
     "resnet50@128",
     "small_cnn@28",
 ]
@@ -67,37 +74,45 @@ def measure(name, size):
     }
 
 
-def in_process(network, value):
+def in_process(network, variable, value):
     return json.loads(
         subprocess.check_output(
             [sys.executable, __file__, network, "--one"],
-            env={**os.environ, VARIABLE: value},
+            env={**os.environ, variable: value},
             stderr=subprocess.DEVNULL,
         )
     )
+
+
+def compare(variable, networks, turns):
+    print(f"\n| {variable} | | without | with | ratio |")
+    print("|---|---|---|---|---|")
+    for network in networks:
+        measured = [
+            [in_process(network, variable, way) for way in VARIABLES[variable]]
+            for _ in range(turns)
+        ]
+        for key, unit in {"train": "ms", "embed": "ms", "peak": "MB"}.items():
+            old, new = (
+                min(turn[way][key] for turn in measured) for way in (0, 1)
+            )
+            row = f"{old:.2f} {unit} | {new:.2f} {unit} | {new / old:.2f}"
+            print(f"| {network} | {key} | {row} |", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("networks", nargs="*", default=DEFAULT)
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--variable", choices=VARIABLES, default=None)
     parser.add_argument("--one", action="store_true")
     args = parser.parse_args()
     if args.one:
         name, size = args.networks[0].split("@")
         print(json.dumps(measure(name, int(size))))
         return
-    print("| network | | without | with | ratio |")
-    print("|---|---|---|---|---|")
-    for network in args.networks:
-        turns = [
-            (in_process(network, "false"), in_process(network, "true"))
-            for _ in range(args.turns)
-        ]
-        for key, unit in {"train": "ms", "embed": "ms", "peak": "MB"}.items():
-            old, new = (min(turn[way][key] for turn in turns) for way in (0, 1))
-            row = f"{old:.2f} {unit} | {new:.2f} {unit} | {new / old:.2f}"
-            print(f"| {network} | {key} | {row} |", flush=True)
+    for variable in [args.variable] if args.variable else VARIABLES:
+        compare(variable, args.networks, args.turns)
 
 
 if __name__ == "__main__":
