@@ -270,7 +270,9 @@ def work(waiting, output, end):
 
 def planned(arguments):
     plan = load_plan(arguments.plan)
-    changes = {"weights": arguments.weights}
+    changes = {}
+    if arguments.weights:
+        changes["weights"] = arguments.weights
     if arguments.source:
         changes["sources"] = arguments.source
     for name in ("seeds", "budget"):
@@ -310,7 +312,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plan")
     parser.add_argument("--source", action="append")
-    parser.add_argument("--weights", required=True)
+    parser.add_argument("--weights", help="needed to train")
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--budget", type=json.loads)
     parser.add_argument("--arms", nargs="+")
@@ -323,6 +325,8 @@ def main():
     if arguments.read:
         read(arguments.read, plan)
         return
+    if not arguments.weights:
+        parser.error("--weights is needed to train")
     end = time.time() + arguments.seconds
     jobs = [
         job

@@ -9,10 +9,11 @@ import numpy as np
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import RunError
 from keras_dml.evaluation import ExactIndex
+from keras_dml.evaluation.ids import IdTable
+from keras_dml.evaluation.labels import Relevance
 from keras_dml.export.artifact import read_manifest
 from keras_dml.export.formats import open_artifact
 from keras_dml.export.latencies import TIMED_BATCHES, latencies
-from keras_dml.export.served_index import label_texts
 
 QUERIES = 1000
 MOST_NEIGHBORS = 10
@@ -42,7 +43,7 @@ def index_parity(
         - "ann_recall@1" and, for another `k`, "ann_recall@k": the share of
           the exact nearest neighbors that the index finds;
         - "recall@1" and "recall@1_exact": how often the nearest neighbor has
-          the label of the query, by the index and by exact search; `None`
+          a label of the query, by the index and by exact search; `None`
           without labels;
         - "batch_1_ms" and "batch_32_ms": median milliseconds of a search.
 
@@ -79,7 +80,7 @@ def index_parity(
     for count in sorted({1, k}):
         result[f"ann_recall@{count}"] = _share(found, true, scores, count)
     for name, lists in (("recall@1", found), ("recall@1_exact", true)):
-        result[name] = _hits(gallery, lists[:, 0], own)
+        result[name] = _hits(gallery, rows, lists[:, :1])
     calls = {
         f"batch_{size}_ms": functools.partial(
             search, np.resize(queries, (size, queries.shape[1])), wanted
@@ -89,16 +90,16 @@ def index_parity(
     return {**result, **latencies(calls, seconds)}
 
 
-def _hits(gallery, nearest, own):
-    """Returns how often the nearest reference has the label of the query."""
-    texts = label_texts(gallery)
-    if texts is None:
+def _hits(gallery, rows, nearest):
+    """Returns how often the nearest reference shares a label of the query."""
+    if gallery.labels is None:
         return None
-    labels = dict(zip(gallery.ids.tolist(), texts, strict=True))
-    pairs = zip(nearest.tolist(), own.tolist(), strict=True)
-    return float(
-        np.mean([labels.get(first) == labels[one] for first, one in pairs])
+    relevance = Relevance.of(
+        gallery.select(rows).labels, len(rows), gallery.labels, len(gallery)
     )
+    table = IdTable.of(gallery.ids, len(gallery))
+    found = table.rows_of_lists(nearest, "found")
+    return float(np.mean(relevance.among(found) & (found >= 0)))
 
 
 def _without(found, own):

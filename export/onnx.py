@@ -33,14 +33,7 @@ class Onnx(Format):
     def check(self, options: ExportOptions) -> None:
         """Raises if a package that ONNX needs is missing."""
         for name in _PACKAGES:
-            try:
-                importlib.import_module(name)
-            except ImportError as error:
-                raise UsageError(
-                    "The format `onnx` needs the packages "
-                    f"{', '.join(_PACKAGES)} ({error}). Install them with "
-                    "`pip install 'keras-dml[onnx]'`."
-                ) from error
+            _imported(name)
 
     def write(
         self, embedder: keras.Model, folder: Path, options: ExportOptions
@@ -59,8 +52,7 @@ class Onnx(Format):
         self, folder: Path, manifest: Mapping[str, Any], threads: int
     ) -> Runner:
         """Opens the file with ONNX Runtime."""
-        import onnxruntime
-
+        onnxruntime = _imported("onnxruntime")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         session = onnxruntime.InferenceSession(
@@ -70,6 +62,17 @@ class Onnx(Format):
             as_float32,
             lambda batch: session.run(["embedding"], {"image": batch})[0],
         )
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(
+            "The format `onnx` needs the packages "
+            f"{', '.join(_PACKAGES)} ({error}). Install them with "
+            "`pip install 'keras-dml[onnx]'`."
+        ) from error
 
 
 def export_onnx(

@@ -98,7 +98,9 @@ def export_run(
         again = functools.partial(
             export_run,
             output=output,
-            data_dir=data_dir or trained.config.data.data_dir,
+            data_dir=(
+                data_dir or trained.data_dir or trained.config.data.data_dir
+            ),
             dim=dim,
             max_false_match_rate=max_false_match_rate,
             decision=decision,

@@ -11,14 +11,14 @@ import tensorflow as tf
 
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import UsageError
+from keras_dml.evaluation.index.spaces import metric_of
 from keras_dml.export.artifact import has_unit_rows, make_manifest
 from keras_dml.export.endpoints import make_endpoints
 from keras_dml.export.formats import Format, Runner, as_float32
-from keras_dml.export.options import ExportOptions
+from keras_dml.export.options import OF_AN_INDEX, ExportOptions
 from keras_dml.export.search_ops import SCANN_NAMESPACE, import_scann_ops
 from keras_dml.export.served_index import (
     ServedIndex,
-    label_texts,
 )
 from keras_dml.export.warm_up import example_requests, write_warm_up
 from keras_dml.files import csv_text, write_text
@@ -33,7 +33,7 @@ class SavedModel(Format):
     name = "saved_model"
     title = "a SavedModel"
     runs_on = "servers"
-    options = ("with_index", "index", "gallery", "max_k", "max_pixels")
+    options = ("with_index", *OF_AN_INDEX, "max_pixels")
 
     def check(self, options: ExportOptions) -> None:
         """Raises if an index is requested without a gallery of embeddings."""
@@ -42,6 +42,8 @@ class SavedModel(Format):
                 "`gallery` must be an `EmbeddingSet` made by this embedder. "
                 f"Received: gallery={options.gallery!r}"
             )
+        if options.with_index and options.index == "scann":
+            import_scann_ops()
 
     def write(
         self, embedder: keras.Model, folder: Path, options: ExportOptions
@@ -189,8 +191,7 @@ def save_functions(
 def write_labels(folder: Path, gallery: EmbeddingSet) -> Path:
     """Writes the id and label of each reference as a CSV file."""
     path = folder / LABELS
-    labels = label_texts(gallery) or [""] * len(gallery)
-    rows = zip(gallery.ids, labels, strict=True)
+    rows = zip(gallery.ids, gallery.names.tolist(), strict=True)
     write_text(path, csv_text([("id", "label"), *rows]))
     return path
 
@@ -206,7 +207,7 @@ def _index_of(embedder: keras.Model, options: ExportOptions) -> ServedIndex:
         )
     return ServedIndex(
         options.gallery,
-        "cosine" if has_unit_rows(embedder) else "euclidean",
+        metric_of(has_unit_rows(embedder)),
         options.index,
         options.max_k,
     )

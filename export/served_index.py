@@ -7,7 +7,10 @@ import tensorflow as tf
 
 from keras_dml.checks import require
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.evaluation.index.scann_searcher import HASHING_FROM
+from keras_dml.evaluation.index.scann_searcher import (
+    HASHING_FROM,
+    scann_distance,
+)
 from keras_dml.evaluation.index.spaces import Space
 from keras_dml.export.search_ops import ExactOps, ScannOps
 
@@ -60,8 +63,7 @@ class ServedIndex(tf.Module):
         texts = ids.dtype.kind == "U"
         self.id_type = "string" if texts else "integer"
         ids = ids.astype(object if texts else np.int64)
-        texts_of = label_texts(gallery) or [""] * self._size
-        labels = np.array(texts_of, object)[order]
+        labels = gallery.names.astype(object)[order]
         self._ids = tf.Variable(ids, trainable=False, name="ids")
         self._labels = tf.Variable(labels, trainable=False, name="labels")
         self._space = Space.fit(gallery.embeddings, metric)
@@ -76,8 +78,7 @@ class ServedIndex(tf.Module):
             half = None if squares is None else squares / 2
             self._search = ExactOps(rows, half)
         else:
-            distance = "squared_l2" if metric == "euclidean" else "dot_product"
-            self._search = ScannOps(rows, distance)
+            self._search = ScannOps(rows, scann_distance(metric))
 
     @property
     def dim(self) -> int:
@@ -198,8 +199,3 @@ def _sorted(rows, scores):
     rows, scores = reorder(tf.argsort(rows, stable=True))
     key = tf.where(tf.math.is_nan(scores), -np.inf, scores)
     return reorder(tf.argsort(key, direction="DESCENDING", stable=True))
-
-
-def label_texts(gallery: EmbeddingSet) -> list[str] | None:
-    """Returns the label of each row as text, or `None` without labels."""
-    return None if gallery.labels is None else gallery.names.tolist()

@@ -28,8 +28,9 @@ from keras_dml.version import __version__
 # On a processor TensorFlow gives the memory of each large tensor back to the
 # system and takes it anew for the next: up to a third of a training step. The
 # allocator that it has for GPUs keeps the memory, by default of 64 GB at most;
-# a tebibyte is no limit. oneDNN's convolutions are faster, but without AVX-512
-# TensorFlow leaves them off. It reads these when it makes its first tensor.
+# a tebibyte is no limit. It reads these when it makes its first tensor.
+# oneDNN's convolutions are faster, but without AVX-512 TensorFlow leaves them
+# off; that it reads when it is imported, so `import keras_dml` comes first.
 os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
 os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(2**20))
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")

@@ -17,9 +17,9 @@ try:
 except ImportError:  # Windows, where nothing is locked.
     fcntl = None  # type: ignore[assignment]
 
-# No space, no quota, or a limit on the size of a file.
 # What a network's file system without locks answers.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+# No space, no quota, or a limit on the size of a file.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

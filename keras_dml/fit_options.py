@@ -1,6 +1,7 @@
 """The options of `keras_dml.fit` that are not its arguments.
 
-The text beside a type names the setting, or settings, that the option sets.
+The text beside a type names the setting, or settings, that the option sets;
+`PLAN_KEYS` names those of a plan that options of `compare` set.
 """
 
 import os
@@ -8,6 +9,12 @@ from collections.abc import Sequence
 from typing import Annotated, TypedDict, get_type_hints
 
 PathLike = str | os.PathLike[str]
+
+PLAN_KEYS = {
+    "protocol": "protocol.kind",
+    "epochs": "budget.epochs",
+    "steps_per_epoch": "budget.steps_per_epoch",
+}
 
 
 class TrainingOptions(TypedDict, total=False):

@@ -15,13 +15,15 @@ import keras
 import pytest
 import tensorflow as tf
 
+# First: it sets what TensorFlow reads when it is imported.
+import keras_dml  # noqa: F401
+
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
 )
 keras.config.disable_traceback_filtering()
 
-import keras_dml  # noqa: E402, F401  (registers every class)
 from keras_dml import distribute  # noqa: E402
 from tests import zygote  # noqa: E402
 

@@ -46,7 +46,8 @@ for start in $(seq 1 "$most_starts"); do
         wait "$worker" || code=$?
       fi
     done
-    left=("${running[@]}")
+    # Older shells take an empty list for an unset one.
+    left=(${running[@]+"${running[@]}"})
   done
   if [ "$code" -ne 0 ]; then
     # A moment to end by themselves, then for good: one may be frozen. When

@@ -22,7 +22,7 @@ class BatchCheck(keras.callbacks.Callback):
     Args:
         labels: Function of the epoch that returns the labels of its batches:
             integer arrays `(batch,)`, or matrices `(batch, batch)` that are
-            nonzero where two rows belong together.
+            positive where two rows belong together.
         num_classes: Integer, labels run from 0 to `num_classes - 1`. Defaults
             to `None`: the callback does not check the range.
         positives: Boolean, whether every batch should hold a positive pair.

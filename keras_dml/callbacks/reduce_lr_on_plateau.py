@@ -113,7 +113,8 @@ class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
         if logs is not None:
             # Keras before 3.15 logs one rate, whatever the optimizer has.
             logs.update(before)
-        if rates.values() != before:
+        # Those of one name count too, of which `values` has the last alone.
+        if [rate_of(one) for one in rates.optimizers] != each:
             self.drops = [*self.drops, epoch + 1]
             logger.info(
                 "Learning rates fall after epoch %d: %s.",

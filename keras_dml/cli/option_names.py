@@ -8,10 +8,7 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperOption
 
-from keras_dml.fit_options import options_that_set
-
-# The settings of a plan that options of `compare` set.
-_PLAN_OPTIONS = {"protocol": "protocol.kind"}
+from keras_dml.fit_options import PLAN_KEYS, options_that_set
 
 
 class OptionNames(logging.Filter):
@@ -40,7 +37,8 @@ class OptionNames(logging.Filter):
         # A mistake in a setting is one in the option that was given for it.
         self._settings = [
             (_setting_pattern(path), option)
-            for name, paths in {**options_that_set(), **_PLAN_OPTIONS}.items()
+            for known in (options_that_set(), PLAN_KEYS)
+            for name, paths in known.items()
             for option in (f"--{name.replace('_', '-')}",)
             if any(word.split("=")[0] == option for word in sys.argv)
             for path in paths.split()
@@ -93,7 +91,7 @@ def _by_name(
 
 def _setting_pattern(path: str) -> re.Pattern[str]:
     """Returns what names a setting in an error: stages have numbers there."""
-    known = (
-        re.escape(path).replace("main", r"\d+").replace("train", r"phases\.\d+")
-    )
+    known = re.escape(path)
+    if path.startswith("stages."):
+        known = known.replace("main", r"\d+").replace("train", r"phases\.\d+")
     return re.compile(f"Configuration key `{known}`|`{known}`")

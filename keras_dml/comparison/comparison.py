@@ -53,7 +53,10 @@ class Comparison(Brief):
 
     def count(self, status: str) -> int:
         """Counts the runs of a status: done, running, to do or failed."""
-        return len({r.run for r in self.records if r.status == status})
+        trained = trained_runs(self.records)
+        return len(
+            {record.run for record in trained if record.status == status}
+        )
 
     @property
     def page(self) -> Path | None:
@@ -76,12 +79,14 @@ class Comparison(Brief):
 
         Arms of different data or networks are not ranked among each other.
         """
-        if len(self._standings) != 1:
+        trained = trained_runs(self.records)
+        ranked = standings(trained, self.metrics, self.metric)
+        if len(ranked) != 1:
             return None
-        ((best, *_),) = self._standings.values()
+        ((best, *_),) = ranked.values()
         folders = (
             record.folder
-            for record in trained_runs(self.records)
+            for record in trained
             if record.arm == best.arm and record.status == "done"
         )
         return next(folders, None)

@@ -160,15 +160,16 @@ def announce(
             f"{total - trials:,}",
             f"{trials:,}",
         )
-    records = collect([job.record for job in runs.values()], place.path)
-    idle = "" if left or tunings else " Nothing is left to train."
-    logger.info("%s.%s", counts_in_words(records), idle)
     trainings = [
         planned.job
         for planned in tunings
         for _ in range(planned.left * planned.folds)
     ]
-    return trainings + left
+    trainings += left
+    records = collect([job.record for job in runs.values()], place.path)
+    idle = "" if trainings else " Nothing is left to train."
+    logger.info("%s.%s", counts_in_words(records), idle)
+    return trainings
 
 
 def _work(job: Job) -> Work:

@@ -10,16 +10,13 @@ from keras_dml.comparison.whole_paths import with_whole_paths
 from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.plans import parse_plan
 from keras_dml.errors import Mistakes, UsageError
+from keras_dml.fit_options import PLAN_KEYS
 from keras_dml.naming import flatten
 from keras_dml.wording import listed, source_title
 
-# Keys of a plan that hold in every run, and what the options call some.
+# Keys of a plan that hold in every run.
 _SHARED = ("data_dir", "weights", "protocol", "budget", "set", "tuning")
-_OPTIONS = {
-    "protocol.kind": "protocol",
-    "budget.epochs": "epochs",
-    "budget.steps_per_epoch": "steps_per_epoch",
-}
+_OPTIONS = {key: option for option, key in PLAN_KEYS.items()}
 # Keys whose values are joined, and keys that only describe the runs.
 _JOINED = ("sources", "backbones", "dims", "seeds", "cases")
 _WORDS = ("about", "paper", "metrics")

@@ -13,8 +13,11 @@ from keras_dml.comparison.records import RunRecord
 from keras_dml.comparison.run_names import label_of, own_name, run_name
 from keras_dml.comparison.work import Work
 from keras_dml.config import RunConfig, explain
+from keras_dml.config.explanation import Explanation
+from keras_dml.config.merging import flatten
 from keras_dml.config.plan_sections import ArmConfig, PlanConfig
 from keras_dml.errors import Mistakes, UsageError
+from keras_dml.naming import shown
 
 
 class Tuned(NamedTuple):
@@ -173,7 +176,8 @@ def configured(
         settings: Additional settings by dotted key; they win.
 
     Raises:
-        UsageError: If a key or a value is wrong.
+        UsageError: If a key or a value is wrong, or the plan's budget or
+            protocol decides it.
     """
     assert setup.arm.recipe is not None
     cases = [
@@ -186,10 +190,14 @@ def configured(
         "dim": setup.dim,
         "weights": weights[-1],
     }
-    overrides = {**plan.set}
-    for case in cases:
-        overrides |= case.set
-    overrides |= {**setup.arm.set, **setup.factors, **settings}
+    parts = [plan.set, *(case.set for case in cases)]
+    overrides: dict[str, Any] = {}
+    for part in (*parts, setup.arm.set, setup.factors, settings):
+        for key, value in part.items():
+            # Later ones come last, also if an earlier part has the same key: a
+            # part in between may set its whole section.
+            overrides.pop(key, None)
+            overrides[key] = value
     explained = explain(
         setup.arm.recipe,
         setup.source,
@@ -201,7 +209,25 @@ def configured(
         },
         overrides=overrides,
     )
-    return within_budget(explained, plan.budget)
+    config = within_budget(explained, plan.budget)
+    _check_effect(explained, config, "the budget")
+    under = get_protocol(plan.protocol).applied(config)
+    _check_effect(explained, under, f"the protocol `{plan.protocol.kind}`")
+    return config
+
+
+def _check_effect(
+    explained: Explanation, config: RunConfig, winner: str
+) -> None:
+    """Raises if what a plan sets itself is not what its runs train with."""
+    values = flatten(config.model_dump(mode="json"))
+    for key, value, origin in explained.settings:
+        if origin == "override" and values.get(key, value) != value:
+            raise UsageError(
+                f"A plan must not set what {winner} decides. Received: "
+                f"{key}={shown(value)}, which {winner} changes to "
+                f"{shown(values[key])}. Leave it out, or change {winner}."
+            )
 
 
 def make_job(

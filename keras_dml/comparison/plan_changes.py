@@ -12,6 +12,14 @@ from keras_dml.config.settings import parse_settings
 from keras_dml.errors import UsageError
 from keras_dml.naming import flatten
 
+# What the options of a plan set in its runs, over which `set` wins.
+_KEYS = {
+    "backbones": "model.backbone",
+    "dims": "model.dim",
+    "seeds": "seed",
+    "weights": "model.weights",
+}
+
 
 def changed(plan: PlanConfig, given: Mapping[str, Any]) -> PlanConfig:
     """Returns a plan with options and absolute paths.
@@ -50,6 +58,7 @@ def changed(plan: PlanConfig, given: Mapping[str, Any]) -> PlanConfig:
             case["weights"] = None
     made = parse_plan(narrowed(with_whole_paths(values)))
     _check_effect(made, settings)
+    _check_options(made, given)
     return made
 
 
@@ -78,6 +87,22 @@ def _check_effect(plan: PlanConfig, settings: Mapping[str, Any]) -> None:
                     f"sets. Received: set={key}, but {place} of the plan sets "
                     "it and wins. Change it there, or leave that part out."
                 )
+
+
+def _check_options(plan: PlanConfig, given: Mapping[str, Any]) -> None:
+    """Raises if an option loses to what the plan sets for every run."""
+    for option, key in _KEYS.items():
+        for_all = {**plan.set, **plan.grid}
+        own = [arm.set for arm in plan.arms]
+        if option in given and (
+            key in flatten(for_all)
+            or (own and all(key in flatten(one) for one in own))
+        ):
+            raise UsageError(
+                f"`{option}` must name what the plan leaves open. Received: "
+                f"{given[option]!r}, but the plan sets `{key}` for every run. "
+                f"Leave `{option}` out, or change it there."
+            )
 
 
 def _stronger(plan: PlanConfig) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from keras_dml.config.yaml_files import is_path
 from keras_dml.data import readers
+from keras_dml.run.folder import PATHS
 
 
 def with_whole_paths(values: dict[str, Any]) -> dict[str, Any]:
@@ -18,6 +20,10 @@ def with_whole_paths(values: dict[str, Any]) -> dict[str, Any]:
         "data_dir": readers.whole_path(values["data_dir"]),
         "weights": readers.whole_weights(values["weights"]),
         "sources": [*map(readers.whole_source, values["sources"])],
+        "arms": [
+            {**arm, "recipe": _whole_recipe(arm["recipe"])}
+            for arm in values["arms"]
+        ],
     }
     for part in ("cases", "findings"):
         whole[part] = [
@@ -26,8 +32,21 @@ def with_whole_paths(values: dict[str, Any]) -> dict[str, Any]:
         ]
     for case in whole["cases"]:
         case["weights"] = readers.whole_weights(case["weights"])
+    for part in (whole, *whole["cases"], *whole["arms"]):
+        part["set"] = {
+            key: PATHS.get(key, _unchanged)(value)
+            for key, value in part["set"].items()
+        }
     whole["paper_values"] = [
         {**table, "source": readers.whole_source(table["source"])}
         for table in values["paper_values"]
     ]
     return whole
+
+
+def _whole_recipe(recipe: str | None) -> str | None:
+    return readers.whole_path(recipe) if is_path(recipe or "") else recipe
+
+
+def _unchanged(value: Any) -> Any:
+    return value

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from keras_dml.config.merging import BUILT_IN, Layer, Merged, flatten
 from keras_dml.config.named_items import PHASE_NAME, STAGE_NAME
 from keras_dml.config.training_sections import GroupConfig, PhaseConfig
-from keras_dml.config.yaml_files import MOST_CHARACTERS
+from keras_dml.config.yaml_files import MOST_CHARACTERS, MOST_VALUES
 from keras_dml.errors import UsageError
 from keras_dml.files import read_some
 from keras_dml.fit_options import options_that_set
@@ -25,6 +25,10 @@ EPOCHS = FLAGS["epochs"]
 # From what freezes least to what freezes most.
 FREEZES = get_args(PhaseConfig.model_fields["freeze"].annotation)
 _, _STAGE, _PHASE, _ = EPOCHS.split(".")
+# The other settings of a run, and a dash and an indent before each name, must
+# fit into its `config.yaml` too.
+MOST_NAMED = MOST_VALUES - 5_000
+MOST_LETTERS = MOST_CHARACTERS // 2
 
 
 def flags_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,5 +195,12 @@ def _listed_classes(path: Path) -> list[str]:
         raise UsageError(
             "`train_classes` must name at least one class. Received: the "
             f"empty file {str(path)!r}"
+        )
+    if len(names) > MOST_NAMED or len("".join(names)) > MOST_LETTERS:
+        raise UsageError(
+            f"`train_classes` must name at most {MOST_NAMED:,} classes, in "
+            f"{MOST_LETTERS:,} characters, since a run keeps the names in its "
+            f"`config.yaml`. Received: {len(names):,} names in {str(path)!r}. "
+            "A CSV file with a column `split` has no such limit."
         )
     return names

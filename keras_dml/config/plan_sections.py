@@ -174,9 +174,11 @@ class PlanConfig(Section):
             raise ValueError(
                 f"arms need names of their own; twice: {listed(twice)}"
             )
-        again = [seed for seed, n in Counter(self.seeds).items() if n > 1]
-        if again:
-            raise ValueError(f"a seed is given twice: {listed(again)}")
+        for key in ("sources", "backbones", "dims", "seeds"):
+            given = Counter(getattr(self, key))
+            again = [str(one) for one, count in given.items() if count > 1]
+            if again:
+                raise ValueError(f"`{key}` name twice: {listed(again)}")
         bare = [arm.name for arm in self.arms if arm.recipe is None]
         if bare and len(self.recipes) != 1:
             raise ValueError(

@@ -129,6 +129,11 @@ def train_batches(
 
 def _check_batches(sizes, steps_per_epoch, num_replicas):
     """Raises if the batches of an epoch have wrong sizes or a wrong number."""
+    if not sizes:
+        raise UsageError(
+            "`sampler` must give at least one batch an epoch. Received: none. "
+            "Make the batches smaller."
+        )
     if steps_per_epoch not in (None, len(sizes)):
         raise UsageError(
             "`steps_per_epoch` must be the number of batches that `sampler` "

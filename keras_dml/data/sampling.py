@@ -65,8 +65,9 @@ def balanced_batches(
         by class.
 
     Raises:
-        UsageError: If `labels` has fewer than `classes` classes, a class is
-            in several groups, or `similarity` is not of the classes.
+        UsageError: If `labels` has fewer than `classes` classes, `groups` are
+            not of the images or a class is in several, or `similarity` is not
+            of the classes.
 
     Example:
 
@@ -93,7 +94,8 @@ def balanced_batches(
     )
     if similarity is None:
         if groups is not None:
-            groups = groups_of_classes(sets, np.asarray(groups))
+            groups = of_shape("groups", np.asarray(groups), len(labels))
+            groups = groups_of_classes(sets, groups)
         chosen = draw_classes(generator, len(counts), classes, steps, groups)
     else:
         require(groups is None, "groups", "None with `similarity`", groups)

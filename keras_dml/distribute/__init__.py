@@ -19,9 +19,9 @@ from keras_dml.distribute.errors import (
 )
 from keras_dml.distribute.replicas import (
     all_gather,
+    first_row,
     local_variable,
     num_replicas,
-    replica_index,
     sum_over_replicas,
 )
 from keras_dml.distribute.strategies import (

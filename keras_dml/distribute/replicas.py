@@ -10,10 +10,11 @@ def all_gather(x):
     replica gets the part of its own rows.
 
     Args:
-        x: Tensor `(rows, ...)`, of the same shape on every replica.
+        x: Tensor `(rows, ...)`; only the number of rows may differ between
+            the replicas.
 
     Returns:
-        Tensor `(replicas * rows, ...)`, the rows of replica 0 first.
+        Tensor `(all rows, ...)`, the rows of replica 0 first.
     """
     context = _replica_context()
     if num_replicas() == 1:
@@ -38,10 +39,23 @@ def sum_over_replicas(tensors):
     return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
-def replica_index():
-    """Returns the index of the current replica; 0 outside a strategy."""
+def first_row(x):
+    """Returns where the rows of this replica begin in `all_gather(x)`.
+
+    Args:
+        x: Tensor `(rows, ...)`.
+
+    Returns:
+        Integer, or int32 tensor; 0 outside a strategy.
+    """
     context = _replica_context()
-    return 0 if context is None else context.replica_id_in_sync_group
+    if num_replicas() == 1 or context is None:
+        return 0
+    import tensorflow as tf
+
+    # A batch that does not divide by the replicas gives them unlike numbers.
+    counts = context.all_gather(tf.shape(x)[:1], axis=0)
+    return tf.reduce_sum(counts[: context.replica_id_in_sync_group])
 
 
 def local_variable(variable):

@@ -131,6 +131,12 @@ def get_strategy(
     elsewhere = keras.backend.backend() != "tensorflow"
     if elsewhere and devices is not None:
         _require_tensorflow(f"devices={devices!r}")
+    if name == "none" and devices is not None:
+        raise UsageError(
+            "`devices` must be left out with the strategy 'none', which trains "
+            f"on one device. Received: devices={devices!r}. For several, "
+            "choose 'mirrored'."
+        )
     if name == "none" or (name == "auto" and elsewhere):
         return SingleDevice()
     _require_tensorflow(f"name={name!r}")

@@ -13,6 +13,7 @@ from keras_dml.data.image_file import reason_unopened
 from keras_dml.data.image_fit import ImageFit, decode_readable
 from keras_dml.errors import UsageError, reason_of
 from keras_dml.export.artifact import ExportFolder, read_manifest
+from keras_dml.export.search_ops import import_scann_ops
 from keras_dml.models import forward_function, load_embedder
 from keras_dml.run.batches import image_fit
 from keras_dml.run.embedder_check import check_embedder
@@ -35,7 +36,10 @@ class ImageEmbedder:
             89,478,485.
 
     Raises:
-        UsageError: If `model` is none of these.
+        UsageError: If `model` is none of these, or ScaNN is missing and the
+            SavedModel holds an index of it.
+        RunError: If the `embedder.keras` of a run is not the one that its
+            `config.yaml` and `metrics.json` are of.
 
     Example:
 
@@ -61,7 +65,8 @@ class ImageEmbedder:
         elif folder.exists:
             embedder = load_embedder(folder.embedder)
             config = folder.load_config()
-            check_embedder(embedder, config, {})
+            metrics = folder.read_metrics() if folder.finished else {}
+            check_embedder(embedder, config, metrics)
             self._model, self._forward = embedder, forward_function(embedder)
             self._fit = image_fit(config)
         elif path.suffix == ".keras":
@@ -150,7 +155,10 @@ class ImageEmbedder:
         return np.asarray(row)[:0]
 
     def _load_saved_model(self, path: Path) -> ImageFit:
-        image = read_manifest(path)["image"]
+        manifest = read_manifest(path)
+        image = manifest["image"]
+        if manifest.get("index", {}).get("kind") == "scann":
+            import_scann_ops()
         # Keeps the model, because its functions stop working without it.
         try:
             self._model = tf.saved_model.load(str(path))

@@ -22,6 +22,7 @@ from keras_dml.evaluation.reranking.base import Reranking
 from keras_dml.evaluation.reranking.registry import as_reranking
 from keras_dml.evaluation.result import RetrievalResult, metric_rows
 from keras_dml.evaluation.retrieval import (
+    clustering_arguments,
     clustering_metrics,
     measure,
     metric_names,
@@ -67,9 +68,11 @@ class Measured(Brief):
         The suffixes `_low` and `_high` mark the ends of an interval, and
         `_reranked` the value after re-ranking. For an approximate index
         `_exact` marks the value of exact search, and `_difference` the value
-        of the index minus that of exact search.
+        of the index minus that of exact search; intervals and re-ranking are
+        of exact search there, so that their suffixes follow `_exact`.
         """
         exact, numbers = self.exact, dict(self.metrics)
+        of = "" if self.approximation is None else "exact_"
 
         def add(suffix: str, values: Mapping[str, float]) -> None:
             numbers.update({f"{key}_{suffix}": values[key] for key in values})
@@ -79,10 +82,10 @@ class Measured(Brief):
             add("exact", exact.metrics)
             add("difference", self.approximation.differences)
         for name, interval in exact.intervals.items():
-            numbers[f"{name}_low"] = interval.low
-            numbers[f"{name}_high"] = interval.high
+            numbers[f"{name}_{of}low"] = interval.low
+            numbers[f"{name}_{of}high"] = interval.high
         if exact.reranked is not None:
-            add("reranked", exact.reranked.metrics)
+            add(f"{of}reranked", exact.reranked.metrics)
         return numbers
 
     def rows(self) -> list[dict[str, Any]]:
@@ -187,7 +190,10 @@ def evaluate(
     check_index(index)
     reranking, unit = as_reranking(rerank), _unit(intervals)
     metric = metric_of(normalize)
+    if reranking is not None:
+        reranking.check_metric(metric)
     boolean("per_class", per_class)
+    clustering_arguments(clustering)
     several = one_or_several(k, "k")
     extra = [one for one in several if isinstance(one, str)]
     numbers = [one for one in several if not isinstance(one, str)]

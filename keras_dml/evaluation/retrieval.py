@@ -16,6 +16,7 @@ from keras_dml.evaluation.labels import is_multi_label
 from keras_dml.evaluation.metrics.clustering import (
     AVERAGES,
     adjusted_mutual_information,
+    check_clustering,
     cluster,
     normalized_mutual_information,
 )
@@ -88,6 +89,7 @@ def evaluate_retrieval(
     >>> evaluate_retrieval(embeddings, [0, 0, 1, 1]).metrics["recall@1"]
     1.0
     """
+    clustering_arguments(clustering)
     inputs = RetrievalInputs(
         query_embeddings,
         query_labels,
@@ -209,18 +211,33 @@ def measure(
     return RetrievalResult.of(per_query, len(inputs.references))
 
 
+def clustering_arguments(
+    clustering: bool | Mapping[str, Any],
+) -> Mapping[str, Any] | None:
+    """Returns the arguments of `cluster`; `None` if nothing is clustered.
+
+    Raises:
+        UsageError: If `cluster` does not take them.
+    """
+    given = isinstance(clustering, bool | Mapping)
+    require(given, "clustering", "a boolean or a dict", clustering)
+    if clustering is False:
+        return None
+    arguments: Mapping[str, Any] = {} if clustering is True else clustering
+    known = [*inspect.signature(check_clustering).parameters]
+    for name in arguments:
+        one_of("clustering", name, known)
+    check_clustering(**arguments)
+    return arguments
+
+
 def clustering_metrics(
     inputs: RetrievalInputs, clustering: bool | Mapping[str, Any]
 ) -> dict[str, float]:
     """Returns NMI and AMI of the queries; empty if `clustering` is `False`."""
-    given = isinstance(clustering, bool | Mapping)
-    require(given, "clustering", "a boolean or a dict", clustering)
-    if clustering is False:
+    arguments = clustering_arguments(clustering)
+    if arguments is None:
         return {}
-    arguments = {} if clustering is True else clustering
-    known = [*inspect.signature(cluster).parameters][2:]
-    for name in arguments:
-        one_of("clustering", name, known)
     if is_multi_label(inputs.labels):
         raise UsageError(
             "`clustering` needs one label for each image. Received: several. "

@@ -5,12 +5,15 @@ from typing import Any, Self
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.checks import boolean, one_of, require
-from keras_dml.embeddings.checks import as_counts, as_embeddings, as_labels
+from keras_dml.checks import boolean, one_of, positive_integer, require
+from keras_dml.embeddings.checks import as_embeddings, as_labels
+from keras_dml.evaluation.blocks import row_blocks
 from keras_dml.evaluation.index.base import Index
 from keras_dml.evaluation.index.exact import ExactIndex
 
 MERGES = ("mean", "max")
+# Rows of views that are held at once while objects are searched for.
+ROWS_PER_BLOCK = 2**22
 
 
 def merge_views(
@@ -127,20 +130,22 @@ class ViewIndex(Brief):
             first. A larger score is nearer, as in `Index.search`.
         """
         names = self._built()
-        k = min(as_counts(k)[0], len(np.unique(names)))
+        queries = as_embeddings(queries, "queries")
+        k = min(positive_integer("k", k), len(np.unique(names)))
         # So many rows show `k` objects at least.
-        rows, scores = self.index.search(queries, (k - 1) * self._most + 1)
-        found = names[rows]
-        if self._most == 1:
-            return found, scores
-        first = np.empty((len(found), k), np.int64)
-        for row, objects in enumerate(found):
-            places = np.unique(objects, return_index=True)[1]
-            first[row] = np.sort(places)[:k]
-        return (
-            np.take_along_axis(found, first, axis=1),
-            np.take_along_axis(scores, first, axis=1),
-        )
+        width = min((k - 1) * self._most + 1, len(names))
+        objects = np.empty((len(queries), k), names.dtype)
+        scores = np.empty((len(queries), k), np.float32)
+        for block in row_blocks(len(queries), ROWS_PER_BLOCK // width):
+            rows, near = self.index.search(queries[block], width)
+            found = names[rows]
+            first = np.empty((len(found), k), np.int64)
+            for query, own in enumerate(found):
+                places = np.unique(own, return_index=True)[1]
+                first[query] = np.sort(places)[:k]
+            objects[block] = np.take_along_axis(found, first, axis=1)
+            scores[block] = np.take_along_axis(near, first, axis=1)
+        return objects, scores
 
     def _built(self) -> np.ndarray:
         require(

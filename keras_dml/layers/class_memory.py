@@ -3,11 +3,9 @@
 import keras
 from keras import ops
 
-from keras_dml.arguments import own_config
 from keras_dml.ops.rows import add_rows, read_rows, write_rows
 
 
-@keras.saving.register_keras_serializable(package="keras_dml")
 class ClassMemory(keras.layers.Layer):
     """Keeps the last rows in a ring buffer, and the sum of the rows by class.
 
@@ -80,9 +78,6 @@ class ClassMemory(keras.layers.Layer):
         counts = read_rows(self.counts, labels)
         sums = read_rows(self.sums, labels)
         return sums / ops.maximum(counts, 1.0)[:, None], counts
-
-    def get_config(self):
-        return {**super().get_config(), **own_config(self)}
 
 
 def add_state(layer, name, shape, dtype="float32", value=0, **options):

@@ -37,9 +37,9 @@ class CrossBatchMemory(keras.layers.Layer):
 
     Args:
         loss: A `keras_dml.losses.PairLoss` that can compare the batch with
-            rows outside of it: not `Margin`, not `NPair`, not
-            `LiftedStructure` with `form="pairs"`, and not with the miner
-            `Given`.
+            rows outside of it, whose `within_batch` is false: not such as
+            `Margin`, `NPair`, `Angular` or `VICReg`, not `LiftedStructure` with
+            `form="pairs"`, and not with the miner `Given`.
         size: Integer, the number of rows that the memory holds.
         weight: Float, weight of the loss on the memory. Defaults to `1.0`.
         warm_up_steps: Integer, the number of batches before the memory takes
@@ -139,7 +139,7 @@ class CrossBatchMemory(keras.layers.Layer):
             ops.stop_gradient(ops.copy(self.memory)),
             ops.logical_and(same, valid),
             ops.logical_and(ops.logical_not(same), valid),
-            distribute.replica_index() * ops.shape(rows)[0],
+            distribute.first_row(rows),
             step=ops.convert_to_tensor(self.step),
             labels=labels,
         )

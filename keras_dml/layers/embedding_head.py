@@ -12,6 +12,7 @@ from keras_dml.checks import (
     one_of,
     positive_integer,
     positive_number,
+    require,
 )
 from keras_dml.initializers import UniformFanIn, get_kernel_initializer
 from keras_dml.ops.similarities import unit_rows
@@ -156,8 +157,9 @@ class EmbeddingHead(keras.layers.Layer):
                 analysis. Defaults to `0.6`.
 
         Raises:
-            UsageError: If the shapes do not match, or `shrinkage` is out of
-                range.
+            UsageError: If the shapes do not match, `shrinkage` is out of
+                range, or the layer has neither a bias nor batch normalization,
+                which would take the mean away.
 
         Example:
 
@@ -165,6 +167,12 @@ class EmbeddingHead(keras.layers.Layer):
         >>> features = np.random.default_rng(0).normal(size=(100, 8))
         >>> head.assign_whitening(features, np.repeat(np.arange(10), 10))
         """
+        require(
+            self.use_bias or self.normalization == "batch_norm",
+            "use_bias",
+            "True to start as a whitening, which subtracts a mean",
+            self.use_bias,
+        )
         inputs = keras.ops.convert_to_tensor(features, self.compute_dtype)
         if not self.built:
             self.build(inputs.shape)

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_dml.arguments import own_config
 from keras_dml.checks import boolean, integer_at_least, positive_integer
+from keras_dml.layers.checks import check_list_of_inputs
 
 
 def high_order_moments(features, projections):
@@ -93,7 +94,8 @@ class HighOrderMoments(keras.layers.Layer):
         self.train_projections = boolean("train_projections", train_projections)
 
     def build(self, input_shape):
-        (_, dim), features = input_shape
+        check_list_of_inputs(input_shape, self.name, "embeddings", "features")
+        (*_, dim), features = input_shape
         if len(features) not in (3, 4):
             raise ValueError(
                 f"The layer {self.name!r} needs features before pooling, of "

@@ -37,6 +37,7 @@ def preprocess_images(images, mode, scale=1.0, offset=0.0):
     >>> print(np.ravel(preprocess_images(black_and_white, "tf")))
     [-1.  1.]
     """
+    one_of("mode", mode, MODES)
     images = ops.convert_to_tensor(images)
     if not keras.backend.is_float_dtype(images.dtype):
         images = ops.cast(images, keras.config.floatx())

@@ -123,7 +123,7 @@ class ManifoldSimilarities(keras.layers.Layer):
             self.temperature,
         )
         of_proxies = walks[ops.shape(rows)[0] :]
-        first = distribute.replica_index() * ops.shape(own)[0]
+        first = distribute.first_row(own)
         of_rows = ops.take(
             walks, first + ops.arange(ops.shape(own)[0], dtype="int32"), axis=0
         )

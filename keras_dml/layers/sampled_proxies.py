@@ -158,6 +158,8 @@ class SampledProxies(keras.layers.Layer):
 
     def assign_class_means(self, embeddings, labels) -> None:
         """Sets the proxies to class means, see `Proxies`."""
+        if not self.built:
+            self.build([tuple(embeddings.shape), tuple(labels.shape)])
         self.similarity.assign_class_means(embeddings, labels)
 
     def compute_output_shape(self, input_shape):

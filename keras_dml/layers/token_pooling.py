@@ -29,6 +29,7 @@ def pool_tokens(tokens, mode, prefix_tokens=0, k=1):
     >>> print(ops.convert_to_numpy(pool_tokens(tokens, "average", 1)))
     [[2.]]
     """
+    one_of("mode", mode, MODES)
     if mode == "class_token":
         return tokens[:, 0]
     patches = tokens[:, prefix_tokens:]

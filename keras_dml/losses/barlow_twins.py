@@ -83,10 +83,12 @@ class BarlowTwins(PairLoss):
     Example:
 
     ```python
-    views = keras.ops.concatenate([augment(images), augment(images)])
-    ids = np.tile(np.arange(len(images)), 2)
+    # A batch holds both views of each of its images.
+    two = tf.data.Dataset.from_tensor_slices(images).batch(64, True)
+    ids = tf.tile(tf.range(64), [2])
+    views = two.map(lambda x: (tf.concat([augment(x), augment(x)], 0), ids))
     model.compile("adam", loss=BarlowTwins())
-    model.fit(views, ids)
+    model.fit(views)
     ```
 
     Reference:

@@ -191,17 +191,37 @@ def has_column_per_class(loss: keras.losses.Loss) -> bool:
     return getattr(loss, "column_per_class", True)
 
 
+def as_loss(loss) -> keras.losses.Loss:
+    """Returns a loss that another one calls, row by row.
+
+    Args:
+        loss: A loss, or what `keras.losses.get` makes one of.
+
+    Raises:
+        ValueError: If it is a function, as for the name of one.
+    """
+    made = keras.losses.get(loss)
+    if not isinstance(made, keras.losses.Loss):
+        raise ValueError(
+            "`loss` must be a loss object, such as `keras_dml.losses.Margin()` "
+            "or `keras.losses.SparseCategoricalCrossentropy(from_logits=True)`."
+            f" Received: {loss!r}"
+        )
+    return made
+
+
 def loss_on_classes(loss, computed_on: str) -> keras.losses.Loss:
     """Returns a loss that another computes on columns of its own.
 
     Args:
-        loss: A loss, or what `keras.losses.get` takes.
+        loss: See `as_loss`.
         computed_on: What these columns are, for the error.
 
     Raises:
-        ValueError: If the loss takes anything but one column per class.
+        ValueError: If it is no loss, or takes anything but one column per
+            class.
     """
-    loss = keras.losses.get(loss)
+    loss = as_loss(loss)
     if not has_column_per_class(loss):
         raise ValueError(
             "`loss` must take logits or similarities of all classes, to be "

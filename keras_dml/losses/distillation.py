@@ -69,9 +69,8 @@ class DistillationLoss(Loss, abc.ABC):
         rows = self.distillation_loss(
             distribute.all_gather(y_true), distribute.all_gather(y_pred)
         )
-        count = ops.shape(y_pred)[0]
-        first = distribute.replica_index() * count
-        return ops.take(rows, first + ops.arange(count), axis=0)
+        own = distribute.first_row(y_pred) + ops.arange(ops.shape(y_pred)[0])
+        return ops.take(rows, own, axis=0)
 
 
 def distances(rows, metric="euclidean"):

@@ -5,7 +5,7 @@ import itertools
 import keras
 
 from keras_dml.checks import finite_number, positive_integer
-from keras_dml.losses.base import Loss
+from keras_dml.losses.base import Loss, as_loss
 from keras_dml.losses.pair_loss import PairLoss
 
 
@@ -53,7 +53,7 @@ class Matryoshka(Loss):
 
     def __init__(self, loss, widths, weights=None, **kwargs):
         super().__init__(**kwargs)
-        self.loss = keras.losses.get(loss)
+        self.loss = as_loss(loss)
         self.widths = [positive_integer("widths", one) for one in widths]
         weights = [1.0] * len(self.widths) if weights is None else weights
         self.weights = [finite_number("weights", one) for one in weights]

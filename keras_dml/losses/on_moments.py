@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml.checks import integer_at_least
-from keras_dml.losses.base import Loss
+from keras_dml.losses.base import Loss, as_loss
 from keras_dml.losses.pair_loss import PairLoss
 
 
@@ -42,7 +42,7 @@ class OnMoments(Loss):
 
     def __init__(self, loss, orders=5, **kwargs):
         super().__init__(**kwargs)
-        self.loss = keras.losses.get(loss)
+        self.loss = as_loss(loss)
         self.orders = integer_at_least("orders", orders, least=2)
 
     def call(self, y_true, y_pred):

@@ -12,6 +12,8 @@ from keras_dml.losses.base import LogitsLoss
 from keras_dml.losses.our_loss_1 import our_loss_1_loss
 from keras_dml.ops.similarities import mutual_repulsion
 
+REDUCTIONS = ("sum", "mean")
+
 
 def our_loss_2_loss(
     labels, similarities, scale=32.0, margin=0.1, reduction_over_batch="sum"
@@ -40,6 +42,7 @@ def our_loss_2_loss(
     >>> float(value[0])  # log(1 + 1) + log(1 + exp(3.2))
     3.93310051...
     """
+    one_of("reduction_over_batch", reduction_over_batch, REDUCTIONS)
     similarities = ops.convert_to_tensor(similarities)
     rows = distribute.all_gather(similarities)
     if reduction_over_batch == "mean":
@@ -96,7 +99,7 @@ class OurLoss2(LogitsLoss):
         self.scale = positive_number("scale", scale)
         self.margin = finite_number("margin", margin)
         self.reduction_over_batch = one_of(
-            "reduction_over_batch", reduction_over_batch, ("sum", "mean")
+            "reduction_over_batch", reduction_over_batch, REDUCTIONS
         )
 
     def logits_loss(self, labels, logits):

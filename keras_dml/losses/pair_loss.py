@@ -117,8 +117,9 @@ class PairLoss(Loss, abc.ABC):
             "such terms",
             average,
         )
-        if isinstance(average, Average):
-            average = dict(vars(average))
+        if isinstance(average, Average | dict):
+            # Plain numbers, which a file of Keras holds.
+            average = dict(vars(as_average(average)))
         self.average = average
         chosen = self.usual_average if average is None else average
         self._average = None if chosen is None else as_average(chosen)
@@ -240,7 +241,8 @@ class PairLoss(Loss, abc.ABC):
                 f"{self.labels_in_words}. {received}"
             )
         rows = labels.shape[0] or y_pred.shape[0]
-        columns = labels.shape[1] if len(labels.shape) == 2 else None
+        is_vector = len(labels.shape) == 1
+        columns = None if is_vector else labels.shape[1]
         if rows and columns not in (None, rows * distribute.num_replicas()):
             raise ValueError(
                 f"`y_true` of the loss {self.name!r} must be "
@@ -249,9 +251,9 @@ class PairLoss(Loss, abc.ABC):
                 "pass the matrix of the pairs that share one."
             )
         embeddings = unit_rows(y_pred) if self.normalize else y_pred
-        first_row = distribute.replica_index() * ops.shape(embeddings)[0]
+        first_row = distribute.first_row(embeddings)
         references = distribute.all_gather(embeddings)
-        classes = distribute.all_gather(labels)
+        classes = distribute.all_gather(labels) if is_vector else labels
         positive, negative = pair_masks(labels, classes, first_row)
         return Pairs(
             embeddings,
@@ -260,5 +262,5 @@ class PairLoss(Loss, abc.ABC):
             negative,
             first_row,
             step=training_step(),
-            labels=ops.cast(labels, "int32") if columns is None else None,
+            labels=ops.cast(labels, "int32") if is_vector else None,
         )

@@ -105,7 +105,7 @@ def deserialize(config: dict[str, Any]) -> keras.losses.Loss:
             "A configuration of a loss must have a `class_name`. Received: "
             f"{shown(config)}"
         )
-    return get(config["class_name"], **config.get("config", {}))
+    return get(config["class_name"], **(config.get("config") or {}))
 
 
 def input_of(identifier, takes: str | None = None) -> str | None:

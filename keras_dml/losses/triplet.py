@@ -77,6 +77,7 @@ def triplet_loss(
     >>> float(triplet_loss(distance, positive, negative, mining="hard")[0])
     0.35
     """
+    one_of("mining", mining, (*BY_PAIR, *BY_ROW, ALL))
     average = as_average(average)
     if mining in BY_ROW:
         valid = rows_with_both(positive, negative)

@@ -3,7 +3,7 @@
 import keras
 
 from keras_dml.checks import finite_number
-from keras_dml.losses.base import Loss, has_column_per_class
+from keras_dml.losses.base import Loss, as_loss, has_column_per_class
 from keras_dml.losses.pair_loss import PairLoss
 
 
@@ -43,7 +43,7 @@ class WeightedSum(Loss):
                 f"for each. Received: {len(losses)} losses and weights="
                 f"{weights}"
             )
-        self.losses = [keras.losses.get(loss) for loss in losses]
+        self.losses = [as_loss(loss) for loss in losses]
         self.weights = [finite_number("weights", one) for one in weights]
         self.column_per_class = all(map(has_column_per_class, self.losses))
 

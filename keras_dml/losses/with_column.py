@@ -2,9 +2,7 @@
 
 import abc
 
-import keras
-
-from keras_dml.losses.base import Loss
+from keras_dml.losses.base import Loss, as_loss
 from keras_dml.losses.pair_loss import PairLoss
 
 
@@ -23,7 +21,7 @@ class WithColumn(Loss, abc.ABC):
 
     def __init__(self, loss, **kwargs):
         super().__init__(**kwargs)
-        self.loss = keras.losses.get(loss)
+        self.loss = as_loss(loss)
 
     @abc.abstractmethod
     def with_column(self, y_true, y_pred, column):

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_dml.checks import finite_number
-from keras_dml.losses.base import Loss
+from keras_dml.losses.base import Loss, as_loss
 from keras_dml.losses.pair_loss import PairLoss
 
 
@@ -41,7 +41,7 @@ class WithDistillation(Loss):
 
     def __init__(self, loss, weight=1.0, **kwargs):
         super().__init__(**kwargs)
-        self.loss = keras.losses.get(loss)
+        self.loss = as_loss(loss)
         self.weight = finite_number("weight", weight)
 
     def call(self, y_true, y_pred):

@@ -135,7 +135,10 @@ def _any_of(anchor, places):
 
 
 def _tuples(name, tuples, length):
-    array = np.asarray(tuples)
+    try:
+        array = np.asarray(tuples)
+    except ValueError:  # Of unlike lengths.
+        array = np.empty(1, object)
     if array.size == 0:
         return np.zeros((0, length), "int32")
     require(

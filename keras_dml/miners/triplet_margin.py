@@ -31,6 +31,8 @@ def margin_triplets(distance, margin=0.2, kind="all"):
     array([[ True,  True,  True, False]])
     """
 
+    one_of("kind", kind, KINDS)
+
     def chooses(is_positive):
         farther = distance - of_positive(distance, is_positive)
         if kind == "easy":

@@ -14,6 +14,7 @@ from keras_dml.ops.reductions import over_replicas
 
 # The draw keeps a thousand counts for each.
 MOST_BINS = 10_000
+MOST_PAIRS = 2**31 - 1
 
 
 def pairs_by_bin(distance, group, noise, bins=100, per_bin=(10, 10)):
@@ -96,10 +97,10 @@ class UniformHistogram(Miner):
     ):
         self.bins = positive_integer("bins", bins, most=MOST_BINS)
         self.positives_per_bin = positive_integer(
-            "positives_per_bin", positives_per_bin
+            "positives_per_bin", positives_per_bin, most=MOST_PAIRS
         )
         self.negatives_per_bin = positive_integer(
-            "negatives_per_bin", negatives_per_bin
+            "negatives_per_bin", negatives_per_bin, most=MOST_PAIRS
         )
         self.distance = metric_name("distance", distance)
 

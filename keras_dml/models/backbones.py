@@ -25,12 +25,6 @@ def _backbone(facts: BackboneFacts) -> Backbone:
 
 
 def _build(facts: BackboneFacts, input_shape, weights=None):
-    if weights is not None and facts.checkpoint:
-        raise UsageError(
-            f"The weights of {facts.name!r} are public for another framework "
-            f"only. Get {facts.checkpoint}, convert it with "
-            "`keras-dml convert-weights`, and pass the result as `weights`."
-        )
     module, _, function = facts.builder.partition(":")
     builder = getattr(importlib.import_module(module), function)
     if module == "keras.applications":

@@ -76,13 +76,19 @@ def check_weights(name: str, weights: str, backbone: Backbone) -> None:
         backbone: The backbone.
 
     Raises:
-        UsageError: If the backbone has no published weights, or there is no
-            such file.
+        UsageError: If the backbone has no published weights, or none that
+            Keras can read, or there is no such file.
     """
     if weights == "imagenet" and backbone.pretrained == "none":
         raise UsageError(
             f"`weights='imagenet'` is not available for {name!r}, which is "
             "trained from random weights. Use `none` or a path."
+        )
+    if weights in ("auto", "imagenet") and backbone.checkpoint:
+        raise UsageError(
+            f"The weights of {name!r} are public for another framework only. "
+            f"Get {backbone.checkpoint}, convert it with "
+            "`keras-dml convert-weights`, and pass the result as `weights`."
         )
     if weights not in ("none", "auto", "imagenet", backbone.pretrained):
         _check_file(weights)

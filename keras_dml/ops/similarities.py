@@ -7,13 +7,15 @@ from keras_dml.ops.gradients import custom_gradient
 from keras_dml.ops.reductions import column_sums, log_one_plus_sum_exp, row_sums
 
 METRICS = ("cosine", "dot", "neg_squared_euclidean")
+# The least squared length that a vector is divided by.
+LEAST = 1e-12
 BLOCKS = 8
 # The number of proxy-proxy similarities held in memory at a time, 64 MB.
 BLOCK_ENTRIES = 2**24
 
 
-def unit_rows(x, epsilon: float = 1e-12):
-    """Divides vectors by their length: `x / sqrt(max(sum(x**2), epsilon))`.
+def unit_rows(x):
+    """Divides vectors by their length: `x / sqrt(max(sum(x**2), 1e-12))`.
 
     The gradient of `keras.ops.normalize` at a zero vector is NaN. Here the
     bound is inside the root: a zero vector stays zero and its gradient is
@@ -22,8 +24,6 @@ def unit_rows(x, epsilon: float = 1e-12):
 
     Args:
         x: Float tensor, vectors along the last axis.
-        epsilon: Float, lower bound of the squared length. Defaults to
-            `1e-12`.
 
     Returns:
         Tensor of the shape and dtype of `x`.
@@ -37,16 +37,14 @@ def unit_rows(x, epsilon: float = 1e-12):
     x = ops.convert_to_tensor(x)
     wide = _widened(x)
     squared = ops.sum(ops.square(wide), axis=-1, keepdims=True)
-    return ops.cast(wide * ops.rsqrt(ops.maximum(squared, epsilon)), x.dtype)
+    return ops.cast(wide * ops.rsqrt(ops.maximum(squared, LEAST)), x.dtype)
 
 
-def row_lengths(x, epsilon: float = 1e-12):
-    """Returns `sqrt(max(sum(x**2), epsilon))` of each row, see `unit_rows`.
+def row_lengths(x):
+    """Returns `sqrt(max(sum(x**2), 1e-12))` of each row, see `unit_rows`.
 
     Args:
         x: Float tensor `(rows, dim)`.
-        epsilon: Float, lower bound of the squared length. Defaults to
-            `1e-12`.
 
     Example:
 
@@ -54,10 +52,10 @@ def row_lengths(x, epsilon: float = 1e-12):
     array([5.])
     """
     squared = ops.sum(ops.square(ops.convert_to_tensor(x)), axis=1)
-    return ops.sqrt(ops.maximum(squared, epsilon))
+    return ops.sqrt(ops.maximum(squared, LEAST))
 
 
-def products_with_unit_rows(x, y, scale: float = 1.0, epsilon: float = 1e-12):
+def products_with_unit_rows(x, y, scale: float = 1.0):
     """Computes `scale * x . u(y)` of all rows `x` and `y`, `u = unit_rows`.
 
     It equals `scale * ops.matmul(x, ops.transpose(unit_rows(y)))`, but suits a
@@ -68,7 +66,6 @@ def products_with_unit_rows(x, y, scale: float = 1.0, epsilon: float = 1e-12):
         x: Float tensor `(rows, dim)`.
         y: Float tensor `(columns, dim)`.
         scale: Float. Defaults to `1.0`.
-        epsilon: Float, see `unit_rows`. Defaults to `1e-12`.
 
     Returns:
         Tensor `(rows, columns)` of the dtype of `x`.
@@ -80,15 +77,15 @@ def products_with_unit_rows(x, y, scale: float = 1.0, epsilon: float = 1e-12):
     array([[2.2, 0. ]])
     """
     x, y = ops.convert_to_tensor(x), ops.convert_to_tensor(y)
-    products = _scaled_products(scale, epsilon)
+    products = _scaled_products(scale)
     return ops.cast(products(_widened(x), _widened(y)), x.dtype)
 
 
-def _scaled_products(scale, epsilon):
+def _scaled_products(scale):
     @custom_gradient
     def products(x, y):
         squared = _squared_lengths(y)
-        inverse = ops.rsqrt(ops.maximum(squared, epsilon))
+        inverse = ops.rsqrt(ops.maximum(squared, LEAST))
         # XLA on a processor takes four times as long for `x y^T` with a large
         # `y`. Scaling before the transposition keeps XLA from undoing it.
         factor = scale * inverse
@@ -98,7 +95,7 @@ def _scaled_products(scale, epsilon):
 
         def gradient(upstream):
             along = column_sums(upstream * result) * inverse
-            along = ops.where(squared > epsilon, along * inverse, 0.0)
+            along = ops.where(squared > LEAST, along * inverse, 0.0)
             scaled = upstream * factor
             return (
                 ops.matmul(scaled, y),

@@ -60,9 +60,10 @@ class Muon(keras.optimizers.Optimizer):
 
     where `U S V'` is the singular value decomposition of `M`. Each entry
     moves by about `scale * learning_rate`, so rates of Adam fit. Kernels of
-    convolutions count as matrices of `height * width * inputs` rows; vectors,
-    and kernels with one output such as those of depthwise convolutions, are
-    updated as `keras.optimizers.Adam` updates them.
+    convolutions count as matrices of `height * width * inputs` rows, and so do
+    all kernels but for their last axis: Keras' attention has `inputs * heads`
+    rows. Vectors, biases, and kernels with one output such as those of
+    depthwise convolutions are updated as `keras.optimizers.Adam` updates them.
 
     `keras.optimizers.Muon` is the same for matrices, but leaves the kernels of
     convolutions, which are most of an image network, to Adam.
@@ -182,4 +183,6 @@ class Muon(keras.optimizers.Optimizer):
 
 
 def _is_matrix(variable):
-    return len(variable.shape) > 1 and variable.shape[-1] > 1
+    # Those of attention have a bias for each head.
+    is_bias = variable.name == "bias"
+    return not is_bias and len(variable.shape) > 1 and variable.shape[-1] > 1

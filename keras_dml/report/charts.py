@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from keras_dml.embeddings import EmbeddingSet
-from keras_dml.evaluation.index.spaces import Space
+from keras_dml.evaluation.index.spaces import Space, metric_of
 from keras_dml.evaluation.labels import Relevance
 from keras_dml.plotting import (
     COLORS,
@@ -260,8 +260,7 @@ def similarity_shares(
         Tuple of the edges of the bins, the shares of the pairs of one class
         (zeros if there are no such pairs) and those of different classes.
     """
-    metric = "cosine" if normalize else "euclidean"
-    space = Space.fit(embeddings.embeddings, metric)
+    space = Space.fit(embeddings.embeddings, metric_of(normalize))
     rows = space.transform(embeddings.embeddings)
     generator = np.random.default_rng(seed)
     drawn = generator.permutation(len(rows))[:MAX_ROWS]

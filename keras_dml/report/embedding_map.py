@@ -6,7 +6,7 @@ import io
 import numpy as np
 from PIL import Image, ImageDraw, ImageOps
 
-from keras_dml.evaluation.index.spaces import Space
+from keras_dml.evaluation.index.spaces import Space, metric_of
 from keras_dml.report.thumbnails import Thumbnails, data_uri
 
 MAX_IMAGES = 2000
@@ -66,8 +66,7 @@ def positions(
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    metric = "cosine" if normalize else "euclidean"
-    rows = Space.fit(embeddings, metric).transform(embeddings)
+    rows = Space.fit(embeddings, metric_of(normalize)).transform(embeddings)
     # Equal rows have no direction to each other; a little noise gives one.
     noise = np.random.default_rng(seed).normal(size=rows.shape)
     rows = rows + 1e-6 * max(float(rows.std()), 1e-6) * noise

@@ -12,6 +12,8 @@ from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.search.result import SearchResult
 
 INCHES = 1.5
+# More would be no picture: each takes 165 x 225 pixels of it.
+MOST_QUERIES, MOST_NEIGHBORS = 100, 50
 MAX_LETTERS = 22
 # The frame of a neighbor, by whether it reaches the threshold.
 EDGES = {None: GRAY, True: POSITIVE, False: NEGATIVE}
@@ -34,7 +36,8 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
     """Draws each query with its neighbors in a row, with their distances.
 
     Neighbors that reach the threshold have a green frame, and the others a
-    dashed red frame. Without a threshold, frames are gray.
+    dashed red frame. Without a threshold, frames are gray. It shows at most
+    100 queries, and 50 neighbors of each.
 
     Args:
         result: `SearchResult`.
@@ -60,19 +63,23 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
         )
     queries = Thumbnails(result.queries)
     found = Thumbnails(result.gallery.images)
-    columns = 1 + max(len(answer.neighbors) for answer in result.answers)
-    rows = len(result.answers)
+    answers = result.answers[:MOST_QUERIES]
+    columns = 1 + max(
+        len(answer.neighbors[:MOST_NEIGHBORS]) for answer in answers
+    )
+    rows = len(answers)
     figure = Figure(
         figsize=(columns * INCHES, rows * (INCHES + 0.55)), layout="constrained"
     )
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes in grid.flat:
         axes.set_axis_off()
-    for row, answer in enumerate(result.answers):
+    for row, answer in enumerate(answers):
         verdict = "query: no match" if answer.match is False else "query"
         title = f"{verdict}\n{_short(Path(answer.path).name)}"
         _draw(grid[row, 0], queries.pixels(row), title, GRAY)
-        for column, one in enumerate(answer.neighbors, start=1):
+        shown = answer.neighbors[:MOST_NEIGHBORS]
+        for column, one in enumerate(shown, start=1):
             title = f"{one.distance:.3f}\n{_short(one.label)}"
             edge = EDGES[one.accepted]
             _draw(grid[row, column], found.pixels(one.row), title, edge)

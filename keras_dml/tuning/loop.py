@@ -129,7 +129,9 @@ def tune(
 
     with (
         quiet_optuna(),
-        contextlib.closing(TuningStudy(files.path, section, retry)) as study,
+        contextlib.closing(
+            TuningStudy(files.path, section, retry, folds)
+        ) as study,
     ):
         loop = _Loop(study, files, section, make_config, training, progress)
         supervise(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_dml.config.tuning_section import TuningConfig
+from keras_dml.config.tuning_section import PruneConfig, TuningConfig
 from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.tuning.folder import TuningFolder, Worker
 from keras_dml.tuning.space import Changes, TuningSpace, run_name
@@ -50,16 +50,22 @@ class TuningStudy:
         section: The `tuning` section of a plan.
         retry: Whether trials that failed are tried once more. Defaults to
             `True`.
+        folds: Integer, the number of trainings of a trial. Defaults to `1`.
 
     Attributes:
         worker: This process among those that work on the tuning.
     """
 
     def __init__(
-        self, folder: Path, section: TuningConfig, retry: bool = True
+        self,
+        folder: Path,
+        section: TuningConfig,
+        retry: bool = True,
+        folds: int = 1,
     ) -> None:
         self._optuna = import_optuna()
         self._section = section
+        self._folds = folds
         self.space = TuningSpace(section)
         self.worker = Worker(TuningFolder(folder).workers)
         with contextlib.ExitStack() as undo:
@@ -245,9 +251,36 @@ class TuningStudy:
         pruning = self._section.pruning
         if pruning is None:
             return self._optuna.pruners.NopPruner()
+        if self._folds > 1:
+            return _pruner_of_means(pruning)
         return self._optuna.pruners.MedianPruner(
             n_startup_trials=pruning.trials, n_warmup_steps=pruning.epochs
         )
+
+
+def _pruner_of_means(pruning: PruneConfig) -> Any:
+    """Returns a pruner of means over folds, which an easy fold may raise.
+
+    Optuna's compares the highest value so far, as is right for epochs.
+    """
+    optuna = import_optuna()
+
+    class MeanPruner(optuna.pruners.BasePruner):  # type: ignore[name-defined]
+        def prune(self, study: Any, trial: Any) -> bool:
+            fold = trial.last_step
+            if fold is None or fold < pruning.epochs:
+                return False
+            complete = (optuna.trial.TrialState.COMPLETE,)
+            others = [
+                other.intermediate_values[fold]
+                for other in study.get_trials(deepcopy=False, states=complete)
+                if fold in other.intermediate_values
+            ]
+            mean = trial.intermediate_values[fold]
+            enough = len(others) >= max(1, pruning.trials)
+            return enough and bool(mean < np.median(others))
+
+    return MeanPruner()
 
 
 @contextlib.contextmanager

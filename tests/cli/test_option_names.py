@@ -47,3 +47,20 @@ def test_log_lines_are_translated_with_their_values():
     )
     assert NAMES.filter(record)
     assert record.getMessage() == "runs/a: pass `--resume`"
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "expected"),
+    [
+        ("--train-classes", "`data.train_classes` is", "`--train-classes` is"),
+        ("--freeze", "`stages.0.phases.1.freeze` is", "`--freeze` is"),
+        ("--epochs", "`budget.epochs` is", "`--epochs` is"),
+    ],
+)
+def test_a_setting_is_told_by_the_option_that_was_given(
+    given, text, expected, monkeypatch
+):
+    command = "compare" if "budget" in text else "fit"
+    monkeypatch.setattr("sys.argv", ["keras-dml", command, given, "x"])
+    names = OptionNames(typer.main.get_command(app).commands)
+    assert names.translate(text) == expected

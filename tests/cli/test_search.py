@@ -9,6 +9,7 @@ from PIL import Image
 
 from keras_dml.embeddings import load_embeddings
 from keras_dml.evaluation import ExactIndex
+from keras_dml.search import picture as drawing
 from tests.cli.refusals import refused
 
 
@@ -254,6 +255,20 @@ def test_picture_shows_the_query_and_its_neighbors(
             pixels = colors_of(image)
         # Drawn without smoothing, most pixels of the image are there as such.
         assert len(pixels & colors) > len(pixels) / 2
+
+
+@pytest.mark.slow
+def test_a_picture_of_many_photos_shows_the_first(
+    command, run, images, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(drawing, "MOST_QUERIES", 1)
+    monkeypatch.setattr(drawing, "MOST_NEIGHBORS", 2)
+    picture = tmp_path / "answer.png"
+    queries = (images / "class_30" / "03.png", images / "class_41" / "00.png")
+    outcome = command("search", run, *queries, "--k", "3", "--picture", picture)
+    assert outcome.code == 0, outcome.err
+    with Image.open(picture) as drawn:
+        assert drawn.size == (3 * 165, int(2.05 * 110))
 
 
 @pytest.mark.slow

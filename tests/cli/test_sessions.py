@@ -51,7 +51,6 @@ COMPARE = [
     "--dry-run",
     *("--backbones", "small_cnn", "--epochs", "2"),
     *("--set", "data.validation_from=6"),
-    *("--set", "data.validation_fraction=0.25"),
 ]
 PLAN = """
 title: Groceries
@@ -68,7 +67,6 @@ backbones: [small_cnn]
 budget: {epochs: 2, steps_per_epoch: 12}
 set:
   data.validation_from: 6
-  data.validation_fraction: 0.25
   data.image_size: 48
   model.dim: 16
   sampling.batch_size: 64

@@ -198,3 +198,10 @@ def test_a_finished_run_that_cannot_be_read_is_named(tmp_path):
         record.write("former: 3\n")
     with pytest.raises(UsageError, match=f"{job.run}: .*`former`.*delete this"):
         check_finished(jobs, place)
+
+
+def test_weights_that_must_be_converted_are_asked_for_first(images, tmp_path):
+    """Every run failed by itself."""
+    options = {"recipes": ["norm_softmax"], "backbones": ["bn_inception"]}
+    with pytest.raises(UsageError, match="public for another framework only"):
+        compare(str(images), tmp_path / "plan", dry_run=True, **options)

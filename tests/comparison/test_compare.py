@@ -286,6 +286,11 @@ def test_the_best_arm_has_a_run_to_search_with():
     other = dataclasses.replace(compared[0], source="elsewhere")
     assert Comparison(Path("plan"), [*compared, other]).best is None
     assert Comparison(Path("plan"), [unfinished("ln", 0, "to do")]).best is None
+    # Concatenated folds are no run, and no other experiment.
+    joined = dataclasses.replace(compared[0], run="joined", concatenated=2)
+    both = Comparison(Path("plan"), [*compared, joined])
+    assert both.best == Path("runs/bn-0")
+    assert both.count("done") == len(compared)
 
 
 def test_folds_of_one_seed_do_not_settle_what_other_seeds_would():

@@ -59,7 +59,7 @@ def test_it_builds_no_network_and_starts_no_process(
         recipes=["norm_softmax", "triplet"],
         backbones=["mobilenet_v2"],
         seeds=3,
-        set=["data.validation_from=6", "data.validation_fraction=0.25"],
+        set=["data.validation_from=6"],
         dry_run=True,
     )
     assert len(result.runs) == 6
@@ -99,7 +99,6 @@ def test_it_answers_soon_after_tensorflow_is_there(images, tmp_path):
         *("-m", "keras_dml", "compare", images, "--dry-run"),
         *("--recipes", "norm_softmax,triplet", "--seeds", "0,1,2"),
         *("--set", "data.validation_from=6"),
-        *("--set", "data.validation_fraction=0.25"),
         cwd=tmp_path,
     )
     assert dry_run - imports < 4

@@ -81,6 +81,53 @@ def test_settings_of_the_plan_the_arm_and_the_grid():
     assert jobs[0].record.factors == {"model.scale": 4.0}
 
 
+def test_a_later_part_wins_also_over_a_whole_section_between():
+    """The first part that named a key gave it its place for all."""
+    (job,) = make_jobs(
+        plan(
+            recipes=["norm_softmax"],
+            set={"sampling.batch_size": 32},
+            arms=[
+                {
+                    "name": "balanced",
+                    "set": {
+                        "sampling": {"kind": "balanced", "images": 4},
+                        "sampling.batch_size": 64,
+                    },
+                }
+            ],
+        )
+    )
+    assert job.config.sampling.batch_size == 64
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            {"set": {"data.validation_fraction": 0.3}},
+            r"what the protocol `fixed_validation` decides. Received: "
+            r"data\.validation_fraction=0\.3, .* changes to 0\.1\.",
+        ),
+        (
+            {"grid": {"data.validation_fraction": [0.1, 0.3]}},
+            "what the protocol `fixed_validation` decides",
+        ),
+        (
+            {
+                "arms": [{"name": "a", "set": {"stages.main.train.epochs": 9}}],
+                "budget": {"epochs": 3},
+            },
+            r"what the budget decides. Received: stages\.main\.train\.epochs=9",
+        ),
+    ],
+)
+def test_what_the_budget_or_the_protocol_decides_is_not_set(values, told):
+    fixed = {"kind": "fixed_validation"}
+    with pytest.raises(UsageError, match=told):
+        make_jobs(plan(recipes=["norm_softmax"], protocol=fixed, **values))
+
+
 def test_a_grid_of_one_arm_is_named_by_its_factors_alone():
     jobs = make_jobs(plan(recipes=["triplet"], grid={"model.dim": [8, 16]}))
     assert [job.record.arm for job in jobs] == ["dim 8", "dim 16"]

@@ -76,11 +76,37 @@ def test_settings_that_have_an_effect_are_taken():
     assert few.set["model.dim"] == 4
 
 
+@pytest.mark.parametrize(
+    ("option", "changes"),
+    [
+        ({"dims": [16]}, {"set": {"model.dim": 8}}),
+        ({"seeds": 3}, {"set": {"seed": 5}}),
+        ({"backbones": ["resnet50"]}, {"grid": {"model.backbone": ["vgg16"]}}),
+        (
+            {"weights": "none"},
+            {"arms": [{"name": "a", "set": {"model": {"weights": "auto"}}}]},
+        ),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_refused(option, changes):
+    base = {"title": "T", "sources": ["digits"], "recipes": ["ln"]}
+    plan = parse_plan(base | changes)
+    (name,) = option
+    with pytest.raises(UsageError, match=f"`{name}` must name what the plan"):
+        make_plan(plan, option)
+
+
+def test_an_option_that_holds_for_some_arms_is_taken():
+    plan = parse_plan(CHANGED)
+    assert make_plan(plan, {"dims": [16]})[0].dims == [16]
+
+
 def test_paths_are_whole_and_names_stay_names(tmp_path, monkeypatch):
     """The folder of a plan reads the same images from every directory."""
     for name in ("shoes", "files", "cub200"):
         (tmp_path / name).mkdir()
     (tmp_path / "own.weights.h5").touch()
+    (tmp_path / "mine.yaml").touch()
     monkeypatch.chdir(tmp_path)
     claim = {"claim": "C", "better": ["ln"], "than": ["bn"]}
     (tmp_path / "plan.yaml").write_text(
@@ -90,6 +116,13 @@ def test_paths_are_whole_and_names_stay_names(tmp_path, monkeypatch):
                     "title": "T",
                     "sources": ["shoes", "digits", "cub200", "no/such"],
                     "recipes": ["ln", "bn"],
+                    "arms": [
+                        {
+                            "name": "own",
+                            "recipe": "mine.yaml",
+                            "set": {"distillation.teacher": "files"},
+                        }
+                    ],
                     "data_dir": "cub200",
                     "weights": "own.weights.h5",
                     "cases": [
@@ -108,6 +141,9 @@ def test_paths_are_whole_and_names_stay_names(tmp_path, monkeypatch):
     plan, _ = make_plan("plan.yaml")
     assert plan.sources == [shoes, "digits", "cub200", "no/such"]
     assert (plan.data_dir, plan.weights) == (str(tmp_path / "cub200"), weights)
+    (arm,) = plan.arms
+    assert arm.recipe == str(tmp_path / "mine.yaml")
+    assert arm.set == {"distillation.teacher": str(tmp_path / "files")}
     (case,), (finding,) = plan.cases, plan.findings
     assert (case.sources, case.weights) == ([shoes], weights)
     assert finding.sources == [shoes, "digits"]

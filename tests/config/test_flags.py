@@ -161,6 +161,8 @@ def test_names_list_the_classes_that_train():
         (None, "one class in each line. Received: .*No such file"),
         (b"\xff\xfe\xff", "one class in each line. Received: .*utf-8"),
         (b" \n\n", "at least one class. Received: the empty file"),
+        (b"a\n" * 45_001, "at most 45,000 classes.*Received: 45,001 names"),
+        (b"a" * 500_001, "in 500,000 characters.*Received: 1 names"),
     ],
 )
 def test_a_file_without_classes_is_refused(tmp_path, content, message):

@@ -280,6 +280,11 @@ def test_errors(arrays, options, message):
         train_batches(arrays, balanced, image_size=16, **options)
 
 
+def test_a_sampler_without_a_batch_is_refused(arrays):
+    with pytest.raises(UsageError, match="`sampler` must give at least one"):
+        train_batches(arrays, lambda epoch: [], image_size=16)
+
+
 def test_a_sampler_that_changes_its_sizes_is_an_error(arrays):
     dataset = train_batches(
         arrays, lambda epoch: [np.arange(4 - epoch)], image_size=16

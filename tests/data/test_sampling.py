@@ -208,6 +208,12 @@ def test_a_class_in_two_groups_is_refused():
         balanced_batches([3, 7, 7, 3], 2, 1, 0, 0, groups=[4, 4, 5, 4])
 
 
+@pytest.mark.parametrize("groups", [[0, 1], [0, 0, 1, 1, 1]])
+def test_groups_are_of_the_images(groups):
+    with pytest.raises(UsageError, match="`groups` must"):
+        balanced_batches([3, 3, 7, 7], 2, 1, 0, 0, groups=groups)
+
+
 def test_rare_classes_are_drawn_as_often_as_others():
     labels = np.repeat([0, 1, 2], [400, 80, 20])
     batches = inverse_frequency_batches(labels, 4, 0, 0, steps=3000)

@@ -9,10 +9,14 @@ from keras_dml import distribute
 from keras_dml.errors import UsageError
 
 
+def replica_index():
+    return tf.distribute.get_replica_context().replica_id_in_sync_group
+
+
 def test_identity_outside_a_strategy():
     x = tf.constant([[1.0, 2.0]])
     assert distribute.all_gather(x) is x
-    assert distribute.replica_index() == 0
+    assert distribute.first_row(x) == 0
     assert distribute.num_replicas() == 1
 
 
@@ -21,7 +25,7 @@ def test_gathering_joins_the_rows_of_the_replicas(strategy):
 
     @tf.function
     def step():
-        index = tf.cast(distribute.replica_index(), "float32")
+        index = tf.cast(replica_index(), "float32")
         gathered = distribute.all_gather(tf.fill([2, 3], index))
         shapes.append(gathered.shape)
         return gathered
@@ -37,10 +41,28 @@ def test_gathering_joins_the_rows_of_the_replicas(strategy):
         assert distribute.num_replicas() == 2
 
 
+def test_rows_are_found_among_those_of_unequal_replicas(strategy):
+    @tf.function
+    def step(x):
+        everything = distribute.all_gather(x)
+        own = distribute.first_row(x) + tf.range(len(x))
+        return x - tf.gather(everything, own), everything
+
+    batches = tf.data.Dataset.range(7).batch(7)
+    (batch,) = strategy.experimental_distribute_dataset(batches)
+    results = strategy.experimental_local_results(
+        strategy.run(step, args=(batch,))
+    )
+    assert [len(difference) for difference, _ in results] == [4, 3]
+    for difference, everything in results:
+        np.testing.assert_array_equal(difference, 0)
+        np.testing.assert_array_equal(everything, range(7))
+
+
 def test_gradient_of_gathering_is_summed_over_the_replicas(strategy):
     @tf.function
     def step():
-        index = tf.cast(distribute.replica_index(), "float32")
+        index = tf.cast(replica_index(), "float32")
         x = tf.fill([2, 1], index + 1.0)
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -132,3 +154,10 @@ def test_training_on_two_logical_processors():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "replicas 2"
+
+
+def test_devices_without_a_strategy_are_refused():
+    with pytest.raises(
+        UsageError, match="`devices` must be left out .*'gpu:4'"
+    ):
+        distribute.get_strategy("none", devices="gpu:4")

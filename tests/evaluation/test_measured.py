@@ -1,4 +1,5 @@
 import inspect
+import sys
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from keras_dml.embeddings import EmbeddingSet, save_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import KReciprocal, evaluate, evaluate_retrieval
+from keras_dml.evaluation.index import scann_searcher
 from keras_dml.run.evaluate import evaluate_run
 
 RNG = np.random.default_rng(0)
@@ -119,6 +121,35 @@ def test_unknown_names_are_refused():
         evaluate(rows, rerank="k_reciproca")
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"index": "scann"}, "needs ScaNN"),
+        ({"clustering": {"init": "kmeans++"}}, "`init` .*'k-means"),
+        ({"clustering": {"num_starts": 0}}, "`num_starts`"),
+        (
+            {"rerank": "query_expansion", "normalize": False},
+            "Query expansion .*metric='euclidean'",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_the_work(
+    options, told, monkeypatch
+):
+    """It was found when the exact search was over, whose result was lost."""
+
+    def never(*_):
+        pytest.fail("searches")
+
+    monkeypatch.setattr("keras_dml.evaluation.measured.measure", never)
+    for name in ("scann", "scann.scann_ops.py"):
+        monkeypatch.setitem(sys.modules, name, None)
+    scann_searcher.import_scann.cache_clear()
+    with pytest.raises(UsageError, match=told):
+        evaluate(EmbeddingSet(ROWS, LABELS), **options)
+    scann_searcher.import_scann.cache_clear()
+
+
 def test_one_class_or_no_positive():
     alone = EmbeddingSet(ROWS, np.arange(72))
     with pytest.raises(UsageError, match="all without one"):
@@ -134,9 +165,15 @@ def test_scann_stands_beside_exact_search(parted):
     rows = RNG.normal(size=(40, 16))[labels] + 0.7 * RNG.normal(size=(1000, 16))
     role = np.where(np.arange(1000) % 5, "gallery", "query") if parted else None
     measured = evaluate(
-        EmbeddingSet(rows, labels, role=role), k=(1, 10), index="scann"
+        EmbeddingSet(rows, labels, role=role),
+        k=(1, 10),
+        index="scann",
+        intervals=True,
     )
     flat = measured.flat()
+    # An interval is of exact search, so that its name says so.
+    assert flat["recall@1_exact_low"] <= flat["recall@1_exact"]
+    assert "recall@1_low" not in flat
     assert 0.9 < flat["ann_recall@10"] <= 1
     for name in ("recall@1", "recall@10", "map@r", "r_precision"):
         assert flat[f"{name}_difference"] == pytest.approx(
@@ -145,7 +182,8 @@ def test_scann_stands_beside_exact_search(parted):
         assert abs(flat[f"{name}_difference"]) < 0.05
     assert "mrr" not in flat
     (row,) = (row for row in measured.rows() if row["metric"] == "recall@1")
-    assert set(row) == {"metric", "exact", "scann", "difference"}
+    columns = {"metric", "exact", "scann", "difference", "95 % interval"}
+    assert set(row) == columns
 
 
 @pytest.mark.parametrize("k", [0, (), None, 1.5, b"1", [b"1"], np.float32(1)])

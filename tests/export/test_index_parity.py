@@ -53,6 +53,21 @@ def test_without_labels_there_is_no_retrieval(make_embedder, tmp_path):
     assert result["recall@1"] is result["recall@1_exact"] is None
 
 
+def test_an_image_of_several_labels_is_found_by_one(make_embedder, tmp_path):
+    """Of each pair of neighbors, one has a label more."""
+    embedder = make_embedder()
+    sets = [
+        {str(label), "odd"} if number % 2 else {str(label)}
+        for number, label in enumerate(LABELS)
+    ]
+    gallery = make_gallery(embedder, labels=sets)
+    folder = export_saved_model(
+        embedder, tmp_path / "m", with_index=True, gallery=gallery
+    )
+    result = index_parity(folder, gallery, seconds=0.01)
+    assert result["recall@1"] == result["recall@1_exact"] > 0.9
+
+
 def test_a_model_without_an_index(make_embedder, tmp_path):
     embedder = make_embedder()
     folder = export_saved_model(embedder, tmp_path / "m")

@@ -104,6 +104,13 @@ def test_errors():
         EmbeddingHead(4, kernel_initializer="he")
 
 
+def test_a_whitening_needs_what_subtracts_the_mean():
+    features, labels = np.ones((4, 8), "float32"), np.array([0, 0, 1, 1])
+    head = EmbeddingHead(2, use_bias=False)
+    with pytest.raises(ValueError, match="`use_bias` must be True to start as"):
+        head.assign_whitening(features, labels)
+
+
 @pytest.mark.parametrize("normalization", [None, "l2", "batch_norm"])
 def test_whitening_separates_classes_that_it_has_not_seen(normalization):
     generator = np.random.default_rng(0)

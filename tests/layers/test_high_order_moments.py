@@ -147,6 +147,11 @@ def test_pooled_features_are_refused():
         HighOrderMoments(3, 7)([EMBEDDINGS, MAPS[:, 0, 0]])
 
 
+def test_one_tensor_is_refused():
+    with pytest.raises(ValueError, match=r"takes the list \[embeddings, feat"):
+        HighOrderMoments(3, 7)(EMBEDDINGS)
+
+
 def test_the_loss_refuses_columns_that_are_not_of_its_orders():
     with pytest.raises(ValueError, match=r"\(batch, 5 \* dim\).*\(3, 6\)"):
         losses.OnMoments(losses.Contrastive())(np.array([0, 0, 1]), EMBEDDINGS)

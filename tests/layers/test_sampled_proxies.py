@@ -150,8 +150,9 @@ def test_roundtrip_and_shapes():
 
 def test_class_means_reach_the_table():
     layer = layers.SampledProxies(CLASSES, 6)
-    layer.build([(None, DIM), (None,)])
     layer.assign_class_means(X, LABELS)
+    # Before, the first call added the proxies a second time.
+    assert layer([X, LABELS]).shape == (len(X), 6)
     one = X[6] / np.linalg.norm(X[6])
     np.testing.assert_allclose(layer.proxies[0], one, rtol=1e-5)
 

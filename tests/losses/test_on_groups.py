@@ -56,6 +56,14 @@ def test_a_loss_that_compares_rows_works_too():
             "`loss` must take logits.*'contrastive', which takes embeddings",
         ),
         (
+            lambda: losses.OnGroups("sparse_categorical_crossentropy", [0, 1]),
+            "`loss` must be a loss object.*'sparse_categorical_crossentropy'",
+        ),
+        (
+            lambda: losses.WeightedSum(["sparse_categorical_crossentropy"]),
+            "`loss` must be a loss object",
+        ),
+        (
             lambda: losses.OnGroups(losses.Softmax(), None),
             "`groups` must be the group of each class",
         ),

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_dml import losses
+from keras_dml import layers, losses, miners
+from tests.conformance import roundtrip
 from tests.losses import naive_pair_losses as naive
 from tests.losses.cases import PAIR_CASES
 from tests.losses.steps import value_and_gradient
@@ -415,3 +416,26 @@ def test_duplicates_do_not_count_by_rounding(form):
             wanted = np.sqrt(2 * wanted)
         value = losses.Contrastive(form=form)(labels, x)
         np.testing.assert_allclose(value, wanted, rtol=1e-5)
+
+
+def test_weights_of_classes_in_an_array_are_saved():
+    weighted = {"class_weights": np.array([1.0, 2.0, 1.0, 1.0])}
+    loss = losses.NTXent(average=weighted)
+    again = roundtrip(loss)
+    assert float(again(LABELS, X)) == float(loss(LABELS, X))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: losses.triplet_loss(X, X > 0, X < 0, mining="semihard"),
+        lambda: losses.our_loss_2_loss(LABELS, X, reduction_over_batch="avg"),
+        lambda: layers.preprocess_images(X, "tensorflow"),
+        lambda: layers.pool_tokens(X[None], "cls"),
+        lambda: miners.margin_triplets(X, kind="semihard"),
+    ],
+)
+def test_functions_refuse_unknown_words(call):
+    """They took them for the default, without a word."""
+    with pytest.raises(ValueError, match="must be one of"):
+        call()

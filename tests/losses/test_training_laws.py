@@ -100,3 +100,25 @@ def test_a_replica_without_rows_trains(name, strategy):
     history = model.fit(few, verbose=0, shuffle=False)
     assert np.isfinite(history.history["loss"]).all()
     assert all(np.isfinite(one).all() for one in model.get_weights())
+
+
+@pytest.mark.slow
+@ONCE
+def test_replicas_with_unlike_numbers_of_rows_lose_as_one_device(
+    name, strategy
+):
+    """Seven rows are four on one replica and three on the other."""
+    data = batches().unbatch().take(7).batch(7)
+    (batch,) = data
+    expected = values_of(small_model(name), *batch)
+    with strategy.scope():
+        model = small_model(name)
+    (parts,) = strategy.experimental_distribute_dataset(data)
+    found = strategy.run(tf.function(values_of), args=(model, *parts))
+    rows = np.concatenate(strategy.experimental_local_results(found))
+    np.testing.assert_allclose(rows, expected, rtol=1e-4, atol=1e-5)
+
+
+def values_of(model, inputs, labels):
+    """The loss of each row."""
+    return model.loss.call(labels, model(inputs, training=False))

@@ -68,6 +68,7 @@ def test_a_whole_matrix_is_the_labels():
         ([(0, 1, -1)], "`triplets`.*counted from 0"),
         ([(0, 1, 2.0)], "`triplets`"),
         ("abc", "`triplets`"),
+        ([(0, 1, 2), (3, 4)], "`triplets`.*3 rows each"),
     ],
 )
 def test_refused_triplets(triplets, message):

@@ -14,8 +14,8 @@ def gradients(shape, count=6):
     return RNG.standard_normal((count, *shape)).astype("float32")
 
 
-def run(optimizer, start, steps):
-    variable = keras.Variable(start)
+def run(optimizer, start, steps, name=None):
+    variable = keras.Variable(start, name=name)
     for gradient in steps:
         optimizer.apply([tf.constant(gradient)], [variable])
     return np.asarray(variable.numpy())
@@ -68,6 +68,14 @@ def test_kernels_move_as_by_keras_muon_of_the_matrix(shape, nesterov):
 def test_other_variables_move_as_by_adam(shape):
     start, steps = gradients(shape, 1)[0], gradients(shape)
     actual = run(Muon(0.1), start, steps)
+    expected = run(keras.optimizers.Adam(0.1), start, steps)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_a_bias_of_several_axes_moves_as_by_adam():
+    """As those of attention, one for each head."""
+    start, steps = gradients((4, 9), 1)[0], gradients((4, 9))
+    actual = run(Muon(0.1), start, steps, name="bias")
     expected = run(keras.optimizers.Adam(0.1), start, steps)
     np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-7)
 

@@ -8,6 +8,7 @@ from PIL import Image
 
 from keras_dml.config import flags_of, load_run_config, resolve
 from keras_dml.config.resolve import again
+from keras_dml.embed.embedder import ImageEmbedder
 from keras_dml.run import fit as training
 from keras_dml.run import minutes
 from keras_dml.run import training as steps
@@ -191,6 +192,9 @@ def test_shuffled_labels_keep_the_network_and_say_so(
         # Two neighbors of one of the 240 queries may be equally near.
         pretrained = pytest.approx(run.metrics["pretrained"], abs=1.5 / 240)
         assert run.metrics["after"] == pretrained
+    (photo, *_) = faint.rglob("*.png")
+    rows = ImageEmbedder(tmp_path / "run")(photo)
+    assert rows.shape == (1, run.metrics["dim"])
 
 
 @pytest.mark.slow

@@ -117,6 +117,22 @@ def test_a_trial_worse_than_the_others_is_spared_its_last_folds(tmp_path):
     assert result.trials[1].epochs == 4
 
 
+def test_an_easy_first_fold_spares_no_trial_the_others(tmp_path):
+    """The mean over the folds so far decides, not the highest mean so far."""
+
+    def easy_first(config):
+        better = config.model.scale == 8
+        return (0.9, 0.6 if better else 0.2, 0.5)[config.data.fold]
+
+    section = {
+        "kind": "grid",
+        "space": {"model.scale": [8.0, 4.0]},
+        "prune": {"trials": 1, "epochs": 1},
+    }
+    result = search(tmp_path / "s", section, start=starter(peak=easy_first))
+    assert [trial.state for trial in result.trials] == ["complete", "pruned"]
+
+
 def test_folds_must_be_those_of_the_runs(tmp_path):
     with pytest.raises(
         UsageError, match="`folds` must be 1 or .* 3. Received: folds=2"

@@ -47,7 +47,11 @@ def paper_columns(
         runs: Runs of the table: one network, one data set.
         metrics: Metrics of the table.
     """
-    arms = {arm: {arm, own[0].line} for arm, own in by_arm(runs).items()}
+    # A number for the value of a grid that a row has is more exact.
+    arms = {
+        arm: dict.fromkeys((own[0].line, arm))
+        for arm, own in by_arm(runs).items()
+    }
     source, backbone = runs[0].source, runs[0].backbone
     tables = [t for t in tables if t.backbone in (None, backbone)]
     own = [table for table in tables if table.source == source]
@@ -56,13 +60,13 @@ def paper_columns(
     for table in own or tables:
         place = f"{table.where.rstrip('.')} ({table.source})"
         for arm, names in arms.items():
-            for line in names & table.values.keys():
-                for metric, value in table.values[line].items():
+            for line in names:
+                for metric, value in table.values.get(line, {}).items():
                     if metric in metrics:
                         column = cells.setdefault((metric, place), {})
                         column[arm, table.dim] = f"{value:g}"
-            for line in names & table.pretrained.keys():
-                for metric, value in table.pretrained[line].items():
+            for line in names:
+                for metric, value in table.pretrained.get(line, {}).items():
                     features.setdefault((metric, place), {})[arm] = f"{value:g}"
     places = list(dict.fromkeys(place for _, place in cells))
     columns = []

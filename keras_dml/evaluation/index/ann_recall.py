@@ -80,7 +80,7 @@ def ann_recall_at_k(
 
     `#(found & nearest) / k`, averaged over the queries. References that tie
     with the `k`-th nearest are equally near, so each of them counts as
-    nearest, up to `k` of them.
+    nearest, up to `k` of them, if it is among the `2 k` nearest.
 
     Args:
         index: `Index`.

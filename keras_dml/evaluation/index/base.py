@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from keras_dml.brief import Brief
-from keras_dml.embeddings.checks import as_counts, as_embeddings
+from keras_dml.checks import positive_integer
+from keras_dml.embeddings.checks import as_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.spaces import Space
@@ -141,7 +142,7 @@ class Index(Brief, abc.ABC):
         space = self._built_space()
         queries = as_embeddings(queries, "queries", len(space.offset))
         own = self._table.rows_of(exclude_ids, len(queries), "exclude_ids")
-        k = min(as_counts(k)[0], len(self._table.ids))
+        k = min(positive_integer("k", k), len(self._table.ids))
         ids = np.empty((len(queries), k), self._table.ids.dtype)
         scores = np.empty((len(queries), k), np.float32)
         start = 0

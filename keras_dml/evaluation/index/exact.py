@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from keras_dml.checks import one_of, positive_integer
-from keras_dml.embeddings.checks import as_counts, as_embeddings, as_unique_ids
+from keras_dml.embeddings.checks import as_embeddings, as_unique_ids
 from keras_dml.evaluation.ids import IdTable
 from keras_dml.evaluation.index.base import ARRAYS, Index, check_weights_hash
 from keras_dml.evaluation.index.ranking import map_rows, nearest, ranks_of
@@ -102,7 +102,7 @@ class ExactIndex(Index):
             queries, query_labels, reference_labels, query_ids
         )
         if max_rank is not None:
-            (most,) = as_counts(max_rank, "max_rank")
+            most = positive_integer("max_rank", max_rank)
             blocks = (block.up_to(most) for block in blocks)
         return PositiveRanks.concatenate(list(blocks))
 

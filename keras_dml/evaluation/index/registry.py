@@ -7,12 +7,10 @@ index, add one file.
 import importlib
 import os
 import pkgutil
-import warnings
 from typing import Any
 
 from keras_dml.checks import one_of
 from keras_dml.embeddings.embedding_set import EmbeddingSet
-from keras_dml.errors import UsageError
 from keras_dml.evaluation import index as package
 from keras_dml.evaluation.index.base import Index
 from keras_dml.evaluation.index.spaces import metric_of
@@ -25,26 +23,21 @@ INDEXES: dict[str, type[Index]] = {
 
 
 def check_index(name: str) -> None:
-    """Raises if the name of an index is unknown.
+    """Raises if an index cannot be made here.
 
     Raises:
-        UsageError: If no index has this name.
+        UsageError: If no index has this name, or its package is missing.
     """
     one_of("index", name, INDEXES)
+    INDEXES[name].check_available()
 
 
-def make_index(
-    name: str = "exact", *, fall_back: bool = False, **arguments: Any
-) -> Index:
+def make_index(name: str = "exact", **arguments: Any) -> Index:
     """Makes an empty index.
 
     Args:
         name: `"exact"` or `"scann"`. Defaults to `"exact"`.
-        fall_back: Boolean, whether to warn and make an `ExactIndex` if the
-            index cannot be loaded. Defaults to `False`: raise an error.
-        **arguments: Arguments of the index, such as `metric`. The
-            `ExactIndex` of `fall_back` takes only `metric` and
-            `weights_hash`.
+        **arguments: Arguments of the index, such as `metric`.
 
     Raises:
         UsageError: If no index has this name, or it cannot be loaded.
@@ -55,14 +48,6 @@ def make_index(
     True
     """
     check_index(name)
-    try:
-        INDEXES[name].check_available()
-    except UsageError as error:
-        if not fall_back:
-            raise
-        warnings.warn(f"Searching exactly. {error}", stacklevel=2)
-        kept = {"metric", "weights_hash"} & arguments.keys()
-        name, arguments = "exact", {key: arguments[key] for key in kept}
     return INDEXES[name](**arguments)
 
 

@@ -21,6 +21,7 @@ from keras_dml.evaluation.index.scann_searcher import (
     ScannSearcher,
     ScannShape,
     import_scann,
+    scann_distance,
 )
 from keras_dml.evaluation.index.spaces import METRICS, Space
 
@@ -209,7 +210,7 @@ class ScannIndex(Index):
     def _take(self, rows: np.ndarray, table: IdTable, space: Space) -> None:
         self._searcher = ScannSearcher.train(
             rows,
-            "squared_l2" if self.metric == "euclidean" else "dot_product",
+            scann_distance(self.metric),
             ScannShape.choose(len(rows), self.shape, self.num_leaves),
             dimensions_per_block=self.dimensions_per_block,
             anisotropic_threshold=self.anisotropic_threshold,

@@ -90,6 +90,11 @@ QUERIES_PER_TASK = 256
 ROWS_PER_TASK = 256
 
 
+def scann_distance(metric: str) -> str:
+    """Returns ScaNN's name of what orders references as a metric does."""
+    return "squared_l2" if metric == "euclidean" else "dot_product"
+
+
 @functools.cache
 def import_scann() -> types.ModuleType:
     """Imports and returns ScaNN's NumPy interface.

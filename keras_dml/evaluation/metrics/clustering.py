@@ -15,6 +15,8 @@ from keras_dml.checks import (
 )
 from keras_dml.embeddings.checks import as_array, as_embeddings, as_labels
 
+INITS = ("random", "k-means++")
+
 
 def cluster(
     embeddings: Any,
@@ -44,8 +46,8 @@ def cluster(
         Int64 array `(rows,)` with values below `num_clusters`.
 
     Raises:
-        UsageError: If there are fewer rows than clusters, or a number is out
-            of its range.
+        UsageError: If there are fewer rows than clusters, `init` is unknown,
+            or a number is out of its range.
     """
     # Imported here: loading it takes longer than most evaluations.
     from sklearn.cluster import KMeans
@@ -53,9 +55,7 @@ def cluster(
 
     rows = as_embeddings(embeddings)
     positive_integer("num_clusters", num_clusters)
-    positive_integer("num_starts", num_starts)
-    positive_integer("max_iterations", max_iterations)
-    integer_at_least("seed", seed, 0, most=2**32 - 1)
+    check_clustering(init, num_starts, max_iterations, seed)
     enough = num_clusters <= len(rows)
     wanted = f"at most the number of embeddings, {len(rows)}"
     require(enough, "num_clusters", wanted, num_clusters)
@@ -72,6 +72,23 @@ def cluster(
         warnings.simplefilter("ignore", ConvergenceWarning)
         # Threads add in any order; in float64 no point changes its cluster.
         return means.fit_predict(rows.astype(np.float64)).astype(np.int64)
+
+
+def check_clustering(
+    init: str = "random",
+    num_starts: int = 1,
+    max_iterations: int = 100,
+    seed: int = 0,
+) -> None:
+    """Raises if `cluster` does not take these arguments.
+
+    Raises:
+        UsageError: If one of them is unknown or out of its range.
+    """
+    one_of("init", init, INITS)
+    positive_integer("num_starts", num_starts)
+    positive_integer("max_iterations", max_iterations)
+    integer_at_least("seed", seed, 0, most=2**32 - 1)
 
 
 AVERAGES: dict[str, Callable[[float, float], float]] = {

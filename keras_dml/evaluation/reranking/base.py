@@ -14,6 +14,16 @@ class Reranking(abc.ABC):
     validation classes, as you choose the hyperparameters of a model.
     """
 
+    def check_metric(self, metric: str) -> None:  # noqa: B027
+        """Raises if embeddings that a metric compares cannot be re-ranked.
+
+        Args:
+            metric: `"cosine"` or `"euclidean"`.
+
+        Raises:
+            UsageError: If the re-ranking needs another metric.
+        """
+
     @abc.abstractmethod
     def positive_rank_blocks(
         self, inputs: RetrievalInputs

@@ -39,15 +39,17 @@ class AlphaQueryExpansion(Reranking):
     k: int = 10
     alpha: float = 3.0
 
+    def check_metric(self, metric: str) -> None:
+        if metric != "cosine":
+            raise UsageError(
+                "Query expansion weighs neighbors by their cosine. "
+                f"Received: metric={metric!r}. Normalize the embeddings."
+            )
+
     def positive_rank_blocks(
         self, inputs: RetrievalInputs
     ) -> Iterator[PositiveRanks]:
-        if inputs.metric != "cosine":
-            raise UsageError(
-                "Query expansion weighs neighbors by their cosine. "
-                f"Received: metric={inputs.metric!r}. Normalize the "
-                "embeddings."
-            )
+        self.check_metric(inputs.metric)
         expanded = expand_queries(
             inputs.queries,
             inputs.references,

@@ -197,6 +197,15 @@ def test_folds_alone_do_not_part_features():
     assert cell(table, "(raw pixels)", "R@1").text == "0.300"
 
 
+def test_a_number_of_a_row_is_printed_before_one_of_its_arm():
+    """Which of them won depended on the hashes of their names."""
+    runs = three_seeds("ln, scale 4", 0.6, line="ln")
+    tables = [printed("ln", value=60.0)]
+    tables[0].values["ln, scale 4"] = {"recall@1": 70.0}
+    (table,) = results_tables(runs, METRICS, paper_values=tables)
+    assert cell(table, "ln, scale 4", "R@1, paper").text == "70"
+
+
 def test_printed_numbers_have_columns_of_their_own():
     records = three_seeds("softmax", 0.6) + three_seeds("bn", 0.5)
     tables = [

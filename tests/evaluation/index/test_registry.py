@@ -22,10 +22,9 @@ def test_an_index_by_its_name():
     assert (index.metric, index.weights_hash) == ("dot", "abc")
 
 
-@pytest.mark.parametrize("fall_back", [False, True])
-def test_scann_by_its_name(fall_back):
+def test_scann_by_its_name():
     pytest.importorskip("scann")
-    index = make_index("scann", fall_back=fall_back, shape="tree")
+    index = make_index("scann", shape="tree")
     assert isinstance(index, ScannIndex) and index.shape == "tree"
 
 

@@ -193,7 +193,7 @@ PLANS = {
     "protocol: {kind: cross_validation, folds: 100000}": "1000",
     "metrics: 3": "`metrics`",
     "cases: [{skip: true}]": "must have at least one run",
-    f"seeds: [{', '.join(map(str, range(9000)))}, 1]": "is given twice",
+    f"seeds: [{', '.join(map(str, range(9000)))}, 1]": "name twice",
     f"grid: {{{', '.join(f'k{n}: [1, 2]' for n in range(40))}}}": "at most",
 }
 PLAN = "title: x\nsources: [digits]\nrecipes: [triplet]\n"
