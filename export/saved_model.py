@@ -17,9 +17,7 @@ from keras_dml.export.endpoints import make_endpoints
 from keras_dml.export.formats import Format, Runner, as_float32
 from keras_dml.export.options import OF_AN_INDEX, ExportOptions
 from keras_dml.export.search_ops import SCANN_NAMESPACE, import_scann_ops
-from keras_dml.export.served_index import (
-    ServedIndex,
-)
+from keras_dml.export.served_index import ServedIndex
 from keras_dml.export.warm_up import example_requests, write_warm_up
 from keras_dml.files import csv_text, write_text
 from keras_dml.models import fold_for_inference

@@ -34,7 +34,9 @@ def with_whole_paths(values: dict[str, Any]) -> dict[str, Any]:
         case["weights"] = readers.whole_weights(case["weights"])
     for part in (whole, *whole["cases"], *whole["arms"]):
         part["set"] = {
-            key: PATHS.get(key, _unchanged)(value)
+            key: PATHS[key](value)
+            if key in PATHS and isinstance(value, str)
+            else value
             for key, value in part["set"].items()
         }
     whole["paper_values"] = [
@@ -46,7 +48,3 @@ def with_whole_paths(values: dict[str, Any]) -> dict[str, Any]:
 
 def _whole_recipe(recipe: str | None) -> str | None:
     return readers.whole_path(recipe) if is_path(recipe or "") else recipe
-
-
-def _unchanged(value: Any) -> Any:
-    return value

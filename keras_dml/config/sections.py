@@ -111,20 +111,6 @@ class ModelConfig(Section):
         return [size for size in self.matryoshka if size < self.dim]
 
     @model_validator(mode="after")
-    def _whitening_has_a_bias(self):
-        if (
-            self.whitening
-            and not self.use_bias
-            and self.normalization != "batch_norm"
-        ):
-            raise ValueError(
-                "`model.whitening` must be [] without `model.use_bias`: a "
-                "whitening subtracts a mean. Received: "
-                f"{self.whitening}, use_bias=False."
-            )
-        return self
-
-    @model_validator(mode="after")
     def _prefixes_of_the_embedding(self):
         sizes, weights = self.matryoshka, self.matryoshka_weights
         if sizes != sorted({*sizes}) or max(sizes, default=0) > self.dim:

@@ -130,8 +130,11 @@ class ViewIndex(Brief):
             first. A larger score is nearer, as in `Index.search`.
         """
         names = self._built()
-        queries = as_embeddings(queries, "queries")
         k = min(positive_integer("k", k), len(np.unique(names)))
+        if self._most == 1:
+            rows, near = self.index.search(queries, k)
+            return names[rows], near
+        queries = as_embeddings(queries, "queries")
         # So many rows show `k` objects at least.
         width = min((k - 1) * self._most + 1, len(names))
         objects = np.empty((len(queries), k), names.dtype)

@@ -106,6 +106,20 @@ def trains_on_features(config: RunConfig) -> bool:
     )
 
 
+def check_whitening(model: ModelConfig) -> None:
+    """Raises if a head cannot start as the whitening that it shall be.
+
+    Raises:
+        UsageError: If it has nothing to subtract the mean with.
+    """
+    subtracts = model.use_bias or model.normalization == "batch_norm"
+    if model.whitening and not subtracts:
+        raise UsageError(
+            "`model.whitening` must be [] without `model.use_bias`: a "
+            f"whitening subtracts a mean. Received: {model.whitening}"
+        )
+
+
 def head_options(model: ModelConfig, loss: list[LossConfig]) -> HeadOptions:
     """Converts the settings of the layers between embedding and loss.
 

@@ -33,7 +33,7 @@ from keras_dml.run.loss_terms import (
     trainer_loss,
 )
 from keras_dml.run.memory import check_memory
-from keras_dml.run.models import head_options
+from keras_dml.run.models import check_whitening, head_options
 from keras_dml.run.replica_checks import check_batches
 
 # How messages of heads begin, and how those of their settings do.
@@ -70,9 +70,11 @@ def check_stages(
             no validation or test class has two images, there is but one
             class to train or to test, a phase follows a validation metric
             without validation classes or lowers rates that follow a schedule,
-            nothing can be heated, or a stage replays one that is not earlier.
+            nothing can be heated, the head cannot start as it should, or a
+            stage replays one that is not earlier.
     """
     built = set() if built is None else built
+    check_whitening(config.model)
     if not config.data.all_classes:
         check_test(data.test)
     if data.train.has_label_sets:

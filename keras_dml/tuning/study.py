@@ -265,7 +265,7 @@ def _pruner_of_means(pruning: PruneConfig) -> Any:
     """
     optuna = import_optuna()
 
-    class MeanPruner(optuna.pruners.BasePruner):  # type: ignore[name-defined]
+    class _MeanPruner(optuna.pruners.BasePruner):  # type: ignore[name-defined]
         def prune(self, study: Any, trial: Any) -> bool:
             fold = trial.last_step
             if fold is None or fold < pruning.epochs:
@@ -280,7 +280,7 @@ def _pruner_of_means(pruning: PruneConfig) -> Any:
             enough = len(others) >= max(1, pruning.trials)
             return enough and bool(mean < np.median(others))
 
-    return MeanPruner()
+    return _MeanPruner()
 
 
 @contextlib.contextmanager

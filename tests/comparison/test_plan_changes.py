@@ -96,6 +96,12 @@ def test_an_option_that_would_have_no_effect_is_refused(option, changes):
         make_plan(plan, option)
 
 
+def test_a_path_that_is_no_text_is_no_traceback():
+    plan = parse_plan(CHANGED)
+    made, _ = make_plan(plan, {"set": ["model.weights=5"]})
+    assert made.set["model.weights"] == 5
+
+
 def test_an_option_that_holds_for_some_arms_is_taken():
     plan = parse_plan(CHANGED)
     assert make_plan(plan, {"dims": [16]})[0].dims == [16]

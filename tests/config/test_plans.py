@@ -625,6 +625,17 @@ def test_what_a_search_tries_are_settings_of_its_arms(name):
         assert set(map(place_of, space)) <= changed
 
 
+def test_an_arm_of_another_network_has_weights_of_its_own():
+    """`--weights FILE` is of the network of the plan's other arms."""
+    others = [
+        arm
+        for arm in plan_of("proxynca_pp_table11").arms
+        if "model.backbone" in arm.set
+    ]
+    assert len(others) == 4
+    assert {arm.set["model.weights"] for arm in others} == {"imagenet"}
+
+
 def place_of(key):
     """The key by position of an argument of the only loss."""
     return re.sub(r"^loss\.\w+\.", "loss.0.arguments.", key)

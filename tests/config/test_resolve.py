@@ -757,9 +757,3 @@ def test_a_planned_run_trains_again_as_long(tmp_path):
     assert longer.stages[0].phases[0].epochs is None
     epochs = again(tmp_path / "config.yaml", flags=flags_of({"epochs": 3}))
     assert (epochs.minutes, epochs.stages[0].phases[0].epochs) == (None, 3)
-
-
-def test_a_whitening_needs_a_bias():
-    settings = ["model.whitening=[0.5]", "model.use_bias=false"]
-    with pytest.raises(UsageError, match=r"`model\.whitening` must be \[\] wi"):
-        resolve("triplet", "digits", overrides=settings)

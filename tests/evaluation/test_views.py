@@ -10,6 +10,7 @@ from keras_dml.evaluation import (
     ViewIndex,
     evaluate_lists,
     merge_views,
+    views,
 )
 
 RNG = np.random.default_rng(3)
@@ -57,6 +58,15 @@ def test_the_nearest_objects_are_found(merge, metric, k):
     found, found_scores = index.search(QUERIES, k)
     np.testing.assert_array_equal(found, objects[:, :k])
     np.testing.assert_allclose(found_scores, scores[:, :k], atol=1e-4)
+
+
+def test_few_queries_at_a_time_find_the_same(monkeypatch):
+    index = ViewIndex("max").build(ROWS, OBJECTS)
+    objects, scores = index.search(QUERIES, 4)
+    monkeypatch.setattr(views, "ROWS_PER_BLOCK", 1)
+    found, found_scores = index.search(QUERIES, 4)
+    np.testing.assert_array_equal(found, objects)
+    np.testing.assert_allclose(found_scores, scores, atol=1e-6)
 
 
 def test_mean_and_max_differ():

@@ -173,6 +173,16 @@ def test_a_refit_must_share_its_larger_batches_too():
     check_stages(config.changed(refit=False), data, replicas=2)
 
 
+def test_a_whitening_needs_a_bias():
+    """Not of a stored configuration: such runs could be trained once."""
+    config = resolve("triplet", "omniglot").changed(
+        data={"image_size": 28, "channels": 1},
+        model={"whitening": [0.5], "use_bias": False},
+    )
+    with pytest.raises(UsageError, match=r"`model\.whitening` must be \[\] wi"):
+        check_stages(config, data_of(20))
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
