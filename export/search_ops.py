@@ -14,6 +14,7 @@ from keras_dml.evaluation.index.scann_searcher import (
     configure,
     import_scann,
 )
+from keras_dml.evaluation.index.spaces import NEAR
 
 # 256 MiB of float32.
 SCORES_PER_BLOCK = 2**26
@@ -25,20 +26,26 @@ SCANN_NAMESPACE = "Scann"
 class ExactOps(tf.Module):
     """Compares queries with every row, a block of queries at a time.
 
+    The scores are products with the rows or, with `squares`, negative squared
+    distances. As in `sharpen`, those that rounding blurs are taken of the
+    difference, but only of the `k` that are found.
+
     Args:
         rows: Float32 array `(num_references, dim)`.
-        biases: Float32 array `(num_references,)`, subtracted from the
-            products with each row. Defaults to `None`, no biases.
+        squares: Float32 array `(num_references,)`, the squared length of each
+            row. Defaults to `None`, for products.
     """
 
     def __init__(
-        self, rows: np.ndarray, biases: np.ndarray | None = None
+        self, rows: np.ndarray, squares: np.ndarray | None = None
     ) -> None:
         super().__init__()
         self._rows = tf.Variable(rows, trainable=False, name="references")
-        self._biases = None
-        if biases is not None:
-            self._biases = tf.Variable(biases, trainable=False, name="biases")
+        self._squares = None
+        if squares is not None:
+            self._squares = tf.Variable(
+                squares, trainable=False, name="squares"
+            )
         self._most_queries = max(1, SCORES_PER_BLOCK // len(rows))
 
     def __call__(self, queries, k) -> tuple[tf.Tensor, tf.Tensor]:
@@ -50,8 +57,8 @@ class ExactOps(tf.Module):
 
         Returns:
             Tuple of an int32 and a float32 tensor `(batch, k)`, with the
-            largest score first. For equal scores, the smaller index comes
-            first.
+            largest score first, before rounding is mended. For equal scores,
+            the smaller index comes first.
         """
         count = tf.shape(queries)[0]
         size = tf.clip_by_value(count, 1, self._most_queries)
@@ -75,9 +82,16 @@ class ExactOps(tf.Module):
 
     def _search_block(self, queries, k):
         scores = tf.matmul(queries, self._rows, transpose_b=True)
-        if self._biases is not None:
-            scores -= self._biases
-        return tuple(tf.math.top_k(scores, k))
+        if self._squares is None:
+            return tuple(tf.math.top_k(scores, k))
+        lengths = tf.reduce_sum(tf.square(queries), axis=1, keepdims=True)
+        scores = 2 * scores - self._squares - lengths
+        scores, rows = tf.math.top_k(scores, k)
+        blurred = tf.where(scores > -NEAR * lengths)
+        apart = tf.gather(queries, blurred[:, 0])
+        apart -= tf.gather(self._rows, tf.gather_nd(rows, blurred))
+        sharp = -tf.reduce_sum(tf.square(apart), axis=1)
+        return tf.tensor_scatter_nd_update(scores, blurred, sharp), rows
 
 
 def import_scann_ops() -> types.ModuleType:

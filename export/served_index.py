@@ -73,10 +73,7 @@ class ServedIndex(tf.Module):
         self.kind = index
         self._search: ExactOps | ScannOps
         if index == "exact":
-            squares = self._space.biases(rows)
-            # `q.r - |r|^2 / 2` orders references `r` as their distances do.
-            half = None if squares is None else squares / 2
-            self._search = ExactOps(rows, half)
+            self._search = ExactOps(rows, self._space.biases(rows))
         else:
             self._search = ScannOps(rows, scann_distance(metric))
 
@@ -135,7 +132,7 @@ class ServedIndex(tf.Module):
         rows, scores = self._search(queries, found)
         missing = [[0, 0], [0, width - found]]
         rows = tf.pad(rows, missing)
-        scores = self._public_scores(scores, queries)
+        scores = self._public_scores(scores)
         scores = tf.pad(scores, missing, constant_values=np.nan)
         rows, scores = _sorted(rows, scores)
         asked = tf.range(width)[None] < k[:, None]
@@ -173,13 +170,12 @@ class ServedIndex(tf.Module):
             return unit_rows(queries)
         return queries - self._space.offset
 
-    def _public_scores(self, scores, queries):
+    def _public_scores(self, scores):
         if self._space.metric == "cosine":
             return scores
         if isinstance(self._search, ScannOps):
-            return tf.minimum(-scores, 0.0)
-        squares = tf.reduce_sum(tf.square(queries), axis=1, keepdims=True)
-        return tf.minimum(2 * scores - squares, 0.0)
+            scores = -scores
+        return tf.minimum(scores, 0.0)
 
 
 def unit_rows(rows) -> tf.Tensor:

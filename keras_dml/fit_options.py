@@ -36,7 +36,7 @@ class TrainingOptions(TypedDict, total=False):
             well alone, such as 32,64. Defaults to none.
         lr: Learning rate of network and head; the proxies keep theirs.
             Defaults to that of the recipe; with a pretrained network 3e-5 for
-            600 steps, and less for more.
+            600 steps, less for more and more for fewer.
         freeze: `"all"` to train the head alone, on features computed once;
             `"weights"` for the same on those of each step, where statistics
             of batch normalization move with `model.batch_norm=train`; or

@@ -28,7 +28,7 @@ run = keras_dml.fit(
 )
 FOLDER = Path("many_photos")
 if not FOLDER.exists():
-    digits = keras_dml.data.readers.read("digits")
+    digits = keras_dml.data.read("digits")
     for number in range(250):
         place = FOLDER / f"digit_{digits.labels[number]}"
         place.mkdir(parents=True, exist_ok=True)

@@ -56,7 +56,7 @@ from pathlib import Path
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-digits = keras_dml.data.readers.read("digits")
+digits = keras_dml.data.read("digits")
 images, labels = digits.images[:20], digits.labels[:20]
 
 

@@ -26,7 +26,7 @@ from PIL import Image
 import keras_dml
 
 if not FOLDER.exists():
-    glyphs = keras_dml.data.readers.read("glyphs")
+    glyphs = keras_dml.data.read("glyphs")
     for number in range(24 * 20):
         name = glyphs.class_names[glyphs.labels[number]].rpartition(" ")[2]
         place = FOLDER / f"letter_{name.lower()}"

@@ -20,7 +20,7 @@ import keras_dml
 
 FOLDER = Path("search_photos")
 if not FOLDER.exists():
-    glyphs = keras_dml.data.readers.read("glyphs")
+    glyphs = keras_dml.data.read("glyphs")
     for number in range(32 * 20):
         place = FOLDER / f"class_{number // 20:02}"
         place.mkdir(parents=True, exist_ok=True)

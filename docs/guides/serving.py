@@ -47,7 +47,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-digit = keras_dml.data.readers.read("digits").images[0]
+digit = keras_dml.data.read("digits").images[0]
 file = io.BytesIO()
 Image.fromarray(digit[:, :, 0]).save(file, "PNG")
 

@@ -23,6 +23,13 @@ def test_proxynca_pp_has_a_length_for_each_data_set(recipe):
     assert facts(resolve(recipe, "inshop")) == [("main", [5, 80])]
 
 
+@pytest.mark.parametrize("recipe", ["proxynca_pp", "proxynca"])
+def test_two_stages_on_in_shop_are_those_of_the_other_data_sets(recipe):
+    """Section 4.1 has two in all experiments, the authors' README one here."""
+    two = resolve(f"{recipe}:two_stage", "inshop").stages
+    assert two == resolve(recipe, "sop").stages
+
+
 def test_the_authors_of_proxynca_pp_drop_one_epoch_late():
     search, final = resolve("proxynca_pp:authors", "sop").stages
     assert search.phases[1].plateau.patience == 5

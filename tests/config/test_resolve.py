@@ -46,7 +46,7 @@ def test_every_preset_resolves_and_changes_something(name):
             != resolve(name, source).model_copy(
                 update={"recipe": f"{name}:{preset}"}
             )
-            for source in ("cub200", "omniglot")
+            for source in ("cub200", "inshop", "omniglot")
         )
 
 

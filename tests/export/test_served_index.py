@@ -54,6 +54,18 @@ def test_agrees_with_the_exact_index(index, metric, ids):
     assert ok.all()
 
 
+def test_scores_of_near_duplicates_are_those_of_the_exact_index():
+    spread = np.geomspace(1e-4, 1e-2, 60)[:, None].astype("float32")
+    rows = np.concatenate([np.ones((60, 8), "float32") * 100 + spread, -ROWS])
+    ids = RNG.permutation(120)
+    exact = ExactIndex("euclidean").build(rows, ids)
+    expected_ids, expected_scores = exact.search(rows[:9], 60)
+    index = make_index(rows, ids, metric="euclidean")
+    found, scores, _ = search(index, rows[:9], 60)
+    np.testing.assert_array_equal(found, expected_ids)
+    np.testing.assert_allclose(scores, expected_scores, 1e-4)
+
+
 @pytest.mark.parametrize("index", INDEXES)
 def test_labels_belong_to_the_ids(index):
     names = ["cat", "dög", "owl"]
