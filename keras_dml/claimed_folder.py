@@ -34,6 +34,7 @@ class ClaimedFolder:
             enough.
         lock_name: The file in the folder that is locked.
         passing: Names of entries that may exist before the record.
+        argument: The argument that names the folder, for errors.
 
     Args:
         path: The folder. Nothing is created until `lock` or until the record
@@ -57,6 +58,7 @@ class ClaimedFolder:
     maker: str | None = None
     lock_name = ".lock"
     passing: frozenset[str] = frozenset()
+    argument = "output"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -101,15 +103,27 @@ class ClaimedFolder:
         return False
 
     def check_free(self) -> None:
-        """Raises if the folder holds something else.
+        """Raises if the folder holds something else, or cannot be made.
 
         Raises:
-            UsageError: If the folder is foreign, or the path is a file.
+            UsageError: If the folder is foreign, the path is a file, or
+                nothing can be written where it would be.
         """
         if self.foreign:
             raise UsageError(
                 f"{self.path} exists and is not {self.kind} (it has no "
-                f"`{self.record_name}`). Choose another `output`."
+                f"`{self.record_name}`). Choose another `{self.argument}`."
+            )
+        above = next(
+            one for one in self.path.absolute().parents if one.exists()
+        )
+        if not self.path.exists() and not (
+            above.is_dir() and os.access(above, os.W_OK | os.X_OK)
+        ):
+            raise UsageError(
+                f"{self.path} must be a folder that can be made. Received: "
+                f"{above}, which is no folder to write to. Choose another "
+                f"`{self.argument}`."
             )
 
     def check_same(
@@ -130,7 +144,7 @@ class ClaimedFolder:
             raise UsageError(
                 f"{self.path} was started with other settings: "
                 f"{'; '.join(changed[:4])}{more}. Go on with the same "
-                "settings, or choose another `output`."
+                f"settings, or choose another `{self.argument}`."
             )
 
     def lock(self) -> None:
@@ -152,12 +166,12 @@ class ClaimedFolder:
             raise UsageError(
                 f"{self.path} must be a folder to write to. Received: "
                 f"{error.strerror} ({error.filename}). Choose another "
-                "`output`."
+                f"`{self.argument}`."
             ) from error
         if self._lock is None:
             raise UsageError(
                 f"Another process is writing to {self.path}. Wait for it, or "
-                "choose another `output`."
+                f"choose another `{self.argument}`."
             )
 
     def close(self) -> None:

@@ -55,6 +55,22 @@ def test_a_file_in_the_place_of_the_folder_is_foreign(tmp_path):
         Album(tmp_path / "album").check_free()
 
 
+@pytest.mark.parametrize("above", ["file", "read-only folder"])
+def test_a_folder_that_cannot_be_made_is_refused_first(
+    tmp_path, monkeypatch, above
+):
+    """After minutes of work it was found that nothing could be written."""
+    place = tmp_path / "above"
+    if above == "file":
+        place.touch()
+    else:
+        place.mkdir()
+        monkeypatch.setattr(os, "access", lambda path, mode: path != place)
+    with pytest.raises(UsageError, match=r"no folder to write to.*`output`"):
+        Album(place / "new" / "album").check_free()
+    assert not (place / "new").exists()
+
+
 def test_the_first_differences_are_named(tmp_path):
     folder = Album(tmp_path)
     folder.check_same({"a": {"b": 1}}, {"a": {"b": 1}})

@@ -1,5 +1,6 @@
 import logging
 import os
+import sys
 
 import pytest
 
@@ -103,7 +104,8 @@ def test_tracking_yields_everything():
 def test_a_closed_standard_error_is_left_closed(monkeypatch):
     monkeypatch.setattr("sys.stderr", None)
     with without_native_output():
-        pass
+        assert sys.stderr is None
+    assert sys.stderr is None
 
 
 @pytest.mark.skipif(

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import keras_dml
-from keras_dml import layers, losses, miners, optimizers
+from keras_dml import layers, losses, miners
 from keras_dml.export import ExportOptions
 from tests.conftest import ROOT
 
@@ -141,10 +141,6 @@ def test_every_row_names_one_of_ours_or_says_that_there_is_none(row):
     }
     assert ours or row[1] == "none"
     assert not row[1].startswith("none;") or "nearest" in row[1]
-
-
-def test_the_optimizer_it_names_exists():
-    assert optimizers.PerVariable
 
 
 def referred():

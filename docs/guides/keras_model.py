@@ -81,8 +81,8 @@ print(
 # - `balanced_batches` returns the rows of each batch of an epoch, the same ones
 #   for the same seed and epoch, others for each epoch: here four images of each
 #   of four classes, as pair losses need them.
-# - `HeatUp` raises the temperature at an epoch and takes a tenth of all learning
-#   rates from then on, `learning_rate_factor` (Heated-Up Softmax).
+# - `HeatUp` raises the temperature at an epoch (Heated-Up Softmax); from then
+#   on all rates are a tenth (`learning_rate_factor`).
 # - `RetrievalEvaluation` measures R@K and MAP@R on whatever batches it is
 #   given, and writes them to the logs, so that the callbacks after it in the
 #   list can watch them, with `mode="max"`.

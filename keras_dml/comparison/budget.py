@@ -1,13 +1,11 @@
 """Budgets: runs of recipes with another length."""
 
-from typing import Any
-
 from keras_dml.config import RunConfig, StageConfig, validate
 from keras_dml.config.explanation import Explanation, differences
 from keras_dml.config.merging import Layer, Merged
 from keras_dml.config.plan_sections import BudgetConfig
 from keras_dml.config.training_sections import PhaseConfig
-from keras_dml.config.values import Scheduled, Section
+from keras_dml.config.values import scaled
 from keras_dml.data.facts import dataset_facts
 from keras_dml.wording import counted
 
@@ -102,7 +100,7 @@ def _moved(explained: Explanation, config: RunConfig) -> RunConfig:
         )
         for stage, its in zip(config.stages, before.stages, strict=True)
     ]
-    return _scaled(config, epochs, steps).changed(stages=stages)
+    return scaled(config, epochs, steps).changed(stages=stages)
 
 
 def _moved_phase(phase: PhaseConfig, before: int | None) -> PhaseConfig:
@@ -110,35 +108,11 @@ def _moved_phase(phase: PhaseConfig, before: int | None) -> PhaseConfig:
     now = phase.epochs
     if before is None or now is None or before == now:
         return phase
-    phase = _scaled(phase, now / before, 1.0)
+    phase = scaled(phase, now / before, 1.0)
     heat = phase.heat
     if heat is None or heat.epoch is None:
         return phase
     return phase.changed(heat=heat.changed(epoch=min(heat.epoch, now - 1)))
-
-
-def _scaled(value: Any, epochs: float, steps: float) -> Any:
-    """Scales what is `Scheduled` in a section, or in a list of sections.
-
-    Args:
-        value: A section, a list, or any other value, which stays.
-        epochs: The epochs of the training in parts of those before.
-        steps: The same of its steps.
-    """
-    if isinstance(value, list):
-        return [_scaled(item, epochs, steps) for item in value]
-    if not isinstance(value, Section):
-        return value
-    changes = {}
-    for name, field in type(value).model_fields.items():
-        own = getattr(value, name)
-        marks = [one for one in field.metadata if isinstance(one, Scheduled)]
-        changes[name] = (
-            marks[0].moved(own, epochs, steps)
-            if marks
-            else _scaled(own, epochs, steps)
-        )
-    return value.model_copy(update=changes)
 
 
 def _with_what_was_set(

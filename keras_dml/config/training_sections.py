@@ -1,5 +1,6 @@
 """The sections that say how a run is trained: optimizers, stages and phases."""
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -95,6 +96,11 @@ class HeatConfig(Section):
                 "`heat` needs either `epoch` and `scale` (heating at once) or "
                 "`every` (gradual heating), and no others of these."
             )
+        if self.every and math.isclose(self.scale_factor, 1, rel_tol=1e-3):
+            raise ValueError(
+                "`scale_factor` must differ from 1, or nothing is heated. "
+                f"Received: {self.scale_factor:g}"
+            )
         return self
 
 
@@ -115,7 +121,9 @@ class PhaseConfig(Section):
     `epochs: null` is settled before training: so many that the command ends
     within `minutes`, and no image is seen more often than `passes` says; with
     `passes: null` the minutes alone decide.
-    Several such phases divide them by their `share`. `stop_patience` ends a
+    Several such phases divide them by their `share`. Beside phases with
+    `epochs`, and without `minutes`, their `share` of those is their length,
+    whatever `passes` says. `stop_patience` ends a
     phase after as many validations without a better metric, and after another
     `stop_tail` epochs in which the rates fall to zero.
     """

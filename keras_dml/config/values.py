@@ -133,3 +133,27 @@ class Section(BaseModel):
             if isinstance(own, Section) and isinstance(value, dict):
                 values[name] = own.changed(**value)
         return self.model_copy(update=values)
+
+
+def scaled(value: Any, epochs: float, steps: float) -> Any:
+    """Scales what is `Scheduled` in a section, or in a list of sections.
+
+    Args:
+        value: A section, a list, or any other value, which stays.
+        epochs: The epochs of the training in parts of those before.
+        steps: The same of its steps.
+    """
+    if isinstance(value, list):
+        return [scaled(item, epochs, steps) for item in value]
+    if not isinstance(value, Section):
+        return value
+    changes = {}
+    for name, field in type(value).model_fields.items():
+        own = getattr(value, name)
+        marks = [one for one in field.metadata if isinstance(one, Scheduled)]
+        changes[name] = (
+            marks[0].moved(own, epochs, steps)
+            if marks
+            else scaled(own, epochs, steps)
+        )
+    return value.model_copy(update=changes)

@@ -124,6 +124,18 @@ class Measured(Brief):
         ]
 
 
+def ranks_and_names(k: Any) -> tuple[list[int], list[str]]:
+    """Returns the ranks of Recall@K and the names of further metrics in `k`.
+
+    Raises:
+        UsageError: If a rank is no positive integer.
+    """
+    several = one_or_several(k, "k")
+    extra = [one for one in several if isinstance(one, str)]
+    numbers = [one for one in several if not isinstance(one, str)]
+    return as_counts(numbers or several), extra
+
+
 def evaluate(
     embeddings: Any,
     labels: Any = None,
@@ -194,10 +206,7 @@ def evaluate(
         reranking.check_metric(metric)
     boolean("per_class", per_class)
     clustering_arguments(clustering)
-    several = one_or_several(k, "k")
-    extra = [one for one in several if isinstance(one, str)]
-    numbers = [one for one in several if not isinstance(one, str)]
-    ks = as_counts(numbers or several)
+    ks, extra = ranks_and_names(k)
     names = metric_names(ks, extra)
     queries, gallery = query_and_gallery_parts(embeddings, labels, references)
     by_id = references is None

@@ -45,8 +45,7 @@ _CHARTS = (
     _Kind(
         "Validation",
         ("val_recall", "val_r_precision", "val_map", "val_mrr"),
-        "The metrics above on validation images, 1 at best. They decide "
-        "what is kept.",
+        "The metrics above on validation images, 1 at best.",
     ),
     _Kind(
         "Learning rates",

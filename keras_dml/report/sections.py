@@ -107,6 +107,9 @@ def training(material: Material) -> dict[str, Any]:
     )
     return {
         "epochs": epochs,
+        "refit_epochs": sum(
+            name.partition("/")[0] == "refit" for name in run.history.phases
+        ),
         "curves": curves,
         "length": run.metrics.get("length"),
         "minutes": run.config.minutes,
@@ -250,7 +253,6 @@ def way(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not found.get("values"):
         return []
     kept = found["kept"]
-    shares = {float(share): value for share, value in found["values"].items()}
     return [
         {
             "place": metrics["pretrained_features"],
@@ -259,11 +261,11 @@ def way(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
         },
         *(
             {
-                "place": percent(share),
+                "place": percent(float(share)),
                 "value": value,
-                "chosen": not kept and share == found["share"],
+                "chosen": not kept and share == f"{found['share']:g}",
             }
-            for share, value in shares.items()
+            for share, value in found["values"].items()
         ),
     ]
 

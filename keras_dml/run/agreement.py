@@ -31,6 +31,8 @@ def check_same_settings(config: RunConfig) -> None:
     Raises:
         UsageError: On every worker, if they differ; names the differences.
     """
+    if distribute.num_workers() == 1:
+        return
     settings = config.model_dump(mode="json", exclude={"data": {"data_dir"}})
     settings["data"]["source"] = readers.source_name(config.data.source)
     record = {f"`{key}`": value for key, value in flatten(settings).items()}

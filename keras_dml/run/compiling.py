@@ -98,7 +98,7 @@ def build_optimizer(
         head: The head of the loss.
         learning_rate_factor: Multiplies every rate. Defaults to `1.0`.
         backbone: The backbone, with its frozen variables already frozen;
-            `layer_decay` needs it. Defaults to `None`.
+            for `layer_decay`. Defaults to `None`, none.
         tail_epochs: Number of epochs in which every rate falls to zero once
             `EarlyStopping` says so. Defaults to `0`, none.
         head_alone: Whether no variable of the backbone trains, see
@@ -122,9 +122,8 @@ def build_optimizer(
     if head.has_variables:
         rules[PROXIES_RULE] = build("proxies", config.proxies)
     decay = config.backbone.layer_decay
-    if decay < 1:
-        if backbone is None:
-            raise ValueError("`layer_decay` needs `backbone`. Received: None")
+    # On features that are kept there is no network whose rates could differ.
+    if decay < 1 and backbone is not None:
         for rule, (block, factor) in layer_decay_rules(
             backbone, decay, OTHER_PATHS
         ).items():

@@ -5,7 +5,10 @@ from pathlib import Path
 
 from keras_dml.evaluation import Measured, evaluate
 from keras_dml.evaluation.index.registry import check_index
+from keras_dml.evaluation.index.spaces import metric_of
+from keras_dml.evaluation.measured import ranks_and_names
 from keras_dml.evaluation.reranking.registry import as_reranking
+from keras_dml.evaluation.retrieval import metric_names
 from keras_dml.run.measure import clustering_arguments
 from keras_dml.run.trained_run import TrainedRun
 
@@ -48,10 +51,15 @@ def evaluate_run(
     Returns:
         `Measured`: the metrics, and the additional results requested.
     """
-    check_index(index)
-    as_reranking(rerank)
     trained = TrainedRun.of(run, data_dir if source is None else None)
     settings = trained.config.evaluation
+    # Before the images are embedded.
+    check_index(index)
+    reranking = as_reranking(rerank)
+    if reranking is not None:
+        reranking.check_metric(metric_of(settings.normalize))
+    if k is not None:
+        metric_names(*ranks_and_names(k))
     test = trained.part("test", source, data_dir)
     assert test is not None
     return evaluate(

@@ -8,11 +8,17 @@ from typing import Any
 
 from keras_dml import distribute
 from keras_dml.config import PhaseConfig, RunConfig, StageConfig
+from keras_dml.config.values import scaled
 from keras_dml.console import logger
 from keras_dml.data.made_classes import upright
 from keras_dml.distribute.strategies import PEER_TIMEOUT
 from keras_dml.run.agreement import showing_log_on_chief, with_own_paths
-from keras_dml.run.data import RunData, load_run_data, stage_data
+from keras_dml.run.data import (
+    RunData,
+    read_images,
+    split_data,
+    stage_data,
+)
 from keras_dml.run.fit import fit
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history
@@ -109,17 +115,21 @@ def final_config(
         model={"whitening": whitening},
         evaluation={"interpolate": [chosen["share"]] if chosen else []},
     )
-    data = load_run_data(config)
-    return final.changed(
-        stages=[
-            _longer(stage, _trained(stage, config, history), config, data)
-            if keeps
-            else stage.changed(
-                phases=_unwatched(stage, [1] * len(stage.phases))
-            )
-            for stage in config.stages
-        ]
-    )
+    if not keeps:
+        return final.changed(
+            stages=[
+                stage.changed(phases=_unwatched(stage, [1] * len(stage.phases)))
+                for stage in config.stages
+            ]
+        )
+    data = split_data(read_images(config), config)
+    stages = [
+        _longer(stage, _trained(stage, config, history), config, data)
+        for stage in config.stages
+    ]
+    # What is outside of the stages goes by the last one, whose weights remain.
+    more = _more_of(config.stages[-1], config, data)
+    return scaled(final, more, more).changed(stages=stages)
 
 
 def _trained(
@@ -144,26 +154,28 @@ def _longer(
     stage: StageConfig, trained: list[int], config: RunConfig, data: RunData
 ) -> StageConfig:
     """Returns a stage in which more images are seen as often."""
-    whole = len(data.train) + len(data.test)
+    more = _more_of(stage, config, data)
+    moved = scaled(stage, more, more)
     if stage.classes == "first_half":
         # The other half of the classes goes on to say when rates fall.
-        more = _more(config, len(data.train), whole)
         phases = [
             phase.changed(epochs=math.ceil((phase.epochs or 1) * more))
-            for phase in stage.phases
+            for phase in moved.phases
         ]
-        return stage.changed(phases=phases)
-    more = _more(
-        config, len(upright(stage_data(data, stage, config).fit)), whole
-    )
+        return moved.changed(phases=phases)
     epochs = [math.ceil(count * more) for count in trained]
-    return stage.changed(phases=_unwatched(stage, epochs))
+    return moved.changed(phases=_unwatched(moved, epochs))
 
 
-def _more(config: RunConfig, images: int, whole: int) -> float:
+def _more_of(stage: StageConfig, config: RunConfig, data: RunData) -> float:
     """Returns the epochs in which all images are seen as often as in one."""
-    # Otherwise an epoch is as long as the images are many.
-    return whole / images if config.sampling.steps_per_epoch else 1.0
+    if not config.sampling.steps_per_epoch:
+        # An epoch is as long as the images are many.
+        return 1.0
+    seen = data.train
+    if stage.classes != "first_half":
+        seen = upright(stage_data(data, stage, config).fit)
+    return (len(data.train) + len(data.test)) / len(seen)
 
 
 def _unwatched(stage: StageConfig, epochs: list[int]) -> list[PhaseConfig]:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +21,12 @@ from keras_dml.files import (
 )
 from keras_dml.run.results import Results
 
-OPEN = (None, "auto")
+# What a run settles, or may do otherwise when it goes on, if it is left open.
+OPEN = re.compile(
+    r"data\.(natural_size|image_size|train_size|channels)|model\.weights|"
+    r"augmentation\.(flip|resize)|evaluation\.every|refit|strategy|devices|"
+    r"stages\.[^.]+\.[^.]+\.epochs"
+)
 STEPS = "sampling.steps_per_epoch"
 PATHS = {
     "data.source": readers.whole_source,
@@ -112,8 +118,11 @@ class RunFolder(ClaimedFolder):
         """
         stored = flatten(self.load_config().model_dump(mode="json"))
         given = flatten(config.model_dump(mode="json"))
-        # The start of the run filled in open settings from the data.
-        settled = {k: stored[k] for k in stored if given.get(k, 0) in OPEN}
+        settled = {
+            key: value
+            for key, value in stored.items()
+            if OPEN.fullmatch(key) and given.get(key, 0) in (None, "auto")
+        }
         if stored["minutes"] is not None:
             if not stored["refit"]:
                 # They were too few for a refit, or none was wanted.

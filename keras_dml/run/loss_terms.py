@@ -109,18 +109,17 @@ def loss_head(terms: list[LossConfig]) -> Head:
     Raises:
         UsageError: If the terms do not take the same input.
     """
-    heads = {
-        term.name: _head_of(number, term) for number, term in enumerate(terms)
-    }
-    if len(set(heads.values())) > 1:
+    heads = [_head_of(number, term) for number, term in enumerate(terms)]
+    if len(set(heads)) > 1:
         listed = ", ".join(
-            f"{name!r} {one.name}" for name, one in heads.items()
+            f"{term.name!r} {head.name}"
+            for term, head in zip(terms, heads, strict=True)
         )
         raise UsageError(
             "The terms of `loss` must take the same input. Received: "
             f"{listed}. Choose losses of one kind."
         )
-    return next(iter(heads.values()))
+    return heads[0]
 
 
 def build_memory(terms: list[LossConfig]) -> CrossBatchMemory | None:

@@ -237,8 +237,9 @@ class StageTrainer:
         unfreeze(self.models.trainer)
         record = self.state.records.setdefault(self.stage.name, {})
         record.setdefault("epochs", []).append(self.state.epoch)
-        record["best_epoch"] = self.state.best_epoch
-        record["best_phase"] = self.state.best_phase
+        if self.data.validation is not None:
+            record["best_epoch"] = self.state.best_epoch
+            record["best_phase"] = self.state.best_phase
         plateau = self.state.callbacks.get("ReduceLROnPlateau")
         settings = self.stage.phases[self.state.phase].plateau
         if plateau is not None and settings is not None:
@@ -272,9 +273,11 @@ class StageTrainer:
     def _epochs(self, phase: PhaseConfig) -> int:
         """Returns the length of a phase.
 
-        A replayed last phase ends at the best epoch of the earlier stage.
+        A replayed last phase ends at the best epoch of the earlier stage, if
+        classes validated it.
         """
-        if not self._replayed or phase is not self.stage.phases[-1]:
+        best = self._replayed.get("best_epoch")
+        if best is None or phase is not self.stage.phases[-1]:
             if phase.epochs is None:
                 raise UsageError(
                     f"`epochs` of the phase `{phase.name}` must be set once "
@@ -284,7 +287,7 @@ class StageTrainer:
             return phase.epochs
         if self._replayed["best_phase"] != len(self.stage.phases) - 1:
             return 1
-        return self._replayed["best_epoch"] + 1
+        return best + 1
 
     def _epochs_before(self) -> int:
         """Counts the epochs of earlier phases, which the sampler has used."""

@@ -55,10 +55,10 @@ def check_settings(config: RunConfig, replicas: int) -> None:
         replicas: Number of replicas.
 
     Raises:
-        UsageError: If the policy is `mixed_float16`, gradients are
-            accumulated (https://github.com/keras-team/keras/issues/20582), a
-            loss of another package compares rows, or batch normalization
-            would be synchronized inside of a loop.
+        UsageError: If gradients are accumulated
+            (https://github.com/keras-team/keras/issues/20582), a loss of
+            another package compares rows, or batch normalization would be
+            synchronized inside of a loop.
     """
     if replicas == 1:
         return
@@ -70,8 +70,6 @@ def check_settings(config: RunConfig, replicas: int) -> None:
             f"model.batch_norm='train', {replicas} devices. Set "
             "`model.batch_norm` to 'frozen', or use one device."
         )
-    if config.model.policy == "mixed_float16":
-        raise _float16(f"`model.policy: mixed_float16`, {replicas} replicas")
     for term in config.loss:
         if term.name not in losses.LOSSES:
             loss_head([term]).check_replicas(term.name, replicas)
@@ -103,19 +101,16 @@ def check_trainer(trainer: keras.Model) -> None:
             '`jit_compile="auto"` leaves it out there; or use one device.'
         )
     if isinstance(trainer.optimizer, keras.optimizers.LossScaleOptimizer):
-        raise _float16(f"a `LossScaleOptimizer`, {replicas} replicas")
+        raise UsageError(
+            "`mixed_float16` is not safe on several replicas: when one of them "
+            "overflows, it can destroy the weights. Received: a "
+            f"`LossScaleOptimizer`, {replicas} replicas. Use `mixed_bfloat16` "
+            "or one device."
+        )
     for optimizer in inner_optimizers(trainer.optimizer):
         steps = optimizer.gradient_accumulation_steps
         if steps not in (None, 1):
             raise _accumulation(f"`{optimizer.name}`", steps, replicas)
-
-
-def _float16(received: str) -> UsageError:
-    return UsageError(
-        "`mixed_float16` is not safe on several replicas: when one of them "
-        f"overflows, it can destroy the weights. Received: {received}. Use "
-        "`mixed_bfloat16` or one device."
-    )
 
 
 def _accumulation(where: str, steps: int, replicas: int) -> UsageError:

@@ -35,6 +35,7 @@ from keras_dml.run.loss_terms import (
 from keras_dml.run.memory import check_memory
 from keras_dml.run.models import check_whitening, head_options
 from keras_dml.run.replica_checks import check_batches
+from keras_dml.wording import listed
 
 # How messages of heads begin, and how those of their settings do.
 _SETTINGS = {
@@ -101,12 +102,13 @@ def check_stages(
             break
         check_validation(stage.name, parts.validation)
         classes = parts.fit.num_classes
+        grouped = class_groups(parts.fit, config)
         settings = (
             f"{config.loss} {config.distillation} {config.optimizer} "
-            f"{config.model} {classes} {_heats(config)}"
+            f"{config.model} {classes} {grouped} {_heats(config)}"
         )
         if settings not in built:
-            check_arguments(config, classes, class_groups(parts.fit, config))
+            check_arguments(config, classes, grouped)
             built.add(settings)
         _check_heat(stage, config)
         if parts.validation is None:
@@ -147,7 +149,15 @@ def _heats(config: RunConfig) -> bool:
 
 
 def _check_heat(stage: StageConfig, config: RunConfig) -> None:
-    """Raises if a phase heats to where it begins."""
+    """Raises if a phase heats to where it begins, or a second one heats."""
+    heated = [phase.name for phase in stage.phases if phase.heat]
+    if len(heated) > 1:
+        raise UsageError(
+            f"One phase of stage `{stage.name}` may have `heat`, for the next "
+            f"one would begin with the scale of the last. Received: "
+            f"{listed([f'`{name}`' for name in heated])}. Heat one of them, or "
+            "make one phase of them."
+        )
     for phase in stage.phases:
         if phase.heat and phase.heat.scale == config.model.scale:
             raise UsageError(

@@ -1,6 +1,5 @@
 """What a training starts from: pretrained features and a head made of them."""
 
-import sys
 from collections.abc import Sequence
 
 import keras
@@ -85,9 +84,14 @@ def start_from_features(
     if not candidates and not class_means:
         return None
     known = known or StartFeatures(config)
-    # Means without a whitening are a paper's, of all images.
-    most = MOST_IMAGES if candidates else sys.maxsize
-    images = some_images(data.fit, most)
+
+    def chosen(images: Manifest) -> Manifest:
+        if not candidates:
+            # Means without a whitening are a paper's, of all images.
+            return images
+        return some_images(images, _enough(images, class_means))
+
+    images = chosen(data.fit)
     if earlier is None:
         logger.info(
             "Looking at %s training images, to start from what the network "
@@ -95,7 +99,7 @@ def start_from_features(
             f"{len(images):,}",
         )
     else:
-        known.of(models.embedder, some_images(earlier.fit, most))
+        known.of(models.embedder, chosen(earlier.fit))
         if earlier.validation is not None:
             known.of(models.embedder, earlier.validation)
     features = known.of(models.embedder, images)
@@ -163,7 +167,7 @@ def class_similarity(
     """
     if config.sampling.kind != "hard_classes":
         return None
-    images = some_images(data.fit)
+    images = some_images(data.fit, _enough(data.fit))
     logger.info(
         "Embedding %s images, to find classes that are alike ...",
         f"{len(images):,}",
@@ -198,7 +202,12 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.maximum(lengths, 1e-12)
 
 
-def some_images(images: Manifest, most: int = MOST_IMAGES) -> Manifest:
+def _enough(images: Manifest, every_class: bool = True) -> int:
+    """Returns how many images say enough, of every class if that is wanted."""
+    return max(MOST_IMAGES, images.num_classes if every_class else 0)
+
+
+def some_images(images: Manifest, most: int) -> Manifest:
     """Returns evenly spread images, so that every class keeps its share."""
     if len(images) <= most:
         return images

@@ -282,7 +282,10 @@ class Training:
         measured = self.request.measured
         if measured is not None:
             self.state.baselines = {
-                name: measured[name] for name in BEFORE_TRAINING
+                # Version 0.1 did not measure both.
+                name: measured[name]
+                for name in BEFORE_TRAINING
+                if name in measured
             }
             return
         logger.info(

@@ -209,9 +209,11 @@ class _Loop:
         if not done:
             failed = [trial for trial in trials if trial.state == "failed"]
             log = self.files.log(self.files.runs(failed[-1].run)[0])
+            # A trial whose settings were refused has none.
+            where = f" Its log is {log}." if log.is_file() else ""
             raise RunError(
                 f"All {len(failed)} trainings of the tuning failed. The last "
-                f"one: {failed[-1].reason} Its log is {log}."
+                f"one: {failed[-1].reason}{where}"
             )
         shared = len(done) > 1 and len(self.section.space) > 1
         importances = self.study.importances() if shared else {}

@@ -14,18 +14,12 @@ def plan(**values):
     )
 
 
-def test_the_same_plan_goes_on(tmp_path):
-    for _ in range(2):
-        folder = PlanFolder(tmp_path / "plan")
-        folder.open(plan(seeds=[0, 1]))
-        folder.close()
-
-
 def test_another_plan_is_refused_and_a_larger_one_is_not(tmp_path, caplog):
     folder = PlanFolder(tmp_path / "plan")
     folder.open(plan(seeds=[0, 1]))
     folder.close()
     again = PlanFolder(tmp_path / "plan")
+    assert again.grown(plan(seeds=[0, 1])).seeds == [0, 1]
     with pytest.raises(UsageError, match="`dims` was not given, received 8"):
         again.grown(plan(seeds=[0], dims=[8]))
     whole = again.grown(plan(seeds=[2]))
@@ -40,6 +34,8 @@ def test_a_folder_that_only_knows_its_pace_is_free(tmp_path):
     (tmp_path / "estimate.json").write_text("[]")
     with PlanFolder(tmp_path) as folder:
         folder.open(plan())
+    assert (tmp_path / "estimate.json").read_text() == "[]"
+    assert (tmp_path / "plan.yaml").is_file()
 
 
 def test_what_a_kill_leaves_of_a_pace_is_removed(tmp_path):

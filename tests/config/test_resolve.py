@@ -324,6 +324,13 @@ def test_heat_needs_one_form():
             validate(smallest(stages=[{"phases": [{"heat": heat}]}]))
 
 
+def test_a_gradual_heat_changes_the_scale():
+    """It was refused when the phase began, after all that came before."""
+    phase = {"heat": {"every": 3, "scale_factor": 1.0}}
+    with pytest.raises(UsageError, match="`scale_factor` must differ from 1"):
+        validate(smallest(stages=[{"phases": [phase]}]))
+
+
 def test_step_schedule_needs_its_length():
     with pytest.raises(UsageError, match="needs `step_epochs`"):
         validate(smallest(optimizer={"backbone": {"schedule": "step"}}))

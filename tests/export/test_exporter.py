@@ -29,7 +29,3 @@ def test_a_package_is_asked_for_before_the_run(monkeypatch):
     monkeypatch.setitem(sys.modules, "tf2onnx", None)
     with pytest.raises(UsageError, match=r"keras-dml\[onnx\]"):
         export_run("no/such/run", "onnx")
-
-
-def test_the_run_gives_the_references():
-    assert callable(exporter("litert", references=True))

@@ -386,15 +386,6 @@ def test_circle_is_that_of_keras_on_one_device():
     np.testing.assert_allclose(gradient, wanted_gradient, atol=1e-9)
 
 
-def test_circle_of_keras_works_in_a_stock_model():
-    inputs = keras.Input((4,))
-    unit = keras.layers.UnitNormalization()(keras.layers.Dense(3)(inputs))
-    model = keras.Model(inputs, unit)
-    model.compile("sgd", keras.losses.Circle())
-    history = model.fit(X, LABELS, batch_size=8, epochs=5, verbose=0)
-    assert history.history["loss"][-1] < history.history["loss"][0]
-
-
 def test_smooth_ap_is_the_average_precision_when_cold():
     """Ranks 1 and 3 of the positives: (1/1 + 2/3) / 2."""
     similarity = np.array([[0.9, 0.8, 0.7, 0.1]])

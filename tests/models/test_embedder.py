@@ -95,7 +95,9 @@ def test_head(layer_norm, normalization, kernel, bias):
         kernel_initializer=kernel,
         bias_initializer=bias,
     )
-    weights = {w.name: to_numpy(w) for w in embedder.get_layer("head").weights}
+    head = embedder.get_layer("head")
+    weights = {w.name: to_numpy(w) for w in head.weights}
+    assert (head.layer_norm, head.normalization) == (layer_norm, normalization)
     assert weights["kernel"].shape == (128, 5)
     assert ("bias" in weights) == (normalization != "batch_norm")
     if "bias" in weights:

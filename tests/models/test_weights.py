@@ -73,7 +73,11 @@ def test_random_weights_follow_the_seed():
 
 
 def test_auto_is_none_where_nothing_is_published():
-    build_with_weights("small_cnn", SHAPE, "auto")
+    models = []
+    for weights in ("auto", "none"):
+        keras.utils.set_random_seed(0)
+        models.append(build_with_weights("small_cnn", SHAPE, weights))
+    assert same(*models)
 
 
 def test_missing_file_is_refused():

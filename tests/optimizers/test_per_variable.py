@@ -233,8 +233,10 @@ def test_weights_are_set_where_no_variable_is_left_for_the_default():
         keras.optimizers.SGD(0.1), {".*": keras.optimizers.Adam(0.1)}
     )
     optimizer.build([keras.Variable(np.ones(2), name="a")])
-    values = [np.array(one) for one in optimizer.variables]
+    values = [np.array(one) + 1 for one in optimizer.variables]
     optimizer.set_weights(values)
+    for variable, value in zip(optimizer.variables, values, strict=True):
+        np.testing.assert_array_equal(variable, value)
 
 
 def test_a_group_without_gradients_is_left_alone():

@@ -24,6 +24,16 @@ def test_equal_workers_agree(monkeypatch):
     agreement.check_same_settings(CONFIG)
 
 
+def test_one_worker_may_have_libraries_of_other_names(monkeypatch):
+    """`tensorflow-cpu` has no metadata of `tensorflow`."""
+
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    agreement.check_same_settings(CONFIG)
+
+
 @pytest.mark.parametrize("library", agreement.LIBRARIES)
 def test_another_version_is_named(monkeypatch, library):
     version = importlib.metadata.version(library)

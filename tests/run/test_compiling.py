@@ -226,13 +226,9 @@ def test_layer_decay_scales_schedules():
         )
 
 
-def test_no_layer_decay_needs_no_network():
-    assert list(decayed(1.0, None).rules) == [HEAD_RULE, PROXIES_RULE]
-
-
-def test_layer_decay_needs_the_network():
-    with pytest.raises(ValueError, match="`layer_decay` needs `backbone`"):
-        decayed(0.5, None)
+@pytest.mark.parametrize("decay", [1.0, 0.5])
+def test_features_that_are_kept_leave_no_network_to_decay(decay):
+    assert list(decayed(decay, None).rules) == [HEAD_RULE, PROXIES_RULE]
 
 
 def test_layer_decay_is_for_the_backbone_alone():

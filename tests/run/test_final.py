@@ -14,8 +14,6 @@ from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
 from tests.run.made_up import fit_and_final, write_weights
 
-pytestmark = pytest.mark.slow  # trainings
-
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
@@ -34,6 +32,7 @@ def run(photos, weights, tmp_path_factory):
     return fit_and_final(photos, weights, output, epochs=2)
 
 
+@pytest.mark.slow
 def test_every_class_trains(run):
     final = run.final
     assert final.config.data.all_classes
@@ -43,6 +42,7 @@ def test_every_class_trains(run):
     assert final.metrics["final"]
 
 
+@pytest.mark.slow
 def test_every_image_is_seen_as_often(run):
     (stage,) = run.config.stages
     (final,) = run.final.config.stages
@@ -51,6 +51,7 @@ def test_every_image_is_seen_as_often(run):
     assert final.phases[0].epochs >= 4
 
 
+@pytest.mark.slow
 def test_the_numbers_are_those_of_the_measured_run(run):
     measured = ("after", "pretrained", "off_the_shelf", "gains", "seen")
     for name in (*measured, "worse_classes"):
@@ -58,13 +59,15 @@ def test_the_numbers_are_those_of_the_measured_run(run):
     assert run.final.conclusion() == run.conclusion()
 
 
+@pytest.mark.slow
 def test_what_validation_chose_is_repeated(run):
     final, chosen = run.final.config, run.metrics["interpolation"]
     assert final.evaluation.interpolate == [chosen["share"]]
-    if not chosen["kept"]:
-        assert final.model.whitening == [run.metrics["shrinkage"]]
+    whitening = [] if chosen["kept"] else [run.metrics["shrinkage"]]
+    assert final.model.whitening == whitening
 
 
+@pytest.mark.slow
 def test_the_two_embedders_differ(run):
     first, final = (
         load_embedder(one.folder.embedder).get_layer("head").get_weights()[0]
@@ -78,6 +81,7 @@ def test_the_two_embedders_differ(run):
     assert run.weights_hash != run.final.weights_hash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [False, True])
 def test_training_that_is_not_kept_is_one_step(run, kept):
     config = load_run_config(run.folder.record)
@@ -91,6 +95,7 @@ def test_training_that_is_not_kept_is_one_step(run, kept):
     assert final.sampling.steps_per_epoch == 1
 
 
+@pytest.mark.slow
 def test_resuming_finds_both_finished(run, photos, weights):
     again = fit_and_final(
         photos, weights, run.folder.path, resume=True, epochs=2
@@ -127,6 +132,24 @@ def digits(*overrides):
             *overrides,
         ],
     )
+
+
+def test_what_happens_after_some_epochs_happens_after_the_same_share():
+    config = digits(
+        "sampling.steps_per_epoch=3",
+        "evaluation.select=last",
+        "model.scale=16",
+        "stages.main.train.heat={epoch: 10, scale: 4}",
+        "optimizer.backbone={schedule: step, step_epochs: 12, warmup_steps: 0}",
+    )
+    metrics = {"interpolation": {}, "shrinkage": None}
+    final = final_config(config, metrics, History(["main/train"] * 20))
+    (phase,) = final.stages[0].phases
+    more = phase.epochs / 20
+    assert more > 1.5
+    assert phase.heat.epoch == pytest.approx(10 * more, abs=1)
+    steps = final.optimizer.backbone.step_epochs
+    assert steps == pytest.approx(12 * more, abs=1)
 
 
 def test_no_phase_follows_classes_that_now_train():

@@ -88,6 +88,24 @@ def test_resuming_with_other_settings_is_refused(tmp_path, config):
         folder.check_config(other)
 
 
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        ("data", "max_classes", 4),
+        ("optimizer", "backbone", {"clip_value": 1.0}),
+        ("sampling", "embed_batch", 8),
+    ],
+)
+def test_a_setting_that_is_none_now_is_another_one(
+    tmp_path, config, section, key, value
+):
+    """Runs went on, and were compared, with the value that had been removed."""
+    folder = RunFolder(tmp_path / "run")
+    folder.create(config.changed(**{section: {key: value}}))
+    with pytest.raises(UsageError, match=rf"`{section}\.{key}.* received"):
+        folder.check_config(config)
+
+
 def test_sizes_that_the_data_settled_may_be_resumed(tmp_path, config):
     folder = RunFolder(tmp_path / "run")
     settled = config.model_copy(

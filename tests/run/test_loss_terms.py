@@ -58,6 +58,15 @@ def test_terms_that_take_different_inputs_are_refused():
         loss_head(terms)
 
 
+def test_two_terms_of_one_loss_must_take_the_same_too():
+    name = "keras.losses.MeanSquaredError"
+    terms = [
+        LossConfig(name=name, takes=one) for one in ("embeddings", "logits")
+    ]
+    with pytest.raises(UsageError, match="must take the same input"):
+        loss_head(terms)
+
+
 def test_a_memory_holds_the_loss_and_its_arguments():
     term = LossConfig(
         name="contrastive",

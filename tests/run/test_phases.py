@@ -36,6 +36,20 @@ def test_epochs_of_a_refit_are_left_only_where_one_may_follow(
     assert trainer._epochs_later() == 3 + 5 * validates
 
 
+@pytest.mark.parametrize("best", [None, 3])
+def test_a_replay_of_what_did_not_validate_has_its_own_length(tmp_path, best):
+    """It ended after its first epoch."""
+    config = made_up.settings(
+        "stages=[{name: one, phases: [{epochs: 9}]}, "
+        "{name: two, replay: one, phases: [{epochs: 9}]}]"
+    )
+    found = {} if best is None else {"best_epoch": best, "best_phase": 0}
+    state = RunState(stage=1, records={"one": {"epochs": [9], **found}})
+    stage = config.stages[1]
+    trainer = trainer_of(config, made_up.stage(), state, tmp_path, stage)
+    assert trainer._epochs(stage.phases[0]) == (9 if best is None else 4)
+
+
 @pytest.mark.parametrize("phase", [0, 1])
 def test_the_refit_lowers_the_rates_as_what_was_kept(tmp_path, phase):
     """They stayed at the full ones, also where a plateau had lowered them."""

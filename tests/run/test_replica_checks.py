@@ -83,10 +83,6 @@ def settings(loss="softmax", **changes):
             "`optimizer.head` with .*=4.*2 repl",
         ),
         (
-            settings(model={"policy": "mixed_float16"}),
-            "`model.policy: mixed_float16`, 2 replicas",
-        ),
-        (
             RunConfig(
                 loss=[
                     {"name": "keras.losses.Circle", "takes": "unit_embeddings"}

@@ -103,6 +103,20 @@ def test_proxies_start_at_the_means_of_their_classes():
     assert np.mean(similarities.argmax(1) == data.fit.labels) > 0.9
 
 
+def test_all_proxies_start_at_means_with_more_classes_than_images_enough(
+    monkeypatch,
+):
+    models, data = made_up.models(), made_up.stage()
+    monkeypatch.setattr(start, "MOST_IMAGES", data.fit.num_classes // 2)
+    before = np.array(models.trainer.get_layer("proxies").proxies)
+    config = made_up.settings(
+        "model.whitening=[1.0]", "model.proxies.class_means=true"
+    )
+    start_from_features(models, data, config)
+    proxies = np.array(models.trainer.get_layer("proxies").proxies)
+    assert (np.abs(proxies - before).max(axis=1) > 0).all()
+
+
 def test_means_without_a_whitening_are_of_all_images(monkeypatch):
     """As in the authors' code on Stanford Online Products."""
     monkeypatch.setattr(start, "MOST_IMAGES", 20)
@@ -124,7 +138,10 @@ def test_means_without_a_whitening_are_of_all_images(monkeypatch):
 def test_a_loss_without_proxies_has_no_means_to_renew():
     models, data = made_up.models(takes="embeddings"), made_up.stage()
     config = made_up.settings("model.proxies.class_means=true")
+    before = models.trainer.get_weights()
     renew_class_means(models, data.fit, config)
+    for value, old in zip(models.trainer.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(value, old)
 
 
 @pytest.mark.parametrize("wanted", [True, False])

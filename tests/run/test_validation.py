@@ -195,6 +195,10 @@ def test_a_whitening_needs_a_bias():
             },
             r"`heat` lowers .*schedule of `optimizer\.backbone`",
         ),
+        (
+            {"stages.main.train.heat": {"every": 1, "lr_factor": 1.0}},
+            "One phase .*may have `heat`.*`train` and `heated`",
+        ),
     ],
 )
 def test_what_cannot_be_heated_is_refused_before_training(overrides, message):

@@ -5,7 +5,6 @@ Its weights are set to 0.01, so that the file is small.
 
 from pathlib import Path
 
-import pytest
 import yaml
 
 import keras_dml
@@ -35,11 +34,10 @@ def test_its_settings_come_back_in_the_spelling_of_today(tmp_path):
     assert again.load_config() == config
 
 
-@pytest.mark.parametrize("override", ["model.dim=2", "seed=4"])
-def test_it_trains_again_with_changes(override):
-    config = again(FOLDER / "config.yaml", overrides=[override])
-    key, value = override.split("=")
-    assert str(config.model_dump()[key.split(".")[0]]).find(value) >= 0
+def test_it_trains_again_with_changes():
+    changes = ["model.dim=2", "seed=4"]
+    config = again(FOLDER / "config.yaml", overrides=changes)
+    assert (config.model.dim, config.seed) == (2, 4)
     stored = yaml.safe_load((FOLDER / "config.yaml").read_text())
     assert config.data.source == stored["data"]["source"]
 

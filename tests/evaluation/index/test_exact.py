@@ -46,17 +46,6 @@ def test_scores(metric):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_nearest_among_many_equals_a_stable_sort(metric):
-    references, queries = make(5000, dim=4), make(20, seed=1, dim=4)
-    references[100:200] = references[0]
-    index = ExactIndex(metric).build(references)
-    everything, _ = index.search(queries, 5000)
-    for k in (1, 12, 150, 2000):
-        found, _ = index.search(queries, k)
-        np.testing.assert_array_equal(found, everything[:, :k])
-
-
-@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("block_rows", [1, 3, 5, 40])
 @pytest.mark.parametrize("rows, dim", [(54, 128), (179, 512), (187, 61)])
 def test_duplicates_tie_whatever_the_blocks(metric, block_rows, rows, dim):
