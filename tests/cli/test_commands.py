@@ -16,7 +16,6 @@ from keras_dml.cli.app import app
 from keras_dml.errors import RunError
 from keras_dml.version import __version__
 from tests.cli.refusals import refused
-from tests.commands import run_command
 from tests.images import image_folder
 
 QUICK = [
@@ -28,14 +27,6 @@ TOO_MANY_CLASSES = [
     *("fit", "digits", "--recipe", "proxynca_pp"),
     *("--set", "sampling.classes=11"),
 ]
-
-
-@pytest.fixture
-def command(capsys, monkeypatch):
-    def call(*arguments):
-        return run_command(capsys, monkeypatch, *arguments)
-
-    return call
 
 
 @pytest.mark.parametrize(

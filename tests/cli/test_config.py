@@ -5,16 +5,7 @@ import pytest
 
 from keras_dml.config import dump_run_config, load_run_config, resolve
 from keras_dml.run.compiling import fine_tuning_rate
-from tests.commands import run_command
 from tests.images import image_folder
-
-
-@pytest.fixture
-def command(capsys, monkeypatch):
-    def call(*arguments):
-        return run_command(capsys, monkeypatch, *arguments)
-
-    return call
 
 
 def settings(outcome):

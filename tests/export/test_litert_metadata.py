@@ -59,11 +59,6 @@ def test_labels_are_a_file_of_their_own(file):
     assert labels == METADATA["labels"]
 
 
-def field(table, slot):
-    """Position of a field of a packed table."""
-    return table.Indirect(follow(table, slot))
-
-
 def follow(table, slot):
     return table.Pos + table.Offset(4 + 2 * slot)
 

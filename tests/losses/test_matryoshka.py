@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from keras_dml import losses
-from tests.conformance import roundtrip
 from tests.losses.cases import LABELS, cosines_of_centers, embeddings
 
 X = embeddings(LABELS).astype("float32")
@@ -49,12 +48,6 @@ def test_a_matrix_of_pairs_may_stand_for_the_labels():
     np.testing.assert_array_equal(
         loss(same, SIDE_BY_SIDE), loss(LABELS, SIDE_BY_SIDE)
     )
-
-
-def test_roundtrip():
-    loss = losses.Matryoshka(losses.Triplet(margin=0.3), [2, 5], [1.0, 2.0])
-    revived = roundtrip(loss)
-    assert (revived.loss.margin, revived.weights) == (0.3, [1.0, 2.0])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from keras_dml import losses
-from tests.conformance import roundtrip
 
 RNG = np.random.default_rng(0)
 
@@ -22,11 +21,6 @@ def test_sample_weights_are_those_of_rows():
     found = loss(labels, logits, sample_weight=np.array([0.0, 2.0]))
     wanted = 2 * losses.softmax_loss(np.array([0]), logits[1:])[0]
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
-
-
-def test_roundtrip():
-    loss = roundtrip(losses.OnSampledClasses(losses.CosFace(margin=0.2)))
-    assert loss.loss.margin == 0.2
 
 
 @pytest.mark.parametrize(

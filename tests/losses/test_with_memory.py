@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from keras_dml import losses
-from tests.conformance import roundtrip
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 4))
@@ -22,11 +21,6 @@ def test_a_matrix_of_pairs_may_stand_for_the_labels():
     loss = losses.WithMemory(losses.Contrastive())
     same = LABELS[:, None] == LABELS[None, :]
     np.testing.assert_array_equal(loss(same, Y_PRED), loss(LABELS, Y_PRED))
-
-
-def test_roundtrip():
-    loss = losses.WithMemory(losses.Triplet(margin=0.3), reduction="sum")
-    assert roundtrip(loss).loss.margin == 0.3
 
 
 @pytest.mark.parametrize(

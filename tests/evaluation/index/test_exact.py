@@ -3,7 +3,7 @@ import pytest
 
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import ExactIndex, Index
-from keras_dml.evaluation.index import ranking as row_threads
+from keras_dml.evaluation.index import ranking
 from tests.evaluation import naive
 
 METRICS = ("cosine", "euclidean", "dot")
@@ -85,7 +85,7 @@ def test_nearest_scores_against_loops(metric):
 @pytest.mark.parametrize("classes", [2, 90])
 def test_blocks_and_threads_do_not_change_ranks(classes, threads, monkeypatch):
     if threads:
-        monkeypatch.setattr(row_threads, "MIN_SCORES_FOR_THREADS", 1)
+        monkeypatch.setattr(ranking, "MIN_SCORES_FOR_THREADS", 1)
     embeddings, labels = make(300), np.arange(300) % classes
     ids = np.arange(300)
     small = ExactIndex(block_bytes=4 * 300 * 70).build(embeddings)

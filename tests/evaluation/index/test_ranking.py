@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from keras_dml.evaluation.index import ranking
 from keras_dml.evaluation.index.ranking import MOST_PASSES, nearest, ranks_of
 
 
@@ -33,3 +34,14 @@ def test_ranks_equal_those_of_a_stable_sort(scores, count):
 def test_nearest_equal_those_of_a_stable_sort(scores, k):
     expected = np.argsort(-scores, kind="stable")[:k]
     np.testing.assert_array_equal(nearest(scores, k), expected)
+
+
+@pytest.mark.parametrize("least", [1, 10**9])
+@pytest.mark.parametrize("rows", [1, 31, 33, 200])
+def test_rows_come_back_in_order(least, rows, monkeypatch):
+    monkeypatch.setattr(ranking, "MIN_SCORES_FOR_THREADS", least)
+    matrix = np.arange(rows * 2).reshape(rows, 2)
+    found = ranking.map_rows(
+        lambda row, name: (row.sum(), name), matrix, range(rows)
+    )
+    assert found == [(4 * row + 1, row) for row in range(rows)]

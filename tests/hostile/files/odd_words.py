@@ -1,7 +1,6 @@
 """Texts, names and numbers that a file or a command should not hold."""
 
 import os
-import shutil
 
 import numpy as np
 
@@ -95,13 +94,6 @@ def _pipe_as_log(folder):
     (folder / "metrics.json").unlink()
     (folder / "log.txt").unlink(missing_ok=True)
     os.mkfifo(folder / "log.txt")
-
-
-def _only_itself(folder):
-    place = folder / "odd" / "class"
-    place.mkdir(parents=True)
-    photo = next(iter(sorted((folder.parent / "images").glob("*/*.png"))))
-    shutil.copyfile(photo, place / "0.png")
 
 
 def _files():
