@@ -175,9 +175,23 @@ def similarities(material: Material) -> dict[str, Any]:
 
 
 def thresholds(material: Material) -> dict[str, Any]:
-    """Returns thresholds for the rates with enough validation pairs."""
-    found = thresholds_of(material.run, SHOWN_RATES)
-    return {"thresholds": [one.threshold for one in found]}
+    """Returns thresholds for the rates with enough validation pairs.
+
+    They are on the axis of the histograms: minus the distance, not its square.
+    """
+    return {
+        "thresholds": [
+            {
+                "target_fmr": one.threshold.target_fmr,
+                "at": one.threshold.score
+                if material.normalize
+                else -one.distance,
+                "fnmr": one.threshold.fnmr,
+                "num_impostors": one.threshold.num_impostors,
+            }
+            for one in thresholds_of(material.run, SHOWN_RATES)
+        ]
+    }
 
 
 def health(material: Material) -> dict[str, Any]:

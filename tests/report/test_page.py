@@ -53,6 +53,7 @@ def values(**changes):
         "flags": flags(metrics),
         "kept": EVIL,
         "epochs": 0,
+        "refit_epochs": 0,
         "curves": [],
         "length": None,
         "minutes": None,

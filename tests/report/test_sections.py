@@ -5,13 +5,19 @@ import types
 
 import pytest
 
+from keras_dml.evaluation.open_set.thresholds import Threshold
+from keras_dml.report import sections
 from keras_dml.report.sections import (
     Material,
     flags,
     kept_weights,
     result,
+    thresholds,
+    training,
     way,
 )
+from keras_dml.run.history import History
+from keras_dml.run.run_threshold import RunThreshold
 from tests.conftest import ROOT
 
 INTERPOLATION = {
@@ -137,3 +143,32 @@ def test_of_two_near_places_one_is_chosen():
     found = INTERPOLATION | {"share": 0.504, "kept": False, "values": values}
     places = way(metrics_of(interpolation=found))
     assert [one["value"] for one in places if one["chosen"]] == [0.8]
+
+
+@pytest.mark.parametrize(
+    ("metric", "at"), [("cosine", -4.0), ("euclidean", -2)]
+)
+def test_thresholds_are_on_the_axis_of_the_histograms(monkeypatch, metric, at):
+    """Squared distances stood below an axis of distances."""
+    one = RunThreshold(
+        Threshold(-4.0, 0.01, 0.01, 0.2, 100, 50, metric, "pairs"), 0.1, 10, 5
+    )
+    monkeypatch.setattr(sections, "thresholds_of", lambda run, rates: [one])
+    material = Material(None, None, None, metric == "cosine", 0)
+    (shown,) = thresholds(material)["thresholds"]
+    assert shown["at"] == at
+    assert (shown["target_fmr"], shown["num_impostors"]) == (0.01, 100)
+
+
+def test_the_epochs_of_a_refit_are_counted():
+    """A page called half of the epochs the refit, also where none was."""
+    for phases, count in ((["main/train"] * 3, 0), (["main/a", "refit/a"], 1)):
+        run = types.SimpleNamespace(
+            config=types.SimpleNamespace(
+                evaluation=types.SimpleNamespace(monitor="map@r"), minutes=None
+            ),
+            metrics=metrics_of(refit=True),
+            history=History(phases),
+        )
+        found = training(Material(run, None, None, True, 0))
+        assert found["refit_epochs"] == count
