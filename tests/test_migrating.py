@@ -146,7 +146,8 @@ def test_every_row_names_one_of_ours_or_says_that_there_is_none(row):
 def referred():
     """What the table of samplers, accuracy and trainers has for theirs."""
     table = REST.split("\n\nLosses take")[0]
-    for line in table.splitlines()[3:]:
+    rows = [line for line in table.splitlines() if line.startswith("|")]
+    for line in rows[2:]:
         for code in re.findall(r"`(.*?)`", line.split(" | ")[1]):
             if not code.startswith("--"):
                 yield code

@@ -124,7 +124,7 @@ class Measured(Brief):
         ]
 
 
-def ranks_and_names(k: Any) -> tuple[list[int], list[str]]:
+def ranks_and_names(k: Any) -> tuple[tuple[int, ...], list[str]]:
     """Returns the ranks of Recall@K and the names of further metrics in `k`.
 
     Raises:
