@@ -9,14 +9,15 @@ import zlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+# First: it sets what TensorFlow reads when it is imported.
+import keras_dml  # noqa: F401
+
+# isort: split
 from pathlib import Path
 
 import keras
 import pytest
 import tensorflow as tf
-
-# First: it sets what TensorFlow reads when it is imported.
-import keras_dml  # noqa: F401
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],

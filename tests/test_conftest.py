@@ -1,5 +1,6 @@
 """Which of the slow tests run."""
 
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -65,3 +66,9 @@ def test_every_file_comes_first_once_in_so_many_days():
 
 def test_every_hostile_case_stays():
     assert not _alike(table("test_odd_words", folder=HOSTILE / "files"), 3)
+
+
+def test_the_package_is_imported_before_tensorflow():
+    """Tests computed otherwise than the processes that they start."""
+    names = list(sys.modules)
+    assert names.index("keras_dml") < names.index("tensorflow")
