@@ -84,9 +84,10 @@ class ExactOps(tf.Module):
         scores = tf.matmul(queries, self._rows, transpose_b=True)
         if self._squares is None:
             return tuple(tf.math.top_k(scores, k))
+        # The query's own length orders nothing, but would round.
+        scores, rows = tf.math.top_k(2 * scores - self._squares, k)
         lengths = tf.reduce_sum(tf.square(queries), axis=1, keepdims=True)
-        scores = 2 * scores - self._squares - lengths
-        scores, rows = tf.math.top_k(scores, k)
+        scores -= lengths
         blurred = tf.where(scores > -NEAR * lengths)
         apart = tf.gather(queries, blurred[:, 0])
         apart -= tf.gather(self._rows, tf.gather_nd(rows, blurred))

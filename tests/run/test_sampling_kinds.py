@@ -9,6 +9,7 @@ import pytest
 from keras_dml.config import StageConfig
 from keras_dml.errors import UsageError
 from keras_dml.models import pooled_features
+from keras_dml.run import start
 from keras_dml.run.batches import batch_rows, make_sampler
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.measure import embed
@@ -102,6 +103,14 @@ def test_alike_are_classes_of_near_mean_features():
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     np.testing.assert_allclose(found, means @ np.transpose(means), atol=1e-5)
     assert class_similarity(models, data, settings()) is None
+
+
+def test_no_class_is_without_a_mean_where_there_are_many(monkeypatch):
+    """Those beyond as many images as are looked at were alike to none."""
+    monkeypatch.setattr(start, "MOST_IMAGES", 6)
+    data = made_up.stage()
+    found = class_similarity(made_up.models(), data, settings(*HARD))
+    np.testing.assert_allclose(np.diag(found), np.ones(12), atol=1e-5)
 
 
 def test_a_stage_draws_classes_that_are_alike(tmp_path):
