@@ -153,7 +153,7 @@ def _base(
     checks.require(sources, "plan", "a plan, or at least one data set", plan)
     folder = Path(sources[0]).absolute()
     if (folder / RECORD).is_file():
-        stored = load_plan(str(folder / RECORD))
+        stored = load_plan(folder / RECORD)
         return _with_recipes(stored, recipes), str(folder)
     if recipes is None:
         if len(sources) > 1 or _is_data(sources[0]):

@@ -1,5 +1,6 @@
 """Loads plans by name or from a file."""
 
+import os
 from typing import Any
 
 from keras_dml.config.plan_sections import PlanConfig
@@ -38,7 +39,7 @@ def plan_names() -> list[str]:
     return packaged_names("plans")
 
 
-def load_plan(name: str) -> PlanConfig:
+def load_plan(name: str | os.PathLike[str]) -> PlanConfig:
     """Loads a plan by its name or from a YAML file.
 
     Args:
@@ -54,7 +55,7 @@ def load_plan(name: str) -> PlanConfig:
     >>> load_plan("demo").seeds
     [0, 1]
     """
-    names = plan_names()
+    name, names = os.fspath(name), plan_names()
     unknown = name not in names and not is_path(name)
     for whole, parts in _MERGED.items():
         if unknown and name.startswith(parts):

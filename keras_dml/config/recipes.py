@@ -95,7 +95,7 @@ def recipe_names() -> list[str]:
     ]
 
 
-def load_recipe(name: str) -> Recipe:
+def load_recipe(name: str | os.PathLike[str]) -> Recipe:
     """Loads a recipe by its name or from a YAML file.
 
     Args:
@@ -111,6 +111,7 @@ def load_recipe(name: str) -> Recipe:
     >>> load_recipe("hbn").bases
     ('_base', '_proxies', '_heated_up', 'bn', '_heated')
     """
+    name = os.fspath(name)
     contents: dict[str, dict[str, Any]] = {}
     _collect(name, Path(), (), contents)
     files = [*contents.items()]

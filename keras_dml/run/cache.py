@@ -1,5 +1,6 @@
 """Keeps embeddings in the run folder until weights or images change."""
 
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -16,6 +17,7 @@ from keras_dml.errors import UsageError
 from keras_dml.npz import read_npz
 
 _IMAGES_HASH = "images_hash"
+_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class EmbeddingCache:
@@ -70,10 +72,24 @@ class EmbeddingCache:
             )
 
     def save(self, embeddings: EmbeddingSet, images_hash: str) -> None:
-        """Writes embeddings and the hash of their images."""
-        save_embeddings(
-            self.path, embeddings, **{_IMAGES_HASH: np.array(images_hash)}
-        )
+        """Writes embeddings and the hash of their images.
+
+        Where the folder is read-only it only logs a warning: the run of
+        somebody else can be evaluated too.
+        """
+        try:
+            save_embeddings(
+                self.path, embeddings, **{_IMAGES_HASH: np.array(images_hash)}
+            )
+        except OSError as error:
+            if error.errno not in _READ_ONLY:
+                raise
+            logger.warning(
+                "%s cannot be written (%s): the images are embedded again "
+                "each time.",
+                self.path,
+                error.strerror,
+            )
 
 
 def weights_hash(model: keras.Model) -> str:

@@ -60,6 +60,10 @@ def fit_final(
         The run folder of the final training, `RUN/final`.
     """
     output = folder.path / FOLDER
+    if distribute.broadcast(RunFolder(output).finished):
+        with showing_log_on_chief():
+            logger.info("%s is finished; nothing is trained.", output)
+        return output
     settings = distribute.together(lambda: _settings(folder, metrics))
     config = with_own_paths(distribute.broadcast(settings), config)
     if distribute.num_workers() == 1:

@@ -135,21 +135,23 @@ def replayed_drops(
 
     Args:
         record: What the earlier stage recorded; empty without a replay.
-        phase: Index of the phase that is about to train. Only the phase that
-            the drops were found in repeats them.
+        phase: Index of the phase that is about to train. It repeats the drops
+            that were found in it.
         one_epoch_late: Whether each drop comes one epoch later.
 
     Returns:
         A list of one callback, or of none.
     """
-    # Stages that version 0.1 trained recorded neither phase nor factor.
-    if not record.get("drops") or record.get("drop_phase", phase) != phase:
+    drops = record.get("drops", {})
+    if isinstance(drops, list):
+        # Version 0.1 had one plateau, and did not say in which phase.
+        drops = {str(phase): {"epochs": drops, "factor": 0.1}}
+    found = drops.get(str(phase), {"epochs": []})
+    if not found["epochs"]:
         return []
     return [
         callbacks.LearningRateDrops(
-            record["drops"],
-            record.get("drop_factor", 0.1),
-            author_off_by_one=one_epoch_late,
+            found["epochs"], found["factor"], author_off_by_one=one_epoch_late
         )
     ]
 

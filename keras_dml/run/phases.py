@@ -243,9 +243,8 @@ class StageTrainer:
         plateau = self.state.callbacks.get("ReduceLROnPlateau")
         settings = self.stage.phases[self.state.phase].plateau
         if plateau is not None and settings is not None:
-            record["drops"] = plateau["drops"]
-            record["drop_factor"] = settings.factor
-            record["drop_phase"] = self.state.phase
+            drops = {"epochs": plateau["drops"], "factor": settings.factor}
+            record.setdefault("drops", {})[str(self.state.phase)] = drops
         self.state.next_phase()
 
     def _callbacks(self, phase: PhaseConfig, epochs: int) -> list[Any]:

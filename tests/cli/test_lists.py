@@ -140,8 +140,8 @@ def test_the_numbers_of_recipes_are_those_of_the_results():
 def test_a_recipe_does_not_inherit_results(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("base: hbn\n")
-    recipe = load_recipe(str(path))
+    recipe = load_recipe(path)
     assert recipe.group == "heated" and not recipe.measured
     path.write_text("base: hbn\ngroup: heatd\n")
     with pytest.raises(UsageError, match="`group` must be one of .*heated"):
-        load_recipe(str(path))
+        load_recipe(path)

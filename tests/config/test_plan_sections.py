@@ -93,7 +93,7 @@ def test_unknown_names(tmp_path):
     with pytest.raises(UsageError, match="Nearest: 'demo'"):
         load_plan("dem")
     with pytest.raises(UsageError, match="There is no plan file"):
-        load_plan(str(tmp_path / "none.yaml"))
+        load_plan(tmp_path / "none.yaml")
 
 
 def test_the_section_of_version_0_1_is_still_read():

@@ -511,7 +511,7 @@ def test_recipe_file_with_unknown_part(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("defaults: {}\n")
     with pytest.raises(UsageError, match="`defaults`. Nearest: 'default'"):
-        load_recipe(str(path))
+        load_recipe(path)
 
 
 @pytest.mark.parametrize(
@@ -522,7 +522,7 @@ def test_recipe_file_that_is_not_one(tmp_path, text, message):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
-        load_recipe(str(path))
+        load_recipe(path)
     with pytest.raises(UsageError, match="no recipe file"):
         load_recipe(str(tmp_path / "absent.yaml"))
 

@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import logging
 import os
 
@@ -50,6 +51,23 @@ def test_caches_of_a_run_log_a_reason_once(cache, caplog):
         "they are embedded again, and nothing is trained."
         for changed in ("images", "weights")
     ]
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.EIO])
+def test_only_a_read_only_folder_goes_without(cache, monkeypatch, caplog, code):
+    """A full or broken disk is an error."""
+
+    def refused(*args, **arrays):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("keras_dml.run.cache.save_embeddings", refused)
+    if code == errno.EIO:
+        with pytest.raises(OSError, match=os.strerror(code)):
+            cache.save(ROWS, "i")
+        return
+    cache.save(ROWS, "i")
+    (message,) = caplog.messages
+    assert "embedded again" in message and os.strerror(code) in message
 
 
 @pytest.mark.parametrize("key", ["embeddings", "labels", "images_hash", "hash"])

@@ -57,7 +57,7 @@ def test_the_refit_lowers_the_rates_as_what_was_kept(tmp_path, phase):
         "refit=true",
         "stages=[{phases: [{epochs: 2}, {name: b, epochs: 3, plateau: {}}]}]",
     )
-    record = {"drops": [1, 2], "drop_factor": 0.5, "drop_phase": 1}
+    record = {"drops": {"1": {"epochs": [1, 2], "factor": 0.5}}}
     state = RunState(stage=1, phase=phase, records={"main": record})
     data = StageData(made_up.stage().fit, None)
     stage = config.trainings[-1]

@@ -89,6 +89,12 @@ def test_a_final_training_repeats_its_results(run):
     assert conclusion(metrics) == conclusion(run.metrics)
 
 
+def test_a_finished_final_training_reads_no_image(run, monkeypatch):
+    monkeypatch.setattr("keras_dml.run.final.read_images", None)
+    final = fit_final(run.folder, run.metrics, run.config)
+    assert final == run.folder.path / "final"
+
+
 def test_thresholds_are_of_the_network_that_saw_none_of_them(run):
     config = run.config
     validation = stage_data(

@@ -147,7 +147,7 @@ INPUTS = {
     ),
     "a list of images": Input(image_table, lambda path: list_images(str(path))),
     "a recipe": Input(recipe, lambda path: resolve(str(path), "digits")),
-    "a plan": Input(plan, lambda path: load_plan(str(path))),
+    "a plan": Input(plan, lambda path: load_plan(path)),
     "a manifest of shards": Input(
         shards, lambda path: load_embeddings(path.parent)
     ),
