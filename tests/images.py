@@ -1,6 +1,8 @@
 """Folders of small images."""
 
 import io
+import struct
+import zlib
 
 import numpy as np
 from PIL import Image
@@ -24,6 +26,8 @@ def image_folder(root, classes=4, images=6, size=32, suffix=".jpg"):
             Image.fromarray(pixels).save(folder / name)
     return root
 
+
+PNG = b"\x89PNG\r\n\x1a\n"
 
 # The opposite of what each EXIF orientation asks a viewer to do.
 _STORED = {
@@ -89,3 +93,16 @@ def many_scans(count):
     whole = buffer.getvalue()
     last = whole[whole.rindex(b"\xff\xda") : -2]
     return whole[:-2] + last * count + whole[-2:]
+
+
+def png_chunk(kind, content):
+    """Bytes of a part of a PNG file, with its length and checksum."""
+    checksum = struct.pack(">I", zlib.crc32(kind + content))
+    return struct.pack(">I", len(content)) + kind + content + checksum
+
+
+def png(width, height, depth, color_type, data):
+    """Bytes of a PNG file whose pixels are compressed already."""
+    header = struct.pack(">IIBBBBB", width, height, depth, color_type, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", data), (b"IEND", b"")]
+    return PNG + b"".join(png_chunk(*chunk) for chunk in chunks)

@@ -1,6 +1,5 @@
 import io
 import logging
-import struct
 import zlib
 
 import numpy as np
@@ -12,7 +11,7 @@ from keras_dml.data import decoding, verification
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from tests.data.stand_ins import write_image
-from tests.images import many_scans
+from tests.images import many_scans, png
 
 
 def picture():
@@ -155,15 +154,7 @@ def png_16_bits(values, color_type):
     """A 16-bit PNG written by hand, for Pillow writes no RGB one."""
     height, width = values.shape[:2]
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
-    header = struct.pack(">IIBBBBB", width, height, 16, color_type, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data))
-        + kind
-        + data
-        + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in chunks
-    )
+    return png(width, height, 16, color_type, zlib.compress(rows))
 
 
 @pytest.mark.parametrize(("shape", "color_type"), [((6, 5, 3), 2), ((6, 5), 0)])

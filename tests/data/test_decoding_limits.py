@@ -12,21 +12,10 @@ from PIL import Image
 
 from keras_dml.data import decoding, verification
 from keras_dml.data.manifest import Manifest
+from tests.images import png
 
 SIDE = 20_000
 REASON = "it has 400,000,000 pixels, more than the limit of 89,478,485"
-
-
-def png(width, height, depth, color_type, data):
-    header = struct.pack(">IIBBBBB", width, height, depth, color_type, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", data), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content))
-        + kind
-        + content
-        + struct.pack(">I", zlib.crc32(kind + content))
-        for kind, content in chunks
-    )
 
 
 def black_png():

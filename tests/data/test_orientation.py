@@ -2,7 +2,6 @@
 
 import io
 import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -17,7 +16,12 @@ from keras_dml.data.orientation import exif_orientation
 from keras_dml.data.pipeline import evaluation_batches, train_batches
 from keras_dml.export.decoding_ops import decode_image
 from keras_dml.report.thumbnails import Thumbnails
-from tests.images import ORIENTATIONS, asymmetric_picture, turned_file
+from tests.images import (
+    ORIENTATIONS,
+    asymmetric_picture,
+    png_chunk,
+    turned_file,
+)
 
 UPRIGHT = np.asarray(asymmetric_picture()).astype(int)
 ATOL = 8
@@ -220,9 +224,7 @@ def test_exif_of_a_second_image_in_the_file_does_not_count():
 def test_png_may_hold_exif_after_its_pixels():
     plain = turned_file(6, "PNG", exif=b"")
     tiff = LITTLE + TAG_6
-    chunk = struct.pack(">I", len(tiff)) + b"eXIf" + tiff
-    chunk += struct.pack(">I", zlib.crc32(b"eXIf" + tiff))
-    contents = plain[:-12] + chunk + plain[-12:]
+    contents = plain[:-12] + png_chunk(b"eXIf", tiff) + plain[-12:]
     np.testing.assert_array_equal(decoding.decode(contents), UPRIGHT)
     np.testing.assert_array_equal(serve_decode(contents), UPRIGHT)
 

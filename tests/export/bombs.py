@@ -7,30 +7,15 @@ import zlib
 from PIL import Image
 
 from tests.export.images import FILES, RGB, encode, patched
+from tests.images import png
 
 SIDE = 20_000
-
-
-def _chunk(kind, content):
-    checksum = zlib.crc32(kind + content)
-    return (
-        struct.pack(">I", len(content))
-        + kind
-        + content
-        + struct.pack(">I", checksum)
-    )
 
 
 def _png():
     """A whole and valid one: white, one bit for each of its pixels."""
     rows = (b"\0" + b"\xff" * (SIDE // 8)) * SIDE
-    header = struct.pack(">IIBBBBB", SIDE, SIDE, 1, 0, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + _chunk(b"IHDR", header)
-        + _chunk(b"IDAT", zlib.compress(rows, 1))
-        + _chunk(b"IEND", b"")
-    )
+    return png(SIDE, SIDE, 1, 0, zlib.compress(rows, 1))
 
 
 def _jpeg():

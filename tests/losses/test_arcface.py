@@ -4,18 +4,16 @@ import tensorflow as tf
 
 from keras_dml import losses
 from keras_dml.losses.arcface import cosine_of_larger_angle
+from tests.losses.steps import value_and_gradient
 
 RNG = np.random.default_rng(0)
 LABELS = np.array([0, 2, 1, 1], "int32")
 COSINES = RNG.uniform(-0.9, 0.9, (4, 3))
 
 
-def value_and_gradient(loss, cosines, labels=LABELS):
-    cosines = tf.constant(cosines)
-    with tf.GradientTape() as tape:
-        tape.watch(cosines)
-        value = loss(labels, cosines)
-    return value.numpy(), tape.gradient(value, cosines).numpy()
+def found(loss, cosines):
+    value, gradient = value_and_gradient(loss, LABELS, cosines)
+    return value.numpy(), gradient.numpy()
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.1, 0.5, 1.0, 3.0])
@@ -47,8 +45,8 @@ def test_a_nearer_row_never_loses_more():
 def test_no_margin_is_a_normalized_softmax():
     arc = losses.ArcFace(margin=0.0, scale=16.0, dtype="float64")
     plain = losses.NormalizedSoftmax(dtype="float64")
-    actual = value_and_gradient(arc, COSINES)
-    expected = value_and_gradient(lambda y, s: plain(y, 16.0 * s), COSINES)
+    actual = found(arc, COSINES)
+    expected = found(lambda y, s: plain(y, 16.0 * s), COSINES)
     for a, e in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, e, rtol=1e-9, atol=1e-12)
 
@@ -67,8 +65,8 @@ def test_straight_through_has_the_value_and_the_gradient_of_a_softmax():
     through = losses.ArcFace(
         0.5, 8.0, straight_through=True, dtype="float64", reduction="sum"
     )
-    (value, gradient) = value_and_gradient(through, COSINES)
-    expected, other = value_and_gradient(exact, COSINES)
+    value, gradient = found(through, COSINES)
+    expected, other = found(exact, COSINES)
     np.testing.assert_allclose(value, expected, rtol=1e-12)
     assert not np.allclose(gradient, other)
     own = np.eye(3, dtype=bool)[LABELS]
@@ -85,7 +83,7 @@ def test_straight_through_has_the_value_and_the_gradient_of_a_softmax():
 def test_the_ends_are_finite(cosine, straight_through):
     loss = losses.ArcFace(straight_through=straight_through)
     cosines = np.full((4, 3), cosine, "float32")
-    value, gradient = value_and_gradient(loss, cosines)
+    value, gradient = found(loss, cosines)
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
     # The own proxy still pulls.

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_dml import layers, losses
 from tests.conformance import numerical_gradient, roundtrip
+from tests.losses.steps import assert_finite, value_and_gradient
 
 RNG = np.random.default_rng(0)
 TEACHER = RNG.standard_normal((6, 7))
@@ -124,12 +125,9 @@ def test_against_loops(key, arguments, normalize):
 def test_gradient_against_differences(key):
     loss = losses.DISTILLATIONS[key](dtype="float64")
     # The weights of pairs are constants of the teacher alone.
-    x = tf.constant(ROWS)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        value = loss(TEACHER, x)
+    _, gradient = value_and_gradient(loss, TEACHER, ROWS)
     expected = numerical_gradient(lambda rows: float(loss(TEACHER, rows)), ROWS)
-    np.testing.assert_allclose(tape.gradient(value, x), expected, atol=1e-6)
+    np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
 @EACH
@@ -155,12 +153,10 @@ def test_turned_and_longer_embeddings_cost_the_same(key):
 def test_equal_rows_and_small_batches_are_finite(key, count):
     loss = losses.DISTILLATIONS[key]()
     for rows in (np.ones((count, 3)), np.zeros((count, 3)), ROWS[:count]):
-        x = tf.constant(rows, tf.float32)
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            value = loss(TEACHER[:count].astype("float32"), x)
-        assert np.isfinite(value)
-        assert np.isfinite(tape.gradient(value, x)).all()
+        teacher = TEACHER[:count].astype("float32")
+        assert_finite(
+            *value_and_gradient(loss, teacher, rows.astype("float32"))
+        )
 
 
 @EACH

@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import layers, losses
+from tests.losses.steps import value_and_gradient
 
 LABELS = np.array([0, 2, 2, 1], "int32")
 COSINES = np.random.default_rng(0).uniform(-1, 1, (4, 5)).astype("float32")
@@ -28,11 +29,8 @@ def test_closed_form_of_one_row_on_its_proxy(classes):
 def test_gradient_weights():
     """Proxy-ISA, equation 5: what each pair weighs."""
     scale, margin = 32.0, 0.1
-    similarities = tf.constant(COSINES.astype("float64"))
-    with tf.GradientTape() as tape:
-        tape.watch(similarities)
-        value = losses.ProxyAnchor(dtype="float64")(LABELS, similarities)
-    gradient = tape.gradient(value, similarities).numpy()
+    loss = losses.ProxyAnchor(dtype="float64")
+    _, gradient = value_and_gradient(loss, LABELS, COSINES.astype("float64"))
     for i, c in np.ndindex(COSINES.shape):
         own = np.equal(LABELS, c)
         s = COSINES[:, c].astype("float64")

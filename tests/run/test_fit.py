@@ -23,8 +23,8 @@ from keras_dml.run import fit as train
 from keras_dml.run import phases
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.data import RunData
-from keras_dml.run.phase_callbacks import replayed_drops
 from keras_dml.run.stage_checks import check_stages, warn_about_section
+from tests.run.stopping import assert_same_weights, last_checkpoint
 
 pytestmark = pytest.mark.slow  # trainings
 
@@ -181,14 +181,7 @@ def test_killed_and_resumed_ends_with_the_same_weights(finished, tmp_path):
     resumed = train.fit(settings(), folder, resume=True)
     for part in ("pretrained", "before", "after"):
         assert resumed[part] == metrics[part]
-    expected = load_checkpoint(whole / "checkpoints" / "last.npz")
-    actual = load_checkpoint(last)
-    for group in ("model", "optimizer"):
-        assert actual.paths[group] == expected.paths[group]
-        for a, b in zip(
-            actual.values[group], expected.values[group], strict=True
-        ):
-            np.testing.assert_array_equal(a, b)
+    assert_same_weights(last_checkpoint(folder), last_checkpoint(whole))
 
 
 def test_two_stages_replay_the_search(tmp_path):
@@ -214,28 +207,12 @@ def test_two_stages_replay_the_search(tmp_path):
         rows = list(csv.DictReader(file))
     search = [row for row in rows if row["stage"] == "search"]
     final = [row for row in rows if row["stage"] == "final"]
-    state = load_checkpoint(folder / "checkpoints" / "last.npz").state
+    state = last_checkpoint(folder).state
     best = state["records"]["search"]["best_epoch"]
     assert all(row["val_recall@1"] for row in search)
     assert [row["phase"] for row in final] == ["warm_up"] + ["train"] * (
         best + 1
     )
-
-
-def test_drops_are_replayed_in_their_phase_with_their_factor():
-    found = {"1": {"epochs": [2, 3], "factor": 0.5}}
-    found["3"] = {"epochs": [4], "factor": 0.2}
-    record = {"drops": found}
-    assert replayed_drops(record, 0, one_epoch_late=False) == []
-    (drops,) = replayed_drops(record, 1, one_epoch_late=True)
-    assert (drops.epochs, drops.factor) == ([2, 3], 0.5)
-    assert drops.author_off_by_one
-    (drops,) = replayed_drops(record, 3, one_epoch_late=False)
-    assert (drops.epochs, drops.factor) == ([4], 0.2)
-    assert replayed_drops({}, 0, one_epoch_late=False) == []
-    # As version 0.1 recorded them.
-    (drops,) = replayed_drops({"drops": [2]}, 0, one_epoch_late=False)
-    assert (drops.epochs, drops.factor) == ([2], 0.1)
 
 
 def test_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
@@ -247,7 +224,7 @@ def test_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
     )
     with pytest.raises(RunError, match="in epoch 2 at step"):
         train.fit(config, folder)
-    last = load_checkpoint(folder / "checkpoints" / "last.npz")
+    last = last_checkpoint(folder)
     assert last.state["epoch"] == 1
     assert all(np.isfinite(value).all() for value in last.values["model"])
     assert not (folder / "metrics.json").exists()
@@ -268,7 +245,7 @@ def test_a_full_disk_keeps_what_was_written(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         train.fit(settings(), folder)
     monkeypatch.undo()
-    last = load_checkpoint(folder / "checkpoints" / "last.npz")
+    last = last_checkpoint(folder)
     assert last.state["epoch"] == 2
     train.fit(settings(), folder, resume=True)
     assert (folder / "metrics.json").exists()

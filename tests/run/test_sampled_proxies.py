@@ -1,17 +1,16 @@
 """A run whose steps see a sample of the classes: it resumes bit for bit."""
 
 import keras
-import numpy as np
 import pytest
 
 from keras_dml.config import resolve
 from keras_dml.run import fit as train
 from keras_dml.run import training
-from keras_dml.run.checkpoint import load_checkpoint
-
-
-class StoppedError(Exception):
-    """What ends a run in the middle."""
+from tests.run.stopping import (
+    StoppedError,
+    assert_same_weights,
+    last_checkpoint,
+)
 
 
 def settings():
@@ -26,10 +25,6 @@ def settings():
             "stages.0.phases.0.epochs=2",
         ],
     )
-
-
-def last_checkpoint(folder):
-    return load_checkpoint(folder / "checkpoints" / "last.npz")
 
 
 @pytest.mark.slow
@@ -56,15 +51,7 @@ def test_stopped_and_resumed_ends_with_the_same_weights(tmp_path, monkeypatch):
             train.fit(settings(), tmp_path / "part")
     train.fit(settings(), tmp_path / "part", resume=True)
     actual = last_checkpoint(tmp_path / "part")
-    for group in ("model", "optimizer"):
-        assert actual.paths[group] == expected.paths[group]
-        for path, a, b in zip(
-            actual.paths[group],
-            actual.values[group],
-            expected.values[group],
-            strict=True,
-        ):
-            np.testing.assert_array_equal(a, b, err_msg=path)
+    assert_same_weights(actual, expected)
     values = dict(
         zip(actual.paths["optimizer"], actual.values["optimizer"], strict=True)
     )

@@ -1,5 +1,4 @@
 import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -10,19 +9,14 @@ from keras_dml.errors import UsageError
 from keras_dml.models import get_backbone
 from keras_dml.run.data import RunData
 from keras_dml.run.settling import natural_size, settle
+from tests.images import PNG, png_chunk
 
 
 def png(*sides):
     """The start of a file: its header, with only the sides that are given."""
-    header = b"IHDR" + struct.pack(f">{len(sides)}I", *sides)
+    header = struct.pack(f">{len(sides)}I", *sides)
     header += b"\x08\x02\0\0\0" if len(sides) == 2 else b""
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + struct.pack(">I", len(header) - 4)
-        + header
-        + struct.pack(">I", zlib.crc32(header))
-        + b"\0\0\0\0IDAT"
-    )
+    return PNG + png_chunk(b"IHDR", header) + b"\0\0\0\0IDAT"
 
 
 @pytest.mark.parametrize(
