@@ -25,6 +25,7 @@ from keras_dml.report import write_report
 from keras_dml.run.conclusion import (
     conclusion,
     gained,
+    has_trained,
     is_kept,
     result_rows,
 )
@@ -128,6 +129,11 @@ class Run(Brief, TrainedRun):
     def kept(self) -> bool:
         """Whether the pretrained network was kept, and training discarded."""
         return is_kept(self.metrics)
+
+    @property
+    def trained(self) -> bool:
+        """Whether the saved embedder holds what the run trained."""
+        return has_trained(self.metrics)
 
     @property
     def gained(self) -> bool:

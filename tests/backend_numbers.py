@@ -61,6 +61,10 @@ def layer_cases() -> dict:
     cases = {
         "k_max": (layers.GlobalKMaxPooling2D(3), IMAGES),
         "average_plus_max": (layers.GlobalAveragePlusMaxPooling2D(), IMAGES),
+        "generalized_mean": (
+            layers.GlobalGeneralizedMeanPooling2D(trainable_p=True),
+            IMAGES,
+        ),
         "batch_norm": (layers.FrozenStatisticsBatchNormalization(), FEATURES),
         "logits": (layers.ScaledLogits(9.0, use_bias=True), FEATURES),
         "step": (layers.TrainingStep(), FEATURES),

@@ -5,6 +5,7 @@ import math
 import operator
 
 import keras
+from keras import ops
 
 from keras_dml.callbacks.resumable import Resumable
 from keras_dml.checks import integer_at_least, optional, positive_integer
@@ -16,9 +17,10 @@ logger = logging.getLogger(__name__)
 class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
     """Stops a training when a metric stops improving, in a resumed run too.
 
-    It is `keras.callbacks.EarlyStopping` with other defaults. `get_state` and
-    `set_state` save and restore its state. It keeps the state from one `fit`
-    to the next; a new run needs a new callback.
+    It stops where `keras.callbacks.EarlyStopping` stops, but has other
+    defaults, and no `restore_best_weights`, `baseline`, `verbose` or
+    `mode="auto"`. `get_state` and `set_state` save and restore its state. It
+    keeps the state from one `fit` to the next; a new run needs a new callback.
 
     Args:
         monitor: String, key in the logs. Defaults to `"val_recall@1"`.
@@ -45,6 +47,8 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
         best_epoch: The epoch of the best value.
         stopped_epoch: The last epoch of a stopped training, or `0`.
         tail_epoch: The first epoch of the tail, or `None`.
+        tail_steps: The step of each optimizer at which the tail begins, or
+            `None`.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -62,6 +66,7 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
         "best_epoch": "best_epoch",
         "stopped_epoch": "stopped_epoch",
         "tail_epoch": "tail_epoch",
+        "tail_steps": "tail_steps",
     }
 
     def __init__(
@@ -96,6 +101,7 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
         )
         self.best_epoch = 0
         self.tail_epoch = None
+        self.tail_steps = None
 
     def on_train_begin(self, logs=None):
         self.stopped_epoch = 0
@@ -118,6 +124,11 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
             self.model.stop_training = False
             if self.epochs is None or epoch + 1 + self.tail < self.epochs:
                 self.tail_epoch = epoch + 1
+                # What schedules see: the steps of an earlier `fit` count, too.
+                self.tail_steps = [
+                    int(ops.convert_to_numpy(one._iterations))
+                    for one in inner_optimizers(self.model.optimizer)
+                ]
                 self._decay()
                 logger.info(
                     "No improvement since epoch %d: the rates fall to zero in "
@@ -133,7 +144,11 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
             )
 
     def _decay(self):
-        for optimizer in inner_optimizers(self.model.optimizer):
+        optimizers = inner_optimizers(self.model.optimizer)
+        # States of before this attribute lack it.
+        usual = [self.tail_epoch * self.steps_per_epoch] * len(optimizers)
+        starts = self.tail_steps or usual
+        for optimizer, start in zip(optimizers, starts, strict=True):
             # The property `learning_rate` gives the present value.
             rate = optimizer._learning_rate
             if not isinstance(rate, DecayToZero):
@@ -141,7 +156,7 @@ class EarlyStopping(Resumable, keras.callbacks.EarlyStopping):
                     "`tail` needs optimizers whose rate is a `DecayToZero`. "
                     f"Received: {rate!r}"
                 )
-            rate.begin(self.tail_epoch * self.steps_per_epoch)
+            rate.begin(start)
         if keras.backend.backend() == "jax":
             # The compiled step holds the start as a constant.
             self.model.make_train_function(force=True)

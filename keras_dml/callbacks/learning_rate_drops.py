@@ -1,8 +1,10 @@
 """Lowers learning rates at given epochs."""
 
+from collections.abc import Iterable
+
 import keras
 
-from keras_dml.checks import in_interval, integer_at_least
+from keras_dml.checks import boolean, in_interval, integer_at_least, require
 from keras_dml.optimizers import LearningRate
 
 
@@ -37,11 +39,17 @@ class LearningRateDrops(keras.callbacks.Callback):
 
     def __init__(self, epochs, factor=0.1, author_off_by_one=False):
         super().__init__()
+        require(
+            isinstance(epochs, Iterable) and not isinstance(epochs, str),
+            "epochs",
+            "a list of integers",
+            epochs,
+        )
         self.epochs = sorted(
             integer_at_least("epochs", epoch, 0) for epoch in epochs
         )
         self.factor = in_interval("factor", factor, 0, 1)
-        self.author_off_by_one = author_off_by_one
+        self.author_off_by_one = boolean("author_off_by_one", author_off_by_one)
 
     def on_train_begin(self, logs=None):
         if self.epochs:

@@ -16,11 +16,12 @@ logger = logging.getLogger(__name__)
 class ReduceLROnPlateau(Resumable, keras.callbacks.ReduceLROnPlateau):
     """Multiplies every learning rate when a metric stops improving.
 
-    It is `keras.callbacks.ReduceLROnPlateau` with other defaults, and also
-    works for `PerVariable` inside a `LossScaleOptimizer`. `get_state` and
-    `set_state` save and restore its state. It keeps the state from one `fit`
-    to the next; a new run needs a new callback. It records in `drops` the
-    first epoch of each lower rate, which `LearningRateDrops` replays.
+    It lowers rates where `keras.callbacks.ReduceLROnPlateau` does, also those
+    of `PerVariable` inside a `LossScaleOptimizer`, but has other defaults, and
+    no `verbose` or `mode="auto"`. `get_state` and `set_state` save and restore
+    its state. It keeps the state from one `fit` to the next; a new run needs a
+    new callback. It records in `drops` the first epoch of each lower rate,
+    which `LearningRateDrops` replays.
 
     Args:
         monitor: String, key in the logs. Defaults to `"val_recall@1"`.

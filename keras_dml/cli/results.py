@@ -117,6 +117,8 @@ def print_run(run: "Run") -> None:
         what = f"Trained on all {classes} classes"
         if run.kept:
             what = f"The pretrained network, for all {classes} classes alike"
+        elif not run.trained:
+            what = f"The start without training, from all {classes} classes"
         say(f"{what}: {run.final.folder.path}")
         tell("What it gains on new classes is above: none is left to tell.")
     _print_steps(steps_after_fit(run))
@@ -178,11 +180,14 @@ def print_answers(result: "SearchResult") -> None:
         )
     if result.threshold is not None:
         tell(result.threshold.meaning)
-        rate = result.threshold.threshold.target_fmr
+        found = result.threshold.threshold
+        what = "pairs of different classes"
+        if found.decision == "nearest":
+            what = "images of classes that are not in the gallery"
         tell(
-            "`--max-false-match-rate` sets how many pairs of different classes "
-            f"may match, here {rate:g}, that is {100 * rate:g} %; a smaller "
-            "one needs a training on more classes."
+            f"`--max-false-match-rate` sets how many {what} may match, here "
+            f"{found.target_fmr:g}, that is {100 * found.target_fmr:g} %; a "
+            "smaller one needs a training on more classes."
         )
     shown = max((len(one.neighbors) for one in result.answers), default=0)
     if shown:

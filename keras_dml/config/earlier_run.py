@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_dml.backbone_facts import starts_from_weights
 from keras_dml.config.derived import underived
-from keras_dml.config.flags import flag_layers
+from keras_dml.config.flags import EPOCHS, flag_layers
 from keras_dml.config.merging import Layer, Merged, flatten
 from keras_dml.config.named_items import nested
 from keras_dml.config.settings import Settings
@@ -30,7 +30,8 @@ def with_changes(
     minutes. Another `data.image_size` opens the other sizes, and another
     `model.backbone` opens its sizes and published weights. Another length opens
     the refit that the minutes were too few for, and how often a training is
-    validated that keeps its last epoch. What is set as well stays.
+    validated that keeps its last epoch; other minutes open the epochs and lift
+    the bound of `passes`. What is set as well stays.
 
     Args:
         earlier: The values of the run's `config.yaml`.
@@ -73,6 +74,10 @@ def _unsettled(
     )
     if other_network and (random or weights in _PUBLISHED):
         yield "model.weights", "auto"
+    minutes = new.get("minutes")
+    if EPOCHS in old and minutes not in (None, old.get("minutes")):
+        yield EPOCHS, None
+        yield "passes", None
     lengths = [
         key for key in old if key == "minutes" or _PHASE_EPOCHS.fullmatch(key)
     ]

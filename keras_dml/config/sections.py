@@ -85,7 +85,13 @@ class ModelConfig(Section):
     backbone: str = "small_cnn"
     weights: str = "auto"
     pooling: Literal[
-        "average", "max", "k_max", "average_plus_max", "class_token", "none"
+        "average",
+        "max",
+        "k_max",
+        "average_plus_max",
+        "generalized_mean",
+        "class_token",
+        "none",
     ] = "max"
     k: Count = 1
     layer_norm: bool = True

@@ -83,6 +83,18 @@ def decode_jpeg(contents) -> tf.Tensor:
     )
 
 
+def is_png(contents) -> tf.Tensor:
+    """Returns whether a file begins as a PNG does, with its size."""
+    begins = tf.strings.substr(contents, 0, 4) == b"\x89PNG"
+    return begins & (tf.strings.length(contents) > 24)
+
+
+def png_sides(contents) -> tf.Tensor:
+    """Returns width and height in the header of a PNG."""
+    sides = tf.strings.substr(contents, 16, 8)
+    return tf.io.decode_raw(sides, tf.int32, little_endian=False)
+
+
 def check_scans(contents) -> tf.Operation:
     """Returns an op that fails if a JPEG has more scans than any camera makes.
 
@@ -224,8 +236,7 @@ def _is_deep_png(contents):
     Pillow decodes those.
     """
     return tf.cond(
-        (tf.strings.substr(contents, 0, 4) == b"\x89PNG")
-        & (tf.strings.length(contents) > 24),
+        is_png(contents),
         lambda: (
             tf.io.decode_raw(tf.strings.substr(contents, 24, 1), tf.uint8)[0]
             >= 8
@@ -235,10 +246,8 @@ def _is_deep_png(contents):
 
 
 def _decode_png(contents, max_pixels):
-    width_and_height = tf.io.decode_raw(
-        tf.strings.substr(contents, 16, 8), tf.int32, little_endian=False
-    )
-    with tf.control_dependencies([_check_size(width_and_height, max_pixels)]):
+    checked = _check_size(png_sides(contents), max_pixels)
+    with tf.control_dependencies([checked]):
         image = tf.io.decode_png(contents, channels=4)
     # Most images are opaque, and blending takes several times the memory.
     return tf.cond(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from keras_dml.checks import require
-from keras_dml.data import decoding, resizing
+from keras_dml.data import decoding, large_photos, resizing
 from keras_dml.errors import UsageError
 
 
@@ -112,16 +112,24 @@ class ImageFit:
 
 
 @functools.cache
-def file_reader(fit: ImageFit) -> Callable:
+def file_reader(fit: ImageFit, again: bool = False) -> Callable:
     """Returns a function of a path that decodes a file and fits it.
 
     It is traced once, since each set of images that a run embeds needs it.
 
     Args:
         fit: `ImageFit`.
+        again: Whether files will be read again, so that large photos are kept
+            in memory. Defaults to `False`.
     """
+
+    def read(path):
+        if again:
+            return large_photos.read_fitted(path, fit)
+        return fit.decode(tf.io.read_file(path))
+
     return tf.function(
-        lambda path: fit.decode(tf.io.read_file(path)),
+        read,
         input_signature=[tf.TensorSpec((), tf.string)],
         autograph=False,
     )

@@ -12,6 +12,7 @@ from keras_dml.data import augmentation as augment
 from keras_dml.data import decoding, resizing
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.data.image_fit import ImageFit
+from keras_dml.data.large_photos import read_smaller, smallest_side
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.random_crop import crop_sides, random_resized_crop_box
 
@@ -56,10 +57,9 @@ def _files(manifest, batches, batch_size, augmentation, fit):
 
     @tf.autograph.experimental.do_not_convert
     def load(row, draw, sides, path):
-        contents = tf.io.read_file(path)
         if augmentation.crop == "random_resized":
             image = decoding.decode_and_crop(
-                contents,
+                read_smaller(path, smallest_side(fit.size, augmentation)),
                 lambda shape: random_resized_crop_box(
                     shape, sides, draw, augmentation.aspect
                 ),
@@ -68,7 +68,8 @@ def _files(manifest, batches, batch_size, augmentation, fit):
             image = _flip(image, draw, augmentation)
             image = _resize_box(image, augmentation, fit)
         else:
-            image = _flip(decoding.decode(contents), draw, augmentation)
+            image = decoding.decode(tf.io.read_file(path))
+            image = _flip(image, draw, augmentation)
             image = fit.fit(image, _place(draw, augmentation))
         return row, draw, tf.ensure_shape(image, fit.shape)
 

@@ -155,6 +155,7 @@ def evaluation_batches(
     channels: int = 3,
     resize: int | None = None,
     squash: bool = False,
+    again: bool = False,
 ) -> tf.data.Dataset:
     """Returns a dataset of all images once, in the order of the manifest.
 
@@ -169,6 +170,8 @@ def evaluation_batches(
             `image_size`.
         squash: Boolean, whether both sides become `resize`. Defaults to
             `False`.
+        again: Boolean, whether the images will be read again, so that large
+            photos are kept in memory. Defaults to `False`.
 
     Returns:
         Dataset of `({"image", "label"}, label)`, as `train_batches` yields
@@ -186,7 +189,7 @@ def evaluation_batches(
     if manifest.images is None:
         images = tf.data.Dataset.from_tensor_slices(manifest.file_names)
         images = images.map(
-            file_reader(fit), num_parallel_calls=tf.data.AUTOTUNE
+            file_reader(fit, again), num_parallel_calls=tf.data.AUTOTUNE
         ).batch(batch_size)
     else:
         pixels = on_cpu(manifest.images)

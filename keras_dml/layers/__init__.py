@@ -10,6 +10,9 @@ from keras_dml.layers.frozen_statistics_batch_normalization import (
 from keras_dml.layers.global_average_plus_max_pooling_2d import (
     GlobalAveragePlusMaxPooling2D,
 )
+from keras_dml.layers.global_generalized_mean_pooling_2d import (
+    GlobalGeneralizedMeanPooling2D,
+)
 from keras_dml.layers.global_k_max_pooling_2d import GlobalKMaxPooling2D
 from keras_dml.layers.high_order_moments import (
     HighOrderMoments,
@@ -37,6 +40,7 @@ __all__ = [
     "EmbeddingHead",
     "FrozenStatisticsBatchNormalization",
     "GlobalAveragePlusMaxPooling2D",
+    "GlobalGeneralizedMeanPooling2D",
     "GlobalKMaxPooling2D",
     "HighOrderMoments",
     "ImagePreprocessing",

@@ -15,6 +15,7 @@ from keras_dml.checks import (
 )
 from keras_dml.layers.checks import check_labeled_rows
 from keras_dml.layers.class_memory import add_state
+from keras_dml.ops.labels import int32_labels
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.similarities import unit_rows
 
@@ -48,15 +49,17 @@ class CrossBatchMemory(keras.layers.Layer):
 
     Call arguments:
         inputs: List of the embeddings, a float tensor `(batch, dim)`, and the
-            labels, an integer tensor `(batch,)`.
+            labels, an integer tensor `(batch,)`, from `-2**31` to
+            `2**31 - 1`; others raise, or give NaN on an accelerator and under
+            XLA. Floats must be integers.
         training: Boolean, whether to use the memory.
 
     Output shape:
         2D float32 tensor `(batch, dim + 1)`.
 
     Raises:
-        ValueError: If the loss cannot use a memory, or a number is out of
-            range.
+        ValueError: If the loss cannot use a memory, a number is out of range,
+            or labels are no integers or too large.
 
     Example:
 
@@ -76,13 +79,14 @@ class CrossBatchMemory(keras.layers.Layer):
     def __init__(self, loss, size, weight=1.0, warm_up_steps=1000, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        if not isinstance(loss, keras.losses.Loss):
+        if isinstance(loss, dict):
             loss = keras.losses.deserialize(loss)
         require(
             isinstance(loss, keras.losses.Loss),
             "loss",
             "a loss or its configuration",
             loss,
+            "`keras_dml.losses.get` makes a loss from its name.",
         )
         miner = getattr(loss, "miner", None)
         if getattr(loss, "within_batch", True) or (
@@ -117,11 +121,14 @@ class CrossBatchMemory(keras.layers.Layer):
         embeddings, labels = inputs
         values = ops.zeros_like(embeddings[:, 0])
         if training:
-            labels = ops.cast(ops.reshape(labels, (-1,)), "int32")
+            owner = f"The labels of the layer {self.name!r}"
+            labels, merged = int32_labels(labels, owner, whole_floats=True)
             rows = unit_rows(embeddings) if self.loss.normalize else embeddings
             # Not `add_loss`: the replicas would share the list of its values.
             pairs = self.loss.mined(self._pairs(rows, labels))
             values = self.loss.pair_loss(pairs)
+            if merged is not None:
+                values = ops.where(merged, float("nan"), values)
             self._enqueue(
                 distribute.all_gather(ops.stop_gradient(rows)),
                 distribute.all_gather(labels),

@@ -20,7 +20,8 @@ class Distillation(keras.layers.Layer):
         loss: A `keras_dml.losses.DistillationLoss`.
         weight: Float. Defaults to `None`, the loss's `usual_weight`.
         prefixes: Sizes of prefixes of the embeddings that are compared as
-            well, see `keras_dml.losses.Matryoshka`. Defaults to none.
+            well, at most `dim`, see `keras_dml.losses.Matryoshka`. Defaults to
+            none.
         **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
 
     Call arguments:
@@ -34,7 +35,8 @@ class Distillation(keras.layers.Layer):
 
     Raises:
         ValueError: If `loss` is no `DistillationLoss`, a number is out of
-            range, or the inputs are not those three.
+            range, a prefix is larger than the embeddings, or the inputs are
+            not those three.
 
     Example:
 
@@ -66,6 +68,13 @@ class Distillation(keras.layers.Layer):
     def build(self, input_shape):
         names = ("predictions", "embeddings", "those of the teacher")
         check_list_of_inputs(input_shape, self.name, *names)
+        dim = input_shape[1][-1]
+        require(
+            dim is None or max(self.prefixes, default=0) <= dim,
+            "prefixes",
+            f"at most {dim}, the size of the embeddings",
+            self.prefixes,
+        )
 
     def call(self, inputs, training=False):
         predictions, embeddings, teacher = inputs

@@ -196,8 +196,10 @@ class EmbeddingHead(keras.layers.Layer):
 
         Args:
             embeddings: Float tensor `(batch, dim)`, the output of this layer.
-            size: Integer, the number of values to keep.
+            size: Integer, the number of values to keep; more than `dim` means
+                all.
         """
+        size = min(size, self.dim)
         kept = embeddings[:, :size]
         if self.normalization == "l2":
             return unit_rows(kept)
@@ -211,7 +213,8 @@ class EmbeddingHead(keras.layers.Layer):
         It has the weights of this head, and normalizes what it keeps.
 
         Args:
-            size: Integer, at most `dim`.
+            size: Integer, the number of values to keep; more than `dim` means
+                all.
 
         Example:
 

@@ -145,4 +145,4 @@ def _kernels(shape, dtype=None):
 
 def _signs(shape, dtype=None):
     draws = keras.initializers.RandomUniform(-1.0, 1.0)(shape, dtype=dtype)
-    return ops.where(draws < 0, -1.0, 1.0)
+    return ops.cast(ops.where(draws < 0, -1.0, 1.0), draws.dtype)

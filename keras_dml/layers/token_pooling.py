@@ -69,7 +69,8 @@ class TokenPooling(keras.layers.Layer):
     Args:
         mode: String, one of the modes above.
         prefix_tokens: Integer, how many tokens come before the patches.
-            `"class_token"` needs at least one. Defaults to `0`.
+            `"class_token"` needs at least one. Defaults to `None`, `1` for
+            `"class_token"` and `0` for the other modes.
         k: Integer, how many activations of a channel `"k_max"` averages.
             Defaults to `1`.
         **kwargs: Base layer arguments, such as `name` and `dtype`.
@@ -91,13 +92,16 @@ class TokenPooling(keras.layers.Layer):
     3.0
     """
 
-    def __init__(self, mode, prefix_tokens=0, k=1, **kwargs):
+    def __init__(self, mode, prefix_tokens=None, k=1, **kwargs):
         super().__init__(**kwargs)
         self.mode = one_of("mode", mode, MODES)
         needed = int(mode == "class_token")
         advice = '`mode="class_token"` needs a token before the patches.'
         self.prefix_tokens = integer_at_least(
-            "prefix_tokens", prefix_tokens, needed, advice if needed else ""
+            "prefix_tokens",
+            needed if prefix_tokens is None else prefix_tokens,
+            needed,
+            advice if needed else "",
         )
         self.k = positive_integer("k", k)
         self.input_spec = keras.layers.InputSpec(ndim=3)

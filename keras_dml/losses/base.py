@@ -35,11 +35,11 @@ class Loss(keras.losses.Loss):
     Args:
         reduction: See `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
-        name: String of letters, digits and `_.-`. Defaults to `None`, which
-            means the key of the loss in `keras_dml.losses.LOSSES`.
+        name: String of letters, digits and `_.-`. Defaults to `None`, the name
+            of the file of the loss, by which `keras_dml.losses.get` finds it.
         dtype: Dtype of the computation, not a half precision. Defaults to
             `None`, which means `keras.config.floatx()`, even under a
-            mixed-precision policy.
+            mixed-precision policy, and float32 where that is a half precision.
 
     Call arguments:
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
@@ -77,7 +77,10 @@ class Loss(keras.losses.Loss):
     labels_in_words = "integer class labels of shape (batch,)"
 
     def __init__(self, reduction="sum_over_batch_size", name=None, dtype=None):
-        policy = keras.dtype_policies.get(dtype or keras.config.floatx())
+        if dtype is None:
+            dtype = keras.config.floatx()
+            dtype = "float32" if dtype in HALF else dtype
+        policy = keras.dtype_policies.get(dtype)
         if policy.compute_dtype in HALF:
             raise ValueError(
                 "`dtype` of a loss must not be a half precision: labels would "
@@ -189,46 +192,6 @@ def _nan_if_any(y_pred, dtype):
 def has_column_per_class(loss: keras.losses.Loss) -> bool:
     """Returns whether a loss takes one column per class, as Keras losses do."""
     return getattr(loss, "column_per_class", True)
-
-
-def as_loss(loss) -> keras.losses.Loss:
-    """Returns a loss that another one calls, row by row.
-
-    Args:
-        loss: A loss, or what `keras.losses.get` makes one of.
-
-    Raises:
-        ValueError: If it is a function, as for the name of one.
-    """
-    made = keras.losses.get(loss)
-    if not isinstance(made, keras.losses.Loss):
-        raise ValueError(
-            "`loss` must be a loss object, such as `keras_dml.losses.Margin()` "
-            "or `keras.losses.SparseCategoricalCrossentropy(from_logits=True)`."
-            f" Received: {loss!r}"
-        )
-    return made
-
-
-def loss_on_classes(loss, computed_on: str) -> keras.losses.Loss:
-    """Returns a loss that another computes on columns of its own.
-
-    Args:
-        loss: See `as_loss`.
-        computed_on: What these columns are, for the error.
-
-    Raises:
-        ValueError: If it is no loss, or takes anything but one column per
-            class.
-    """
-    loss = as_loss(loss)
-    if not has_column_per_class(loss):
-        raise ValueError(
-            "`loss` must take logits or similarities of all classes, to be "
-            f"computed on {computed_on}. Received: {loss.name!r}, which takes "
-            f"{loss.takes or 'what the losses in it take'}"
-        )
-    return loss
 
 
 class LogitsLoss(Loss, abc.ABC):

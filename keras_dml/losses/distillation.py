@@ -64,6 +64,7 @@ class DistillationLoss(Loss, abc.ABC):
                 f"y_pred.shape={tuple(y_pred.shape)}"
             )
         self._flat_labels(y_true, y_pred)
+        y_true = ops.stop_gradient(y_true)
         if self.normalize:
             y_true, y_pred = unit_rows(y_true), unit_rows(y_pred)
         rows = self.distillation_loss(

@@ -6,7 +6,14 @@ from keras import ops
 from keras_dml import distribute
 from keras_dml.checks import finite_number, one_of
 from keras_dml.losses.pair_loss import PairLoss
-from keras_dml.losses.triplet import ALL, BY_PAIR, BY_ROW, triplet_loss
+from keras_dml.losses.triplet import (
+    ALL,
+    BY_PAIR,
+    BY_ROW,
+    check_triplet_miner,
+    triplet_loss,
+    with_triplets,
+)
 from keras_dml.ops.distances import metric_name
 from keras_dml.ops.groups import checked_groups, groups_of
 from keras_dml.ops.labels import among_classes
@@ -23,6 +30,7 @@ def hierarchical_triplet_loss(
     mining="semi_hard",
     average="non_zero",
     labels=None,
+    chooses=None,
 ):
     """Averages `[d_ap - d_an + m + g l_an]_+` over the mined triplets.
 
@@ -38,6 +46,7 @@ def hierarchical_triplet_loss(
         average: See `keras_dml.losses.triplet_loss`. Defaults to
             `"non_zero"`.
         labels: See `keras_dml.losses.triplet_loss`. Defaults to `None`.
+        chooses: See `keras_dml.losses.triplet_loss`. Defaults to `None`.
 
     Returns:
         Tensor `(rows,)`, the same value in every entry: the mean over the
@@ -64,6 +73,7 @@ def hierarchical_triplet_loss(
         mining=mining,
         average=average,
         labels=labels,
+        chooses=chooses,
     )
 
 
@@ -75,7 +85,8 @@ class HierarchicalTriplet(PairLoss):
     positive `p` and a negative `n`, where `l_an` is the number of levels of
     the hierarchy at which the classes of `a` and `n` are of other groups: 0
     for classes of the same group. `mining` chooses the triplets as in
-    `Triplet`, by the distances less `g l_an`.
+    `Triplet`, by the distances less `g l_an`; a miner of triplets, which needs
+    `mining="all"`, chooses by the distances alone.
 
     The paper builds its tree from the distances of the classes, anew in each
     epoch, and takes the margins from it; here tree and margins are given. The
@@ -98,7 +109,8 @@ class HierarchicalTriplet(PairLoss):
 
     Raises:
         ValueError: If a name is unknown, a number is not finite, `groups` are
-            no groups, or labels have no group. The loss of these is NaN on an
+            no groups, `mining` does not allow a miner of triplets, or labels
+            have no group. The loss of these is NaN on an
             accelerator and under XLA, where nothing can raise.
 
     Example:
@@ -133,6 +145,10 @@ class HierarchicalTriplet(PairLoss):
         self.mining = one_of("mining", mining, (*BY_PAIR, *BY_ROW, ALL))
         self.distance = metric_name("distance", distance)
         self._compare_by("distance", distance)
+        check_triplet_miner(self.miner, mining)
+
+    def mined(self, pairs: Pairs):
+        return with_triplets(self.miner, pairs) or super().mined(pairs)
 
     def call(self, y_true, y_pred):
         pairs = self.mined(self.batch_pairs(y_true, y_pred))
@@ -152,6 +168,7 @@ class HierarchicalTriplet(PairLoss):
             self.mining,
             self._average,
             pairs.labels,
+            pairs.triplets,
         )
 
     def _levels(self, y_true, y_pred):

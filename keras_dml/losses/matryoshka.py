@@ -5,8 +5,9 @@ import itertools
 import keras
 
 from keras_dml.checks import finite_number, positive_integer
-from keras_dml.losses.base import Loss, as_loss
+from keras_dml.losses.base import Loss
 from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.wrapped import as_loss
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -19,7 +20,7 @@ class Matryoshka(Loss):
     their own. The reduction of `loss` itself is not used.
 
     Args:
-        loss: Any loss; what it takes has two axes or more.
+        loss: Any loss, or its name; what it takes has two axes or more.
         widths: List of integers, the entries of each `z_m` along axis 1.
         weights: List of floats `c_m`, one for each width. Defaults to `None`,
             all `1.0`, as in the paper.

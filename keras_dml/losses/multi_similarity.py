@@ -4,8 +4,13 @@ import keras
 
 from keras_dml.checks import finite_number, positive_number
 from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.ops.distances import is_distance
 from keras_dml.ops.pairs import Pairs
 from keras_dml.ops.reductions import log_one_plus_sum_exp
+
+# The default base of similarities, and of distances with a minus sign: unit
+# rows at a Euclidean distance of 1 have the cosine 0.5.
+BASES = {False: 0.5, True: -1.0}
 
 
 def multi_similarity_loss(
@@ -59,7 +64,9 @@ class MultiSimilarity(PairLoss):
     Args:
         alpha: Positive float, `a`. Defaults to `2.0`.
         beta: Positive float, `b`. Defaults to `50.0`.
-        base: Float, `l`. Defaults to `0.5`.
+        base: Float, `l`. Defaults to `None`, `0.5` for similarities and `-1.0`
+            for distances, which count with a minus sign; unit rows with the
+            cosine 0.5 are at the Euclidean distance 1.
         mining_margin: Float, stands for the miner
             `keras_dml.miners.MultiSimilarity(mining_margin)`, or `None` to use
             all pairs. The paper mines with `0.1`. Defaults to `None`.
@@ -84,11 +91,13 @@ class MultiSimilarity(PairLoss):
     usual_average = None
 
     def __init__(
-        self, alpha=2.0, beta=50.0, base=0.5, mining_margin=None, **kwargs
+        self, alpha=2.0, beta=50.0, base=None, mining_margin=None, **kwargs
     ):
         super().__init__(**kwargs)
         self.alpha = positive_number("alpha", alpha)
         self.beta = positive_number("beta", beta)
+        if base is None:
+            base = BASES[is_distance(self.metric)]
         self.base = finite_number("base", base)
         self._set_mining_margin(mining_margin)
 

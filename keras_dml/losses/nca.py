@@ -55,8 +55,8 @@ class NCA(PairLoss):
         temperature: Positive float, `T`. Defaults to `1.0`.
         normalize: Boolean, whether to divide embeddings by their length; the
             paper does not. Defaults to `True`.
-        **kwargs: `normalize`, `miner`, `average`, `similarity`, `reduction`,
-            `name` and `dtype`, see `keras_dml.losses.PairLoss`.
+        **kwargs: `miner`, `average`, `similarity`, `reduction`, `name` and
+            `dtype`, see `keras_dml.losses.PairLoss`.
 
     Raises:
         ValueError: If `temperature` is not positive.

@@ -5,7 +5,8 @@ import numpy as np
 from keras import ops
 
 from keras_dml.checks import not_negative
-from keras_dml.losses.base import LogitsLoss, loss_on_classes
+from keras_dml.losses.base import LogitsLoss
+from keras_dml.losses.wrapped import loss_on_classes
 from keras_dml.ops.groups import checked_groups, groups_of
 
 

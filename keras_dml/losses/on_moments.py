@@ -4,8 +4,9 @@ import keras
 from keras import ops
 
 from keras_dml.checks import integer_at_least
-from keras_dml.losses.base import Loss, as_loss
+from keras_dml.losses.base import Loss
 from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.wrapped import as_loss
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")

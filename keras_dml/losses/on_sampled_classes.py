@@ -3,7 +3,8 @@
 import keras
 
 from keras_dml import distribute
-from keras_dml.losses.base import LogitsLoss, loss_on_classes
+from keras_dml.losses.base import LogitsLoss
+from keras_dml.losses.wrapped import loss_on_classes
 from keras_dml.ops.sampling import positions_in_sample
 
 

@@ -11,6 +11,7 @@ from keras_dml.losses.base import Loss
 from keras_dml.ops.average import Average, as_average
 from keras_dml.ops.distances import metric_name
 from keras_dml.ops.draws import training_step
+from keras_dml.ops.labels import square_in_a_graph
 from keras_dml.ops.pairs import (
     Pairs,
     pair_distances,
@@ -197,9 +198,10 @@ class PairLoss(Loss, abc.ABC):
         """Takes the metric that an argument stands for."""
         usual = type(self).metric
         require(
-            self.similarity is None or metric == usual,
+            metric == usual or self.similarity in (None, metric),
             "similarity",
-            f"None where `{argument}` is given, which is a similarity as well",
+            f"{metric!r} or None where `{argument}` is given, which is a "
+            "similarity as well",
             self.similarity,
             f"`{argument}` is {getattr(self, argument)!r}.",
         )
@@ -249,6 +251,13 @@ class PairLoss(Loss, abc.ABC):
                 f"{self.labels_in_words}, not one-hot rows. {received}. Take "
                 "the `argmax` of one-hot labels; for rows of several labels "
                 "pass the matrix of the pairs that share one."
+            )
+        if not is_vector and None in (rows, columns):
+            labels = square_in_a_graph(
+                labels,
+                f"`y_true` of the loss {self.name!r} must be "
+                f"{self.labels_in_words}, not one-hot rows",
+                "Take the `argmax` of one-hot labels.",
             )
         embeddings = unit_rows(y_pred) if self.normalize else y_pred
         first_row = distribute.first_row(embeddings)

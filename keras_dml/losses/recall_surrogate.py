@@ -1,5 +1,7 @@
 """A differentiable recall at several K."""
 
+import numbers
+
 import keras
 from keras import ops
 
@@ -112,10 +114,10 @@ class RecallSurrogate(PairLoss):
     def __init__(self, k=K, rank_temperature=0.01, k_temperature=1.0, **kwargs):
         super().__init__(**kwargs)
         values = list(k) if isinstance(k, list | tuple) else [k]
-        counts = all(type(one) is int and 0 < one <= LARGEST for one in values)
+        counts = all(_is_integer(one) and 0 < one <= LARGEST for one in values)
         wanted = f"1 to {MOST} integers from 1 to {LARGEST}"
         require(0 < len(values) <= MOST and counts, "k", wanted, k)
-        self.k = values
+        self.k = [int(one) for one in values]
         self.rank_temperature = positive_number(
             "rank_temperature", rank_temperature
         )
@@ -130,3 +132,7 @@ class RecallSurrogate(PairLoss):
             k_temperature=self.k_temperature,
         )
         return self.mean(pairs)(values, ops.any(pairs.positive, axis=1))
+
+
+def _is_integer(value):
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)

@@ -15,10 +15,13 @@ from keras_dml.naming import nearest, shown
 
 
 def _read_folder() -> tuple[
-    dict[str, type[Loss]], dict[str, type[DistillationLoss]], dict[str, Any]
+    dict[str, type[Loss]],
+    dict[str, type[DistillationLoss]],
+    dict[str, type[Loss]],
+    dict[str, Any],
 ]:
-    """Returns losses of labels and of teachers by file; everything public."""
-    found, transfers, public = {}, {}, {}
+    """Returns losses by file; everything public."""
+    found, transfers, others, public = {}, {}, {}, {}
     for key, name, value in defined_in(__package__):
         if inspect.isclass(value) and issubclass(value, Loss):
             public[name] = value
@@ -28,25 +31,39 @@ def _read_folder() -> tuple[
                 transfers[key] = value
             elif value.takes:
                 found[key] = value
+            elif value is not Loss:
+                others[key] = value
         elif name.endswith("_loss"):
             public[name] = value
-    return found, transfers, public
+    return found, transfers, others, public
 
 
-# Classes by key, of losses on labels and of those on the embeddings of a
-# teacher; everything that `keras_dml.losses` exposes, by Python name.
-LOSSES, DISTILLATIONS, PUBLIC = _read_folder()
+# Classes by key, of losses on labels, of those on the embeddings of a teacher,
+# and of those that take other losses; everything that `keras_dml.losses`
+# exposes, by Python name.
+LOSSES, DISTILLATIONS, _WITH_LOSSES, PUBLIC = _read_folder()
+_BY_NAME = {
+    name: one
+    for name, one in {
+        **PUBLIC,
+        **LOSSES,
+        **DISTILLATIONS,
+        **_WITH_LOSSES,
+    }.items()
+    if inspect.isclass(one)
+}
 
 
 def get(identifier, **arguments) -> keras.losses.Loss:
     """Makes a loss from its name, its class or its config.
 
     Args:
-        identifier: The key of a loss, such as `"arcface"`; its class name,
-            such as `"ArcFace"`; the path of any other subclass of
+        identifier: The name of the file of a loss, such as `"arcface"`; its
+            class name, such as `"ArcFace"`; the path of any other subclass of
             `keras.losses.Loss`, such as `"keras.losses.Circle"`; a class; a
-            config, as `serialize` returns it; or a loss, which the function
-            returns unchanged.
+            dict of `name`, which is one of these, and the arguments, such as
+            `{"name": "arcface", "margin": 0.3}`; a config, as `serialize`
+            returns it; or a loss, which the function returns unchanged.
         **arguments: Arguments of the loss, for a name or a class.
 
     Returns:
@@ -87,8 +104,9 @@ def deserialize(config: dict[str, Any]) -> keras.losses.Loss:
     """Makes a loss from its config.
 
     Args:
-        config: The result of `serialize`; or a dict of `class_name`, which is
-            any name that `get` takes, and optionally `config`.
+        config: The result of `serialize`; a dict of `class_name`, which is any
+            name that `get` takes, and optionally `config`; or a dict of
+            `name` and the arguments.
 
     Raises:
         UsageError: If the name or an argument is unknown.
@@ -100,12 +118,29 @@ def deserialize(config: dict[str, Any]) -> keras.losses.Loss:
     """
     if "registered_name" in config:
         return keras.losses.deserialize(config)
-    if "class_name" not in config:
-        raise UsageError(
-            "A configuration of a loss must have a `class_name`. Received: "
-            f"{shown(config)}"
-        )
-    return get(config["class_name"], **(config.get("config") or {}))
+    if "class_name" in config:
+        return get(config["class_name"], **(config.get("config") or {}))
+    if "name" in config:
+        arguments = {key: config[key] for key in config if key != "name"}
+        return get(config["name"], **arguments)
+    raise UsageError(
+        "A configuration of a loss must have a `class_name` or a `name`. "
+        f"Received: {shown(config)}"
+    )
+
+
+def knows(identifier) -> bool:
+    """Returns whether a name, or a dict of one, is of a loss of this package.
+
+    Example:
+
+    >>> knows("arcface"), knows("ArcFace"), knows("mse")
+    (True, True, False)
+    """
+    name = identifier
+    if isinstance(name, dict):
+        name = name.get("class_name", name.get("name"))
+    return isinstance(name, str) and former.LOSSES.get(name, name) in _BY_NAME
 
 
 def input_of(identifier, takes: str | None = None) -> str | None:
@@ -146,9 +181,8 @@ def _class_of(name) -> type[keras.losses.Loss]:
         "a name, a class, a configuration or a loss",
         name,
     )
-    found = LOSSES.get(former.LOSSES.get(name, name), PUBLIC.get(name))
-    if inspect.isclass(found):
-        return found
+    if knows(name):
+        return _BY_NAME[former.LOSSES.get(name, name)]
     if "." not in name:
         raise UsageError(
             f"The loss {shown(name)} is unknown. Did you mean "

@@ -9,7 +9,7 @@ from keras_dml.losses.distillation import (
     distances,
     mean_over_others,
 )
-from keras_dml.ops.similarities import unit_rows
+from keras_dml.ops.similarities import LEAST, unit_rows
 
 
 def relational_loss(teacher, embeddings, distance_weight=1.0, angle_weight=2.0):
@@ -104,7 +104,11 @@ def _relative(rows):
 
 def _cosines(rows):
     """Returns the cosines of the angles at each row, `(apex, row, row)`."""
-    directions = unit_rows(rows[None, :] - rows[:, None])
+    apart = rows[None, :] - rows[:, None]
+    squared = ops.sum(ops.square(apart), axis=-1, keepdims=True)
+    # Equal rows have no direction; `unit_rows` would give them a gradient of
+    # a million.
+    directions = ops.where(squared > LEAST, unit_rows(apart), 0.0)
     return ops.matmul(directions, ops.transpose(directions, (0, 2, 1)))
 
 

@@ -173,6 +173,40 @@ def _sum_triplets(
     return totals, number
 
 
+def check_triplet_miner(miner, mining: str) -> None:
+    """Raises if both a miner and `mining` choose triplets.
+
+    Args:
+        miner: A miner or `None`.
+        mining: String, see `Triplet`.
+
+    Raises:
+        ValueError: If they do.
+    """
+    if isinstance(miner, TripletMiner) and mining != ALL:
+        raise ValueError(
+            "`miner` of triplets needs `mining='all'`: the other minings "
+            f"choose triplets, too. Received: mining={mining!r}, "
+            f"miner={miner!r}"
+        )
+
+
+def with_triplets(miner, pairs: Pairs) -> Pairs | None:
+    """Returns the pairs with the triplets that a miner of triplets chooses.
+
+    Args:
+        miner: A miner or `None`.
+        pairs: The `Pairs`.
+
+    Returns:
+        The pairs; `None` if the miner chooses no triplets.
+    """
+    if not isinstance(miner, TripletMiner):
+        return None
+    pairs = pairs._replace(similarity=pair_similarities(pairs))
+    return miner.with_triplets(pairs)
+
+
 @keras.saving.register_keras_serializable(package="keras_dml")
 class Triplet(PairLoss):
     """Pulls an anchor closer to a positive than to a negative, by a margin.
@@ -233,6 +267,8 @@ class Triplet(PairLoss):
         Mining", 2020.
     """
 
+    usual_average = "non_zero"
+
     def __init__(
         self,
         margin=0.1,
@@ -258,22 +294,14 @@ class Triplet(PairLoss):
                 "`swap=True` needs `mining='all'`: the other minings choose "
                 f"negatives near the anchor. Received: mining={mining!r}"
             )
-        if isinstance(self.miner, TripletMiner) and mining != ALL:
-            raise ValueError(
-                "`miner` of triplets needs `mining='all'`: the other minings "
-                f"choose triplets, too. Received: mining={mining!r}, "
-                f"miner={self.miner!r}"
-            )
+        check_triplet_miner(self.miner, mining)
         self.margin = finite_number("margin", margin)
         self.soft = boolean("soft", soft)
         self.swap = boolean("swap", swap)
         self.within_batch = swap
 
     def mined(self, pairs: Pairs):
-        if isinstance(self.miner, TripletMiner):
-            pairs = pairs._replace(similarity=pair_similarities(pairs))
-            return self.miner.with_triplets(pairs)
-        return super().mined(pairs)
+        return with_triplets(self.miner, pairs) or super().mined(pairs)
 
     def pair_loss(self, pairs: Pairs):
         distance = self.distances(pairs)

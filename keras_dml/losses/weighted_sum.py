@@ -3,8 +3,9 @@
 import keras
 
 from keras_dml.checks import finite_number
-from keras_dml.losses.base import Loss, as_loss, has_column_per_class
+from keras_dml.losses.base import Loss, has_column_per_class
 from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.wrapped import as_loss
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -15,8 +16,8 @@ class WeightedSum(Loss):
     the terms are not used.
 
     Args:
-        losses: List of `keras.losses.Loss` whose `call` gives one number per
-            row.
+        losses: List of `keras.losses.Loss`, or their names, whose `call` gives
+            one number per row.
         weights: List of floats, one per loss. Defaults to `None`, all `1.0`.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 

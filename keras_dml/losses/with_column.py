@@ -2,15 +2,16 @@
 
 import abc
 
-from keras_dml.losses.base import Loss, as_loss
+from keras_dml.losses.base import Loss
 from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.wrapped import as_loss
 
 
 class WithColumn(Loss, abc.ABC):
     """Base of losses that wrap a loss and take one more column.
 
     Args:
-        loss: A `keras_dml.losses.PairLoss`, or a loss made of them.
+        loss: A `keras_dml.losses.PairLoss`, a loss made of them, or its name.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
     """
 

@@ -4,8 +4,9 @@ import keras
 from keras import ops
 
 from keras_dml.checks import finite_number
-from keras_dml.losses.base import Loss, as_loss
+from keras_dml.losses.base import Loss
 from keras_dml.losses.pair_loss import PairLoss
+from keras_dml.losses.wrapped import as_loss
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -17,8 +18,8 @@ class WithDistillation(Loss):
     reduction of `loss` itself is not used.
 
     Args:
-        loss: Any loss.
-        weight: Float, `w`. Defaults to `1.0`; `0.0` leaves the teacher alone.
+        loss: Any loss, or its name.
+        weight: Float, `w`. Defaults to `1.0`; `0.0` trains on the teacher only.
         **kwargs: `reduction`, `name` and `dtype`, see `keras_dml.losses.Loss`.
 
     Raises:

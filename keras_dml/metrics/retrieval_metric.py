@@ -9,6 +9,7 @@ from keras_dml import distribute
 from keras_dml.arguments import arguments_of
 from keras_dml.checks import boolean, optional, positive_integer, require
 from keras_dml.metrics.neighbors import Neighbors, merge_neighbors
+from keras_dml.ops.labels import int32_labels
 from keras_dml.ops.similarities import unit_rows
 
 
@@ -47,13 +48,16 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
 
     Call arguments:
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
-            row.
+            row, from `-2**31` to `2**31 - 1`. With others the value is NaN in
+            a step that cannot raise: one on an accelerator, or compiled by
+            XLA.
         y_pred: Float tensor `(batch, dim)`, the embeddings.
         sample_weight: Float tensor `(batch,)`, the weights of the rows as
             queries. Defaults to `None`.
 
     Raises:
-        ValueError: If an argument is out of range or the shapes do not fit.
+        ValueError: If an argument is out of range, labels are floats or too
+            large, or the shapes do not fit.
 
     Example:
 
@@ -88,6 +92,8 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
         self.normalize = boolean("normalize", normalize)
         self.dim = optional(positive_integer, "dim", dim)
         self._built = False
+        # Read by Keras' callbacks with `mode="auto"`.
+        self._direction = "up"
 
     @abc.abstractmethod
     def by_row(self, neighbors: Neighbors):
@@ -96,7 +102,8 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Stores the rows of a batch and compares them with all others."""
         y_pred = ops.convert_to_tensor(y_pred)
-        labels = ops.cast(ops.reshape(y_true, (-1,)), "int32")
+        owner = f"`y_true` of the metric {self.name!r}"
+        labels, merged = int32_labels(y_true, owner)
         if len(y_pred.shape) != 2:
             raise ValueError(
                 f"`y_pred` of the metric {self.name!r} must be embeddings of "
@@ -125,6 +132,8 @@ class RetrievalMetric(keras.metrics.Metric, abc.ABC):
             weights = weights * ops.cast(
                 ops.reshape(sample_weight, (-1,)), "float32"
             )
+        if merged is not None:
+            weights = ops.where(merged, float("nan"), weights)
         self._store(
             distribute.all_gather(unit_rows(rows) if self.normalize else rows),
             distribute.all_gather(labels),

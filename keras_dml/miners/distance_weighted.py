@@ -18,8 +18,8 @@ class DistanceWeighted(Miner):
     with this miner.
 
     The draw is a function of the distances, of the places in the batch and of
-    the step, which `keras_dml.losses.AtStep` gives, and which is 0 without it:
-    then the same places are drawn in every batch.
+    the step. Wrap the loss in `keras_dml.losses.AtStep`, which gives the step:
+    without it the noise of the draw is the same in every batch.
 
     Args:
         nearest: Float, the distance below which all negatives are equally
@@ -32,7 +32,12 @@ class DistanceWeighted(Miner):
 
     Example:
 
-    >>> loss = keras_dml.losses.Contrastive(miner=DistanceWeighted())
+    ```python
+    loss = keras_dml.losses.Contrastive(miner=DistanceWeighted())
+    step = keras_dml.layers.TrainingStep(name="step")
+    model = keras.Model(image, step(embedding))
+    model.compile("adam", loss=keras_dml.losses.AtStep(loss))
+    ```
 
     Reference:
         Wu et al., "Sampling Matters in Deep Embedding Learning", 2017,

@@ -30,8 +30,8 @@ def get(identifier) -> Miner | None:
             `keras_dml.miners.Miner`, such as `"module.Class"`; a dict of
             `name`, which is one of these, and the arguments, such as
             `{"name": "pair_margin", "negative_margin": 0.6}`; a config, as
-            `serialize` returns it; or a miner or `None`, which the function
-            returns unchanged.
+            `serialize` returns it, or of `class_name` and optionally `config`;
+            or a miner or `None`, which the function returns unchanged.
 
     Returns:
         The miner.
@@ -52,10 +52,7 @@ def get(identifier) -> Miner | None:
     if isinstance(identifier, dict):
         arguments = dict(identifier)
         identifier = arguments.pop("name", None)
-    try:
-        return made(_class_of(identifier), "miner", identifier, arguments)
-    except TypeError as error:
-        raise UsageError(f"The miner {identifier!r}: {error}") from error
+    return _made(identifier, arguments)
 
 
 def serialize(miner: Miner) -> dict[str, Any]:
@@ -70,14 +67,30 @@ def serialize(miner: Miner) -> dict[str, Any]:
 
 
 def deserialize(config: dict[str, Any]) -> Miner:
-    """Makes a miner from the result of `serialize`.
+    """Makes a miner from its config.
+
+    Args:
+        config: The result of `serialize`; or a dict of `class_name`, which is
+            any name that `get` takes, and optionally `config`.
+
+    Raises:
+        UsageError: If the name or an argument is unknown.
 
     Example:
 
     >>> deserialize(serialize(get("triplet_margin"))).margin
     0.2
     """
-    return keras.saving.deserialize_keras_object(config)
+    if "registered_name" in config:
+        return keras.saving.deserialize_keras_object(config)
+    return _made(config["class_name"], config.get("config") or {})
+
+
+def _made(name, arguments: dict[str, Any]) -> Miner:
+    try:
+        return made(_class_of(name), "miner", name, arguments)
+    except TypeError as error:
+        raise UsageError(f"The miner {name!r}: {error}") from error
 
 
 def _class_of(name) -> type[Miner]:

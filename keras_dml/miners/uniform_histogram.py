@@ -68,7 +68,8 @@ class UniformHistogram(Miner):
     The distances of the positives, and those of the negatives, are divided
     into bins of equal width, and at most so many pairs of each bin stay. The
     draw is a function of the distances, of the places in the batch and of the
-    step, see `DistanceWeighted`.
+    step. Wrap the loss in `keras_dml.losses.AtStep`, which gives the step:
+    without it the noise of the draw is the same in every batch.
 
     Args:
         bins: Integer, at most 10,000. Defaults to `100`.
@@ -83,7 +84,12 @@ class UniformHistogram(Miner):
 
     Example:
 
-    >>> loss = keras_dml.losses.Contrastive(miner=UniformHistogram())
+    ```python
+    loss = keras_dml.losses.Contrastive(miner=UniformHistogram())
+    step = keras_dml.layers.TrainingStep(name="step")
+    model = keras.Model(image, step(embedding))
+    model.compile("adam", loss=keras_dml.losses.AtStep(loss))
+    ```
     """
 
     draws = True

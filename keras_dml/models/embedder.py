@@ -52,9 +52,9 @@ def build_embedder(
         image_shape: Height, width, which is as much, and channels (1 or 3)
             of an image.
         dim: Size of the embedding. Defaults to `128`.
-        pooling: `"average"`, `"max"`, `"k_max"` or `"average_plus_max"`; for
-            tokens also `"class_token"`; `"none"` for a network that pools its
-            features. Defaults to `"max"`.
+        pooling: `"average"`, `"max"`, `"k_max"`, `"average_plus_max"`, or for
+            maps `"generalized_mean"` and for tokens `"class_token"`; `"none"`
+            for a network that pools its features. Defaults to `"max"`.
         k: Number of activations that `"k_max"` averages. Defaults to `1`.
         weights: See `build_with_weights`. Defaults to `"auto"`, the published
             weights if the backbone has some, else random weights.

@@ -7,6 +7,7 @@ import keras
 from keras_dml.errors import UsageError
 from keras_dml.layers import (
     GlobalAveragePlusMaxPooling2D,
+    GlobalGeneralizedMeanPooling2D,
     GlobalKMaxPooling2D,
     TokenPooling,
 )
@@ -15,6 +16,7 @@ _MAP_POOLINGS = {
     "average": keras.layers.GlobalAveragePooling2D,
     "max": keras.layers.GlobalMaxPooling2D,
     "average_plus_max": GlobalAveragePlusMaxPooling2D,
+    "generalized_mean": GlobalGeneralizedMeanPooling2D,
 }
 
 
@@ -24,7 +26,7 @@ def pooling_layer(pooling, k, name, backbone, feature_shape):
     rank = len(feature_shape)
     if rank == 2 and pooling == "none":
         return keras.layers.Identity(**arguments)
-    if rank == 3 and pooling != "none":
+    if rank == 3 and pooling not in ("none", "generalized_mean"):
         if pooling == "class_token" and not backbone.class_token:
             raise UsageError(
                 '`pooling="class_token"` needs a class token, which '
@@ -60,7 +62,8 @@ def _useless_pooling(pooling, name, rank):
         2: "pooled features, which need `none`",
         3: "tokens, which need class_token, average, max, k_max or "
         "average_plus_max",
-        4: "maps, which need average, max, k_max or average_plus_max",
+        4: "maps, which need average, max, k_max, average_plus_max or "
+        "generalized_mean",
     }.get(rank, f"features of {rank} dimensions, which no pooling takes")
     return UsageError(
         f"`pooling` does not fit {name!r}: it gives {gives}. "

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_dml.checks import positive_integer
+from keras_dml.checks import not_negative, positive_integer
 
 # More steps than any training has.
 NEVER = 2**31 - 1
@@ -22,11 +22,13 @@ class DecayToZero(keras.optimizers.schedules.LearningRateSchedule):
     `begin`, as `EarlyStopping` does.
 
     Args:
-        learning_rate: Float or `LearningRateSchedule`, followed before.
+        learning_rate: Float of at least 0 or `LearningRateSchedule`, followed
+            before.
         steps: Integer, the number of steps in which the rate falls to zero.
 
     Raises:
-        ValueError: If `steps` is not positive.
+        ValueError: If `steps` is not positive, or `learning_rate` neither a
+            number of at least 0 nor a schedule.
 
     Example:
 
@@ -38,6 +40,9 @@ class DecayToZero(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, learning_rate, steps):
         super().__init__()
+        if not callable(learning_rate):
+            advice = "Or give a `LearningRateSchedule`."
+            not_negative("learning_rate", learning_rate, advice)
         self.learning_rate = learning_rate
         self.steps = positive_integer("steps", steps)
         # A variable, because the graph of a training step reads it.

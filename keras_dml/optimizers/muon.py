@@ -1,15 +1,24 @@
 """Muon for kernels of convolutions and projections, Adam for the rest."""
 
 import math
+import re
 
 import keras
 from keras import ops
 
-from keras_dml.checks import in_interval, not_negative, positive_integer
+from keras_dml.checks import (
+    boolean,
+    in_interval,
+    not_negative,
+    positive_integer,
+    require,
+)
 
 # Steep at zero, and near one after a few iterations: Jordan et al.
 _QUINTIC = (3.4445, -4.7750, 2.0315)
 _TINY = 1e-7
+# Tables with a row for each class, token or position: no maps of features.
+EXCLUDE = (r"(^|/)proxies(_\d+)?(/|$)", r"(^|/)embeddings$")
 
 
 def orthogonalized(matrix, steps=5):
@@ -63,10 +72,14 @@ class Muon(keras.optimizers.Optimizer):
     convolutions count as matrices of `height * width * inputs` rows, and so do
     all kernels but for their last axis: Keras' attention has `inputs * heads`
     rows. Vectors, biases, and kernels with one output such as those of
-    depthwise convolutions are updated as `keras.optimizers.Adam` updates them.
+    depthwise convolutions are updated as `keras.optimizers.Adam` updates them;
+    so are proxies and the tables of embedding layers, whose rows are classes
+    or tokens.
 
-    `keras.optimizers.Muon` is the same for matrices, but leaves the kernels of
-    convolutions, which are most of an image network, to Adam.
+    `keras.optimizers.Muon` moves matrices by the same step, but leaves to Adam
+    the kernels of convolutions, which are most of an image network, and all
+    variables with "embedding" in their path, kernels as well. To it proxies are
+    matrices like others, and it decays weights by default.
 
     Args:
         learning_rate: Float or `keras.optimizers.schedules` object. Defaults
@@ -84,6 +97,11 @@ class Muon(keras.optimizers.Optimizer):
             `0.999`.
         epsilon: Float, added to the root of Adam's second moment. Defaults to
             `1e-7`.
+        exclude: List of regular expressions; a variable in whose path one of
+            them is found is updated as by Adam. Defaults to `None`, the
+            variables named "embeddings", as those of
+            `keras.layers.Embedding`, and those with the path component
+            "proxies". `[]` excludes none.
         name: String. Defaults to `"muon"`.
         **kwargs: Arguments of `keras.optimizers.Optimizer`: `weight_decay`,
             `clipnorm`, `clipvalue`, `global_clipnorm`, `use_ema`,
@@ -91,7 +109,8 @@ class Muon(keras.optimizers.Optimizer):
             `gradient_accumulation_steps`.
 
     Raises:
-        ValueError: If a number is out of its range.
+        ValueError: If a number is out of its range, `nesterov` is no boolean,
+            or `exclude` is no list of regular expressions.
 
     Example:
 
@@ -115,17 +134,19 @@ class Muon(keras.optimizers.Optimizer):
         beta_1=0.9,
         beta_2=0.999,
         epsilon=1e-7,
+        exclude=None,
         name="muon",
         **kwargs,
     ):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.momentum = in_interval("momentum", momentum, 0, 1, closed="left")
-        self.nesterov = nesterov
+        self.nesterov = boolean("nesterov", nesterov)
         self.steps = positive_integer("steps", steps)
         self.scale = not_negative("scale", scale)
         self.beta_1 = in_interval("beta_1", beta_1, 0, 1, closed="left")
         self.beta_2 = in_interval("beta_2", beta_2, 0, 1, closed="left")
         self.epsilon = not_negative("epsilon", epsilon)
+        self.exclude = _patterns(EXCLUDE if exclude is None else exclude)
 
     def build(self, variables):
         if self.built:
@@ -134,10 +155,14 @@ class Muon(keras.optimizers.Optimizer):
         (self._momenta,) = self.add_optimizer_variables(variables, ["momentum"])
         self._second_moments = [
             None
-            if _is_matrix(variable)
+            if self._is_orthogonalized(variable)
             else self.add_variable_from_reference(variable, "second_moment")
             for variable in variables
         ]
+
+    def _is_orthogonalized(self, variable):
+        found = (re.search(one, variable.path) for one in self.exclude)
+        return _is_matrix(variable) and not any(found)
 
     def update_step(self, gradient, variable, learning_rate):
         learning_rate = ops.cast(learning_rate, variable.dtype)
@@ -179,7 +204,26 @@ class Muon(keras.optimizers.Optimizer):
             "beta_1": self.beta_1,
             "beta_2": self.beta_2,
             "epsilon": self.epsilon,
+            "exclude": list(self.exclude),
         }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        # A saved state of before has no second moments of excluded variables.
+        config = {"exclude": [], **config}
+        return super().from_config(config, custom_objects)
+
+
+def _patterns(exclude):
+    wanted = "a list of regular expressions"
+    is_list = isinstance(exclude, (list, tuple))
+    require(is_list, "exclude", wanted, exclude)
+    for one in exclude:
+        try:
+            re.compile(one)
+        except (re.error, TypeError) as error:
+            require(False, "exclude", wanted, exclude, f"{one!r}: {error}.")
+    return list(exclude)
 
 
 def _is_matrix(variable):

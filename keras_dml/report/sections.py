@@ -19,7 +19,7 @@ from keras_dml.report import embedding_map as maps
 from keras_dml.report.health import health_lines
 from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.run.conclusion import HEADLINE, columns, conclusion
-from keras_dml.run.thresholds import thresholds_of
+from keras_dml.run.thresholds import thresholds_of, usual_threshold
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.wording import percent
 
@@ -178,7 +178,12 @@ def thresholds(material: Material) -> dict[str, Any]:
     """Returns thresholds for the rates with enough validation pairs.
 
     They are on the axis of the histograms: minus the distance, not its square.
+    Where the pairs are enough for none of them it is the one of `search`.
     """
+    found = thresholds_of(material.run, SHOWN_RATES)
+    if not found:
+        usual, _ = usual_threshold(material.run)
+        found = [] if usual is None else [usual]
     return {
         "thresholds": [
             {
@@ -189,7 +194,7 @@ def thresholds(material: Material) -> dict[str, Any]:
                 "fnmr": one.threshold.fnmr,
                 "num_impostors": one.threshold.num_impostors,
             }
-            for one in thresholds_of(material.run, SHOWN_RATES)
+            for one in found
         ]
     }
 

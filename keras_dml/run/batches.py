@@ -144,9 +144,15 @@ def _augmentation(config: RunConfig) -> Augmentation:
 
 
 def evaluation_batches(
-    manifest: Manifest, config: RunConfig, batch_size: int | None = None
+    manifest: Manifest,
+    config: RunConfig,
+    batch_size: int | None = None,
+    again: bool = False,
 ) -> tf.data.Dataset:
-    """Returns all images once, in order, resized and center-cropped."""
+    """Returns all images once, in order, resized and center-cropped.
+
+    If they are read `again` later, large photos are kept in memory.
+    """
     return pipeline.evaluation_batches(
         manifest,
         batch_size=batch_size or config.evaluation.batch_size,
@@ -154,6 +160,7 @@ def evaluation_batches(
         channels=config.data.image_shape[2],
         resize=config.augmentation.resize,
         squash=config.augmentation.squash,
+        again=again,
     )
 
 

@@ -16,7 +16,8 @@ def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
 
     Returns:
         Dict in the order of a table. The first column is what training has to
-        beat, the last, "trained" or "kept", the embedder that was saved. What
+        beat, the last, "trained" or "kept", the embedder that was saved, the
+        latter where no step of the training is in it. What
         pretrained features of images of the run's size reach is left out if
         it equals the first, as in results of version 0.1.
     """
@@ -26,8 +27,14 @@ def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
         table[f"at {metrics['image_size']} pixels"] = metrics["pretrained"]
     return table | {
         "at the start": metrics["before"],
-        "kept" if is_kept(metrics) else "trained": metrics["after"],
+        "trained" if has_trained(metrics) else "kept": metrics["after"],
     }
+
+
+def has_trained(metrics: Mapping[str, Any]) -> bool:
+    """Returns whether the embedder that was saved holds what it trained."""
+    found = metrics.get("interpolation", {})
+    return not is_kept(metrics) and found.get("share") != 0
 
 
 def is_kept(metrics: Mapping[str, Any]) -> bool:
@@ -83,11 +90,13 @@ def gained(metrics: Mapping[str, Any]) -> bool:
         metrics: The content of `metrics.json`.
 
     Returns:
-        Whether the interval of the gain lies above zero, or there is none, as
-        in results of version 0.1.
+        Whether the interval of the gain lies above zero; true for results of
+        version 0.1, which hold none.
     """
-    gain = metrics.get("gains", {}).get("off_the_shelf", {}).get(HEADLINE)
-    return gain is None or gain["low"] > 0
+    if "gains" not in metrics:
+        return True
+    gain = metrics["gains"].get("off_the_shelf", {}).get(HEADLINE)
+    return gain is not None and gain["low"] > 0
 
 
 def conclusion(metrics: Mapping[str, Any]) -> list[str]:
@@ -100,15 +109,22 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
         The verdict first. Results of version 0.1, which hold no intervals,
         give no sentence.
     """
-    compared = metrics.get("gains", {})
-    if "off_the_shelf" not in compared:
+    compared = metrics.get("gains")
+    if compared is None:
         return []
+    if "off_the_shelf" not in compared:
+        return [
+            "Whether this is better than the "
+            f"{metrics['pretrained_features']} cannot be said: an interval "
+            "needs two test classes with several images. Give more of them."
+        ]
     before = metrics["off_the_shelf"][HEADLINE]
     after = metrics["after"][HEADLINE]
     gain = compared["off_the_shelf"][HEADLINE]
     baseline = metrics["pretrained_features"]
     # What the last column of the table holds.
-    subject = "What was kept" if is_kept(metrics) else "The trained network"
+    trained = has_trained(metrics)
+    subject = "The trained network" if trained else "What was kept"
     same = metrics["after"] == metrics["off_the_shelf"]
     change = f"MAP@R {before:.3f} -> {after:.3f}"
     if gain["low"] > 0:
@@ -134,6 +150,8 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
     sentences = [verdict]
     if is_kept(metrics):
         sentences = [_kept(metrics)] if same else [_kept(metrics), verdict]
+    elif not trained:
+        sentences = [_STARTED, verdict]
     if "recall@1" in compared["off_the_shelf"]:
         start = metrics["off_the_shelf"]["recall@1"]
         end = metrics["after"]["recall@1"]
@@ -162,7 +180,18 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
             "Too few classes train to leave some out: other images of the same "
             f"classes {'chose the weights' if chose else 'validated'}."
         )
+    if metrics.get("validated_on") == "nothing" and metrics["interpolation"]:
+        sentences.append(
+            "Nothing was held out of the training: only the test images say "
+            "whether it helped."
+        )
     return sentences
+
+
+_STARTED = (
+    "No step of the training was kept: on the validation images the network "
+    "before it, with its features weighted (whitening), was the best."
+)
 
 
 def _kept(metrics: Mapping[str, Any]) -> str:
@@ -222,7 +251,7 @@ def _parts(metrics: Mapping[str, Any]) -> list[str]:
                 f"weighting the features (whitening) {before - start:+.3f}"
             )
             start = before
-        if parts:
+        if parts and has_trained(metrics):
             parts.append(f"training {after - start:+.3f}")
     return [f"The gain by part: {', '.join(parts)}."] if parts else []
 

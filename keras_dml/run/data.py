@@ -18,6 +18,8 @@ from keras_dml.evaluation.labels import has_label
 
 # The classes that validate may take this share of images with several labels.
 MOST_HELD_OUT = 0.5
+# A class gives two of so many images to validation, and trains on the others.
+_LEAST_IMAGES = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,13 +150,25 @@ def _held_out(labels: np.ndarray, config: RunConfig) -> np.ndarray:
 def _without_some_images(
     train: Manifest, share: float, seed: int
 ) -> np.ndarray:
-    """Marks the images that train if a share of each class validates."""
+    """Marks the images that train if a share of each class validates.
+
+    Retrieval needs two images of a class: a class of four or more gives two,
+    a smaller one none. All images train unless two classes give some.
+    """
     fits = splits.within_classes(train.labels, 1 - share, seed) == "train"
-    counts = np.bincount(
-        train.select(~fits).label_sets.values, minlength=train.num_classes
-    )
-    # Retrieval needs two images of a class.
-    return fits if counts.min() > 1 else np.ones(len(train), bool)
+    sets = train.label_sets
+    for label in range(train.num_classes):
+        rows = sets.owners[sets.values == label]
+        held_out = np.count_nonzero(~fits[rows])
+        if len(rows) < _LEAST_IMAGES:
+            fits[rows] = True
+        elif held_out < 2:
+            fits[rows[fits[rows]][: 2 - held_out]] = False
+    sets = train.select(~fits).label_sets
+    counts = np.bincount(sets.values, minlength=train.num_classes)
+    if np.count_nonzero(counts > 1) < 2:
+        fits[:] = True
+    return fits
 
 
 def split_data(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from keras_dml.console import logger
 from keras_dml.evaluation import Measured, evaluate
 from keras_dml.evaluation.index.registry import check_index
 from keras_dml.evaluation.index.spaces import metric_of
@@ -60,6 +61,13 @@ def evaluate_run(
         reranking.check_metric(metric_of(settings.normalize))
     if k is not None:
         metric_names(*ranks_and_names(k))
+    if trained.metrics.get("final") and source is None:
+        logger.warning(
+            "%s has trained on every class, also on these: this says nothing "
+            "of new classes. The run %s says it.",
+            trained.folder.path,
+            trained.folder.path.parent,
+        )
     test = trained.part("test", source, data_dir)
     assert test is not None
     return evaluate(

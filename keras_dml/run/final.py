@@ -22,6 +22,7 @@ from keras_dml.run.data import (
 from keras_dml.run.fit import fit
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history
+from keras_dml.run.prefixes import CutRun
 from keras_dml.run.thresholds import CARRIED, usual_thresholds
 from keras_dml.run.trained_run import TrainedRun
 
@@ -67,7 +68,10 @@ def fit_final(
     settings = distribute.together(lambda: _settings(folder, metrics))
     config = with_own_paths(distribute.broadcast(settings), config)
     if distribute.num_workers() == 1:
-        thresholds = usual_thresholds(TrainedRun(folder.path))
+        run = TrainedRun(folder.path)
+        thresholds = usual_thresholds(run)
+        for size in metrics.get("prefixes", {}):
+            thresholds |= usual_thresholds(CutRun(run, int(size)))
         metrics = {**metrics, CARRIED: thresholds}
     with showing_log_on_chief():
         logger.info("Training once more, on all classes: %s ...", output)

@@ -10,7 +10,7 @@ from typing import Any
 from keras_dml import distribute
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
-from keras_dml.data import verification
+from keras_dml.data import large_photos, verification
 from keras_dml.distribute import workers
 from keras_dml.distribute.strategies import PEER_TIMEOUT
 from keras_dml.errors import UsageError
@@ -141,10 +141,13 @@ def _fit(
     # What is said of the images comes before there is a folder.
     with keeping_log_on_chief() as append_to, showing_log_on_chief(level):
         data = _read(config, request)
-        with verification.naming_broken(data.train, data.test):
-            training = _begin(config, data, folder, strategy, request)
-            append_to(folder.log)
-            return training.run()
+        try:
+            with verification.naming_broken(data.train, data.test):
+                training = _begin(config, data, folder, strategy, request)
+                append_to(folder.log)
+                return training.run()
+        finally:
+            large_photos.forget()
 
 
 def _read(config: RunConfig, request: Request) -> RunData:

@@ -101,7 +101,7 @@ def interpolate(
         rows[share] = (
             apply_head(embedder, features)
             if trains_on_features(config)
-            else embed(embedder, data.validation, config)
+            else embed(embedder, data.validation, config, again=True)
         )
     results = {
         share: evaluate_briefly(embeddings, data.validation, config)

@@ -16,6 +16,7 @@ from keras_dml.run.minutes import (
 )
 from keras_dml.run.pace import TrainingPace
 from keras_dml.run.refit import may_refit
+from keras_dml.run.start import MOST_IMAGES
 from keras_dml.wording import counted, roughly
 
 
@@ -84,7 +85,14 @@ def with_length(
             seen = steps * batch_rows(data.fit, config)
             bounds.append(config.passes * len(data.fit) // seen)
         if config.minutes is not None and pace is not None:
-            used = seconds_used + pace.image * test_images
+            embedded = test_images
+            if again:
+                # It looks at its images anew, and embeds the test images.
+                whole = round(again * len(upright(data.fit)))
+                embedded += test_images + min(whole, MOST_IMAGES)
+            used = seconds_used + pace.image * embedded
+            trained = len(upright(data.fit)) * max(1.0, refit, again)
+            used += pace.keeping * trained
             config, time = _with_time(
                 config, index, data, pace, refit=refit, again=again, used=used
             )
@@ -133,6 +141,18 @@ def later_trainings(
     return {"refit": refit, "again": again}
 
 
+def planned_steps(config: RunConfig, index: int, data: StageData) -> int:
+    """Counts the steps of a stage, whose lengths are settled.
+
+    Args:
+        config: The configuration.
+        index: Number of the stage.
+        data: Its images.
+    """
+    epochs = sum(phase.epochs or 0 for phase in config.stages[index].phases)
+    return epochs * len(make_sampler(data.fit, config)(0))
+
+
 def describe_length(
     config: RunConfig,
     index: int,
@@ -148,7 +168,7 @@ def describe_length(
         pace: `TrainingPace`, if it was measured. Defaults to `None`.
     """
     epochs = sum(phase.epochs or 0 for phase in config.stages[index].phases)
-    steps = epochs * len(make_sampler(data.fit, config)(0))
+    steps = planned_steps(config, index, data)
     batch = batch_rows(data.fit, config)
     lasts = f", about {roughly(steps * pace.step)}" if pace else ""
     refits = index + 1 == len(config.stages) and may_refit(config, data)

@@ -32,7 +32,10 @@ GUARDED = "recall@1"
 
 
 def embed(
-    model: keras.Model, manifest: Manifest, config: RunConfig
+    model: keras.Model,
+    manifest: Manifest,
+    config: RunConfig,
+    again: bool = False,
 ) -> np.ndarray:
     """Computes a model's outputs for all images, in their order.
 
@@ -43,9 +46,11 @@ def embed(
         model: Model that maps image batches to vectors.
         manifest: The images.
         config: Configuration that defines the crop.
+        again: Whether the images will be embedded again, so that large photos
+            are kept in memory. Defaults to `False`.
     """
     own = manifest.select(distribute.own_rows(len(manifest)))
-    batches = evaluation_batches(own, config)
+    batches = evaluation_batches(own, config, again=again)
     forward = forward_function(model)
     total = -(-len(own) // config.evaluation.batch_size)
     rows = [

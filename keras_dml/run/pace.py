@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_dml import distribute
 from keras_dml.config import PhaseConfig, RunConfig
+from keras_dml.data import large_photos
 from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.models import forward_function
@@ -41,11 +42,14 @@ class TrainingPace:
         step: Seconds of a training step.
         image: Seconds to embed an image.
         tracing: Seconds until the first steps are done. Defaults to `0.0`.
+        keeping: Seconds until a large photo is kept, of which each step then
+            has a smaller copy. Defaults to `0.0`, where photos are small.
     """
 
     step: float
     image: float
     tracing: float = 0.0
+    keeping: float = 0.0
 
 
 class _StepTimer(keras.callbacks.Callback):
@@ -107,13 +111,14 @@ def measure_pace(
     # A pipeline loads images while the first step is traced, which the next
     # steps find loaded: those of a pipeline that begins are timed.
     began, traced = step_times(trainer, batches, 1)
+    keeping = _keeping_seconds(batches) if large_photos.kept() else 0.0
     times = step_times(trainer, batches, UNTIMED_STEPS + TIMED_STEPS)
     step = STEADY * (times[-1] - times[UNTIMED_STEPS]) / TIMED_STEPS
     tracing = max(0.0, traced - began - step)
     unfreeze(trainer)
     for variable, value in zip(trainer.variables, before, strict=True):
         variable.assign(value)
-    paces = distribute.gather((step, image_seconds, tracing))
+    paces = distribute.gather((step, image_seconds, tracing, keeping))
     return TrainingPace(*(max(column) for column in zip(*paces, strict=True)))
 
 
@@ -152,6 +157,20 @@ def step_times(trainer: keras.Model, batches: Any, steps: int) -> list[float]:
         callbacks=[timer],
     )
     return timer.times
+
+
+def _keeping_seconds(batches: Any) -> float:
+    """Returns the seconds to keep a photo, and keeps those of the next steps.
+
+    Args:
+        batches: Dataset of training batches; one of them was read.
+    """
+    kept, started = large_photos.kept(), time.perf_counter()
+    for step, _ in enumerate(batches, start=1):
+        if step == UNTIMED_STEPS + TIMED_STEPS:
+            break
+    new = large_photos.kept() - kept
+    return (time.perf_counter() - started) / new if new else 0.0
 
 
 def _seconds(models: Models, images: Manifest, config: RunConfig) -> float:

@@ -182,7 +182,7 @@ def _parts(
             assert features.validation is not None
             return features.validation[rows], images.labels
         own = images.select(distribute.own_rows(len(images)))
-        return evaluation_batches(own, config).map(
+        return evaluation_batches(own, config, again=True).map(
             lambda inputs, label: (inputs["image"], label)
         )
 

@@ -272,23 +272,48 @@ def _refusing(setting: str) -> Iterator[None]:
         raise UsageError(f"`{setting}`: {reason}") from error
 
 
-def warn_about_heat(config: RunConfig) -> None:
-    """Warns if a phase ends before its heating begins."""
-    for stage in config.stages:
-        for phase in stage.phases:
-            if phase.heat is None or phase.epochs is None:
-                continue
-            first = phase.heat.epoch or phase.heat.every or 0
-            if first >= phase.epochs:
-                logger.warning(
-                    "Nothing is heated: phase `%s` of stage `%s` heats from "
-                    "epoch %d on, but trains for %d. Train longer, or change "
-                    "its `heat`.",
-                    phase.name,
-                    stage.name,
-                    first,
-                    phase.epochs,
-                )
+def warn_about_late_starts(config: RunConfig, index: int, steps: int) -> None:
+    """Warns of what would begin after the training of a stage has ended.
+
+    Args:
+        config: The configuration with the lengths of the stage.
+        index: Number of the stage.
+        steps: Number of its steps.
+    """
+    stage = config.stages[index]
+    for phase in stage.phases:
+        if phase.heat is None or phase.epochs is None:
+            continue
+        first = phase.heat.epoch or phase.heat.every or 0
+        if first >= phase.epochs:
+            logger.warning(
+                "Nothing is heated: phase `%s` of stage `%s` heats from "
+                "epoch %d on, but trains for %d. Train longer, or change "
+                "its `heat`.",
+                phase.name,
+                stage.name,
+                first,
+                phase.epochs,
+            )
+    epochs = sum(phase.epochs or 0 for phase in stage.phases)
+    late = [
+        (f"loss.{place}.memory.warm_up_steps", term.memory.warm_up_steps, steps)
+        for place, term in enumerate(config.loss)
+        if term.memory is not None and term.memory.warm_up_steps >= steps
+    ] + [
+        (f"model.proxies.sample_aware.{key}", first, epochs)
+        for key, first in config.model.proxies.sample_aware.items()
+        if key in ("memory_epoch", "filter_epoch") and first >= epochs
+    ]
+    for key, first, end in late:
+        logger.warning(
+            "`%s` is %d, but stage `%s` ends after %d: what would begin then "
+            "never does. Train longer, or set it lower.",
+            key,
+            first,
+            stage.name,
+            end,
+        )
 
 
 def warn_about_section(config: RunConfig) -> None:

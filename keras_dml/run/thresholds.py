@@ -114,14 +114,13 @@ def usual_thresholds(run: TrainedRun) -> dict[str, Any]:
     """Returns the thresholds of all usual rates, for a final training.
 
     Args:
-        run: The measured run.
+        run: The measured run, or a prefix of it.
     """
-    return {
-        _key(
-            one.threshold.target_fmr, one.threshold.decision
-        ): dataclasses.asdict(one.of_measured_run())
-        for one in thresholds_of(run, FALSE_MATCH_RATES, DECISIONS)
-    }
+    found = {}
+    for one in thresholds_of(run, FALSE_MATCH_RATES, DECISIONS):
+        key = _key(one.threshold.target_fmr, one.threshold.decision)
+        found[key + run.suffix] = dataclasses.asdict(one.of_measured_run())
+    return found
 
 
 def _key(rate: float, decision: str) -> str:
@@ -163,7 +162,7 @@ def _measured(run: TrainedRun) -> TrainedRun | None:
 
 def _carried(run: TrainedRun, key: str) -> RunThreshold:
     """Returns a threshold of the run that was measured before this one."""
-    thresholds = {} if run.suffix else run.metrics.get(CARRIED, {})
+    thresholds, key = run.metrics.get(CARRIED, {}), key + run.suffix
     if key not in thresholds:
         raise UsageError(
             f"Which distances are a match is known for the run "

@@ -26,6 +26,7 @@ from keras_dml.run.length import (
     describe_length,
     is_open,
     later_trainings,
+    planned_steps,
     with_length,
 )
 from keras_dml.run.measure import embed, write_per_query
@@ -44,7 +45,10 @@ from keras_dml.run.refit import (
     refit_stage,
 )
 from keras_dml.run.request import Request
-from keras_dml.run.stage_checks import warn_about_heat, warn_about_section
+from keras_dml.run.stage_checks import (
+    warn_about_late_starts,
+    warn_about_section,
+)
 from keras_dml.run.start import (
     StartFeatures,
     measure_baselines,
@@ -105,7 +109,6 @@ class Training:
 
     def run(self) -> dict[str, Any] | None:
         warn_about_section(self.config)
-        warn_about_heat(self.config)
         if self.state.history:
             logger.info("Going on after epoch %d.", len(self.state.history))
             # A kill may have come between the checkpoint and this table.
@@ -240,6 +243,8 @@ class Training:
         if is_open(self.config, self.state.stage):
             pace = self._settle_length(data)
         length = describe_length(self.config, self.state.stage, data, pace)
+        steps = planned_steps(self.config, self.state.stage, data)
+        warn_about_late_starts(self.config, self.state.stage, steps)
         monitor = None
         if data.validation is not None:
             monitor = self.config.evaluation.monitor

@@ -216,3 +216,47 @@ def test_a_tail_needs_rates_that_can_decay():
         trained(trainer, with_tail())
     with pytest.raises(ValueError, match="`tail` needs `steps_per_epoch`"):
         EarlyStopping(tail=2)
+
+
+def test_the_tail_begins_at_the_step_of_the_optimizer():
+    """After a second `fit` the product of epochs and steps lies far back."""
+    trainer, _ = build(keras.optimizers.SGD(DecayToZero(0.1, 2 * STEPS)))
+    fit(trainer, 8)
+    stop = with_tail()
+    rates = trained(trainer, stop)
+    np.testing.assert_allclose(rates, [0.1] * 4 + [0.05, 0.0], atol=1e-6)
+    assert stop.tail_steps == [(8 + 4) * STEPS]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_resumed_run_has_the_same_tail(kept):
+    """States of before the steps were kept begin at the product."""
+    trainer, _ = build(keras.optimizers.SGD(DecayToZero(0.1, 2 * STEPS)))
+    trainer.optimizer.build(trainer.trainable_variables)
+    trainer.optimizer.iterations.assign(20)
+    stop = with_tail()
+    for epoch, value in enumerate(VALUES[:4]):
+        stop.set_model(trainer)
+        stop.on_epoch_end(epoch, {"val_recall@1": value})
+    state = json.loads(json.dumps(stop.get_state()))
+    assert state["tail_steps"] == [20]
+    if not kept:
+        del state["tail_steps"]
+    other, _ = build(keras.optimizers.SGD(DecayToZero(0.1, 2 * STEPS)))
+    again = with_tail()
+    again.set_state(state)
+    again.set_model(other)
+    again.on_train_begin()
+    schedule = other.optimizer._learning_rate
+    assert schedule.get_config()["start"] == (20 if kept else 4 * STEPS)
+
+
+def test_a_tail_of_replicas(strategy):
+    with strategy.scope():
+        trainer, _ = build(keras.optimizers.SGD(DecayToZero(0.1, 2 * STEPS)))
+        trainer.optimizer.build(trainer.trainable_variables)
+    stop = with_tail()
+    stop.set_model(trainer)
+    for epoch, value in enumerate(VALUES[:4]):
+        stop.on_epoch_end(epoch, {"val_recall@1": value})
+    assert stop.tail_steps == [0]

@@ -58,8 +58,19 @@ def test_a_schedule_is_refused():
 
 @pytest.mark.parametrize(
     "epochs, factor, message",
-    [([-1], 0.1, "epochs=-1"), ([1.5], 0.1, r"1.5"), ([1], 2, "factor=2")],
+    [
+        ([-1], 0.1, "epochs=-1"),
+        ([1.5], 0.1, r"1.5"),
+        (12, 0.1, "`epochs` must be a list of integers.*epochs=12"),
+        ("12", 0.1, "`epochs` must be a list of integers.*epochs='12'"),
+        ([1], 2, "factor=2"),
+    ],
 )
 def test_arguments_are_checked(epochs, factor, message):
     with pytest.raises(ValueError, match=message):
         LearningRateDrops(epochs, factor)
+
+
+def test_a_word_is_no_boolean():
+    with pytest.raises(ValueError, match="`author_off_by_one` must be True"):
+        LearningRateDrops([1], author_off_by_one="no")

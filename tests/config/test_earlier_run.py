@@ -158,6 +158,16 @@ def test_another_length_may_have_the_refit_that_was_left_out(saved, length):
     assert never.refit is False
 
 
+def test_other_minutes_open_the_epochs_however_they_are_given(saved):
+    """With `--set minutes=30` the old epochs stayed."""
+    path = saved(planned())
+    by_flag = again(path, flags=flags_of({"minutes": 30}))
+    assert again(path, overrides=["minutes=30"]) == by_flag
+    assert (by_flag.stages[0].phases[0].epochs, by_flag.passes) == (None, None)
+    fixed = ["minutes=30", "stages.main.train.epochs=5"]
+    assert again(path, overrides=fixed).stages[0].phases[0].epochs == 5
+
+
 def test_a_run_trains_again_without_the_refit_that_was_left_out(saved):
     config = planned(refit=None)
     assert again(saved(config)) == config

@@ -6,6 +6,7 @@ All but "batch_norm" have a LayerNormalization, the default.
 MODELS = {
     "k_max": {"pooling": "k_max", "k": 2},
     "average_plus_max": {"pooling": "average_plus_max"},
+    "generalized_mean": {"pooling": "generalized_mean"},
     "batch_norm": {"normalization": "batch_norm", "layer_norm": False},
     "raw": {"normalize": False},
     "frozen_statistics": {"batch_norm": "frozen_statistics"},

@@ -201,6 +201,10 @@ def test_a_reloaded_model_goes_on_with_its_memory(tmp_path):
         ),
         ({"loss": losses.Triplet(), "size": 0}, "`size`.*size=0"),
         (
+            {"loss": "triplet", "size": 8},
+            "`loss` must.*`keras_dml.losses.get",
+        ),
+        (
             {"loss": losses.Triplet(), "size": 8, "warm_up_steps": -1},
             "`warm_up_steps`.*-1",
         ),
@@ -209,3 +213,35 @@ def test_a_reloaded_model_goes_on_with_its_memory(tmp_path):
 def test_refused_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         layers.CrossBatchMemory(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.array([0.2, 0.9, 1.0, 2.0], "float32"), "whole numbers"),
+        (np.array([1, 2, 3, 2**24], "float32"), "whole numbers"),
+        (np.array([1, 2, 3, 2**32 + 1]), "lie between -2"),
+    ],
+)
+def test_labels_that_would_merge_are_refused(labels, message):
+    layer = layers.CrossBatchMemory(losses.Contrastive(), 8, warm_up_steps=0)
+    x, _ = BATCHES[0]
+    with pytest.raises(ValueError, match=f"labels of the layer.*{message}"):
+        layer([x, labels], training=True)
+    step = tf.function(
+        lambda labels: layer([tf.constant(x), labels], training=True),
+        jit_compile=True,
+    )
+    values = np.asarray(step(tf.constant(labels)))[:, -1]
+    assert np.isnan(values).any()
+
+
+def test_whole_floats_are_labels():
+    x, labels = BATCHES[0]
+    found = []
+    for given in (labels, labels.astype("float32")):
+        layer = layers.CrossBatchMemory(losses.Contrastive(), 8)
+        layer.build([x.shape, labels.shape])
+        layer([x, given], training=True)
+        found.append(layer([x, given], training=True))
+    np.testing.assert_array_equal(*found)

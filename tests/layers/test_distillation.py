@@ -21,3 +21,9 @@ def test_other_inputs_than_three_are_refused(inputs):
     layer = layers.Distillation(losses.Relational(), name="here")
     with pytest.raises(ValueError, match="'here' takes the list.*teacher"):
         layer(inputs)
+
+
+def test_a_prefix_longer_than_the_embedding_is_refused():
+    layer = layers.Distillation(losses.Relational(), prefixes=[2, 4])
+    with pytest.raises(ValueError, match="`prefixes` must be at most 3.*4"):
+        layer([X, X, X])

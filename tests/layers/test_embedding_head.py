@@ -142,3 +142,15 @@ def test_whitening_keeps_the_length_of_fresh_embeddings():
     head.assign_whitening(features, np.arange(300) // 10)
     length = np.linalg.norm(to_numpy(head(features)), axis=1).mean()
     np.testing.assert_allclose(length, fresh, rtol=0.1)
+
+
+@pytest.mark.parametrize("normalization", [None, "l2", "batch_norm"])
+@pytest.mark.parametrize("size", [2, 5, 9])
+def test_a_prefix_is_what_a_cut_head_gives(normalization, size):
+    head = EmbeddingHead(5, normalization=normalization)
+    embeddings = head(X)
+    np.testing.assert_allclose(
+        to_numpy(head.prefix(embeddings, size)),
+        to_numpy(head.cut(size)(X)),
+        atol=1e-5,
+    )

@@ -155,3 +155,11 @@ def test_one_tensor_is_refused():
 def test_the_loss_refuses_columns_that_are_not_of_its_orders():
     with pytest.raises(ValueError, match=r"\(batch, 5 \* dim\).*\(3, 6\)"):
         losses.OnMoments(losses.Contrastive())(np.array([0, 0, 1]), EMBEDDINGS)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "mixed_float16"])
+def test_any_dtype(dtype):
+    layer = HighOrderMoments(orders=3, projections=7, dtype=dtype)
+    found = layer([EMBEDDINGS, MAPS])
+    assert keras.backend.standardize_dtype(found.dtype) == layer.compute_dtype
+    assert set(to_numpy(layer.random).ravel()) == {-1.0, 1.0}

@@ -99,10 +99,19 @@ def test_refuses_an_unknown_mode():
 
 def test_refuses_a_class_token_where_there_is_none():
     with pytest.raises(ValueError, match="prefix_tokens=0.*before the patches"):
-        TokenPooling("class_token")
+        TokenPooling("class_token", prefix_tokens=0)
 
 
-@pytest.mark.parametrize("prefix", [-1, 1.0, None, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_usual_prefix_is_the_class_token(mode):
+    layer = TokenPooling(mode)
+    number = int(mode == "class_token")
+    assert roundtrip(layer).prefix_tokens == layer.prefix_tokens == number
+    expected = TokenPooling(mode, prefix_tokens=number)(X)
+    np.testing.assert_array_equal(layer(X), expected)
+
+
+@pytest.mark.parametrize("prefix", [-1, 1.0, True])
 def test_refuses_a_prefix_that_is_no_count(prefix):
     with pytest.raises(ValueError, match=f"`prefix_tokens` must.*={prefix}"):
         TokenPooling("max", prefix_tokens=prefix)

@@ -65,6 +65,7 @@ def multi_similarity(
     similarity="cosine",
     average="all",
 ):
+    base = 0.5 if similarity == "cosine" else -1.0
     x, values = unit(x), []
     for i in range(len(x)):
         p, n = (
@@ -76,8 +77,8 @@ def multi_similarity(
             p = [s for s in p if s - mining_margin < highest]
             n = [s for s in n if s + mining_margin > lowest]
         values.append(
-            math.log(1 + sum(math.exp(-2 * (s - 0.5)) for s in p)) / 2
-            + math.log(1 + sum(math.exp(50 * (s - 0.5)) for s in n)) / 50
+            math.log(1 + sum(math.exp(-2 * (s - base)) for s in p)) / 2
+            + math.log(1 + sum(math.exp(50 * (s - base)) for s in n)) / 50
         )
     return averaged([[value] for value in values], average)
 

@@ -283,3 +283,23 @@ def test_teacher_and_student_have_the_same_rows(rows):
     loss = losses.SimilarityPreserving()
     with pytest.raises(ValueError, match="the same number of rows"):
         loss(np.ones((rows, 2), "float32"), np.ones((4, 3), "float32"))
+
+
+@EACH
+def test_the_teacher_gets_no_gradient(key):
+    loss = losses.DISTILLATIONS[key](dtype="float64")
+    teacher = tf.constant(TEACHER)
+    with tf.GradientTape() as tape:
+        tape.watch(teacher)
+        value = loss(teacher, tf.constant(ROWS))
+    assert tape.gradient(value, teacher) is None
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_equal_rows_of_the_student_get_no_huge_gradient(normalize):
+    """The direction of a zero difference had a gradient of a million."""
+    rows = ROWS.astype("float32")
+    rows[1] = rows[0]
+    loss = losses.Relational(normalize=normalize)
+    _, gradient = value_and_gradient(loss, TEACHER.astype("float32"), rows)
+    assert 0 < np.abs(gradient).max() < 10

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_dml import losses
+from keras_dml import losses, miners
 from tests.losses import naive_pair_losses as naive
 
 X = np.random.default_rng(0).standard_normal((9, 4))
@@ -82,3 +82,21 @@ def test_a_matrix_of_pairs_has_no_groups():
 def test_refused_groups(groups):
     with pytest.raises(ValueError, match="`groups` must be the group of each"):
         losses.HierarchicalTriplet(groups)
+
+
+MINER = miners.TripletMargin(margin=0.3, kind="hard")
+
+
+def test_a_miner_of_triplets_chooses_them_as_for_triplet():
+    arguments = {"mining": "all", "miner": MINER, "dtype": "float64"}
+    loss = losses.HierarchicalTriplet(**arguments)
+    wanted = losses.Triplet(**arguments)(LABELS, X)
+    np.testing.assert_array_equal(loss(LABELS, X), wanted)
+    assert loss(LABELS, X) != losses.HierarchicalTriplet(
+        mining="all", dtype="float64"
+    )(LABELS, X)
+
+
+def test_a_miner_of_triplets_needs_all_triplets():
+    with pytest.raises(ValueError, match="`miner` of triplets needs.*'hard'"):
+        losses.HierarchicalTriplet(mining="hard", miner=MINER)

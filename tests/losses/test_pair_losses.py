@@ -167,6 +167,7 @@ def test_float_labels_are_refused_in_fit():
         (losses.SupCon, {"temperature": 0.0}, "`temperature`.*positive"),
         (losses.SmoothAP, {"temperature": 0}, "`temperature`.*positive"),
         (losses.Circle, {"gamma": 0}, "`gamma`.*positive"),
+        (losses.Circle, {"constant_weights": 1}, "`constant_weights`.*True or"),
         (losses.NCA, {"temperature": 0}, "`temperature`.*positive"),
         (losses.NTXent, {"temperature": -1}, "`temperature`.*positive"),
         (losses.Angular, {"angle": 40}, "`angle`.*angle=40.*radians"),
@@ -195,6 +196,17 @@ def test_float_labels_are_refused_in_fit():
         *(
             (losses.RecallSurrogate, {"k": k}, "`k`.*1 to 100 integers")
             for k in ([], 0, [1, 0], [1.0], [True], "1", 10**7, [1] * 101)
+        ),
+        *(
+            (
+                cls,
+                {argument: "euclidean", "similarity": "l1"},
+                f"`similarity`.*'euclidean' or None where `{argument}`.*'l1'",
+            )
+            for cls, argument in (
+                (losses.Contrastive, "form"),
+                (losses.Triplet, "distance"),
+            )
         ),
         (losses.Contrastive, {"similarity": "l0.5"}, "`similarity`.*'l0.5'"),
         (losses.Contrastive, {"similarity": 2}, "`similarity`.*similarity=2"),
@@ -430,3 +442,117 @@ def test_functions_refuse_unknown_words(call):
     """They took them for the default, without a word."""
     with pytest.raises(ValueError, match="must be one of"):
         call()
+
+
+@pytest.mark.parametrize("similarity", ["euclidean", "squared_euclidean"])
+def test_multi_similarity_pushes_negatives_of_a_distance(similarity):
+    """With the base of cosines negatives weighed nothing, and rows met."""
+    loss = losses.MultiSimilarity(similarity=similarity)
+    assert loss.base == -1.0
+    near = np.array([[1.0, 0.0], [0.9, 0.3]])
+    _, gradient = value_and_gradient(loss, np.array([0, 1]), near)
+    assert np.sum(np.asarray(gradient)[1] * (near[0] - near[1])) > 0.1
+    assert losses.MultiSimilarity(base=0.3, similarity=similarity).base == 0.3
+    assert losses.MultiSimilarity().base == 0.5
+    assert roundtrip(loss).base == -1.0
+
+
+def test_the_average_of_triplets_is_documented():
+    plain, default = losses.Triplet(average=None), losses.Triplet()
+    assert float(plain(LABELS, X)) == float(default(LABELS, X))
+    assert float(losses.Triplet(average="all")(LABELS, X)) != float(
+        default(LABELS, X)
+    )
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments"),
+    [
+        (losses.Contrastive, {"form": "euclidean"}),
+        (losses.LiftedStructure, {"form": "distance"}),
+        (losses.Triplet, {"distance": "euclidean"}),
+        (losses.HierarchicalTriplet, {"distance": "euclidean"}),
+        (losses.Contrastive, {}),
+    ],
+)
+def test_a_form_may_agree_with_the_similarity(cls, arguments):
+    both = cls(**arguments, similarity="euclidean")
+    assert both.metric == "euclidean"
+    assert roundtrip(both).metric == "euclidean"
+
+
+def test_constant_weights_give_the_gradient_of_the_paper_of_circle():
+    """Equation 10, for cosines; Keras pulls the negative at -0.2 closer."""
+    gamma, margin = 4.0, 0.4
+    s = np.array([[0.7, 0.2, 0.3, -0.2, -0.6]])
+    positive = np.array([[True, True, False, False, False]])
+    arguments = {"gamma": gamma, "margin": margin}
+    values, gradients = zip(
+        *(
+            value_and_gradient(
+                lambda positive, s, constant=constant: losses.circle_loss(
+                    s, positive, ~positive, constant_weights=constant,
+                    **arguments,
+                ),
+                positive,
+                s,
+            )
+            for constant in (True, False)
+        ),
+        strict=True,
+    )  # fmt: skip
+    np.testing.assert_array_equal(values[0], values[1])
+    pull = np.exp(-gamma * (1 + margin - s) * (s - 1 + margin)) * positive
+    above = np.maximum(s + margin, 0)
+    push = np.exp(gamma * above * (s - margin)) * ~positive
+    share = 1 - np.exp(-np.asarray(values[0]))
+    wanted = share * gamma * push / push.sum() * above
+    wanted -= share * gamma * pull / pull.sum() * (1 + margin - s)
+    np.testing.assert_allclose(gradients[0], wanted, rtol=1e-9)
+    assert wanted[0, 3] > 0 > np.asarray(gradients[1])[0, 3]
+    loss = losses.Circle(constant_weights=True, dtype="float64")
+    assert roundtrip(loss).constant_weights is True
+    assert loss(LABELS, X) == losses.Circle(dtype="float64")(LABELS, X)
+
+
+def test_ranks_may_be_of_numpy():
+    loss = losses.RecallSurrogate(k=[np.int64(1), np.int32(4)])
+    assert roundtrip(loss).k == [1, 4]
+
+
+@pytest.mark.parametrize("columns", [3, None])
+@pytest.mark.parametrize("dtype", ["int32", "bool"])
+def test_one_hot_rows_are_refused_where_the_batch_is_unknown(columns, dtype):
+    loss = losses.NTXent()
+    step = tf.function(
+        loss,
+        input_signature=[
+            tf.TensorSpec((None, columns), dtype),
+            tf.TensorSpec((None, 4), "float32"),
+        ],
+    )
+    x = X.astype("float32")
+    one_hot = np.eye(3, dtype=dtype)[LABELS % 3]
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        step(tf.constant(one_hot), x)
+    assert "not one-hot rows" in str(error.value)
+    assert "y_true.shape=] [8 3] [Take the `argmax`" in str(error.value)
+    same = (LABELS[:3, None] == LABELS[:3]).astype(dtype)
+    np.testing.assert_allclose(
+        step(tf.constant(same), x[:3]), loss(same, x[:3]), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("floatx", ["bfloat16", "float16"])
+def test_a_half_precision_of_keras_is_not_that_of_losses(floatx):
+    usual = keras.config.floatx()
+    keras.config.set_floatx(floatx)
+    try:
+        loss = losses.Contrastive()
+        value = loss(LABELS, X)
+        with pytest.raises(ValueError, match="half precision.*float16"):
+            losses.Contrastive(dtype=floatx)
+    finally:
+        keras.config.set_floatx(usual)
+    assert loss.dtype == "float32"
+    np.testing.assert_allclose(value, losses.Contrastive()(LABELS, X))

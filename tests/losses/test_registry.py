@@ -5,6 +5,7 @@ import pytest
 from keras_dml import former, losses, regularizers
 from keras_dml.errors import UsageError
 from keras_dml.models import HEADS, get_head
+from tests.conformance import roundtrip
 
 
 @pytest.mark.parametrize("name", losses.LOSSES)
@@ -152,3 +153,39 @@ def test_lists_are_rows(name):
     np.testing.assert_allclose(loss([0, 0, 1], rows), expected, rtol=1e-6)
     with pytest.raises(ValueError, match="a row for each image"):
         loss(np.int64(0), np.float32(1.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("relational", {}),
+        ("weighted_sum", {"losses": ["contrastive", "MultiSimilarity"]}),
+        ("matryoshka", {"loss": "contrastive", "widths": [2]}),
+        ("with_memory", {"loss": {"name": "contrastive", "power": 2.0}}),
+        ("with_distillation", {"loss": "keras.losses.Dice"}),
+        ("on_moments", {"loss": "triplet"}),
+        ("on_sampled_classes", {"loss": "SparseCategoricalCrossentropy"}),
+        ("at_step", {"loss": "contrastive"}),
+    ],
+)
+def test_the_name_of_any_loss_is_its_key(name, arguments):
+    loss = losses.get(name, **arguments)
+    assert loss.name == name
+    assert type(losses.get(type(loss).__name__, **arguments)) is type(loss)
+    assert type(losses.get({"name": name, **arguments})) is type(loss)
+    assert roundtrip(loss).name == name
+
+
+def test_a_dict_of_a_name_and_arguments_is_a_loss():
+    """As miners take it."""
+    loss = losses.get({"name": "arcface", "margin": 0.3})
+    assert (type(loss), loss.margin) == (losses.ArcFace, 0.3)
+    with pytest.raises(UsageError, match="has no argument 'margins'"):
+        losses.get({"name": "arcface", "margins": 0.3})
+
+
+def test_an_unknown_name_of_an_inner_loss_is_refused_with_the_nearest():
+    with pytest.raises(UsageError, match="'contrastve'.*mean 'contrastive'"):
+        losses.Matryoshka("contrastve", [2])
+    with pytest.raises(ValueError, match="`loss` must be a loss object.*'mse'"):
+        losses.Matryoshka("mse", [2])

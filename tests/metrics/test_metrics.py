@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from keras_dml import losses, metrics
@@ -256,3 +257,48 @@ def test_columns_that_layers_append_are_left_out():
     assert metrics.MAPAtR(9, dim=4).get_config()["dim"] == 4
     with pytest.raises(ValueError, match="`dim` must be at most 6"):
         metrics.RecallAtK(dim=7).update_state(labels, wide)
+
+
+def test_callbacks_of_keras_find_the_direction():
+    model = embedder()
+    model.compile(
+        keras.optimizers.SGD(1e-3),
+        losses.Contrastive(),
+        metrics=[metrics.MAPAtR(5, 100)],
+    )
+    stop = keras.callbacks.EarlyStopping("val_map_at_r", mode="auto")
+    model.fit(
+        ROWS[:16],
+        LABELS[:16],
+        validation_data=(ROWS[:16], LABELS[:16]),
+        callbacks=[stop],
+        verbose=0,
+    )
+    assert stop.monitor_op is ops.greater
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_labels_that_would_merge_are_refused(compiled):
+    metric = metrics.PrecisionAt1(10)
+
+    def update(labels):
+        function = metric.update_state
+        function = tf.function(function) if compiled else function
+        function(labels, ROWS[: len(labels)])
+
+    update(tf.constant([2**31 - 1, -(2**31)], "int64"))
+    update(tf.constant([1, 2, 255], "uint8"))
+    with pytest.raises(ValueError, match="integer class labels.*float32"):
+        update(tf.constant([0.2, 0.9, 1.0]))
+    errors = (ValueError, tf.errors.InvalidArgumentError)
+    for large in (2**32 + 1, 2**31, -(2**31) - 1):
+        with pytest.raises(errors, match="must lie between -2"):
+            update(tf.constant([1, 2, large], "int64"))
+
+
+def test_labels_that_merge_give_nan_where_nothing_raises():
+    metric = metrics.PrecisionAt1(10)
+    metric.update_state(np.array([7]), ROWS[:1])
+    update = tf.function(metric.update_state, jit_compile=True)
+    update(tf.constant([1, 2**32 + 1], "int64"), tf.constant(ROWS[1:3]))
+    assert np.isnan(float(metric.result()))

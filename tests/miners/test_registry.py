@@ -19,6 +19,9 @@ def test_what_get_takes():
     assert miners.get(None) is None
     assert repr(miners.get(miners.serialize(miner))) == repr(miner)
     assert type(miners.get("batch_hard")) is miners.BatchHard
+    config = {"class_name": "pair_margin", "config": {"negative_margin": 0.6}}
+    assert repr(miners.get(config)) == repr(miner)
+    assert type(miners.get({"class_name": "BatchHard"})) is miners.BatchHard
 
 
 @pytest.mark.parametrize(

@@ -63,12 +63,15 @@ def pool(features, kind, k):
     flat = features.reshape(len(features), -1, features.shape[-1])
     if kind == "average_plus_max":
         return flat.mean(axis=1) + flat.max(axis=1)
+    if kind == "generalized_mean":
+        return np.cbrt((np.maximum(flat, 1e-6) ** 3).mean(axis=1))
     count = {"average": flat.shape[1], "max": 1, "k_max": k}[kind]
     return np.sort(flat, axis=1)[:, -count:].mean(axis=1)
 
 
 @pytest.mark.parametrize(
-    "pooling", ["average", "max", "k_max", "average_plus_max"]
+    "pooling",
+    ["average", "max", "k_max", "average_plus_max", "generalized_mean"],
 )
 def test_pooling(pooling):
     embedder = build(pooling=pooling, k=2)

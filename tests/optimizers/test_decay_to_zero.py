@@ -39,3 +39,9 @@ def test_a_file_of_before_it_knew_its_start_is_read():
 def test_no_steps_are_refused():
     with pytest.raises(ValueError, match="`steps`"):
         DecayToZero(0.1, 0)
+
+
+@pytest.mark.parametrize("rate", [-0.1, "0.1", None, True])
+def test_what_is_no_rate_is_refused(rate):
+    with pytest.raises(ValueError, match="`learning_rate`.*`LearningRateSch"):
+        DecayToZero(rate, 4)

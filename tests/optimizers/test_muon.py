@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_dml import layers
 from keras_dml.optimizers import Muon, orthogonalized
 from tests.conformance import roundtrip
 
@@ -120,4 +121,69 @@ def test_saving():
 )
 def test_a_number_out_of_range_is_refused(wrong):
     with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must"):
+        Muon(**wrong)
+
+
+def layer_paths():
+    """The paths of the variables of layers that hold proxies or tables."""
+    label = np.zeros(2, "int32")
+    rows = np.ones((2, 3), "float32")
+    return [
+        (layers.Proxies(4), rows),
+        (layers.Proxies(4, centers=2, name="proxies"), rows),
+        (layers.SampledProxies(4, 3, name="sampled"), [rows, label]),
+        (layers.SampleAwareProxies(4, memory_size=8), [rows, label]),
+        (layers.ManifoldSimilarities(4), rows),
+        (keras.layers.Embedding(4, 3, name="position"), label),
+    ]
+
+
+@pytest.mark.parametrize("layer, inputs", layer_paths())
+def test_proxies_and_tables_move_as_by_adam(layer, inputs):
+    layer(inputs)
+    (variable,) = layer.trainable_variables
+    start = np.array(variable)
+    steps = gradients(start.shape)
+    others = (Muon(0.1), keras.optimizers.Adam(0.1), Muon(0.1, exclude=[]))
+    moved = []
+    for optimizer in others:
+        variable.assign(start)
+        for gradient in steps:
+            optimizer.apply([tf.constant(gradient)], [variable])
+        moved.append(np.array(variable))
+    np.testing.assert_allclose(moved[0], moved[1], rtol=1e-6, atol=1e-6)
+    assert abs(moved[0] - moved[2]).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["embedding", "embedding_head", "proxies_net"])
+def test_kernels_of_a_layer_named_embedding_stay_orthogonalized(name):
+    layer = keras.layers.Dense(4, use_bias=False, name=name)
+    layer.build((None, 3))
+    by_muon, by_adam = Muon(), Muon(exclude=[name])
+    for optimizer, number in ((by_muon, 1), (by_adam, 2)):
+        optimizer.build(layer.trainable_variables)
+        moments = [one for one in optimizer.variables if "kernel" in one.path]
+        assert len(moments) == number
+
+
+def test_a_config_of_before_it_excluded_variables_is_read():
+    """Its state has no second moments for them."""
+    config = Muon().get_config()
+    del config["exclude"]
+    assert Muon.from_config(config).exclude == []
+    revived = roundtrip(Muon(exclude=["head"]))
+    assert revived.exclude == ["head"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"nesterov": "false"}, "`nesterov` must be True or False"),
+        ({"exclude": "head"}, "`exclude` must be a list of regular"),
+        ({"exclude": ["("]}, r"`exclude` must be a list of regular.*'\('"),
+        ({"exclude": [3]}, "`exclude` must be a list of regular.*3:"),
+    ],
+)
+def test_refused_arguments(wrong, message):
+    with pytest.raises(ValueError, match=message):
         Muon(**wrong)

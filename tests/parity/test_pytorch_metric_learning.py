@@ -195,11 +195,10 @@ def test_values_and_gradients(batch, name):
 
 
 @pytest.mark.parametrize("batch", KEPT)
-def test_circle_has_their_value_and_another_gradient(batch):
+def test_circle_has_their_value_and_if_wanted_their_gradient(batch):
     """Theirs takes the weights of the pairs as constants; Keras does not.
 
-    Ours is the loss of Keras over all replicas, so its gradient is that of
-    the value.
+    Ours is by default the loss of Keras over all replicas.
     """
     labels, x = batches()[batch]
     value, gradient = value_and_gradient(
@@ -209,6 +208,11 @@ def test_circle_has_their_value_and_another_gradient(batch):
     np.testing.assert_allclose(value, wanted["value"], rtol=1e-5)
     largest = abs(wanted["gradient"]).max()
     assert abs(gradient.numpy() - wanted["gradient"]).max() > 0.01 * largest
+    paper = losses.Circle(constant_weights=True, dtype="float64")
+    _, gradient = value_and_gradient(paper, labels, x)
+    np.testing.assert_allclose(
+        gradient, wanted["gradient"], atol=1e-5 * largest
+    )
 
 
 @pytest.mark.parametrize("batch", KEPT)

@@ -160,6 +160,19 @@ def test_thresholds_are_on_the_axis_of_the_histograms(monkeypatch, metric, at):
     assert (shown["target_fmr"], shown["num_impostors"]) == (0.01, 100)
 
 
+@pytest.mark.parametrize("rate", [0.2, None])
+def test_few_pairs_have_the_threshold_of_a_search(monkeypatch, rate):
+    """The page showed none, and `search` had one."""
+    one = RunThreshold(
+        Threshold(0.5, rate, rate, 0.2, 9, 5, "cosine", "pairs"), 0.1, 10, 5
+    )
+    monkeypatch.setattr(sections, "thresholds_of", lambda run, rates: [])
+    found = (one if rate else None, "too few")
+    monkeypatch.setattr(sections, "usual_threshold", lambda run: found)
+    shown = thresholds(Material(None, None, None, True, 0))["thresholds"]
+    assert [row["target_fmr"] for row in shown] == [rate] * bool(rate)
+
+
 def test_the_epochs_of_a_refit_are_counted():
     """A page called half of the epochs the refit, also where none was."""
     for phases, count in ((["main/train"] * 3, 0), (["main/a", "refit/a"], 1)):

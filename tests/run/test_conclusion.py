@@ -86,6 +86,37 @@ def test_results_without_intervals_count_as_gained():
     assert gained(json.loads(VERSION_0_1.read_text()))
 
 
+def test_an_interval_that_could_not_be_drawn_is_no_gain():
+    """Of two test classes one had one image, and `fit` said: ship it."""
+    metrics = metrics_of(0.2, 0.2, 0.3, 0.4, 0.1, 0.3, gains={})
+    assert not gained(metrics)
+    (sentence,) = conclusion(metrics)
+    assert "cannot be said" in sentence and "two test classes" in sentence
+
+
+def test_a_start_that_was_kept_is_no_trained_network():
+    """Its verdict was: the trained network is better; training +0.000."""
+    found = {"share": 0.0, "kept": False, "values": {"0": 0.4, "1": 0.3}}
+    metrics = metrics_of(
+        *(0.2, 0.3, 0.4, 0.4, 0.1, 0.3), interpolation=found, shrinkage=0.6
+    )
+    assert [*columns(metrics)][-1] == "kept"
+    started, verdict, parts = conclusion(metrics)
+    assert started.startswith("No step of the training was kept")
+    assert verdict.startswith("What was kept is better")
+    assert parts.endswith("(whitening) +0.100.")
+
+
+def test_what_nothing_validated_is_said():
+    found = {"share": 1.0, "kept": False, "values": {}}
+    metrics = metrics_of(
+        *(0.2, 0.2, 0.2, 0.4, 0.1, 0.3),
+        interpolation=found,
+        validated_on="nothing",
+    )
+    assert conclusion(metrics)[-1].startswith("Nothing was held out")
+
+
 def test_raw_pixels_have_no_part_for_the_size():
     """Their result is the same at every size, so nothing came from it."""
     metrics = metrics_of(0.2, 0.2, 0.1, 0.4, 0.1, 0.3)

@@ -8,6 +8,7 @@ import pytest
 from keras_dml.config import load_run_config, resolve
 from keras_dml.models import load_embedder
 from keras_dml.run.data import load_run_data, stage_data
+from keras_dml.run.evaluate import evaluate_run
 from keras_dml.run.final import final_config
 from keras_dml.run.history import History, read_history
 from keras_dml.run.trained_run import TrainedRun
@@ -57,6 +58,16 @@ def test_the_numbers_are_those_of_the_measured_run(run):
     for name in (*measured, "worse_classes"):
         assert run.final.metrics[name] == run.metrics[name]
     assert run.final.conclusion() == run.conclusion()
+
+
+@pytest.mark.slow
+def test_what_is_measured_on_classes_that_trained_is_said(run, caplog):
+    evaluate_run(run.folder.path)
+    assert not caplog.messages
+    evaluate_run(run.final.folder.path)
+    (message,) = caplog.messages
+    assert "has trained on every class" in message
+    assert str(run.folder.path) in message
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import json
 
 import keras
 import numpy as np
@@ -21,6 +22,7 @@ from keras_dml.run.data import split_data, stage_data
 from keras_dml.run.stage_checks import check_stages
 from keras_dml.run.start import by_label, some_images
 from keras_dml.run.trained_run import TrainedRun
+from tests.commands import run_command
 
 COLORS = 16
 SETTINGS = {
@@ -115,6 +117,37 @@ def test_search_shows_all_labels_and_the_page_explains_them(run, table):
         assert set(one.label.split("|")) == labels[one.id]
     page = (run.folder.path / "report.html").read_text()
     assert "right if it shares a label with the query" in page
+
+
+@pytest.mark.slow
+def test_the_commands_take_several_labels(table, tmp_path, capsys, monkeypatch):
+    def command(*words):
+        outcome = run_command(capsys, monkeypatch, *words)
+        assert outcome.code == 0, outcome.err
+        return outcome
+
+    place = tmp_path / "run"
+    options = [f"--set={key}={value}" for key, value in SETTINGS.items()]
+    command(
+        *("fit", table, "--recipe", "contrastive", "--backbone", "small_cnn"),
+        *("--epochs", "1", "--no-report", "--output", place, *options),
+    )
+    found = json.loads(command("evaluate", place, "--json").out)
+    stored = json.loads((place / "metrics.json").read_text())
+    assert found["map@r"] == pytest.approx(stored["after"]["map@r"])
+    query = table.parent / "1.png"
+    found = json.loads(command("search", place, query, "--json").out)
+    labels = labels_of(table)
+    for one in found["answers"][0]["neighbors"]:
+        assert set(one["label"].split("|")) == labels[one["id"]]
+    artifact = tmp_path / "litert"
+    command(
+        *("export", place, "--format", "litert", "--with-references"),
+        *("--output", artifact),
+    )
+    (references,) = artifact.rglob("references.npz")
+    with np.load(references) as file:
+        assert any("|" in str(one) for one in file["labels"])
 
 
 @pytest.mark.slow

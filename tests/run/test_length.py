@@ -243,6 +243,16 @@ def test_a_final_training_shares_the_minutes():
     assert lengths(config) == [(240 - 45 - 3 * 20) // (4 * 5)]
 
 
+def test_a_final_training_looks_at_all_images_and_embeds_the_test_ones_again():
+    """The minutes had no time for either."""
+    pace = TrainingPace(step=1.0, image=0.05)
+    given = {"minutes": 4, "pace": pace, "again": 2.0, "test_images": 200}
+    alone = StageData(DATA.fit, None)
+    config = planned("evaluation.every=1", data=alone, **given)
+    # 200 test images twice, and 240 of the final training.
+    assert lengths(config) == [(240 - 45 - 640 * 0.05) // (3 * 5)]
+
+
 def test_later_trainings_of_a_head_alone_compute_its_features_anew():
     """Four views of each of 120 images were not planned for."""
     frozen = "stages=[{phases: [{epochs: null, freeze: all}]}]"
@@ -420,7 +430,7 @@ def test_workers_agree_on_the_slowest_pace(monkeypatch):
     monkeypatch.setattr(
         distribute,
         "gather",
-        lambda own: [own, (1000.0, 0.0, 5.0), (0.0, 2000.0, 3000.0)],
+        lambda own: [own, (1e3, 0.0, 5.0, 7.0), (0.0, 2e3, 3e3, 0.0)],
     )
     pace = measure_pace(made_up.models(), DATA, pace_settings(), 0)
-    assert dataclasses.astuple(pace) == (1000.0, 2000.0, 3000.0)
+    assert dataclasses.astuple(pace) == (1e3, 2e3, 3e3, 7.0)

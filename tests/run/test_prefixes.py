@@ -11,8 +11,10 @@ from keras_dml.embeddings import load_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.evaluation import evaluate
 from keras_dml.export.formats import open_artifact
+from keras_dml.run.final import fit_final
 from keras_dml.run.prefixes import CutRun, with_dim
 from keras_dml.run.thresholds import usual_threshold
+from keras_dml.run.trained_run import TrainedRun
 from tests.images import image_folder
 
 pytestmark = pytest.mark.slow  # trainings
@@ -94,6 +96,15 @@ def test_a_prefix_has_its_own_thresholds(run):
     kept = json.loads((run.folder.path / "thresholds-2.json").read_text())
     assert kept["hash"] == cut.weights_hash != run.weights_hash
     assert found.threshold.score != usual_threshold(run)[0].threshold.score
+
+
+def test_a_prefix_of_a_final_training_has_those_of_the_measured_one(run):
+    """It had none: only those of whole embeddings came along."""
+    final = TrainedRun(fit_final(run.folder, run.metrics, run.config))
+    found, _ = usual_threshold(with_dim(final, 2))
+    measured, _ = usual_threshold(with_dim(run, 2))
+    assert found.threshold == measured.threshold
+    assert found.threshold.score != usual_threshold(final)[0].threshold.score
 
 
 def test_a_prefix_is_exported_alone(run):

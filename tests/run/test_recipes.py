@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_dml.config import load_recipe, recipe_names, resolve
+from keras_dml.config.merging import flatten
 from keras_dml.models import BACKBONES
 from keras_dml.models.small_cnn import small_cnn
 from keras_dml.run.compiling import build_optimizer
@@ -69,3 +70,31 @@ def test_a_step_changes_every_trained_weight(variant, monkeypatch):
     assert all(frozen and path.startswith(untrained) for path in same)
     assert all(np.isfinite(v.numpy()).all() for v in trainer.variables)
     keras.utils.clear_session()
+
+
+# How losses on views and heated ones differ, and whatever is theirs alone.
+OWN = ("augmentation.", "model.whitening", "stages.main.train.share", "heated")
+METHOD = ("minutes", "passes", "refit", "data.", "augmentation.", "evaluation.")
+METHOD += ("stages.", "sampling.steps", "model.batch_norm", "model.dim")
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_trains_a_pretrained_network_by_one_method(name):
+    """Losses and samplings differ; start, length and way back do not."""
+    flags = {"model": {"backbone": "mobilenet_v2", "weights": "imagenet"}}
+
+    def method(recipe):
+        config = resolve(recipe, "photos", flags=flags)
+        values = flatten(config.model_dump(mode="json"))
+        own = OWN if recipe not in ("norm_softmax", "proxy_anchor") else ()
+        return {
+            key: value
+            for key, value in values.items()
+            if key.startswith(METHOD) and not any(one in key for one in own)
+        }
+
+    usual, found = method("norm_softmax"), method(name)
+    assert len(found) > 30
+    assert found == {key: usual[key] for key in found}
+    config = resolve(name, "photos", flags=flags)
+    assert config.model.whitening and config.evaluation.interpolate

@@ -67,10 +67,10 @@ def test_a_whitening_retrieves_unseen_classes_better_than_the_features():
 
 
 def test_validation_chooses_the_shrinkage():
-    """Without a validation, the first candidate is taken."""
+    """Without one, what shrinks most is taken."""
     data = made_up.stage()
     alone = StageData(data.fit, None)
-    config = made_up.settings("model.whitening=[1.0, 0.1]")
+    config = made_up.settings("model.whitening=[0.1, 1.0]")
     assert start_from_features(made_up.models(), data, config) == 0.1
     assert start_from_features(made_up.models(), alone, config) == 1.0
 

@@ -9,7 +9,7 @@ from keras_dml.config import flags_of, resolve
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
 from keras_dml.run.data import RunData, stage_data
-from keras_dml.run.stage_checks import check_stages, warn_about_heat
+from keras_dml.run.stage_checks import check_stages, warn_about_late_starts
 
 PRETRAINED = {"model": {"backbone": "mobilenet_v2", "weights": "imagenet"}}
 
@@ -50,10 +50,23 @@ def test_images_are_left_out_below(num_classes):
     assert np.bincount(stage.validation.labels).min() == 2
 
 
-def test_nothing_is_left_out_where_a_class_could_not_give_two_images():
-    stage = parts(3, images=5)
+@pytest.mark.parametrize("images", [4, 5, 9, [4, 1, 3, 20]])
+def test_small_classes_give_two_images_or_none(images):
+    """One class of nine photos, and nothing validated."""
+    stage = parts(4, images)
+    counts = np.array([images] * 4 if isinstance(images, int) else images)
+    expected = np.where(counts >= 10, counts // 5, 2 * (counts >= 4))
+    assert stage.held_out == "images"
+    names = [int(stage.validation.names[row]) for row in range(expected.sum())]
+    assert np.bincount(names, minlength=4).tolist() == expected.tolist()
+    assert len(stage.fit) == counts.sum() - expected.sum()
+
+
+@pytest.mark.parametrize("images", [3, [3, 3, 20, 1]])
+def test_all_images_train_where_fewer_than_two_classes_could_validate(images):
+    stage = parts(4, images)
     assert (stage.validation, stage.held_out) == (None, "nothing")
-    assert len(stage.fit) == 15
+    assert len(stage.fit) == np.sum([images] * 4 if images == 3 else images)
 
 
 def test_a_network_from_scratch_needs_twenty_classes():
@@ -213,7 +226,26 @@ def test_what_cannot_be_heated_is_refused_before_training(overrides, message):
 def test_heating_after_the_end_is_warned_of(caplog):
     config = resolve("hbn", "cub200", flags=flags_of({"epochs": 20}))
     with caplog.at_level("WARNING", "keras_dml"):
-        warn_about_heat(resolve("hbn", "cub200"))
+        warn_about_late_starts(resolve("hbn", "cub200"), 0, 1000)
         assert not caplog.messages
-        warn_about_heat(config)
+        warn_about_late_starts(config, 0, 1000)
     assert "heats from epoch 61 on, but trains for 20" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("recipe", "late"),
+    [
+        ("contrastive:memory", "`loss.0.memory.warm_up_steps` is 500"),
+        ("proxy_isa", "`model.proxies.sample_aware.filter_epoch` is 3"),
+    ],
+)
+def test_a_memory_that_never_begins_is_warned_of(recipe, late, caplog):
+    """In ten minutes of a processor there are some 200 steps."""
+    with caplog.at_level("WARNING", "keras_dml"):
+        for epochs in (20, 3):
+            config = resolve(
+                recipe, "omniglot", flags=flags_of({"epochs": epochs})
+            )
+            warn_about_late_starts(config, 0, 50 * epochs)
+    (message,) = caplog.messages
+    assert message.startswith(late)
