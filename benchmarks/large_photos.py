@@ -66,6 +66,13 @@ def passes(manifest):
     return {"training": train, "validation": validate}
 
 
+def timed(read):
+    """Milliseconds of a pass."""
+    started = time.perf_counter()
+    read()
+    return (time.perf_counter() - started) * 1e3
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=48)
@@ -84,14 +91,12 @@ def main():
         for worth in (10**6, large_photos.WORTH):
             large_photos.WORTH = worth
             file_reader.cache_clear()  # It was traced with the other worth.
-            for name, read in passes(manifest).items():
-                times = []
-                for _ in range(4):
-                    started = time.perf_counter()
-                    read()
-                    times.append((time.perf_counter() - started) / count * 1e3)
-                shown = ", ".join(f"{one:.1f}" for one in times)
-                print(f"{name}, {large_photos.kept()} kept: {shown} ms")
+            with large_photos.keeping():
+                for name, read in passes(manifest).items():
+                    shown = ", ".join(
+                        f"{timed(read) / count:.1f}" for _ in "1234"
+                    )
+                    print(f"{name}, {large_photos.kept()} kept: {shown} ms")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from keras_dml.console import logger
 from keras_dml.data.verification import naming_broken
 from keras_dml.errors import RunError, UsageError
 from keras_dml.export import on_tensorflow
+from keras_dml.export.artifact import has_unit_rows
 from keras_dml.export.exporting import ExportResult, export_embedder
 from keras_dml.export.facts_of_run import images_to_compare, with_facts_of_run
 from keras_dml.export.formats import choose_formats
@@ -93,7 +94,9 @@ def export_run(
     options = ExportOptions.of(options, changes)
     _check_formats(formats, options)
     check_rate(max_false_match_rate, decision)
-    trained = TrainedRun.of(run, data_dir)
+    # With a gallery, it is the gallery's.
+    of_gallery = options.with_index and options.gallery is not None
+    trained = TrainedRun.of(run, None if of_gallery else data_dir)
     if not on_tensorflow.is_here():
         again = functools.partial(
             export_run,
@@ -219,12 +222,32 @@ def _threshold(
     run: TrainedRun, rate: float | None = None, decision: str = "pairs"
 ) -> RunThreshold | None:
     """Returns the threshold of a match, or `None` if none can be found."""
+    found: RunThreshold | None
     if rate is not None:
-        return threshold_of(run, rate, decision)
-    # The images that calibrate are embedded, for which all workers are needed.
-    if distribute.num_workers() > 1:
+        found = threshold_of(run, rate, decision)
+    elif distribute.num_workers() > 1:
+        # The images that calibrate are embedded, for which all are needed.
         return None
-    return usual_threshold(run, decision)[0]
+    else:
+        found = usual_threshold(run, decision)[0]
+    return found and as_served(found, run.embedder)
+
+
+def as_served(found: RunThreshold, embedder: keras.Model) -> RunThreshold:
+    """Returns the threshold in the scores of the index of an export.
+
+    That compares rows of length 1 by cosine, also those of a run that measures
+    distances: `s = 1 - d**2 / 2`.
+
+    Args:
+        found: The threshold of a run.
+        embedder: Its embedder.
+    """
+    own = found.threshold
+    if own.metric == "cosine" or not has_unit_rows(embedder):
+        return found
+    own = dataclasses.replace(own, score=1 + own.score / 2, metric="cosine")
+    return dataclasses.replace(found, threshold=own)
 
 
 def unchanged_files(folder: RunFolder) -> Callable[[], None]:

@@ -11,6 +11,7 @@ from keras_dml.checks import in_interval, known_options
 from keras_dml.config import RunConfig, flags_of, resolve
 from keras_dml.config.resolve import again
 from keras_dml.console import logger, showing_log
+from keras_dml.data import readers
 from keras_dml.embed.local import Embedded, embed_source
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.measured import Measured
@@ -212,6 +213,7 @@ def fit(
     arguments = {"backbone": backbone, "weights": weights, "seed": seed}
     flags = flags_of({**arguments, **options})
     resolved = _resolve(source, recipe, config, flags, settings)
+    _check_data_dir(options.get("data_dir"), resolved.data.source)
     folder = Path(output) if output else _default_output(resolved)
     export = exporter() if options.get("export", True) else None
     timeout = options.get("peer_timeout", distribute.PEER_TIMEOUT)
@@ -271,6 +273,16 @@ def _resolve(
             f"{str(config)!r}, where there is none."
         )
     return again(path, name, flags=flags, overrides=settings)
+
+
+def _check_data_dir(data_dir: PathLike | None, source: str) -> None:
+    """Raises if a folder is named that nothing would be read from."""
+    if data_dir is not None and not readers.is_named(source):
+        raise UsageError(
+            "`data_dir` is the folder of a data set that has a name. Received: "
+            f"{str(data_dir)!r}, and images from {source}. Leave `data_dir` "
+            "out, or give the place of the images as `source`."
+        )
 
 
 def _default_output(config: RunConfig) -> Path:

@@ -165,6 +165,13 @@ def test_folders_of_two_versions_have_two_run_folders(tmp_path):
         assert _default_output(config) == Path(f"runs/{name}-norm_softmax-0")
 
 
+def test_a_folder_of_data_that_would_not_be_read_is_refused(tmp_path):
+    """Another folder of that name, here, trained instead."""
+    (tmp_path / "photos").mkdir()
+    with pytest.raises(UsageError, match="`data_dir` is the folder of a data"):
+        keras_dml.fit(tmp_path / "photos", data_dir=tmp_path)
+
+
 def test_a_folder_without_a_name_has_that_of_its_place(tmp_path, monkeypatch):
     """The run folder of `fit .` was `runs/-norm_softmax-0`."""
     (tmp_path / "shoes" / "boot").mkdir(parents=True)

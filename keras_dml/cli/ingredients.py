@@ -5,7 +5,7 @@ from typing import Any
 from keras_dml.cli.next_steps import command_line
 from keras_dml.cli.options import options_of
 from keras_dml.cli.printing import say
-from keras_dml.console import logger
+from keras_dml.console import logger, showing_log
 from keras_dml.errors import UsageError
 
 
@@ -22,7 +22,8 @@ def prepare(**options: Any) -> None:
     """Check a data set's files; say what is missing and where to get it."""
     from keras_dml.data.prepare import prepare as check
 
-    found = check(progress=logger.info, **options)
+    with showing_log():
+        found = check(progress=logger.info, **options)
     for count, value in found.counts.items():
         say(f"{count.replace('_', ' ')}: {value:,}")
     for archive, state in found.archives.items():

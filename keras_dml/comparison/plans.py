@@ -148,7 +148,7 @@ def _base(
             "Choose some of its lines with `arms`.",
         )
         return plan, slug(plan.title)
-    recipes = [recipes] if isinstance(recipes, str) else recipes
+    recipes = recipes.split(",") if isinstance(recipes, str) else recipes
     sources = [str(plan)] if isinstance(plan, (str, Path)) else [*plan]
     checks.require(sources, "plan", "a plan, or at least one data set", plan)
     folder = Path(sources[0]).absolute()
@@ -176,7 +176,7 @@ def _base(
         "sources": sources,
         "recipes": list(recipes),
     }
-    names = [Path(source).stem for source in sources]
+    names = [_name(source) for source in sources]
     return parse_plan(values), f"{'-'.join(names)}-comparison"
 
 
@@ -188,8 +188,14 @@ def usual_title(recipes: Sequence[str], sources: Sequence[str]) -> str:
     """
     on = listed(map(source_title, sources))
     if len(sources) == 1:
-        on = Path(sources[0]).stem
+        on = _name(sources[0])
     return f"{', '.join(recipes)} on {on}"
+
+
+def _name(source: str) -> str:
+    """Returns the name of a folder, or that of a file without its suffix."""
+    path = Path(source)
+    return path.stem if path.suffix.lower() == ".csv" else path.name
 
 
 def _is_data(name: str) -> bool:

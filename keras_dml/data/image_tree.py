@@ -27,6 +27,9 @@ LEFT_BY_OTHERS = {"__MACOSX", "__pycache__"}
 SPLITS = {"test", "testing", "train", "training", "val", "valid", "validation"}
 # How often links may lead to one folder; nested ones double at every level.
 MOST_WAYS = 100
+# What marks the folder of a run or of a comparison, which is no class: `fit .`
+# writes `runs` beside the classes.
+RECORDS = ("config.yaml", "plan.yaml")
 # A log names so many suffixes.
 _NAMED = 5
 
@@ -132,7 +135,8 @@ def image_tree(folder: str | Path) -> ImageTree:
 
     If the folder holds no image, and no other folder than `images`, that one
     is listed instead. Names that start with a dot and folders that start with
-    `__` are passed over, and so is a link to a folder above itself.
+    `__` are passed over, and so are run folders and a link to a folder above
+    itself.
 
     Args:
         folder: Path of the folder.
@@ -144,8 +148,10 @@ def image_tree(folder: str | Path) -> ImageTree:
     root = os.fspath(folder)
     top = listed(root)
     loose = any(_is_image(one.name) for one in top if not is_folder(one))
-    folders = [one.name for one in top if _may_be_class(one)]
-    if folders == ["images"] and not loose:
+    folders = [one for one in top if _may_be_class(one)]
+    others = [one for one in folders if one.name != "images"]
+    inner = len(others) < len(folders) and not loose
+    if inner and all(_is_work(listed(one.path)) for one in others):
         root = os.path.join(root, "images")
     tree = ImageTree(root, [], [], Counter(), [])
     for path, is_a_folder in _walk(root):
@@ -283,6 +289,8 @@ def _walk(root: str) -> Iterator[tuple[str, bool | None]]:
                 f"to {readable(folder)} in more than {MOST_WAYS} ways. Give a "
                 "folder without them."
             )
+        if name and _is_work(entries):
+            continue
         if name:
             yield name, True
         above |= {place}
@@ -294,6 +302,21 @@ def _walk(root: str) -> Iterator[tuple[str, bool | None]]:
                 ahead.append((below, above))
             elif entry.name not in LEFT_BY_OTHERS:
                 yield below, None
+
+
+def _is_work(entries: list[os.DirEntry]) -> bool:
+    """Returns whether a folder is that of a run, or holds nothing but such."""
+    if _has_record(entries):
+        return True
+    folders = bool(entries) and all(map(is_folder, entries))
+    return folders and all(_has_record(listed(one.path)) for one in entries)
+
+
+def _has_record(entries: list[os.DirEntry]) -> bool:
+    names = [one.name for one in entries]
+    return any(one in RECORDS for one in names) and not any(
+        map(_is_image, names)
+    )
 
 
 def _place(folder: str) -> tuple[int, int]:

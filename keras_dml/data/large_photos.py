@@ -5,8 +5,9 @@ smaller copy of it trains, and what validates is kept as the network sees it.
 Small images are decoded each time, which costs less than to keep them.
 """
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -15,15 +16,34 @@ from keras_dml.data import decoding, resizing
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.machine import machine_memory
 
-# What each kind of copies may take of the memory of the machine.
-SHARE = 1 / 16
+# What each kind of copies may take of the memory of the machine, on which other
+# trainings may run.
+SHARE = 1 / 32
 # A copy is worth while of an image whose sides are so many times as long.
 WORTH = 2
 _QUALITY = 95
-# A copy has fewer bytes than this for each square of its shorter side.
-_BYTES = 4
+# What a copy of a photo has, in squares of its shorter side.
+_BYTES = 1.5
 
 _tables: dict[str, Any] = {}
+_keeping: list[bool] = []
+
+
+@contextlib.contextmanager
+def keeping() -> Iterator[None]:
+    """Batches that are made inside keep what they need of large photos."""
+    forget()  # Files may have changed since.
+    _keeping.append(True)
+    try:
+        yield
+    finally:
+        _keeping.pop()
+        forget()
+
+
+def is_keeping() -> bool:
+    """Returns whether it is inside of `keeping`."""
+    return bool(_keeping)
 
 
 def forget() -> None:
@@ -35,6 +55,15 @@ def forget() -> None:
 def kept() -> int:
     """Counts the copies."""
     return sum(int(table.size()) for table in _tables.values())
+
+
+def room(side: int) -> int:
+    """Returns how many smaller copies may be kept.
+
+    Args:
+        side: Integer, their shorter side.
+    """
+    return _room(math.ceil(_BYTES * side**2))
 
 
 def smallest_side(size: int, augmentation: Augmentation) -> int:
@@ -51,7 +80,8 @@ def smallest_side(size: int, augmentation: Augmentation) -> int:
     """
     narrow, wide = augmentation.aspect
     longer = max(wide, 1 / narrow)
-    return math.ceil(size * math.sqrt(longer / augmentation.area[0]))
+    least = max(augmentation.area[0], 1e-4)
+    return math.ceil(size * math.sqrt(longer / least))
 
 
 def read_smaller(path: tf.Tensor, side: int) -> tf.Tensor:
@@ -75,7 +105,7 @@ def read_smaller(path: tf.Tensor, side: int) -> tf.Tensor:
             lambda: contents,
         )
 
-    return _kept(f"{side}", path, _BYTES * side**2, tf.identity, read)
+    return _kept(f"{side}", path, room(side), tf.identity, read)
 
 
 def read_fitted(path: tf.Tensor, fit: Any) -> tf.Tensor:
@@ -104,18 +134,22 @@ def read_fitted(path: tf.Tensor, fit: Any) -> tf.Tensor:
         image = tf.io.parse_tensor(value, tf.float32)
         return tf.ensure_shape(image, fit.shape)
 
-    return _kept(repr(fit), path, 4 * math.prod(fit.shape), parse, read)
+    return _kept(repr(fit), path, _room(4 * math.prod(fit.shape)), parse, read)
+
+
+def _room(size: int) -> int:
+    return int(machine_memory() * SHARE) // size
 
 
 def _kept(
-    kind: str, path: tf.Tensor, size: int, parse: Callable, read: Callable
+    kind: str, path: tf.Tensor, most: int, parse: Callable, read: Callable
 ) -> tf.Tensor:
     """Returns what is kept of a file, or else what `read` makes of it.
 
     Args:
         kind: What is kept.
         path: Scalar string tensor.
-        size: The most bytes of one value.
+        most: How many values may be kept.
         parse: Function of a value that was kept.
         read: Function of a function that keeps a value and returns it.
     """
@@ -124,7 +158,7 @@ def _kept(
             _tables[kind] = tf.lookup.experimental.MutableHashTable(
                 tf.int64, tf.string, ""
             )
-    table, most = _tables[kind], int(machine_memory() * SHARE) // size
+    table = _tables[kind]
     # No table has strings for keys of strings.
     key = tf.strings.to_hash_bucket_fast(path, 2**63 - 1)
 

@@ -12,7 +12,11 @@ from keras_dml.data import augmentation as augment
 from keras_dml.data import decoding, resizing
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.data.image_fit import ImageFit
-from keras_dml.data.large_photos import read_smaller, smallest_side
+from keras_dml.data.large_photos import (
+    is_keeping,
+    read_smaller,
+    smallest_side,
+)
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.random_crop import crop_sides, random_resized_crop_box
 
@@ -46,6 +50,8 @@ def load_images(
 def _files(manifest, batches, batch_size, augmentation, fit):
     paths = on_cpu(manifest.file_names)
     fit = dataclasses.replace(fit, channels=3)
+    side = smallest_side(fit.size, augmentation)
+    keeps = is_keeping()
 
     @tf.autograph.experimental.do_not_convert
     def look_up(rows, draw):
@@ -59,7 +65,7 @@ def _files(manifest, batches, batch_size, augmentation, fit):
     def load(row, draw, sides, path):
         if augmentation.crop == "random_resized":
             image = decoding.decode_and_crop(
-                read_smaller(path, smallest_side(fit.size, augmentation)),
+                read_smaller(path, side) if keeps else tf.io.read_file(path),
                 lambda shape: random_resized_crop_box(
                     shape, sides, draw, augmentation.aspect
                 ),

@@ -14,6 +14,7 @@ from keras_dml.data import decoding
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.data.image_fit import ImageFit, file_reader
 from keras_dml.data.index_batches import Replicas, index_batches
+from keras_dml.data.large_photos import is_keeping
 from keras_dml.data.loading import load_images, on_cpu
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import UsageError
@@ -170,8 +171,8 @@ def evaluation_batches(
             `image_size`.
         squash: Boolean, whether both sides become `resize`. Defaults to
             `False`.
-        again: Boolean, whether the images will be read again, so that large
-            photos are kept in memory. Defaults to `False`.
+        again: Boolean, whether the images will be read again, so that a run
+            keeps large photos in memory. Defaults to `False`.
 
     Returns:
         Dataset of `({"image", "label"}, label)`, as `train_batches` yields
@@ -189,7 +190,8 @@ def evaluation_batches(
     if manifest.images is None:
         images = tf.data.Dataset.from_tensor_slices(manifest.file_names)
         images = images.map(
-            file_reader(fit, again), num_parallel_calls=tf.data.AUTOTUNE
+            file_reader(fit, again and is_keeping()),
+            num_parallel_calls=tf.data.AUTOTUNE,
         ).batch(batch_size)
     else:
         pixels = on_cpu(manifest.images)

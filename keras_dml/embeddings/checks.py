@@ -130,6 +130,13 @@ def _of_one_kind(values: list, array: np.ndarray, name: str) -> np.ndarray:
 def as_label_matrix(labels: Any, name: str) -> np.ndarray:
     """Returns a matrix of booleans or of 0 and 1, one column a class."""
     matrix = np.asarray(labels)
+    require(
+        matrix.shape[1] != 1 or matrix.dtype.kind == "b",
+        name,
+        "labels of shape (rows,), or a column for each of two classes or more",
+        f"shape {matrix.shape}",
+        "Flatten it with `labels.reshape(-1)`.",
+    )
     if matrix.dtype.kind != "b" and not (
         matrix.dtype.kind in "iu" and np.isin(matrix, (0, 1)).all()
     ):

@@ -55,13 +55,16 @@ class PairLoss(Loss, abc.ABC):
 
     Call arguments:
         y_true: Integer tensor `(batch,)` or `(batch, 1)`, the class of each
-            row; or a boolean or integer matrix `(batch, batch)` for rows with
-            several labels or none: positive where two rows belong together, 0
-            where they do not, negative where the loss leaves the pair out.
+            row, and `-1` is a class like others; or a boolean or integer
+            matrix `(batch, batch)` for rows with several labels or none:
+            positive where two rows belong together, 0 where they do not,
+            negative where the loss leaves the pair out.
             The loss ignores its diagonal. With several replicas Keras takes
             integers only.
         y_pred: Float tensor `(batch, dim)`, the embeddings.
-        sample_weight: Float tensor `(batch,)`. Defaults to `None`.
+        sample_weight: Float tensor `(batch,)`, the weights of the rows'
+            losses; other rows are still compared with a row of weight zero.
+            Defaults to `None`.
 
     Raises:
         ValueError: If labels are floats, are one-hot, or do not fit the

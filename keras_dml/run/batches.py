@@ -113,7 +113,7 @@ def train_batches(
             first_step=first_step,
             replicas=replicas,
             steps_per_epoch=steps,
-            augmentation=_augmentation(config),
+            augmentation=augmentation_of(config),
         )
 
     if distribute.num_workers() == 1:
@@ -135,7 +135,7 @@ def train_batches(
     return strategy.distribute_datasets_from_function(own)
 
 
-def _augmentation(config: RunConfig) -> Augmentation:
+def augmentation_of(config: RunConfig) -> Augmentation:
     """Returns the random changes, for images of the side of training."""
     settings = config.augmentation.model_dump()
     size, train_size = config.data.image_shape[0], config.data.train_shape[0]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import os
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,16 +11,18 @@ from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import progress_bar
 from keras_dml.data import readers, splits, verification
 from keras_dml.data.class_folds import fold_classes
+from keras_dml.data.image_list import list_images
 from keras_dml.data.made_classes import each_a_class, with_quarter_turns
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.triplets import check_triplets
 from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation.labels import has_label
+from keras_dml.wording import source_title
 
 # The classes that validate may take this share of images with several labels.
 MOST_HELD_OUT = 0.5
 # A class gives two of so many images to validation, and trains on the others.
-_LEAST_IMAGES = 4
+_LEAST_IMAGES = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +91,31 @@ def read_images(config: RunConfig) -> Manifest:
     return manifest
 
 
+def list_gallery(config: RunConfig) -> Manifest:
+    """Lists all images of a source, which need no classes.
+
+    Images of a folder or a CSV file without classes are of one, called like
+    the source.
+
+    Raises:
+        UsageError: If the source does not read, or has no image.
+    """
+    source = config.data.source
+    if readers.is_named(source) or not os.path.exists(source):
+        return read_images(config)
+    images = list_images(source)
+    labels = images.labels
+    if labels is not None and len({*labels}) > 1:
+        return read_images(config)
+    return Manifest(
+        name=source_title(source),
+        labels=np.zeros(len(images), np.int64),
+        class_names=[labels[0] if labels else source_title(source)],
+        ids=images.ids,
+        paths=[images.path(row) for row in range(len(images))],
+    )
+
+
 def stage_data(
     data: RunData, stage: StageConfig, config: RunConfig
 ) -> StageData:
@@ -152,13 +180,13 @@ def _without_some_images(
 ) -> np.ndarray:
     """Marks the images that train if a share of each class validates.
 
-    Retrieval needs two images of a class: a class of four or more gives two,
+    Retrieval needs two images of a class: a class of five or more gives two,
     a smaller one none. All images train unless two classes give some.
     """
     fits = splits.within_classes(train.labels, 1 - share, seed) == "train"
-    sets = train.label_sets
+    sets, generator = train.label_sets, np.random.default_rng(seed)
     for label in range(train.num_classes):
-        rows = sets.owners[sets.values == label]
+        rows = generator.permutation(sets.owners[sets.values == label])
         held_out = np.count_nonzero(~fits[rows])
         if len(rows) < _LEAST_IMAGES:
             fits[rows] = True

@@ -141,13 +141,13 @@ def _fit(
     # What is said of the images comes before there is a folder.
     with keeping_log_on_chief() as append_to, showing_log_on_chief(level):
         data = _read(config, request)
-        try:
-            with verification.naming_broken(data.train, data.test):
-                training = _begin(config, data, folder, strategy, request)
-                append_to(folder.log)
-                return training.run()
-        finally:
-            large_photos.forget()
+        with (
+            verification.naming_broken(data.train, data.test),
+            large_photos.keeping(),
+        ):
+            training = _begin(config, data, folder, strategy, request)
+            append_to(folder.log)
+            return training.run()
 
 
 def _read(config: RunConfig, request: Request) -> RunData:

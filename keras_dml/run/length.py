@@ -91,8 +91,9 @@ def with_length(
                 whole = round(again * len(upright(data.fit)))
                 embedded += test_images + min(whole, MOST_IMAGES)
             used = seconds_used + pace.image * embedded
-            trained = len(upright(data.fit)) * max(1.0, refit, again)
-            used += pace.keeping * trained
+            # A final training keeps copies of its own.
+            first = max(1.0, refit) + again
+            used += pace.keeping * first * len(upright(data.fit))
             config, time = _with_time(
                 config, index, data, pace, refit=refit, again=again, used=used
             )

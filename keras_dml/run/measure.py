@@ -157,7 +157,8 @@ def gains(
 def _gain(
     after: np.ndarray, before: np.ndarray, classes: np.ndarray
 ) -> dict[str, float]:
-    gain = paired_bootstrap(after, before, classes)
+    # The file of the baseline holds float32.
+    gain = paired_bootstrap(after.astype(before.dtype), before, classes)
     return {"gain": gain.difference, "low": gain.low, "high": gain.high}
 
 

@@ -15,6 +15,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.distribute.worker_fit import repair_fit
 from keras_dml.models import forward_function
 from keras_dml.run.batches import (
+    augmentation_of,
     class_groups,
     evaluation_batches,
     make_sampler,
@@ -31,7 +32,7 @@ TIMED_STEPS = 6
 TIMED_IMAGES = 256
 # How much longer a step takes in the mean of a training than right after its
 # start: docs/lab/performance.md, "Where the time of a command goes".
-STEADY = 1.1
+STEADY = 1.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +43,8 @@ class TrainingPace:
         step: Seconds of a training step.
         image: Seconds to embed an image.
         tracing: Seconds until the first steps are done. Defaults to `0.0`.
-        keeping: Seconds until a large photo is kept, of which each step then
-            has a smaller copy. Defaults to `0.0`, where photos are small.
+        keeping: Seconds to read an image for the first time, where some are
+            large photos, of which smaller copies are kept. Defaults to `0.0`.
     """
 
     step: float
@@ -111,9 +112,12 @@ def measure_pace(
     # A pipeline loads images while the first step is traced, which the next
     # steps find loaded: those of a pipeline that begins are timed.
     began, traced = step_times(trainer, batches, 1)
-    keeping = _keeping_seconds(batches) if large_photos.kept() else 0.0
+    keeping = again = 0.0
+    if large_photos.kept():
+        keeping, again = _keeping(batches, fit, config)
     times = step_times(trainer, batches, UNTIMED_STEPS + TIMED_STEPS)
     step = STEADY * (times[-1] - times[UNTIMED_STEPS]) / TIMED_STEPS
+    step += again
     tracing = max(0.0, traced - began - step)
     unfreeze(trainer)
     for variable, value in zip(trainer.variables, before, strict=True):
@@ -159,18 +163,36 @@ def step_times(trainer: keras.Model, batches: Any, steps: int) -> list[float]:
     return timer.times
 
 
-def _keeping_seconds(batches: Any) -> float:
-    """Returns the seconds to keep a photo, and keeps those of the next steps.
+def _keeping(
+    batches: Any, fit: Manifest, config: RunConfig
+) -> tuple[float, float]:
+    """Keeps the photos of the next steps, and measures how long that takes.
 
     Args:
-        batches: Dataset of training batches; one of them was read.
+        batches: Dataset of training batches, some of whose photos are kept.
+        fit: The training images.
+        config: The configuration.
+
+    Returns:
+        Tuple of the seconds to read an image for the first time; and the
+        seconds of a step for photos that do not fit into the memory.
     """
-    kept, started = large_photos.kept(), time.perf_counter()
+    steps = UNTIMED_STEPS + TIMED_STEPS
+    large_photos.forget()
+    started = time.perf_counter()
     for step, _ in enumerate(batches, start=1):
-        if step == UNTIMED_STEPS + TIMED_STEPS:
+        if step == steps:
             break
-    new = large_photos.kept() - kept
-    return (time.perf_counter() - started) / new if new else 0.0
+    seconds = time.perf_counter() - started
+    rows = make_sampler(fit, config)(0)[:steps]
+    read = len(np.unique(np.concatenate(rows)))
+    large = min(1.0, large_photos.kept() / read) * len(fit)
+    side = large_photos.smallest_side(
+        config.data.train_shape[0], augmentation_of(config)
+    )
+    missing = 1 - min(1.0, large_photos.room(side) / max(large, 1.0))
+    first = seconds / read
+    return first, missing * first * len(rows[0])
 
 
 def _seconds(models: Models, images: Manifest, config: RunConfig) -> float:

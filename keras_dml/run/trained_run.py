@@ -19,7 +19,12 @@ from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.errors import UsageError
 from keras_dml.models import load_embedder
 from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
-from keras_dml.run.data import load_run_data, read_images, stage_data
+from keras_dml.run.data import (
+    list_gallery,
+    load_run_data,
+    read_images,
+    stage_data,
+)
 from keras_dml.run.embedder_check import check_embedder, embedding_dim
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history
@@ -152,7 +157,8 @@ class TrainedRun:
             config = with_data(config, source, data_dir)
         cache = self._cache(_file_name(part, source, data_dir))
         try:
-            everything = read_images(config)
+            read = list_gallery if part == "all" else read_images
+            everything = read(config)
         except UsageError as error:
             return self._without_images(cache, error)
         present = images_hash(everything, config)

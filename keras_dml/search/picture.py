@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from PIL import Image
 
 from keras_dml.errors import UsageError
 from keras_dml.files import replacing
@@ -12,6 +13,7 @@ from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.search.result import SearchResult
 
 INCHES = 1.5
+MOST_PIXELS = 256
 # More would be no picture: each takes 165 x 225 pixels of it.
 MOST_QUERIES, MOST_NEIGHBORS = 100, 50
 MAX_LETTERS = 22
@@ -93,7 +95,10 @@ def draw_answers(result: SearchResult, path: str | Path) -> None:
 def _draw(axes, pixels: np.ndarray, title: str, color: str) -> None:
     axes.set_axis_on()
     smooth = "nearest" if max(pixels.shape[:2]) < 64 else "antialiased"
-    axes.imshow(_square(pixels), interpolation=smooth)
+    # As large as it is drawn: photos of a phone would fill the memory.
+    image = Image.fromarray(pixels)
+    image.thumbnail((MOST_PIXELS, MOST_PIXELS), Image.Resampling.LANCZOS)
+    axes.imshow(_square(np.asarray(image)), interpolation=smooth)
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_title(title, fontsize=8)

@@ -155,7 +155,8 @@ def test_one_plan(command):
 
 
 def test_an_open_length_is_settled_from_minutes_or_shown(command, tmp_path):
-    photos = image_folder(tmp_path / "photos", classes=8)
+    # Of three images of a class none validates.
+    photos = image_folder(tmp_path / "photos", classes=8, images=3)
     pretrained = ("--backbone", "resnet50", "--weights", "none.weights.h5")
     outcome = command("config", photos, *pretrained)
     table = outcome.out[outcome.out.index("What follows") :]
@@ -164,7 +165,7 @@ def test_an_open_length_is_settled_from_minutes_or_shown(command, tmp_path):
     without = ("--set", "minutes=null", "--set", "sampling.steps_per_epoch=2")
     outcome = command("config", photos, *pretrained, *without, "--json")
     (stage,) = json.loads(outcome.out)["stages"]
-    # A batch of 64 holds all 24 images: 40 passes are 40 batches.
+    # A batch of 64 holds all 12 images: 40 passes are 40 batches.
     assert stage["epochs"] == 20
     assert stage["rates"] == [fine_tuning_rate(40)]
     shown = command("config", photos, *pretrained, *without).out

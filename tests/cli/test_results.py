@@ -149,6 +149,7 @@ def finished(path, **values):
         "rising": False,
         "gained": True,
         "kept": False,
+        "trained": True,
         "final": None,
         "tested": lambda: "groceries",
         "rows": lambda: [{"metric": "MAP@R", "trained": 0.5}],

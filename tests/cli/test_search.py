@@ -87,6 +87,27 @@ def test_no_name_of_a_file_of_the_gallery_finds_it(command, run, tmp_path):
     assert [one["id"] for one in answer["neighbors"]] == ["green/0.png"]
 
 
+@pytest.mark.parametrize("kind", ["flat", "one class", "a list"])
+def test_a_gallery_needs_no_classes(command, run, tmp_path, kind):
+    """A folder of photos was refused: it had no two sub-folders."""
+    folder = tmp_path / "catalog"
+    place = folder / "shoes" if kind == "one class" else folder
+    place.mkdir(parents=True)
+    for name in ("red", "green"):
+        Image.new("RGB", (28, 28), name).save(place / f"{name}.png")
+    gallery, label = folder, place.name
+    if kind == "a list":
+        gallery = folder / "list.csv"
+        gallery.write_text("path\nred.png\ngreen.png\n")
+        label = "list.csv"
+    (answer,) = ask(command, run, place / "red.png", "--gallery", gallery)[
+        "answers"
+    ]
+    (found,) = answer["neighbors"]
+    assert found["id"].endswith("green.png")
+    assert found["label"] == label
+
+
 @pytest.mark.slow
 def test_beyond_the_threshold_the_answer_is_none(command, run, images):
     """A rate that no threshold below the largest score keeps accepts none."""

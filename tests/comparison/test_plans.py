@@ -19,6 +19,9 @@ def test_recipes_on_data():
     plan, name = make_plan(["a/x", "b/y"], {"recipes": ["ln"], "seeds": [4]})
     assert (plan.sources, plan.seeds) == (["a/x", "b/y"], [4])
     assert name == "x-y-comparison"
+    # As `fit` names them: the two versions shared a folder.
+    plan, name = make_plan("photos/shoes.v1", {"recipes": "ln,bn"})
+    assert (plan.recipes, name) == (["ln", "bn"], "shoes.v1-comparison")
 
 
 def test_every_option_changes_the_plan():

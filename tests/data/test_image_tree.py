@@ -2,7 +2,9 @@
 
 import pytest
 
-from keras_dml.data.image_tree import image_tree
+from keras_dml.config.plans import RECORD as PLAN
+from keras_dml.data.image_tree import RECORDS, image_tree
+from keras_dml.run.folder import RunFolder
 from tests.data.stand_ins import write_empty_files
 
 
@@ -29,6 +31,22 @@ def tree_of(root, *folders):
 )
 def test_which_folders_are_classes(tmp_path, folders, classes):
     assert tree_of(tmp_path, *folders).class_folders() == classes
+
+
+@pytest.mark.parametrize("inner", ["", "images/"])
+def test_folders_of_runs_are_no_classes(tmp_path, inner):
+    """`fit .` trained, and then found no image in its class `runs`."""
+    assert {RunFolder.record_name, PLAN} == {*RECORDS}
+    write_empty_files(tmp_path / "runs" / "shoes-0" / "figures", 2)
+    (tmp_path / "runs" / "shoes-0" / "config.yaml").touch()
+    (tmp_path / "runs" / "both").mkdir()
+    (tmp_path / "runs" / "both" / "plan.yaml").touch()
+    tree = tree_of(tmp_path, f"{inner}a", f"{inner}b")
+    assert tree.class_folders() == ["a", "b"]
+    assert len(tree.images) == 2
+    # A class may hold any other file.
+    (tmp_path / f"{inner}a" / "config.yaml").touch()
+    assert image_tree(tmp_path).class_folders() == ["a", "b"]
 
 
 def test_a_folder_without_folders_is_no_group(tmp_path):

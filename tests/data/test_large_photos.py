@@ -20,9 +20,9 @@ FIT = ImageFit(48, resize=56)
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    large_photos.forget()
-    yield
-    large_photos.forget()
+    with large_photos.keeping():
+        yield
+    assert large_photos.kept() == 0
 
 
 def written(path, kind="JPEG", picture=PICTURE):
@@ -121,9 +121,10 @@ def test_batches_do_not_depend_on_what_is_kept(tmp_path, monkeypatch):
     assert large_photos.kept() == 8
     np.testing.assert_array_equal(batches(tmp_path), cold)
     # From whole photos they are nearly the same.
-    monkeypatch.setattr(large_photos, "WORTH", 1000)
     large_photos.forget()
+    monkeypatch.setattr(large_photos, "_keeping", [])
     whole = batches(tmp_path)
+    monkeypatch.undo()
     assert large_photos.kept() == 0
     assert 0 < np.abs(whole - cold).mean() < 3
 

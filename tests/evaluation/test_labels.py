@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import Relevance, as_label_sets, is_multi_label
 
 
@@ -86,3 +87,11 @@ def test_booleans_are_not_searched_for_other_numbers(monkeypatch):
     matrix = np.eye(3, dtype=bool)
     monkeypatch.setattr(np, "isin", lambda *_: pytest.fail("searched"))
     assert as_label_sets(matrix, 3, "labels").values.tolist() == [0, 1, 2]
+
+
+def test_labels_in_one_column_are_no_label_sets():
+    """Class 0 of labels such as Keras takes counted as having no label."""
+    with pytest.raises(UsageError, match=r"of shape \(rows,\).*reshape"):
+        as_label_sets([[0], [1], [0]], 3, "labels")
+    one_class = np.array([[True], [False]])
+    assert as_label_sets(one_class, 2, "labels").values.tolist() == [0]

@@ -7,8 +7,11 @@ import pytest
 
 from keras_dml.config import resolve
 from keras_dml.data import Manifest
+from keras_dml.evaluation.open_set.thresholds import Threshold
 from keras_dml.export import ExportOptions
 from keras_dml.export.facts_of_run import images_to_compare, with_facts_of_run
+from keras_dml.export.runs import as_served
+from keras_dml.run.run_threshold import RunThreshold
 
 CONFIG = resolve("norm_softmax", "digits").changed(
     data={"image_size": 8, "channels": 1}
@@ -68,3 +71,14 @@ def test_whose_results_a_manifest_states(metrics, final):
     options = with_facts_of_run(ExportOptions(), data, run, None)
     assert options.metadata["after"] == "some"
     assert options.metadata["final"] is final
+
+
+def test_a_threshold_of_distances_is_served_as_one_of_cosines(make_embedder):
+    """A client compared cosines with minus a squared distance: all matched."""
+    own = Threshold(-0.5, 0.01, 0.01, 0.2, 100, 50, "euclidean", "pairs")
+    found = RunThreshold(own, 0.1, 10, 5)
+    served = as_served(found, make_embedder())
+    assert (served.threshold.score, served.threshold.metric) == (0.75, "cosine")
+    a, b = np.array([1.0, 0.0]), np.array([0.75, np.sqrt(1 - 0.75**2)])
+    assert np.sum((a - b) ** 2) == pytest.approx(0.5)
+    assert as_served(found, make_embedder(normalize=False)) is found

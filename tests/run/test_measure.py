@@ -8,7 +8,7 @@ import pytest
 
 from keras_dml.data import Manifest
 from keras_dml.run.folder import RunFolder
-from keras_dml.run.measure import worse_classes, write_per_query
+from keras_dml.run.measure import gains, worse_classes, write_per_query
 
 BEFORE = np.array([1, 0, 1, 1, 0, 1, 0, np.nan])
 AFTER = np.array([1, 1, 0, 1, 1, 0, 0, np.nan])
@@ -46,6 +46,14 @@ def test_classes_that_are_worse_are_counted_by_their_mean(folder):
     assert found == {"worse": 1, "classes": 4}
     same = worse_classes(result(BEFORE), manifest(), folder)
     assert same == {"worse": 0, "classes": 4}
+
+
+def test_equal_results_have_no_gain(folder):
+    """Thirds differed from those of the file by the digits it lacks."""
+    thirds = result(np.full(len(LABELS), 1 / 3))
+    write_per_query(folder.baseline("off_the_shelf"), manifest(), thirds)
+    found = gains(thirds, manifest(), folder)["off_the_shelf"]["recall@1"]
+    assert found == {"gain": 0.0, "low": 0.0, "high": 0.0}
 
 
 def test_the_gallery_does_not_count(folder):
