@@ -33,7 +33,7 @@ def read_gallery(
     """
     if isinstance(gallery, EmbeddingSet):
         found = gallery
-    elif gallery is not None and _holds_embeddings(gallery):
+    elif gallery is not None and not is_source(gallery):
         found = load_embeddings(gallery, need_labels=False)
     else:
         part = (
@@ -53,6 +53,9 @@ def read_gallery(
     return found.select(found.references)
 
 
-def _holds_embeddings(path: Any) -> bool:
-    embedded = Path(path).suffix in (".npz", ".parquet")
-    return embedded or ShardFolder(path).exists
+def is_source(gallery: Any) -> bool:
+    """Returns whether a gallery is images, whose files `data_dir` may hold."""
+    if gallery is None or isinstance(gallery, EmbeddingSet):
+        return False
+    embedded = Path(gallery).suffix in (".npz", ".parquet")
+    return not (embedded or ShardFolder(gallery).exists)

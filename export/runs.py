@@ -19,7 +19,7 @@ from keras_dml.export.artifact import has_unit_rows
 from keras_dml.export.exporting import ExportResult, export_embedder
 from keras_dml.export.facts_of_run import images_to_compare, with_facts_of_run
 from keras_dml.export.formats import choose_formats
-from keras_dml.export.gallery import read_gallery
+from keras_dml.export.gallery import is_source, read_gallery
 from keras_dml.export.options import OF_AN_INDEX, ExportOptions
 from keras_dml.run.data import RunData, load_run_data
 from keras_dml.run.folder import RunFolder
@@ -60,8 +60,9 @@ def export_run(
         options: `ExportOptions`. Defaults to `ExportOptions()`.
         output: Folder of the artifacts. Defaults to `None`, `RUN/export`, or
             `RUN/export-DIM` with a `dim`.
-        data_dir: Folder that holds the data set's files. Defaults to `None`,
-            the folder that the run used.
+        data_dir: Folder that holds the data set's files: those of the gallery
+            if it is images, else those of the run. Defaults to `None`, the
+            folder that the run used.
         dim: Number of values of an embedding, one of the sizes in
             `model.matryoshka` of the run. Defaults to `None`, all of them.
         max_false_match_rate: The share in (0, 1) of wrong decisions on
@@ -94,8 +95,7 @@ def export_run(
     options = ExportOptions.of(options, changes)
     _check_formats(formats, options)
     check_rate(max_false_match_rate, decision)
-    # With a gallery, it is the gallery's.
-    of_gallery = options.with_index and options.gallery is not None
+    of_gallery = options.with_index and is_source(options.gallery)
     trained = TrainedRun.of(run, None if of_gallery else data_dir)
     if not on_tensorflow.is_here():
         again = functools.partial(

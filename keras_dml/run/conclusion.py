@@ -115,8 +115,8 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
     if "off_the_shelf" not in compared:
         return [
             "Whether this is better than the "
-            f"{metrics['pretrained_features']} cannot be said: an interval "
-            "needs two test classes with several images. Give more of them."
+            f"{metrics['pretrained_features']} cannot be said: no interval "
+            "could be drawn, which needs two test classes with several images."
         ]
     before = metrics["off_the_shelf"][HEADLINE]
     after = metrics["after"][HEADLINE]

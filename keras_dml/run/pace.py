@@ -113,7 +113,7 @@ def measure_pace(
     # steps find loaded: those of a pipeline that begins are timed.
     began, traced = step_times(trainer, batches, 1)
     keeping = again = 0.0
-    if large_photos.kept():
+    if features is None and large_photos.kept():
         keeping, again = _keeping(batches, fit, config)
     times = step_times(trainer, batches, UNTIMED_STEPS + TIMED_STEPS)
     step = STEADY * (times[-1] - times[UNTIMED_STEPS]) / TIMED_STEPS
@@ -186,11 +186,12 @@ def _keeping(
     seconds = time.perf_counter() - started
     rows = make_sampler(fit, config)(0)[:steps]
     read = len(np.unique(np.concatenate(rows)))
-    large = min(1.0, large_photos.kept() / read) * len(fit)
     side = large_photos.smallest_side(
         config.data.train_shape[0], augmentation_of(config)
     )
-    missing = 1 - min(1.0, large_photos.room(side) / max(large, 1.0))
+    room, kept = large_photos.room(side), large_photos.kept()
+    share = 1.0 if kept >= room else min(1.0, kept / read)
+    missing = 1 - min(1.0, room / max(share * len(fit), 1.0))
     first = seconds / read
     return first, missing * first * len(rows[0])
 

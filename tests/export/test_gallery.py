@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_dml.embeddings import EmbeddingSet, save_embeddings
-from keras_dml.export.gallery import read_gallery
+from keras_dml.export.gallery import is_source, read_gallery
 
 RUN = types.SimpleNamespace(weights_hash="f00")
 
@@ -20,3 +20,12 @@ def test_labels_are_not_needed(labels, tmp_path):
         read = read_gallery(RUN, gallery)
         assert read.ids.tolist() == ["x", "y", "z"]
         assert (read.labels is None) == (labels is None)
+
+
+def test_only_images_may_lie_in_a_folder_of_data(tmp_path):
+    """`data_dir` of a gallery of vectors is that of the run's own images."""
+    rows = EmbeddingSet(np.eye(3), weights_hash="f00")
+    save_embeddings(tmp_path / "catalog.npz", rows)
+    assert is_source("cub200") and is_source(tmp_path)
+    for gallery in (None, rows, tmp_path / "catalog.npz"):
+        assert not is_source(gallery)

@@ -4,9 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from keras_dml import distribute
 from keras_dml.config import flags_of, resolve
+from keras_dml.data import large_photos
 from keras_dml.errors import UsageError
 from keras_dml.run import minutes as run_minutes
 from keras_dml.run.batches import make_sampler
@@ -414,6 +416,52 @@ def test_measuring_the_pace_changes_no_weight():
     assert pace.tracing > pace.step
     for old, new in zip(before, models.trainer.variables, strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+def photos_of(folder, count=60, side=64):
+    """Files of the made-up images, `side` pixels long."""
+    images = DATA.fit.select(np.arange(0, len(DATA.fit), 2)[:count])
+    paths = [str(folder / f"{row}.jpg") for row in range(len(images))]
+    for pixels, path in zip(images.images, paths, strict=True):
+        Image.fromarray(pixels).resize((side, side)).save(path)
+    return dataclasses.replace(images, images=None, paths=paths)
+
+
+@pytest.mark.parametrize(("side", "share"), [(64, 1.0), (64, 0.0), (8, 1.0)])
+def test_large_photos_take_longer_the_first_time(
+    tmp_path, monkeypatch, side, share
+):
+    """Of `share` of them copies are kept; the others are decoded each time."""
+    fit = photos_of(tmp_path, side=side)
+    config = pace_settings().changed(
+        augmentation={"crop": "random_resized", "area": (0.3, 1.0)}
+    )
+    monkeypatch.setattr(
+        large_photos, "room", lambda side: int(share * len(fit)) or 1
+    )
+    with large_photos.keeping():
+        pace = measure_pace(
+            made_up.models(), StageData(fit, None), config, 0, image_seconds=0.0
+        )
+        kept = large_photos.kept()
+    if side == 8:
+        assert (pace.keeping, kept) == (0.0, 0)
+        return
+    assert pace.keeping > 0
+    assert kept == len(fit) if share else kept < len(fit)
+    # Twelve images of a step are read again.
+    assert share or pace.step > 11 * pace.keeping
+
+
+def test_photos_are_read_for_the_first_time_within_the_minutes():
+    pace = TrainingPace(step=1.0, image=0.0, keeping=0.5)
+    given = {"minutes": 4, "pace": pace, "data": StageData(DATA.fit, None)}
+    open_ = ("passes=null", "evaluation.every=1")
+    config = planned(*open_, **given)
+    assert lengths(config) == [(240 - 45 - 120 * 0.5) // 5]
+    # A final training keeps copies of its own: half of 120 images more.
+    config = planned(*open_, again=0.5, **given)
+    assert lengths(config) == [(240 - 45 - 180 * 0.5) // (1.5 * 5)]
 
 
 def test_the_pace_of_a_frozen_phase_leaves_the_network_trainable():
