@@ -47,6 +47,10 @@ class ExportResult(Brief, list[Row]):
             of them. Defaults to `None`, unknown.
         trained: Whether the classes of these images trained the embedder.
             Defaults to `False`.
+        has_threshold: Whether the manifests say which distance is a match.
+            Defaults to `False`.
+        metric: What embeddings are compared by, `"cosine"` or `"euclidean"`.
+            Defaults to `"cosine"`.
     """
 
     def __init__(
@@ -55,11 +59,15 @@ class ExportResult(Brief, list[Row]):
         folder: Path,
         of: int | None = None,
         trained: bool = False,
+        has_threshold: bool = False,
+        metric: str = "cosine",
     ) -> None:
         super().__init__(rows)
         self.folder = folder
         self.of = of
         self.trained = trained
+        self.has_threshold = has_threshold
+        self.metric = metric
 
     @property
     def models(self) -> list[Path]:

@@ -57,5 +57,5 @@ def is_source(gallery: Any) -> bool:
     """Returns whether a gallery is images, whose files `data_dir` may hold."""
     if gallery is None or isinstance(gallery, EmbeddingSet):
         return False
-    embedded = Path(gallery).suffix in (".npz", ".parquet")
+    embedded = Path(gallery).suffix.lower() in (".npz", ".parquet")
     return not (embedded or ShardFolder(gallery).exists)

@@ -10,7 +10,7 @@ from keras_dml.embeddings import EmbeddingSet
 from keras_dml.errors import RunError
 from keras_dml.evaluation import ExactIndex
 from keras_dml.evaluation.ids import IdTable
-from keras_dml.evaluation.labels import Relevance
+from keras_dml.evaluation.labels import Relevance, as_label_sets
 from keras_dml.export.artifact import read_manifest
 from keras_dml.export.formats import open_artifact
 from keras_dml.export.latencies import TIMED_BATCHES, latencies
@@ -43,8 +43,9 @@ def index_parity(
         - "ann_recall@1" and, for another `k`, "ann_recall@k": the share of
           the exact nearest neighbors that the index finds;
         - "recall@1" and "recall@1_exact": how often the nearest neighbor has
-          a label of the query, by the index and by exact search; `None`
-          without labels;
+          a label of the query, by the index and by exact search, over queries
+          whose labels others have; `None` without such a query, or if every
+          image has the same label;
         - "batch_1_ms" and "batch_32_ms": median milliseconds of a search.
 
     Raises:
@@ -92,14 +93,20 @@ def index_parity(
 
 def _hits(gallery, rows, nearest):
     """Returns how often the nearest reference shares a label of the query."""
-    if gallery.labels is None:
+    labels, count = gallery.labels, len(gallery)
+    if labels is None:
         return None
     relevance = Relevance.of(
-        gallery.select(rows).labels, len(rows), gallery.labels, len(gallery)
+        gallery.select(rows).labels, len(rows), labels, count
     )
-    table = IdTable.of(gallery.ids, len(gallery))
+    queries = relevance.counts(rows) > 0
+    several = len(np.unique(as_label_sets(labels, count, "labels").values)) > 1
+    if not (several and queries.any()):
+        return None
+    table = IdTable.of(gallery.ids, count)
     found = table.rows_of_lists(nearest, "found")
-    return float(np.mean(relevance.among(found) & (found >= 0)))
+    hits = relevance.among(found) & (found >= 0)
+    return float(np.mean(hits[queries]))
 
 
 def _without(found, own):

@@ -70,8 +70,8 @@ class ExportOptions(Brief):
             gallery. Defaults to `False`.
         index: The method of the search: `"exact"`, in plain TensorFlow;
             `"scann"`, approximate, which needs ScaNN to load the model; or
-            `"auto"`, exact below 20,000 references and ScaNN otherwise.
-            Defaults to `"auto"`.
+            `"auto"`, ScaNN from 20,000 references on if it is installed, else
+            exact. Defaults to `"auto"`.
         gallery: The references to search: a source, all images of which are
             embedded, or a file or folder of embeddings made by this run's
             weights. In Python also an `EmbeddingSet` made by the embedder,

@@ -14,6 +14,7 @@ from keras_dml.config import RunConfig
 from keras_dml.console import logger
 from keras_dml.data.verification import naming_broken
 from keras_dml.errors import RunError, UsageError
+from keras_dml.evaluation.index.spaces import metric_of
 from keras_dml.export import on_tensorflow
 from keras_dml.export.artifact import has_unit_rows
 from keras_dml.export.exporting import ExportResult, export_embedder
@@ -128,6 +129,8 @@ def export_run(
         )
     result.of = len(data.test)
     result.trained = trained.config.data.all_classes
+    result.has_threshold = threshold is not None
+    result.metric = metric_of(trained.config.evaluation.normalize)
     return result
 
 

@@ -114,6 +114,15 @@ def import_scann_ops() -> types.ModuleType:
     return scann_ops
 
 
+def has_scann_ops() -> bool:
+    """Returns whether ScaNN's TensorFlow interface can be loaded here."""
+    try:
+        import_scann_ops()
+    except UsageError:
+        return False
+    return True
+
+
 @final
 class ScannOps(tf.Module):
     """Searches rows with ScaNN, and keeps ScaNN's trained state in variables.

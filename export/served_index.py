@@ -12,7 +12,7 @@ from keras_dml.evaluation.index.scann_searcher import (
     scann_distance,
 )
 from keras_dml.evaluation.index.spaces import Space
-from keras_dml.export.search_ops import ExactOps, ScannOps
+from keras_dml.export.search_ops import ExactOps, ScannOps, has_scann_ops
 
 # These values fill places without a neighbor. JSON has no infinity.
 NO_ID = {"integer": -1, "string": ""}
@@ -29,7 +29,8 @@ class ServedIndex(tf.Module):
         metric: `"cosine"`, or `"euclidean"`, whose scores are negative
             squared distances.
         index: `"exact"`, `"scann"`, or `"auto"`, which is exact below 20,000
-            references, as in ScaNN's own rule. Defaults to `"auto"`.
+            references, as in ScaNN's own rule, and where ScaNN cannot be
+            loaded. Defaults to `"auto"`.
         max_k: Integer, the largest number of neighbors that a request may ask
             for. Defaults to `100`.
 
@@ -69,7 +70,8 @@ class ServedIndex(tf.Module):
         self._space = Space.fit(gallery.embeddings, metric)
         rows = self._space.transform(gallery.embeddings[order])
         if index == "auto":
-            index = "exact" if self._size < HASHING_FROM else "scann"
+            many = self._size >= HASHING_FROM
+            index = "scann" if many and has_scann_ops() else "exact"
         self.kind = index
         self._search: ExactOps | ScannOps
         if index == "exact":

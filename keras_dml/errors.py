@@ -16,6 +16,16 @@ class RunError(RuntimeError):
     exit_code = 1
 
 
+class PreemptedError(BaseException):
+    """SIGTERM stopped the run, and the run has been saved.
+
+    It may come at any place, so no `except Exception` must take it for an
+    error of what it interrupts.
+    """
+
+    exit_code = 143
+
+
 def reason_of(error: BaseException) -> str:
     """Returns the first line of the message of an error, without its period.
 

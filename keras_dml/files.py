@@ -192,6 +192,11 @@ def is_full_disk(error: BaseException | None) -> bool:
     return False
 
 
+def is_read_only(error: OSError) -> bool:
+    """Returns whether an error comes from a place that must not be written."""
+    return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
 def lock(path: Path) -> IO[str] | None:
     """Locks a file until it is closed or the process ends.
 

@@ -80,7 +80,7 @@ class EmbeddingHealth(keras.callbacks.Callback):
         self._warned = False
 
     def on_epoch_end(self, epoch, logs=None):
-        if (epoch + 1) % self.retrieval.every:
+        if not self.retrieval.is_due(epoch):
             return
         self.health = self.measure()
         if logs is not None:

@@ -8,6 +8,7 @@ from keras_dml import evaluation
 from keras_dml.checks import (
     boolean,
     integer_at_least,
+    optional,
     positive_integer,
     require,
 )
@@ -43,6 +44,8 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         gather: Function that takes an array of the rows of this process and
             returns the rows of all processes, for processes that each embed a
             part of the data. Defaults to `None`: one process embeds all.
+        epochs: Integer, the length of the training, whose last epoch is
+            evaluated as well, whatever `every` is. Defaults to `None`, unknown.
 
     Attributes:
         metrics: Dict, the latest results by name without prefix.
@@ -52,8 +55,8 @@ class RetrievalEvaluation(keras.callbacks.Callback):
             embeddings.
 
     Raises:
-        ValueError: If an argument is out of range or the data can be read
-            only once.
+        ValueError: If an argument is out of range, or the data can be read
+            only once or have no end.
 
     Example:
 
@@ -84,6 +87,7 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         seed=0,
         batch_size=32,
         gather=None,
+        epochs=None,
     ):
         super().__init__()
         for name, value in (("data", data), ("references", references)):
@@ -93,6 +97,13 @@ class RetrievalEvaluation(keras.callbacks.Callback):
                     "every epoch, but an iterator or generator can be read "
                     f"only once. Received: {name}={value!r}. Pass a data set "
                     "or a list of batches."
+                )
+            if _is_endless(value):
+                raise ValueError(
+                    f"`{name}` of `RetrievalEvaluation` must end, since all of "
+                    "it is read at the end of an epoch. Received: "
+                    f"{name}={value!r}, which repeats for ever. Leave out "
+                    "`repeat()`, or `take` a number of batches."
                 )
         self.embedder = embedder
         self.data = data
@@ -107,12 +118,17 @@ class RetrievalEvaluation(keras.callbacks.Callback):
         self.seed = integer_at_least("seed", seed, 0)
         self.batch_size = positive_integer("batch_size", batch_size)
         self.gather = gather
+        self.epochs = optional(positive_integer, "epochs", epochs)
         self.metrics: dict[str, float] = {}
         self.embeddings: np.ndarray | None = None
         self.labels: np.ndarray | None = None
 
+    def is_due(self, epoch: int) -> bool:
+        """Returns whether an epoch, counted from 0, ends with an evaluation."""
+        return (epoch + 1) % self.every == 0 or epoch + 1 == self.epochs
+
     def on_epoch_end(self, epoch, logs=None):
-        if (epoch + 1) % self.every:
+        if not self.is_due(epoch):
             return
         self.metrics = self.evaluate()
         if logs is not None:
@@ -148,6 +164,11 @@ class RetrievalEvaluation(keras.callbacks.Callback):
             inputs, classes = batch
             labels.append(_rows(np.asarray(ops.convert_to_numpy(classes))))
             if isinstance(self.embedder, keras.Model):
+                if keras.backend.backend() != "tensorflow":
+                    # JAX takes no tensor of a `tf.data.Dataset`.
+                    inputs = keras.tree.map_structure(
+                        ops.convert_to_numpy, inputs
+                    )
                 rows = self.embedder.predict_on_batch(inputs)
             else:
                 rows = np.asarray(ops.convert_to_numpy(self.embedder(inputs)))
@@ -167,6 +188,14 @@ class RetrievalEvaluation(keras.callbacks.Callback):
             )
         found = np.concatenate(embeddings), np.concatenate(labels)
         return found if self.gather is None else tuple(map(self.gather, found))
+
+
+def _is_endless(data):
+    if isinstance(data, keras.utils.PyDataset):
+        return data.num_batches is None
+    # Only a `tf.data.Dataset` tells; -1 stands for an infinite one.
+    count = getattr(data, "cardinality", None)
+    return callable(count) and int(count()) == -1
 
 
 def _rows(labels):

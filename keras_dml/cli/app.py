@@ -18,7 +18,7 @@ from keras_dml.cli.lists import backbones, datasets, plans, recipes
 from keras_dml.cli.option_names import OptionNames
 from keras_dml.cli.parsing import Command, Group
 from keras_dml.console import logger, show
-from keras_dml.errors import RunError, UsageError, reason_of
+from keras_dml.errors import PreemptedError, RunError, UsageError, reason_of
 from keras_dml.files import is_full_disk
 from keras_dml.naming import shortened
 from keras_dml.run.timing import command_of_process
@@ -116,7 +116,7 @@ def main() -> None:
     try:
         with command_of_process():
             _group()()
-    except (UsageError, RunError) as error:
+    except (UsageError, RunError, PreemptedError) as error:
         _fail(wording.translate(str(error)), error.exit_code)
     except Exception as error:
         place = getattr(error, "filename", None)

@@ -66,10 +66,7 @@ def fit(*, as_json: Json = False, **options: Any) -> None:
     try:
         run = api.fit(**options)
     except KeyboardInterrupt:
-        resume = [] if "--resume" in sys.argv else ["--resume"]
-        again = command_line("keras-dml", *sys.argv[1:], *resume)
-        with showing_log():
-            logger.info("To go on:\n%s", again)
+        _tell_how_to_go_on()
         raise
     if not distribute.is_chief():
         return
@@ -78,6 +75,13 @@ def fit(*, as_json: Json = False, **options: Any) -> None:
         print(json.dumps({"run": str(run.folder.path), **metrics}))
     else:
         print_run(run)
+
+
+def _tell_how_to_go_on() -> None:
+    resume = [] if "--resume" in sys.argv else ["--resume"]
+    again = command_line("keras-dml", *sys.argv[1:], *resume)
+    with showing_log():
+        logger.info("To go on:\n%s", again)
 
 
 def _given_without(option: str, *flags: str) -> list[str]:
@@ -190,10 +194,14 @@ def embed(
     **options: Any,
 ) -> None:
     """Embed all images of a folder, with their ids, into files."""
-    with _starting_tensorflow():
-        from keras_dml.embed.local import embed_source
+    try:
+        with _starting_tensorflow():
+            from keras_dml.embed.local import embed_source
 
-        done = embed_source(**options)
+            done = embed_source(**options)
+    except KeyboardInterrupt:
+        _tell_how_to_go_on()
+        raise
     if as_json:
         print(json.dumps(dataclasses.asdict(done)))
     else:

@@ -1,6 +1,8 @@
 """`keras-dml recipes`, `plans`, `datasets` and `backbones`."""
 
 import json
+import shlex
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -69,7 +71,8 @@ def _show_recipe(name: str) -> None:
             "Presets": ", ".join(recipe.presets),
         }
     )
-    say(f"Train with it: `keras-dml fit FOLDER --recipe {recipe.name}`.")
+    quoted = shlex.quote(name)
+    say(f"Train with it: `keras-dml fit FOLDER --recipe {quoted}`.")
     keys = {"sources": recipe.sources, "presets": recipe.presets}
     print_settings(
         (key, value, name)
@@ -77,7 +80,7 @@ def _show_recipe(name: str) -> None:
         for one in keys.get(part, ("",))
         for name, key, value in recipe.own(part, one)
     )
-    say(f"Every value: `keras-dml config --recipe {name}`.")
+    say(f"Every value: `keras-dml config --recipe {quoted}`.")
 
 
 def plans(name: Name = None) -> None:
@@ -136,7 +139,24 @@ def _show_plan(name: str, plan: "PlanConfig") -> None:
     )
     print_settings((key, plan.set[key], "all arms") for key in plan.set)
     print_settings((key, plan.grid[key], "each of") for key in plan.grid)
-    say(f"Run it: `keras-dml compare {name}`.")
+    say("Run it:")
+    say(command_line("keras-dml", "compare", name, *_needed(plan)))
+
+
+def _needed(plan: "PlanConfig") -> Iterator[str]:
+    """Yields the options that a plan cannot be run without."""
+    from keras_dml.backbone_facts import known_backbones
+    from keras_dml.data.facts import dataset_facts
+    from keras_dml.data.readers import is_named
+
+    if not all(map(is_named, plan.sources)):
+        yield from ("--source", "FOLDER")
+    elif any(dataset_facts(one).files for one in plan.sources):
+        yield from ("--data-dir", "FOLDER")
+    known = known_backbones()
+    converted = any(known[name].checkpoint for name in plan.backbones)
+    if converted and not any(case.weights for case in plan.cases):
+        yield from ("--weights", "FILE.weights.h5")
 
 
 def _size(plan: "PlanConfig") -> tuple[int, int]:
@@ -272,4 +292,7 @@ def _show_backbone(facts: "BackboneFacts") -> None:
                 *("--output", f"{facts.name}.weights.h5"),
             )
         )
-    say(f"Train it: `keras-dml fit FOLDER --backbone {facts.name}`.")
+    say("Train it:")
+    train = ("keras-dml", "fit", "FOLDER", "--backbone", facts.name)
+    converted = ("--weights", f"{facts.name}.weights.h5")
+    say(command_line(*train, *(converted if facts.checkpoint else ())))

@@ -121,12 +121,18 @@ def steps_after_export(
         result: The artifacts.
         options: What the command was given, its run among them.
     """
+    from keras_dml.export.gallery import is_source
+
+    if options.get("with_index") and is_source(options.get("gallery")):
+        # It is the folder of the gallery, not of the run.
+        options = {**options, "data_dir": None}
     again = ("keras-dml", "export", options["run"], *_given(options, _OF_ALL))
     small = (*again, *_given(options, _OF_LITERT), "--output")
     litert = ("--format", "litert", "--quantize")
     output = result.folder
     names = [row["artifact"] for row in result[1:]]
-    if any(name in result.worse for name in names if "int8" in name):
+    worse = any(name in result.worse for name in names if "int8" in name)
+    if worse and "litert-float16" not in names:
         yield (
             "make it half as large instead, with 16-bit numbers",
             command_line(*small, f"{output}-float16", *litert, "float16"),
@@ -190,5 +196,12 @@ def steps_after_comparison(
 
 def _from_here(place: str) -> str:
     """Returns a path from the working directory, if it is below that."""
+    from keras_dml.data.readers import is_named
+
     path, here = Path(place), Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else place
+    if not path.is_relative_to(here):
+        return place
+    relative = str(path.relative_to(here))
+    # The name of a data set or an option would win over the folder.
+    other = is_named(relative) or relative.startswith("-")
+    return f"./{relative}" if other else relative

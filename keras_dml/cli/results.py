@@ -74,12 +74,21 @@ _EXPORTS_IN_WORDS = (
     "are about equally near. Times are of this computer, others differ."
 )
 _USE_IN_WORDS = (
-    "manifest.json in its folder says which images go in, what comes out, and "
-    "up to which distance, 1 minus the cosine similarity, two images match. "
-    "Embed the images that you know once, and keep their embeddings: a photo "
-    "is most like the one whose embedding has the highest cosine similarity to "
-    "its own."
+    "manifest.json in its folder says which images go in{match} what comes "
+    "out{until}. Embed the images that you know once, and keep their "
+    "embeddings: a photo is most like the one whose embedding {nearest}."
 )
+# How a distance is called, and which embedding is the nearest.
+_NEAREST_IN_WORDS = {
+    "cosine": (
+        "1 minus the cosine similarity",
+        "has the highest cosine similarity to its own",
+    ),
+    "euclidean": (
+        "the Euclidean one",
+        "has the smallest Euclidean distance to its own",
+    ),
+}
 _LITERT_IN_WORDS = (
     "litert is for LiteRT, formerly TensorFlow Lite, which runs on phones. "
 )
@@ -103,12 +112,15 @@ def print_run(run: "Run") -> None:
     for sentence in run.conclusion():
         tell(sentence)
     say("")
-    gains = "gain" in rows[0]
+    # Classes that trained are no sample of others.
+    sampled = not run.metrics["seen"] and any(
+        row.get("95 % interval", "-") != "-" for row in rows
+    )
     if from_scratch(run):
         tell(_RAW_PIXELS_IN_WORDS)
     elif size := run.metrics.get("natural_size"):
         tell(_PRETRAINED_IN_WORDS.format(size=size))
-    tell(_METRICS_IN_WORDS + (_GAIN_IN_WORDS if gains else ""))
+    tell(_METRICS_IN_WORDS + (_GAIN_IN_WORDS if sampled else ""))
     if run.metrics["partial"]:
         say("The data set is incomplete: these numbers are partial.")
     say(f"\nRun folder: {run.folder.path}")
@@ -283,7 +295,15 @@ def print_artifacts(result: "ExportResult", options: Mapping[str, Any]) -> None:
     for path in result.models:
         # Not wrapped: a path that is cut over two lines cannot be copied.
         say(f"  {path}")
-    tell(_USE_IN_WORDS)
+    distance, nearest = _NEAREST_IN_WORDS[result.metric]
+    until = f", and up to which distance, {distance}, two images match"
+    tell(
+        _USE_IN_WORDS.format(
+            match="," if result.has_threshold else " and",
+            until=until if result.has_threshold else "",
+            nearest=nearest,
+        )
+    )
     _print_steps(steps_after_export(result, options))
 
 

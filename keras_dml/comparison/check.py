@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -171,7 +172,7 @@ def _checked(
         )
         steps += last
         if part.validation is not None:
-            often = epochs // (config.evaluation.every or 1)
+            often = math.ceil(epochs / (config.evaluation.every or 1))
             validated += often * len(part.validation)
     steps += last * may_refit(config, parts[-1])
     weights = Path(config.model.weights).name

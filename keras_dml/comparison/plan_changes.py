@@ -68,10 +68,9 @@ def _protocol(
     if not isinstance(value, str):
         return dict(value)
     kind, colon, folds = value.partition(":")
-    wanted = "a kind, or a kind and a number, such as cross_validation:5"
-    checks.require(
-        not colon or folds in map(str, range(1001)), "protocol", wanted, value
-    )
+    counted = kind == "cross_validation" and folds in map(str, range(1001))
+    wanted = "a kind, or cross_validation and its folds: cross_validation:5"
+    checks.require(not colon or counted, "protocol", wanted, value)
     # Nobody asked to change the split, the fraction or what is concatenated.
     kept = before.model_dump() if kind == before.kind else {"kind": kind}
     return {**kept, **({"folds": int(folds)} if colon else {})}

@@ -58,6 +58,7 @@ class Protocol:
             data=data,
             stages=self.stages(config.stages),
             refit=config.refit and self.refits,
+            final="measured",
         )
 
 

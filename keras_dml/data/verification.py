@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 MAX_NAMED = 5
 VERIFY_BATCH = 256
 _told: set[tuple[str, str]] = set()
+# Hashes of the files, as they are, that this process has decoded.
+_decoded: set[int] = set()
 # Reading a file that vanished or changed raises these.
 _BROKEN = (
     tf.errors.NotFoundError,
@@ -50,15 +52,21 @@ class Verification:
 
 
 def verify(
-    manifest: Manifest, progress: Callable[[int, int], None] | None = None
+    manifest: Manifest,
+    progress: Callable[[int, int], None] | None = None,
+    again: bool = False,
 ) -> Verification:
     """Decodes every file once, as training will.
+
+    A file that this process has decoded, and that has the same size and time
+    of change, is not decoded again: a run reads its images several times.
 
     Args:
         manifest: `Manifest`. If it has `images` instead of files, all rows
             are good.
         progress: Function of (files done, total files), called after each
             batch of good files and at the end. Defaults to `None`.
+        again: Boolean, whether to decode all files again. Defaults to `False`.
 
     Returns:
         `Verification`.
@@ -69,6 +77,11 @@ def verify(
     good = np.zeros(total, dtype=bool)
     paths = manifest.paths.tolist()
     whole = [row for row in range(total) if not reason_unopened(paths[row])]
+    keys = {row: _key(paths[row]) for row in whole}
+    if not again:
+        known = [row for row in whole if keys[row] in _decoded]
+        good[known] = True
+        whole = [row for row in whole if not good[row]]
     names = [os.fsencode(paths[row]) for row in whole]
     rows_and_paths = (np.array(whole, np.int64), np.array(names, bytes))
 
@@ -86,11 +99,26 @@ def verify(
             progress(int(rows[-1]) + 1, total)
     if progress is not None:
         progress(total, total)
+    reasons = {row: reason_refused(paths[row]) for row in np.flatnonzero(~good)}
+    # A disk that was busy may give at the second attempt what it kept back.
+    good[[row for row, reason in reasons.items() if not reason]] = True
     bad = tuple(
-        (readable(paths[row]), reason_refused(paths[row]))
-        for row in np.flatnonzero(~good)
+        (readable(paths[row]), why) for row, why in reasons.items() if why
+    )
+    _decoded.update(
+        key for row, key in keys.items() if good[row] and key is not None
     )
     return Verification(np.flatnonzero(good), bad)
+
+
+def _key(path: str) -> int | None:
+    """Returns a hash of a file as it is; `None` if it is gone."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    place = os.path.abspath(path)
+    return hash((place, found.st_size, found.st_mtime_ns, found.st_ino))
 
 
 @tf.function(input_signature=[tf.TensorSpec((), tf.string)], autograph=False)
@@ -155,7 +183,8 @@ def naming_broken(*manifests: Manifest) -> Iterator[None]:
     try:
         yield
     except _BROKEN as error:
-        bad = [one for images in manifests for one in verify(images).bad]
+        checked = [verify(images, again=True) for images in manifests]
+        bad = [one for images in checked for one in images.bad]
         if not bad:
             raise
         named = "; ".join(f"{path} ({why})" for path, why in bad[:MAX_NAMED])
@@ -167,7 +196,7 @@ def naming_broken(*manifests: Manifest) -> Iterator[None]:
 
 
 def reason_refused(path: str, max_pixels: int = MAX_PIXELS) -> str:
-    """Says in a few words why a file does not decode.
+    """Says in a few words why a file does not decode; `""` if it does.
 
     Args:
         path: The file.
@@ -184,7 +213,7 @@ def reason_refused(path: str, max_pixels: int = MAX_PIXELS) -> str:
 
 
 def why_refused(contents: bytes, max_pixels: int = MAX_PIXELS) -> str:
-    """Says in a few words why the bytes of a file do not decode.
+    """Says in a few words why the bytes of a file do not decode, or `""`.
 
     Args:
         contents: The bytes of the file.
@@ -213,4 +242,4 @@ def why_refused(contents: bytes, max_pixels: int = MAX_PIXELS) -> str:
         last = str(getattr(error, "message", error)).split("}} ")[-1]
         first_line = last.strip().splitlines()[0]
         return first_line.partition(" [Op:")[0].removesuffix(".")
-    return "it could not be decoded"
+    return ""

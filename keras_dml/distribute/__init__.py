@@ -15,7 +15,6 @@ from keras_dml.distribute.errors import (
     PREEMPTED,
     RESTART,
     PeerLostError,
-    PreemptedError,
 )
 from keras_dml.distribute.replicas import (
     all_gather,

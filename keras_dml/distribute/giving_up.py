@@ -41,7 +41,8 @@ def limit_start(cluster: Cluster, seconds: float) -> Iterator[None]:
 def _listens(address):
     host, _, port = address.rpartition(":")
     with contextlib.suppress(OSError):
-        socket.create_connection((host, int(port)), 2).close()
+        # An address of IPv6 stands in brackets.
+        socket.create_connection((host.strip("[]"), int(port)), 2).close()
         return True
     return False
 

@@ -154,9 +154,23 @@ def get_strategy(
         return workers.start(cluster, peer_timeout)
     found = _logical_devices(devices)
     if len(found) < 2:
+        _require_default(found, devices)
         return SingleDevice()
     _check_policy(policy, f"{len(found)} devices")
     return _mirrored(tuple(found))
+
+
+def _require_default(found: list[Any], devices: str | None) -> None:
+    """Raises unless the one device is the one that TensorFlow takes itself."""
+    import tensorflow as tf
+
+    gpus = [device.name for device in tf.config.list_logical_devices("GPU")]
+    if devices is not None and gpus and gpus[0] not in found:
+        raise UsageError(
+            "`devices` names one processor, and this machine has a GPU, on "
+            f"which TensorFlow trains. Received: devices={devices!r}. Leave it "
+            "out, and set CUDA_VISIBLE_DEVICES=-1, which hides the GPUs."
+        )
 
 
 def _cluster(name: str) -> Cluster | None:

@@ -153,10 +153,13 @@ class ReadImages(beam.PTransform):
         self._root = root
 
     def expand(self, start: Any) -> beam.PCollection:
-        """Builds the steps."""
+        """Builds the steps, of which the first fails if no file matches."""
         return (
             start
-            | "Match" >> fileio.MatchFiles(self._pattern)
+            | "Match"
+            >> fileio.MatchFiles(
+                self._pattern, fileio.EmptyMatchTreatment.DISALLOW
+            )
             | "Spread" >> beam.Reshuffle()
             | "Open" >> fileio.ReadMatches()
             | "Read" >> beam.Map(_read, self._root)

@@ -133,6 +133,7 @@ class ImageEmbedder:
             found[row]
             if row in found
             else verification.why_refused(content, self.max_pixels)
+            or "it cannot be resized for the network"
             for row, content in enumerate(contents)
         ]
 

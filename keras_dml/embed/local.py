@@ -15,7 +15,13 @@ from keras_dml.console import logger, progress_bar, track
 from keras_dml.data import decoding, verification
 from keras_dml.data.image_list import ImageList, list_images
 from keras_dml.embed.output import Output
-from keras_dml.embed.stream import by_part, embed_batches, image_batches, watch
+from keras_dml.embed.stream import (
+    Batch,
+    by_part,
+    embed_batches,
+    image_batches,
+    watch,
+)
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.embeddings.embedding_set import split_names
 from keras_dml.embeddings.shard_folder import ShardFolder, check_same
@@ -250,11 +256,22 @@ def embed_missing(
     for shard, part, (numbers, vectors) in zip(
         missing, parts, by_part(embedded, parts), strict=True
     ):
+        missed = [range(one, one + 1) for one in np.setdiff1d(part, numbers)]
+        if missed:
+            # A disk that was busy may give at the second attempt what it kept
+            # back.
+            late = image_batches(
+                images, missed, config, batch_size=1, max_pixels=max_pixels
+            )
+            numbers, vectors = _joined(
+                (numbers, vectors), *embed_batches(forward, late)
+            )
         bad = [
             (
                 images.ids[number],
                 readable(images.path(number)),
-                verification.reason_refused(images.path(number), max_pixels),
+                verification.reason_refused(images.path(number), max_pixels)
+                or "it cannot be resized for the network",
             )
             for number in np.setdiff1d(part, numbers)
         ]
@@ -263,6 +280,15 @@ def embed_missing(
         name, good = folder.shard(shard).name, len(rows)
         logger.info("%s: %d images, %d bad.", name, good, len(bad))
     return sum(map(len, parts))
+
+
+def _joined(*batches: Batch) -> Batch:
+    """Returns the rows of batches in ascending order, with their values."""
+    some = [one for one in batches if len(one[0])] or batches[:1]
+    numbers = np.concatenate([rows for rows, _ in some])
+    values = np.concatenate([values for _, values in some])
+    order = np.argsort(numbers)
+    return numbers[order], values[order]
 
 
 def _embedding_set(

@@ -30,7 +30,8 @@ class Output:
         self, path: str | os.PathLike[str], file_format: str | None = None
     ) -> None:
         self.path = Path(path)
-        name, ending = self.path.name, self.path.suffix.removeprefix(".")
+        name = self.path.name
+        ending = self.path.suffix.removeprefix(".").lower()
         self.is_file = ending in FILE_FORMATS
         self.format = file_format or (
             ending if self.is_file else FILE_FORMATS[0]

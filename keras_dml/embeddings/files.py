@@ -24,8 +24,6 @@ FILE_FORMATS = ("npz", "parquet")
 # The key of a file whose texts of labels are sets.
 LABEL_SETS = "label_sets"
 _OPTIONAL = ("labels", "ids", "role", "class_names", "hash", LABEL_SETS)
-# Of the ids, labels or roles of a file.
-MOST_BYTES = 2**31
 _WORDS = ("id", "label", "role")
 _HASH = b"weights_hash"
 
@@ -72,7 +70,7 @@ def save_embeddings(
         isinstance(embeddings, EmbeddingSet), "embeddings", wanted, embeddings
     )
     sets = has_sets(embeddings)
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         parquet = import_parquet()
         table = to_table(embeddings)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +117,7 @@ def read_file(path: str | os.PathLike[str]) -> EmbeddingSet:
         UsageError: If the file is missing, damaged or of another kind, holds
             a pickle, or its arrays do not fit each other.
     """
-    if Path(path).suffix == ".parquet":
+    if Path(path).suffix.lower() == ".parquet":
         return _read_parquet(path)
     arrays = read_npz(path, ("embeddings",), _OPTIONAL)
     stored = arrays.pop("hash", None)
@@ -132,7 +130,7 @@ def read_file(path: str | os.PathLike[str]) -> EmbeddingSet:
 def count_rows(path: str | os.PathLike[str]) -> int | None:
     """Counts the rows of a file; `None` if it is missing or damaged."""
     path = Path(path)
-    if path.suffix != ".parquet":
+    if path.suffix.lower() != ".parquet":
         return count_npz_rows(path, "embeddings")
     parquet = import_parquet()
     try:
@@ -198,12 +196,8 @@ def _as_texts(column: Any) -> np.ndarray:
     # A column of numbers is none yet.
     column = column.combine_chunks().dictionary_encode()
     texts = np.asarray(column.dictionary.to_pylist(), str)
-    size = len(column) * texts.dtype.itemsize
-    if size > MOST_BYTES:
-        raise ValueError(
-            f"texts that take {size:,} bytes, more than {MOST_BYTES:,}, since "
-            "each takes as much as the longest"
-        )
+    # Each takes as much as the longest.
+    check_fits(len(column) * texts.dtype.itemsize)
     return texts[column.indices.to_numpy()]
 
 

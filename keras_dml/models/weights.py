@@ -1,6 +1,8 @@
 """Builds a backbone with its initial weights."""
 
+import contextlib
 import os
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +98,11 @@ def check_weights(name: str, weights: str, backbone: Backbone) -> None:
 
 def _published(name, backbone, input_shape):
     try:
-        with warnings.catch_warnings():
+        # Keras tells of a download on stdout, which is for results.
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(sys.stderr),
+        ):
             # The warning does not matter: convolutions fit any image size.
             warnings.filterwarnings("ignore", message="`input_shape` is undef")
             return backbone.builder(

@@ -24,6 +24,7 @@ from keras_dml.run.history import History
 BINS = 80
 MAX_ROWS = 2000
 ROWS_AT_A_TIME = 256
+MOST_LINES = 8
 
 
 class _Kind(NamedTuple):
@@ -88,13 +89,23 @@ def training_curves(
     for kind in _CHARTS:
         columns = history.starting_with(*kind.prefixes)
         if columns:
+            meaning = kind.meaning
+            if len(columns) > MOST_LINES:
+                # As many groups as a network has blocks: their names would
+                # cover the lines.
+                names = np.array([*columns])
+                spread = np.linspace(0, len(names) - 1, MOST_LINES).round()
+                meaning += f" Drawn are {MOST_LINES} of {len(names)}."
+                columns = {
+                    name: columns[name] for name in names[spread.astype(int)]
+                }
             uri = curves(
                 columns, history.starts, logarithmic=kind.logarithmic, kept=kept
             )
             drawn.append(
                 {
                     "name": kind.name,
-                    "meaning": kind.meaning,
+                    "meaning": meaning,
                     "uri": uri,
                     "alt": _in_words(columns),
                 }

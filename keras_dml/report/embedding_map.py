@@ -11,6 +11,7 @@ from keras_dml.report.thumbnails import Thumbnails, data_uri
 
 MAX_IMAGES = 2000
 MIN_IMAGES = 10
+LEAST_CLASSES = 10
 PERPLEXITY = 30.0
 # Half of scikit-learn's steps at a coarser angle: 2.6 times as fast, and the
 # neighbors of digits are kept as well (trustworthiness .993 both).
@@ -26,8 +27,9 @@ DOT = 4
 def choose_rows(labels: np.ndarray, seed: int = 0) -> np.ndarray:
     """Draws whole classes at random, and at most 2,000 rows of them.
 
-    Whole classes show whether their images lie together. If the drawn classes
-    have more rows, some rows are left out at random.
+    Whole classes show whether their images lie together. A class has at most
+    the rows that let ten classes, or all of fewer, into the map; if the drawn
+    classes have more, some rows are left out at random.
 
     Args:
         labels: Integer array `(rows,)`.
@@ -37,12 +39,14 @@ def choose_rows(labels: np.ndarray, seed: int = 0) -> np.ndarray:
         Int64 array of rows, in random order.
     """
     generator = np.random.default_rng(seed)
-    classes, codes, counts = np.unique(
-        labels, return_inverse=True, return_counts=True
-    )
-    drawn = generator.permutation(len(classes))
-    before = np.cumsum(counts[drawn]) - counts[drawn]
-    rows = np.flatnonzero(np.isin(codes, drawn[before < MAX_IMAGES]))
+    classes = generator.permutation(np.unique(labels))
+    most = MAX_IMAGES // min(len(classes), LEAST_CLASSES)
+    rows = np.empty(0, np.int64)
+    for one in classes:
+        of_class = generator.permutation(np.flatnonzero(labels == one))
+        rows = np.concatenate([rows, of_class[:most]])
+        if len(rows) >= MAX_IMAGES:
+            break
     return generator.permutation(rows)[:MAX_IMAGES]
 
 

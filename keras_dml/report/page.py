@@ -1,6 +1,7 @@
 """Writes the report page of a run."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,7 @@ def write_report(
         details=DETAILS,
         metrics=trained.metrics,
         config=dump_run_config(config),
-        tensorboard=str(folder.tensorboard),
+        tensorboard=shlex.quote(str(folder.tensorboard)),
         **values,
     )
     write_text(folder.report, page)

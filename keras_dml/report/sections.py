@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_dml.config.sections import REFIT
 from keras_dml.embeddings import EmbeddingSet
 from keras_dml.evaluation import (
     collapse_warning,
@@ -18,7 +19,13 @@ from keras_dml.report import charts, confusions, retrieval
 from keras_dml.report import embedding_map as maps
 from keras_dml.report.health import health_lines
 from keras_dml.report.thumbnails import Thumbnails
-from keras_dml.run.conclusion import HEADLINE, columns, conclusion
+from keras_dml.run.conclusion import (
+    HEADLINE,
+    LAST_EPOCH,
+    columns,
+    conclusion,
+)
+from keras_dml.run.run_threshold import CAUTIONS
 from keras_dml.run.thresholds import thresholds_of, usual_threshold
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.wording import percent
@@ -43,8 +50,9 @@ FLAGS = {
         "than what to expect on new data."
     ),
     "final": (
-        "The run trained on the test classes too. The numbers above are those "
-        "of the measured run before it; the images below were trained on."
+        "The run trained on the test classes too. The numbers of this section "
+        "are those of the measured run before it; the images and tables after "
+        "it were trained on."
     ),
 }
 
@@ -100,16 +108,18 @@ def training(material: Material) -> dict[str, Any]:
     monitor = run.config.evaluation.monitor
     # No epoch was kept if the pretrained network was.
     selected = not run.metrics.get("interpolation", {}).get("kept")
+    stages = [name.partition("/")[0] for name in run.history.phases]
+    refit_epochs = stages.count(REFIT)
+    of_stage = " of the last stage" if len({*stages}) > 1 else ""
     epochs, curves = charts.training_curves(
         run.history,
         f"val_{monitor}",
-        selected and run.metrics["selected_by"].startswith("validation"),
+        selected and run.metrics["selected_by"] != LAST_EPOCH,
     )
     return {
         "epochs": epochs,
-        "refit_epochs": sum(
-            name.partition("/")[0] == "refit" for name in run.history.phases
-        ),
+        "refit_epochs": refit_epochs,
+        "of_stage": " of the refit" if refit_epochs else of_stage,
         "curves": curves,
         "length": run.metrics.get("length"),
         "minutes": run.config.minutes,
@@ -151,6 +161,7 @@ def queries_and_classes(material: Material) -> dict[str, Any]:
         "score_name": "the cosine"
         if normalize
         else "minus the squared distance",
+        "has_gallery": embeddings.has_gallery,
         "classes": table,
         "class_metrics": CLASS_METRICS,
         "hidden_classes": len(exact.per_class.labels) - len(table),
@@ -184,7 +195,10 @@ def thresholds(material: Material) -> dict[str, Any]:
     if not found:
         usual, _ = usual_threshold(material.run)
         found = [] if usual is None else [usual]
+    measured_on = found[0].measured_on if found else "classes"
     return {
+        "calibrated_on": "images" if "images" in measured_on else "classes",
+        "caution": CAUTIONS[measured_on],
         "thresholds": [
             {
                 "target_fmr": one.threshold.target_fmr,
@@ -195,7 +209,7 @@ def thresholds(material: Material) -> dict[str, Any]:
                 "num_impostors": one.threshold.num_impostors,
             }
             for one in found
-        ]
+        ],
     }
 
 
@@ -245,7 +259,7 @@ def kept_weights(metrics: Mapping[str, Any]) -> str:
         metrics: The content of `metrics.json`.
     """
     end = metrics["selected_by"]
-    if end != "last epoch":
+    if end != LAST_EPOCH:
         end = f"epoch with the best {end}"
     chosen = metrics.get("interpolation", {})
     if chosen.get("kept"):

@@ -1,6 +1,5 @@
 """Keeps embeddings in the run folder until weights or images change."""
 
-import errno
 import hashlib
 import os
 from pathlib import Path
@@ -14,10 +13,10 @@ from keras_dml.console import logger
 from keras_dml.data.manifest import Manifest
 from keras_dml.embeddings import EmbeddingSet, load_embeddings, save_embeddings
 from keras_dml.errors import UsageError
+from keras_dml.files import is_read_only
 from keras_dml.npz import read_npz
 
 _IMAGES_HASH = "images_hash"
-_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class EmbeddingCache:
@@ -82,7 +81,7 @@ class EmbeddingCache:
                 self.path, embeddings, **{_IMAGES_HASH: np.array(images_hash)}
             )
         except OSError as error:
-            if error.errno not in _READ_ONLY:
+            if not is_read_only(error):
                 raise
             logger.warning(
                 "%s cannot be written (%s): the images are embedded again "

@@ -6,6 +6,8 @@ from typing import Any
 from keras_dml.wording import metric_title, percent
 
 HEADLINE = "map@r"
+# What `selected_by` is in the metrics where no result chose the epoch.
+LAST_EPOCH = "last epoch"
 
 
 def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:

@@ -208,17 +208,15 @@ def split_data(
         UsageError: If classes are chosen where all of them are seen.
     """
     settings = config.data
-    chosen = {
-        "data.train_classes": settings.train_classes,
-        "data.test_classes": settings.test_classes,
-    }
-    given = [name for name, classes in chosen.items() if classes is not None]
+    chosen = ("train_fraction", "train_classes", "test_classes")
+    given = [name for name in chosen if getattr(settings, name) is not None]
     if manifest.seen and given:
         raise UsageError(
-            f"`{given[0]}` chooses classes, but test classes of "
-            f"{manifest.name} are seen in training. Leave `{given[0]}` out."
+            f"`data.{given[0]}` chooses classes, but test classes of "
+            f"{manifest.name} are seen in training. Leave "
+            f"`data.{given[0]}` out."
         )
-    if given or (settings.train_fraction is not None and not manifest.seen):
+    if given:
         # A class may have lost all of its images.
         present = manifest.relabeled()
         split = splits.class_disjoint(
@@ -264,35 +262,81 @@ def _with_some_classes(manifest: Manifest, most: int) -> Manifest:
     return some.select(labels.any(axis=1))
 
 
-def check_begun_with(begun: Mapping[str, str], data: RunData) -> dict[str, str]:
+def check_begun_with(
+    begun: Mapping[str, str], data: RunData, config: RunConfig
+) -> dict[str, str]:
     """Raises if a resumed run would train on what it has to test, for example.
 
     Args:
         begun: The result of this function when the run began, or an empty dict.
         data: The images of today.
+        config: The configuration, which says what validates.
 
     Returns:
-        The checksums of the training and the test classes, or of the images
-        where the classes are the same. Of classes single images may be missing.
+        The checksums of the training, the test and the validation classes, or
+        of the images where the classes are the same. Of classes single images
+        may be missing.
 
     Raises:
         RunError: If they are others.
     """
-    parts = {"training": data.train, "test": data.test}
-    what = "images" if data.seen else "classes"
-    found = {
-        name: part.checksum() if data.seen else _of_classes(part)
-        for name, part in parts.items()
-    }
-    for name, part in parts.items():
-        if begun.get(name, found[name]) != found[name]:
-            raise RunError(
-                f"The {name} {what} must be those that the run began with. "
-                f"Received: others, {len(part):,} images of "
-                f"{part.num_classes:,} classes. Restore them, or choose "
-                "another `output`."
-            )
+    found, other = _compared(begun, data, config)
+    if other:
+        raise RunError(f"{other} Restore them, or choose another `output`.")
     return found
+
+
+def check_measured_with(
+    begun: Mapping[str, str], data: RunData, config: RunConfig
+) -> None:
+    """Raises if images that trained may be measured.
+
+    Args:
+        begun: The result of `check_begun_with` when the run began, or an empty
+            dict.
+        data: The images of today.
+        config: The configuration.
+
+    Raises:
+        UsageError: If a folder has come or gone since, so that other classes
+            train, validate and test.
+    """
+    _, other = _compared(begun, data, config)
+    if other:
+        raise UsageError(
+            f"{other} Restore them, or name other images: as the `source` of "
+            "an evaluation, or as the `gallery` of a search."
+        )
+
+
+def _compared(
+    begun: Mapping[str, str], data: RunData, config: RunConfig
+) -> tuple[dict[str, str], str]:
+    """Returns the checksums of today, and what is other than it was."""
+    parts = {
+        "training": (data.train, data.seen),
+        "test": (data.test, data.seen),
+    }
+    for stage in config.stages:
+        split = _split_stage(data, stage, config)
+        if split.validation is not None and split.held_out != "test":
+            own = f" of the stage `{stage.name}`" * (len(config.stages) > 1)
+            images = split.held_out == "images"
+            parts[f"validation{own}"] = (split.validation, images)
+    found = {
+        name: part.checksum() if images else _of_classes(part)
+        for name, (part, images) in parts.items()
+    }
+    for name, (part, images) in parts.items():
+        if begun.get(name, found[name]) != found[name]:
+            kind, _, of = name.partition(" ")
+            what = f"{kind} {'images' if images else 'classes'} {of}".rstrip()
+            return found, (
+                f"The {what} must be those that the run began with. "
+                f"Received: others, {len(part):,} images of "
+                f"{part.num_classes:,} classes."
+            )
+    return found, ""
 
 
 def _of_classes(part: Manifest) -> str:

@@ -17,6 +17,7 @@ from keras_dml.evaluation import RetrievalResult
 from keras_dml.files import replacing
 from keras_dml.models import load_embedder, synchronize_batch_norm
 from keras_dml.run.batches import make_sampler
+from keras_dml.run.conclusion import LAST_EPOCH
 from keras_dml.run.data import RunData, stage_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.groups import measure_groups
@@ -103,8 +104,17 @@ def finish(
     metrics["weights_hash"] = run.weights_hash
     run.keep_test(embeddings, data.test)
     if request.export is not None:
-        with request.timing.part("export"):
-            request.export(embedder, data, config, metrics, folder)
+        try:
+            with request.timing.part("export"):
+                request.export(embedder, data, config, metrics, folder)
+        except Exception:
+            # Training and measuring took longer, and do not depend on it.
+            folder.write_metrics(metrics)
+            logger.warning(
+                "The run is trained and measured; its export failed. "
+                "`export_run` exports it again."
+            )
+            raise
     metrics["seconds"] = request.timing.rounded()
     logger.debug("Seconds by part: %s.", metrics["seconds"])
     folder.write_metrics(metrics)
@@ -160,6 +170,7 @@ def run_metrics(
         "several_labels": data.test.has_label_sets,
         "partial": data.partial,
         "seen": data.seen,
+        "images": state.images,
         "selected_by": _selected_by(config, state),
         "validation": _validated(config, state),
         "pretrained_features": (
@@ -234,6 +245,6 @@ def _validated(config: RunConfig, state: RunState) -> dict[str, float]:
 def _selected_by(config: RunConfig, state: RunState) -> str:
     # A refit, where nothing validates, keeps what was validated before it.
     if not state.best_metrics or config.evaluation.select == "last":
-        return "last epoch"
+        return LAST_EPOCH
     chooser = "test" if config.data.validation == "test" else "validation"
     return f"{chooser} {config.evaluation.monitor}"

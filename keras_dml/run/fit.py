@@ -14,6 +14,8 @@ from keras_dml.data import large_photos, verification
 from keras_dml.distribute import workers
 from keras_dml.distribute.strategies import PEER_TIMEOUT
 from keras_dml.errors import UsageError
+from keras_dml.models import get_backbone
+from keras_dml.models.weights import check_weights
 from keras_dml.run.agreement import (
     check_same_data,
     check_same_settings,
@@ -163,6 +165,11 @@ def _read(config: RunConfig, request: Request) -> RunData:
     return data
 
 
+def _check_weights(config: RunConfig) -> None:
+    name = config.model.backbone
+    check_weights(name, config.model.weights, get_backbone(name))
+
+
 def _begin(
     config: RunConfig,
     data: RunData,
@@ -174,6 +181,8 @@ def _begin(
     replicas = strategy.num_replicas_in_sync
     config = settle(config, data)
     check_stages(config, data, replicas)
+    # What one worker lacks, the others would wait for.
+    distribute.together(lambda: _check_weights(config))
     training = Training(config, data, folder, strategy, request)
     distribute.together(lambda: create_run(folder, config, request.resume))
     logger.info(overview(config, data, folder, replicas))

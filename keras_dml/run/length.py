@@ -19,6 +19,10 @@ from keras_dml.run.refit import may_refit
 from keras_dml.run.start import MOST_IMAGES
 from keras_dml.wording import counted, roughly
 
+# A planned stage has no more: each ends with a line and with all weights on
+# disk, and on cached features one of 50 steps takes a tenth of a second.
+MOST_EPOCHS = 100
+
 
 def is_open(config: RunConfig, index: int) -> bool:
     """Whether a stage has a length, or a number of validations, to settle."""
@@ -46,9 +50,10 @@ def with_length(
     included, if one epoch of each phase does; several open stages divide the
     minutes. A refit with which it would not is left out. Where a run has one
     stage and all its phases are open, its epochs become longer to fill the
-    minutes. Without a pace, phases of settled length say how long the others
-    are. If the number of epochs between validations is open too, there are
-    four to eight, or two to four where none chooses the epoch that is kept.
+    minutes, and where there would be more than a hundred. Without a pace,
+    phases of settled length say how long the others are. If the number of
+    epochs between validations is open too, there are four to eight, or two to
+    four where none chooses the epoch that is kept.
 
     Args:
         config: The configuration.
@@ -106,6 +111,18 @@ def with_length(
                 "`passes` are null. Set one of them."
             )
         most = max(least, min(bounds))
+        if time is not None and most > MOST_EPOCHS and _open_steps(config):
+            longer = math.ceil(most / MOST_EPOCHS) * steps
+            return with_length(
+                config.changed(sampling={"steps_per_epoch": longer}),
+                index,
+                data,
+                pace=pace,
+                test_images=test_images,
+                again=again,
+                refit=refit,
+                seconds_used=seconds_used,
+            )
     every = _epochs_between_validations(config, most)
     stages = list(config.stages)
     # The end of a phase needs no validation where none chooses the epoch.
@@ -219,16 +236,23 @@ def _with_time(
     return config, time
 
 
-def _with_longer_epochs(
-    config: RunConfig, epochs: int, time: StageTime, data: StageData
-) -> RunConfig:
-    """Divides what is left of the time among the epochs, as longer ones.
+def _open_steps(config: RunConfig) -> int | None:
+    """Returns the steps of an epoch, or `None` if they must stay.
 
     Epochs that see each image once stay, and those whose number is settled.
     """
-    (stage, *others), steps = config.stages, config.sampling.steps_per_epoch
-    settled = any(phase.epochs is not None for phase in stage.phases)
-    if others or settled or steps is None:
+    stage, *others = config.stages
+    if others or any(phase.epochs is not None for phase in stage.phases):
+        return None
+    return config.sampling.steps_per_epoch
+
+
+def _with_longer_epochs(
+    config: RunConfig, epochs: int, time: StageTime, data: StageData
+) -> RunConfig:
+    """Divides what is left of the time among the epochs, as longer ones."""
+    steps = _open_steps(config)
+    if steps is None:
         return config
     longer = time.steps(epochs)
     if config.passes is not None:

@@ -138,16 +138,15 @@ def gains(
         By baseline and metric a dict of the `"gain"` and of `"low"` and
         `"high"`, its 95 % interval over resampled classes.
     """
-    classes = test.labels[query_rows(test.role)]
     compared: dict[str, dict[str, dict[str, float]]] = {}
     for name in BASELINES:
         if not folder.baseline(name).is_file():
             continue
         try:
-            before = read_npz(folder.baseline(name), (), after.per_query)
+            pairs, classes = _pairs(folder.baseline(name), after, test)
             compared[name] = {
-                metric: _gain(after.per_query[metric], values, classes)
-                for metric, values in before.items()
+                metric: _gain(*values, classes)
+                for metric, values in pairs.items()
             }
         except UsageError as error:
             logger.warning("The gain over %s is unknown: %s", name, error)
@@ -155,11 +154,52 @@ def gains(
 
 
 def _gain(
-    after: np.ndarray, before: np.ndarray, classes: np.ndarray
+    before: np.ndarray, after: np.ndarray, classes: np.ndarray
 ) -> dict[str, float]:
-    # The file of the baseline holds float32.
-    gain = paired_bootstrap(after.astype(before.dtype), before, classes)
+    gain = paired_bootstrap(after, before, classes)
     return {"gain": gain.difference, "low": gain.low, "high": gain.high}
+
+
+def _pairs(
+    path: Path, after: RetrievalResult, test: Manifest
+) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], np.ndarray]:
+    """Pairs the queries of a baseline with the same ones of today.
+
+    Images may have gone between the start and the end of a run.
+
+    Returns:
+        Dict of the metrics to their values before and after, query by query;
+        and the labels of these queries.
+
+    Raises:
+        UsageError: If the file does not read, or no query is the same.
+    """
+    before = read_npz(path, ("ids",), after.per_query)
+    then, rows = before.pop("ids"), query_rows(test.role)
+    now = test.ids[rows]
+    left = np.flatnonzero(np.isin(then, now))
+    places = np.argsort(now, kind="stable")
+    found = places[np.searchsorted(now[places], then[left])]
+    if not len(left):
+        raise UsageError(
+            f"{path} must hold queries of the test images. Received: others. "
+            "Restore the images, or train again."
+        )
+    if len(left) < max(len(then), len(now)):
+        logger.warning(
+            "The test images have changed since the run began: %s queries are "
+            "compared, which are in both.",
+            f"{len(left):,}",
+        )
+    # As the file has them, in float32, so that equal values stay equal.
+    pairs = {
+        metric: (
+            values[left],
+            after.per_query[metric][found].astype(values.dtype),
+        )
+        for metric, values in before.items()
+    }
+    return pairs, test.labels[rows[found]]
 
 
 def worse_classes(
@@ -177,19 +217,12 @@ def worse_classes(
     path = folder.baseline(BASELINES[0])
     if GUARDED not in after.per_query or not path.is_file():
         return None
-    # As the file has them, so that equal values stay equal.
-    values = after.per_query[GUARDED].astype(np.float32)
     try:
-        before = read_npz(path, (GUARDED,))[GUARDED]
-        if before.shape != values.shape:
-            raise UsageError(
-                f"{path} must hold a value for each of the {len(values):,} "
-                f"queries. Received: shape {before.shape}. Train again."
-            )
-        table = class_table(
-            {"before": before, "after": values},
-            test.labels[query_rows(test.role)],
-        )
+        pairs, classes = _pairs(path, after, test)
+        if GUARDED not in pairs:
+            return None
+        before, values = pairs[GUARDED]
+        table = class_table({"before": before, "after": values}, classes)
     except UsageError as error:
         logger.warning("How many classes are worse is unknown: %s", error)
         return None

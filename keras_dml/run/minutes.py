@@ -15,7 +15,7 @@ from keras_dml.run.pace import TrainingPace
 VALIDATIONS = {"best": (4, 8), "last": (2, 4)}
 # An estimate of export and report on two cores; all else is measured in the
 # run. `benchmarks/fixed_cost.py` prints what they take.
-EXPORT_SECONDS = 40.0
+EXPORT_SECONDS = 50.0
 # How often a run embeds its validation images for the page. The interpolation
 # embeds them once for each share.
 PAGE_PASSES = 1
@@ -95,7 +95,10 @@ def stage_time(
     # The start, 0, is known from its features.
     shares = {*config.evaluation.interpolate} - {0.0}
     elsewhere = used + (len(shares) + PAGE_PASSES) * validated + features
-    traced = 1 + sum(one > 0 for one in later)
+    # Each phase compiles its step anew.
+    traced = (1 + sum(one > 0 for one in later)) * len(
+        config.stages[index].phases
+    )
     elsewhere += pace.tracing * traced + EXPORT_SECONDS
     stages = sum(map(has_open_phase, config.stages[index:]))
     return StageTime(

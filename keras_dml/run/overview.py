@@ -10,7 +10,7 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.refit import may_refit
-from keras_dml.wording import listed, source_title, titled
+from keras_dml.wording import listed, percent, source_title, titled
 
 NVIDIA = Path("/proc/driver/nvidia/gpus")
 # Windows lends this library of its driver to the Linux inside it.
@@ -42,7 +42,7 @@ def overview(
         )
         lines.append(("Refit", refit))
     lines += [
-        ("Test", _tests(config, data)),
+        ("Test", _tests(config, data, parts)),
         ("Recipe", _recipe(config)),
         ("Size", _sizes(config)),
         ("Network", _network(config)),
@@ -113,14 +113,14 @@ def _amount(images: Manifest) -> str:
     return f"{len(images):,} images of {images.num_classes:,} classes{turned}"
 
 
-def _tests(config: RunConfig, data: RunData) -> str:
+def _tests(config: RunConfig, data: RunData, last: StageData) -> str:
     if config.data.all_classes:
         return "nothing, for every class trains: the earlier results stand"
-    seen = (
-        "all seen in training: they measure the result"
-        if data.seen
-        else "not trained on: they measure how it does on new classes"
-    )
+    seen = "not trained on: they measure how it does on new classes"
+    if data.seen:
+        validates = last.held_out == "classes"
+        but = " but for those that validate" if validates else ""
+        seen = f"all seen in training{but}: they measure the result"
     return f"{_amount(data.test)}, {seen}"
 
 
@@ -160,7 +160,17 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
         why = "every class trains"
     elif config.data.validation == "none":
         why = "`data.validation` is `none`"
-    return f"nothing: {why}. The network of the last epoch is kept"
+    return f"nothing: {why}. {_kept(config)} is kept"
+
+
+def _kept(config: RunConfig) -> str:
+    """Returns which network is kept where nothing validates."""
+    share = max(config.evaluation.interpolate, default=1.0)
+    if share == 1:
+        return "The network of the last epoch"
+    if share == 0:
+        return "The network of before the first step"
+    return f"{percent(share)} of the way to the network of the last epoch"
 
 
 def _sizes(config: RunConfig) -> str:

@@ -38,11 +38,31 @@ class TimedTracing(keras.callbacks.Callback):
 
 
 class TimedEvaluation(callbacks.RetrievalEvaluation):
-    """Counts the time of each evaluation as that of validation."""
+    """Counts the time of each evaluation as that of validation.
 
-    def __init__(self, timing: Timing, *arguments: Any, **settings: Any):
+    It also evaluates the last epoch of the tail of an early stopping: an epoch
+    that nothing has evaluated is never the best one.
+    """
+
+    def __init__(
+        self,
+        timing: Timing,
+        stopping: callbacks.EarlyStopping | None,
+        *arguments: Any,
+        **settings: Any,
+    ):
         super().__init__(*arguments, **settings)
         self._timing = timing
+        self._stopping = stopping
+
+    def is_due(self, epoch: int) -> bool:
+        stopping = self._stopping
+        ends = (
+            stopping is not None
+            and stopping.tail_epoch is not None
+            and epoch + 1 == stopping.tail_epoch + stopping.tail
+        )
+        return ends or super().is_due(epoch)
 
     def evaluate(self) -> dict[str, float]:
         with self._timing.part("validation"):
@@ -87,16 +107,28 @@ def phase_callbacks(
     )
     if phase.heat is not None:
         listed.append(heat_up(phase.heat))
+    stopping = None
+    if phase.stop_patience is not None:
+        stopping = callbacks.EarlyStopping(
+            monitor=monitor,
+            mode="max",
+            patience=phase.stop_patience,
+            tail=phase.stop_tail,
+            steps_per_epoch=steps,
+            epochs=epochs,
+        )
     if data.validation is not None:
         retrieval = TimedEvaluation(
             timing,
+            stopping,
             # `predict` would embed every image on every replica.
             forward_function(features.head if features else models.embedder),
             **_parts(data.validation, config, features),
             gather=distribute.gather_rows,
             k=(1,),
             normalize=config.evaluation.normalize,
-            every=min(config.evaluation.every or 1, epochs),
+            every=config.evaluation.every or 1,
+            epochs=epochs,
         )
         health = callbacks.EmbeddingHealth(
             retrieval, head.proxies(models.trainer), warn=logger.warning
@@ -114,17 +146,8 @@ def phase_callbacks(
                 monitor=monitor, mode="max", **phase.plateau.model_dump()
             )
         )
-    if phase.stop_patience is not None:
-        listed.append(
-            callbacks.EarlyStopping(
-                monitor=monitor,
-                mode="max",
-                patience=phase.stop_patience,
-                tail=phase.stop_tail,
-                steps_per_epoch=steps,
-                epochs=epochs,
-            )
-        )
+    if stopping is not None:
+        listed.append(stopping)
     return listed
 
 

@@ -213,7 +213,8 @@ class StageTrainer:
         """Returns what the validations of the stage take from here on."""
         if self._image_seconds is None or self.data.validation is None:
             return self._image_seconds
-        left = epochs - self.state.epoch + self._epochs_later()
+        # Nothing validates a refit.
+        left = epochs - self.state.epoch + self._epochs_later(refit=False)
         times = math.ceil(left / (self.config.evaluation.every or 1))
         return times * len(self.data.validation) * self._image_seconds
 
@@ -293,11 +294,11 @@ class StageTrainer:
         earlier = self.stage.phases[: self.state.phase]
         return sum(self._epochs(phase) for phase in earlier)
 
-    def _epochs_later(self) -> int:
+    def _epochs_later(self, refit: bool = True) -> int:
         """Counts the epochs of the run after this phase, as far as settled."""
         state = self.state
         later = sum(map(self._epochs, self.stage.phases[state.phase + 1 :]))
-        refits = may_refit(self.config, self.data)
+        refits = refit and may_refit(self.config, self.data)
         stages = self.config.trainings if refits else self.config.stages
         for stage in stages[state.stage + 1 :]:
             later += sum(phase.epochs or 0 for phase in stage.phases)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 from keras_dml.console import logger
-from keras_dml.distribute import PreemptedError
+from keras_dml.errors import PreemptedError
 
 GO_ON = "Pass `resume=True` to go on with it, from {place}."
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
 from keras_dml.distribute import PREEMPTED, RESTART
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import PreemptedError, RunError, UsageError
 from keras_dml.files import is_full_disk, is_locked, write_text
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.supervise import DISK_FULL
@@ -210,7 +210,7 @@ def main(settings: str, folder: str) -> None:
 
     try:
         train.fit(load_run_config(Path(settings)), folder, resume=True)
-    except (UsageError, RunError) as error:
+    except (UsageError, RunError, PreemptedError) as error:
         _leave(error, error.exit_code)
     except Exception as error:
         if not is_full_disk(error):

@@ -92,6 +92,7 @@ class Results(_Fields):
     after: Values
     train_seconds: NonNegativeFloat
     versions: dict[Text, Text]
+    images: dict[Text, Text] = {}
     off_the_shelf: Values = {}
     gains: dict[str, dict[str, _Gain]] = {}
     worse_classes: _WorseClasses | None = None

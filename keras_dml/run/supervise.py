@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from keras_dml.console import logger
-from keras_dml.distribute import PreemptedError
-from keras_dml.errors import RunError
+from keras_dml.errors import PreemptedError, RunError
 from keras_dml.files import is_full_disk
 from keras_dml.run.preemption import heeding
 

@@ -23,7 +23,7 @@ from keras_dml.errors import RunError, UsageError
 from keras_dml.evaluation import ExactIndex, calibrate_threshold
 from keras_dml.evaluation.labels import as_label_sets
 from keras_dml.evaluation.open_set.thresholds import DECISIONS
-from keras_dml.files import load_json, write_json
+from keras_dml.files import is_read_only, load_json, write_json
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.run_threshold import RunThreshold
 from keras_dml.run.trained_run import EmbeddedImages, TrainedRun
@@ -145,7 +145,7 @@ def _threshold(
     if key not in stored["thresholds"]:
         found = _calibrate(run, rate, decision, validation())
         stored["thresholds"][key] = dataclasses.asdict(found)
-        write_json(_file(run), stored)
+        _write(_file(run), stored)
     return RunThreshold.from_dict(stored["thresholds"][key])
 
 
@@ -216,6 +216,20 @@ def _calibrate(
 def _file(run: TrainedRun) -> Path:
     path = run.folder.path / FILE
     return path.with_stem(f"{path.stem}{run.suffix}")
+
+
+def _write(path: Path, stored: dict[str, Any]) -> None:
+    """Stores thresholds; the run of somebody else goes without."""
+    try:
+        write_json(path, stored)
+    except OSError as error:
+        if not is_read_only(error):
+            raise
+        logger.warning(
+            "%s cannot be written (%s): it is calibrated again each time.",
+            path,
+            error.strerror,
+        )
 
 
 def _read(run: TrainedRun) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from keras_dml.errors import UsageError
 from keras_dml.models import load_embedder
 from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
 from keras_dml.run.data import (
+    check_measured_with,
     list_gallery,
     load_run_data,
     read_images,
@@ -164,7 +166,8 @@ class TrainedRun:
         present = images_hash(everything, config)
         embeddings = cache.load(self.weights_hash, present)
         if embeddings is None or not self._fits(embeddings, everything):
-            images = _images_of(part, everything, config)
+            begun = self.metrics.get("images", {}) if source is None else {}
+            images = _images_of(part, everything, config, begun)
             if images is None:
                 return None
             embeddings = self._embedded(part, images, self.embed_images(images))
@@ -276,12 +279,16 @@ def _moved(source: str, folder: str) -> str:
 
 
 def _images_of(
-    part: str, everything: Manifest, config: RunConfig
+    part: str,
+    everything: Manifest,
+    config: RunConfig,
+    begun: Mapping[str, str],
 ) -> Manifest | None:
     """Returns the readable images of a part."""
     if part == "all":
         return verification.drop_bad(everything)
     data = load_run_data(config)
+    check_measured_with(begun, data, config)
     if part == "test":
         return data.test
     # Test classes that chose the epoch must not calibrate.
@@ -305,5 +312,6 @@ def _file_name(
         return f"{part}.npz"
     whole = source if readers.is_named(source) else os.path.realpath(source)
     digest = hashlib.sha256(os.fsencode(f"{whole}\0{data_dir}")).hexdigest()
-    plain = re.sub(r"\W+", "_", Path(source).stem)
+    # A file system allows 255 bytes, of which a letter takes up to four.
+    plain = re.sub(r"\W+", "_", Path(source).stem)[:50]
     return f"{part}-{plain}-{digest[:8]}.npz"

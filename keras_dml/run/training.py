@@ -86,7 +86,7 @@ class Training:
         if distribute.broadcast(folder.last_checkpoint.exists()):
             saved = load_checkpoint(folder.last_checkpoint).state
             self.state = self._checked(saved)
-        self.state.images = check_begun_with(self.state.images, data)
+        self.state.images = check_begun_with(self.state.images, data, config)
         self.timing = request.timing
         stage = self._stage_data()
         with self.timing.part("build"):
@@ -184,12 +184,13 @@ class Training:
         refits, chosen = is_refit(self.config, state), state.interpolation
         if not refits:
             self._known = StartFeatures(self.config)
-        if trains_on_features(self.config):
-            with self.timing.part("features"):
-                self._features = CachedFeatures(
-                    self.models.embedder, data, self.config
-                )
         with self.strategy.scope():
+            # It counts the replicas, as it did when the models were built.
+            if trains_on_features(self.config):
+                with self.timing.part("features"):
+                    self._features = CachedFeatures(
+                        self.models.embedder, data, self.config
+                    )
             if state.phase == 0 and state.epoch == 0 and state.step == 0:
                 pace = self._begin_stage(data)
             seconds = self._image_seconds or 0.0
@@ -297,8 +298,11 @@ class Training:
             "Measuring on the test images what training has to beat ..."
         )
         embedder, test = self.models.embedder, self.data.test
+        network = pooled_features(embedder)
+        # It traces, which is not counted as the time of an image.
+        embed(network, test.select(np.arange(1)), self.config)
         started = time.perf_counter()
-        features = embed(pooled_features(embedder), test, self.config)
+        features = embed(network, test, self.config)
         self._image_seconds = (time.perf_counter() - started) / len(test)
         results = measure_baselines(embedder, features, self.data, self.config)
         self.state.baselines = {

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from keras_dml.claimed_folder import ClaimedFolder
-from keras_dml.config import RunConfig
+from keras_dml.config import RunConfig, validate
 from keras_dml.config.tuning_section import TuningConfig
+from keras_dml.config.validation import validated
 from keras_dml.config.yaml_files import dump_yaml, read_yaml
+from keras_dml.errors import UsageError, reason_of
 from keras_dml.files import is_locked, lock, write_text
+from keras_dml.run.folder import PATHS
 
 _WORKERS = "workers"  # the folder of the locks
 _ALL = "all.lock"  # of which a process waits for the others
@@ -61,19 +64,48 @@ class TuningFolder(ClaimedFolder):
         Raises:
             UsageError: If the folder holds another tuning or something else.
         """
-        settings: dict[str, Any] = {
-            "tuning": section.model_dump(mode="json"),
-            "run": reference.model_dump(mode="json"),
-        }
-        if section.kind != "grid":
-            del settings["tuning"]["trials"]
-        if self.folds > 1:
-            settings["folds"] = self.folds
+        settings = _settings(section, reference, self.folds)
         self.check_free()
         with exclusive(self.workers):
             if not self.exists:
                 write_text(self.record, dump_yaml(settings))
-        self.check_same(read_yaml(self.record), settings)
+        self.check_same(self._stored(), settings)
+
+    def _stored(self) -> dict[str, Any]:
+        """Reads the record, also that of a version with other settings."""
+        stored = read_yaml(self.record)
+        try:
+            return _settings(
+                validated(TuningConfig, stored["tuning"]),
+                validate(stored["run"]),
+                stored.get("folds", 1),
+            )
+        except (KeyError, TypeError) as error:
+            raise UsageError(
+                f"{self.record} must hold the settings of a tuning. Received: "
+                f"other content ({reason_of(error)}). Restore it, or choose "
+                "another `output`."
+            ) from error
+
+
+def _settings(
+    section: TuningConfig, reference: RunConfig, folds: int
+) -> dict[str, Any]:
+    """Returns what must stay the same while a tuning goes on."""
+    run = reference.model_dump(mode="json")
+    for key, whole in PATHS.items():
+        part, name = key.split(".")
+        if run[part] is not None:
+            run[part][name] = whole(run[part][name])
+    settings: dict[str, Any] = {
+        "tuning": section.model_dump(mode="json"),
+        "run": run,
+    }
+    if section.kind != "grid":
+        del settings["tuning"]["trials"]
+    if folds > 1:
+        settings["folds"] = folds
+    return settings
 
 
 class Worker:

@@ -194,8 +194,7 @@ class _Loop:
             reason = (
                 f"The training has no validation values `{self.column}`. "
                 "Tuning needs validation classes: `data.validation_from` "
-                "training classes, or `data.folds` and `data.fold`, and "
-                "`evaluation.every` no larger than the number of epochs."
+                "training classes, or `data.folds` and `data.fold`."
             )
             self._end(trial, "FAIL", reason=reason)
             raise UsageError(reason)
@@ -208,9 +207,11 @@ class _Loop:
         done = [trial for trial in trials if trial.state == "complete"]
         if not done:
             failed = [trial for trial in trials if trial.state == "failed"]
-            log = self.files.log(self.files.runs(failed[-1].run)[0])
-            # A trial whose settings were refused has none.
-            where = f" Its log is {log}." if log.is_file() else ""
+            # A trial ends with the first fold that fails; one whose settings
+            # were refused has no log.
+            logs = map(self.files.log, self.files.runs(failed[-1].run))
+            written = [log for log in logs if log.is_file()]
+            where = f" Its log is {written[-1]}." if written else ""
             raise RunError(
                 f"All {len(failed)} trainings of the tuning failed. The last "
                 f"one: {failed[-1].reason}{where}"

@@ -1,8 +1,8 @@
 """Translates the settings of a tuning to Optuna's terms and back."""
 
 import hashlib
-import itertools
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -63,16 +63,24 @@ class TuningSpace:
             [_choice(value) for value in _tried(values)]
             for values in self.section.space.values()
         ]
-        points = [
-            dict(zip(self.section.space, point, strict=True))
-            for point in itertools.product(*choices)
+        sizes = [len(one) for one in choices]
+        total, budget = math.prod(sizes), self.section.budget
+        drawn = np.arange(total) if budget >= total else self._drawn(total)
+        # A large grid is never made whole.
+        return [
+            {
+                key: values[place]
+                for key, values, place in zip(
+                    self.section.space, choices, places, strict=True
+                )
+            }
+            for places in zip(*np.unravel_index(drawn, sizes), strict=True)
         ]
+
+    def _drawn(self, total: int) -> np.ndarray:
+        generator = np.random.default_rng(self.section.seed)
         budget = self.section.budget
-        if budget < len(points):
-            generator = np.random.default_rng(self.section.seed)
-            drawn = generator.choice(len(points), budget, replace=False)
-            points = [points[number] for number in sorted(drawn)]
-        return points
+        return np.sort(generator.choice(total, budget, replace=False))
 
     def check(self, make_config: MakeConfig) -> RunConfig:
         """Raises if a run does not accept a setting, before any training.

@@ -66,6 +66,8 @@ class TuningStudy:
         self._optuna = import_optuna()
         self._section = section
         self._folds = folds
+        # Whether there was hardly a new point left.
+        self._exhausted = False
         self.space = TuningSpace(section)
         self.worker = Worker(TuningFolder(folder).workers)
         with contextlib.ExitStack() as undo:
@@ -91,7 +93,8 @@ class TuningStudy:
                     return self._take_over(trial)
             if any(trial.state.name == "WAITING" for trial in trials):
                 return self._ask()
-            if len(self.counted(trials)) >= self._section.budget:
+            done = len(self.counted(trials)) >= self._section.budget
+            if done or self._exhausted:
                 return None
             return self._ask_for_new(trials)
 
@@ -225,6 +228,7 @@ class TuningStudy:
             if run_name(self.changes(trial)) not in known:
                 return trial
             self.tell(trial, "FAIL", duplicate=True)
+        self._exhausted = True
         return None
 
     def _settle(self, trial: Any) -> Any:

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_dml import evaluation
-from keras_dml.callbacks import RetrievalEvaluation
+from keras_dml.callbacks import EmbeddingHealth, RetrievalEvaluation
 from tests.callbacks.small_trainer import (
     DATA,
     LABELS,
@@ -139,6 +139,20 @@ def test_every_so_many_epochs():
     assert len(history["val_map@r"]) == 2
 
 
+def test_the_last_epoch_is_evaluated_too():
+    """An epoch without an evaluation can never be the best one."""
+    trainer, embedder = build()
+    callback = RetrievalEvaluation(embedder, batches(), every=2, epochs=5)
+    health = EmbeddingHealth(callback)
+    history = fit(trainer, 5, [callback, health])
+    assert len(history["val_map@r"]) == 3
+    assert all(
+        len(values) == 3
+        for name, values in history.items()
+        if name.startswith("val_")
+    )
+
+
 def test_prefix():
     trainer, embedder = build()
     callback = RetrievalEvaluation(embedder, batches(), prefix="unseen_")
@@ -170,6 +184,13 @@ def test_arguments_are_checked(name, values):
     for value in values:
         with pytest.raises(ValueError, match=f"`{name}` must be.*{name}="):
             RetrievalEvaluation(None, batches(), **{name: value})
+
+
+def test_data_without_an_end_are_refused():
+    """The end of the first epoch never came."""
+    _, embedder = build()
+    with pytest.raises(ValueError, match="`references` .* must end"):
+        RetrievalEvaluation(embedder, batches(), batches().repeat())
 
 
 def test_errors():

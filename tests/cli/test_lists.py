@@ -1,6 +1,7 @@
 """`keras-dml recipes`, `plans`, `datasets` and `backbones`."""
 
 import re
+import shlex
 
 import pytest
 
@@ -67,6 +68,8 @@ def test_a_name_that_is_not_listed_is_refused(
 def test_a_backbone_says_how_to_get_its_weights(command):
     shown = command("backbones", "bn_inception").out
     assert "keras-dml convert-weights FILE" in shown
+    # Without them it would be refused.
+    assert "--weights bn_inception.weights.h5" in shown
     assert "which Keras downloads" in command("backbones", "mobilenet_v2").out
     assert "from scratch" in command("backbones", "small_cnn").out
 
@@ -77,6 +80,33 @@ def test_a_data_set_says_what_is_trained_and_where_it_is_got(command):
     assert "Test: 8,131 images, 98 classes" in shown
     assert "keras-dml prepare cars196 --data-dir DIR" in shown
     assert "prepare" not in command("datasets", "digits").out
+
+
+@pytest.mark.parametrize(
+    ("plan", "needed"),
+    [
+        ("demo", ""),
+        ("grocery", " --source FOLDER"),
+        ("omniglot_temperature", " --data-dir FOLDER"),
+        (
+            "proxy_isa_table3",
+            " --data-dir FOLDER --weights FILE.weights.h5",
+        ),
+    ],
+)
+def test_the_command_of_a_plan_has_what_it_cannot_do_without(
+    command, plan, needed
+):
+    last = command("plans", plan).out.partition("Run it:\n")[2]
+    words = shlex.split(last.replace("\\\n", ""))
+    assert words == shlex.split(f"keras-dml compare {plan}{needed}")
+
+
+def test_the_command_of_a_recipe_of_a_file_names_the_file(command, tmp_path):
+    path = tmp_path / "my own.yaml"
+    path.write_text("base: triplet\n")
+    shown = command("recipes", path).out
+    assert f"`keras-dml fit FOLDER --recipe '{path}'`" in shown
 
 
 def test_a_long_setting_of_a_plan_can_be_copied(command):

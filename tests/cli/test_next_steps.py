@@ -3,6 +3,7 @@
 import shlex
 from pathlib import Path
 
+from keras_dml.cli import next_steps
 from keras_dml.cli.next_steps import steps_after_export
 from keras_dml.export import ExportResult
 
@@ -56,3 +57,33 @@ def test_a_further_export_has_the_options_of_the_first():
         [*litert, "--format", "litert", "--quantize", "int8"],
         [*served, "--format", "saved_model", "--with-index"],
     ]
+
+
+def test_the_folder_of_a_gallery_is_not_that_of_the_run():
+    """It was taken for the run's own photos, which had moved."""
+    given = {
+        "run": "runs/shoes",
+        "data_dir": "data",
+        "with_index": True,
+        "gallery": "cub200",
+    }
+    words = commands_after(ROWS, Path("out"), given)[0]
+    assert "--data-dir" not in words
+
+
+def test_what_is_there_is_not_named_again(tmp_path):
+    rows = [*ROWS, {"artifact": "litert-int8", "recall@1": 0.4, "map@r": 0.4}]
+    rows = [{"map@r": 0.5, **one} for one in rows]
+    (half, *_) = commands_after(rows, tmp_path, {"run": "run"})
+    assert half[-1] == "float16"
+    rows.append({"artifact": "litert-float16", "recall@1": 0.5, "map@r": 0.5})
+    for words in commands_after(rows, tmp_path, {"run": "run"}):
+        assert words[-1] != "float16"
+
+
+def test_a_folder_named_like_a_data_set_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert next_steps._from_here(str(tmp_path / "digits")) == "./digits"
+    assert next_steps._from_here(str(tmp_path / "-x")) == "./-x"
+    assert next_steps._from_here(str(tmp_path / "shoes")) == "shoes"
+    assert next_steps._from_here("/elsewhere") == "/elsewhere"

@@ -277,3 +277,25 @@ def test_raw_pixels_are_explained_where_they_are_compared_with(
     assert "Raw pixels: the photos themselves" in capsys.readouterr().out
     results.print_run(finished(tmp_path))
     assert "Raw pixels" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("has_threshold", "metric", "said"),
+    [
+        (True, "cosine", "distance, 1 minus the cosine similarity, two images"),
+        (True, "euclidean", "up to which distance, the Euclidean one, two"),
+        (False, "cosine", "go in and what comes out. Embed the images"),
+    ],
+)
+def test_an_export_promises_what_its_manifest_has(
+    capsys, has_threshold, metric, said
+):
+    rows = [row("embedder"), row("saved_model")]
+    result = ExportResult(
+        rows, Path("export"), has_threshold=has_threshold, metric=metric
+    )
+    results.print_artifacts(result, {"run": "run"})
+    out = " ".join(capsys.readouterr().out.split())
+    assert said in out
+    nearest = "smallest Euclidean distance"
+    assert (nearest in out) is (metric == "euclidean")

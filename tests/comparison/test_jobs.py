@@ -114,6 +114,10 @@ def test_a_later_part_wins_also_over_a_whole_section_between():
             "what the protocol `fixed_validation` decides",
         ),
         (
+            {"set": {"final": "all"}},
+            "Received: final='all', which .* changes to 'measured'",
+        ),
+        (
             {
                 "arms": [{"name": "a", "set": {"stages.main.train.epochs": 9}}],
                 "budget": {"epochs": 3},

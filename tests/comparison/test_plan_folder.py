@@ -9,8 +9,7 @@ import pytest
 
 from keras_dml.comparison.plan_folder import PlanFolder
 from keras_dml.config.plans import parse_plan
-from keras_dml.distribute import PreemptedError
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import PreemptedError, RunError, UsageError
 from keras_dml.run.supervise import DISK_FULL
 from tests.comparison.scripted import Scripts, some_jobs
 

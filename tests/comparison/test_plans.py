@@ -60,6 +60,11 @@ def test_every_option_changes_the_plan():
             {"protocol": "cross_validation:x"},
             "`protocol` must be a kind",
         ),
+        (
+            "demo",
+            {"protocol": "fixed_validation:5"},
+            "`protocol` must be a kind, or cross_validation and its folds",
+        ),
         ("demo", {"seeds": 0}, "`seeds`"),
         (["a", "b"], {}, "`recipes` must name what"),
         (load_plan("demo"), {"recipes": ["ln"]}, "`plan` is a plan"),

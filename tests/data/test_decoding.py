@@ -1,6 +1,7 @@
 import io
 import logging
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -200,6 +201,42 @@ def test_verify_names_damaged_files(tmp_path, kind):
     expected = "no such file" if kind == "missing" else DAMAGED[kind][1]
     assert expected in reason
     assert "\n" not in reason and "{{" not in reason
+
+
+def test_a_file_is_verified_once_and_when_it_has_changed(tmp_path):
+    """A run reads its images again to export itself: minutes, for photos."""
+    manifest = make_manifest(tmp_path, 3, [])
+    seen = []
+
+    def count(done, total):
+        seen.append(done)
+
+    for _ in range(2):
+        found = verification.verify(manifest, count)
+        assert found.rows.tolist() == [0, 1, 2]
+    # Once with a batch and the end, once with the end alone.
+    assert seen == [3, 3, 3]
+    seen.clear()
+    assert len(verification.verify(manifest, count, again=True).rows) == 3
+    assert seen == [3, 3]
+    path = Path(manifest.paths[1])
+    path.write_bytes(path.read_bytes()[:40])
+    assert verification.verify(manifest).rows.tolist() == [0, 2]
+
+
+def test_a_file_that_decodes_at_the_second_attempt_is_good(
+    tmp_path, monkeypatch
+):
+    """A busy disk made an image bad for ever."""
+
+    def busy(path):
+        return tf.shape(tf.io.read_file(path + ".gone"))
+
+    monkeypatch.setattr(verification, "_shape_of", busy)
+    manifest = make_manifest(tmp_path, 2, [])
+    found = verification.verify(manifest)
+    assert found.bad == ()
+    assert found.rows.tolist() == [0, 1]
 
 
 def test_verify_takes_every_readable_kind(tmp_path):

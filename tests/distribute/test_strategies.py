@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -89,6 +90,20 @@ def test_auto_is_mirrored_where_there_are_several_devices():
     assert distribute.get_strategy("mirrored", devices="cpu:2") is several
     one = distribute.get_strategy("auto", devices="cpu:1")
     assert one.num_replicas_in_sync == 1
+
+
+def test_one_processor_beside_a_gpu_is_refused(monkeypatch):
+    """TensorFlow trained on the GPU all the same."""
+    real = tf.config.list_logical_devices
+    gpu = types.SimpleNamespace(name="/device:GPU:0")
+    monkeypatch.setattr(
+        tf.config,
+        "list_logical_devices",
+        lambda kind: [gpu] if kind == "GPU" else real(kind),
+    )
+    with pytest.raises(UsageError, match="CUDA_VISIBLE_DEVICES=-1"):
+        distribute.get_strategy("auto", devices="cpu:1")
+    assert distribute.get_strategy("auto").num_replicas_in_sync == 1
 
 
 def test_mixed_float16_is_refused_on_several_replicas(policy):

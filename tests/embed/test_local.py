@@ -7,6 +7,7 @@ import pytest
 from keras_dml.config import resolve
 from keras_dml.data.image_list import list_images
 from keras_dml.embed.local import embed_missing
+from keras_dml.embed.stream import image_batches
 from keras_dml.embeddings import load_embeddings
 from keras_dml.embeddings.merging import merge_shards
 from keras_dml.embeddings.shard_folder import ShardFolder
@@ -79,3 +80,26 @@ def test_a_bar_in_the_name_of_a_folder_is_a_character(tmp_path):
     shards = embed(folder, tmp_path / "shards", "npz")
     labels = np.unique(load_embeddings(shards.path).labels)
     assert labels.tolist() == ["cat|dog", "class_0"]
+
+
+@pytest.mark.parametrize("missed", [[1], [4, 5, 6, 7]])
+def test_what_the_disk_kept_back_is_read_again(missed, tmp_path, monkeypatch):
+    """A read that failed once was listed as a bad image for ever."""
+    folder = image_folder(tmp_path / "images", classes=3, images=3, size=8)
+    whole = load_embeddings(embed(folder, tmp_path / "whole", "npz").path)
+    calls = []
+
+    def busy(images, parts, *arguments, **options):
+        calls.append(parts)
+        for rows, batch in image_batches(images, parts, *arguments, **options):
+            kept = ~np.isin(rows, missed) | (len(calls) > 1)
+            if kept.any():
+                yield rows[kept], batch[kept]
+
+    monkeypatch.setattr("keras_dml.embed.local.image_batches", busy)
+    found = embed(folder, tmp_path / "busy", "npz")
+    assert len(calls) == 2
+    assert not found.read_bad()
+    rows = load_embeddings(found.path)
+    np.testing.assert_array_equal(rows.ids, whole.ids)
+    np.testing.assert_array_equal(rows.embeddings, whole.embeddings)

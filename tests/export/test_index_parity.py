@@ -43,9 +43,15 @@ def test_an_exact_index_loses_nothing(max_k, make_embedder, tmp_path):
     assert result["batch_1_ms"] > 0
 
 
-def test_without_labels_there_is_no_retrieval(make_embedder, tmp_path):
+@pytest.mark.parametrize(
+    "labels", [None, [0] * len(IMAGES), range(len(IMAGES))]
+)
+def test_without_labels_to_find_there_is_no_retrieval(
+    labels, make_embedder, tmp_path
+):
+    """A catalog has no classes, or a photo a product."""
     embedder = make_embedder()
-    gallery = make_gallery(embedder, labels=None)
+    gallery = make_gallery(embedder, labels=labels)
     folder = export_saved_model(
         embedder, tmp_path / "m", with_index=True, gallery=gallery
     )

@@ -1,6 +1,7 @@
 """The index of a SavedModel finds what the evaluation's index finds."""
 
 import importlib.util
+import sys
 
 import numpy as np
 import pytest
@@ -194,6 +195,13 @@ def test_auto_follows_scanns_own_rule():
     assert ServedIndex(many, "cosine", "exact").kind == "exact"
 
 
+def test_auto_searches_exactly_without_scann(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scann.scann_ops.py", None)
+    rows = RNG.normal(size=(20_000, 2))
+    many = EmbeddingSet(rows, np.zeros(20_000, "int64"))
+    assert ServedIndex(many, "cosine").kind == "exact"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -208,8 +216,6 @@ def test_an_index_that_cannot_be(arguments, message):
 
 
 def test_without_scann_it_says_what_to_install(monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "scann.scann_ops.py", None)
     with pytest.raises(UsageError, match=r"keras-dml\[scann\]"):
         make_index(index="scann")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_dml.errors import RunError, UsageError
-from keras_dml.models import BACKBONES, build_embedder
+from keras_dml.models import BACKBONES, build_embedder, get_backbone
 from keras_dml.models.weights import build_with_weights
 from tests.conformance import to_numpy
 
@@ -78,6 +78,22 @@ def test_auto_is_none_where_nothing_is_published():
         keras.utils.set_random_seed(0)
         models.append(build_with_weights("small_cnn", SHAPE, weights))
     assert same(*models)
+
+
+def test_a_download_is_not_told_among_the_results(capsys):
+    """Keras prints its progress bar to stdout, before the JSON of a command."""
+
+    def downloads(input_shape, weights):
+        print("Downloading data from https://...")
+        return get_backbone("small_cnn").builder(input_shape, weights=None)
+
+    told = dataclasses.replace(
+        get_backbone("small_cnn"), builder=downloads, pretrained="imagenet"
+    )
+    build_with_weights("told", SHAPE, "imagenet", backbone=told)
+    out, err = capsys.readouterr()
+    assert not out
+    assert "Downloading" in err
 
 
 def test_missing_file_is_refused():

@@ -45,6 +45,19 @@ def test_one_chart_for_each_kind_of_column(tmp_path):
     assert curves[1]["alt"] == "val_map@r goes from 0.9 to 0.5."
 
 
+def test_of_many_groups_some_are_drawn(tmp_path):
+    """A rate for each block of a network: the legend hid the lines."""
+    path = tmp_path / "history.csv"
+    names = [f"learning_rate_block_{number}" for number in range(19)]
+    path.write_text(
+        f"stage,phase,epoch,{','.join(names)}\nmain,train,0{',0.1' * 19}\n"
+    )
+    (curve,) = training_curves(read_history(path), "val_map@r", True)[1]
+    assert curve["meaning"].endswith(" Drawn are 8 of 19.")
+    assert curve["alt"].count("goes from") == 8
+    assert "block_0 " in curve["alt"] and "block_18 " in curve["alt"]
+
+
 @pytest.mark.parametrize("long", ["x" * 300, "a\nb" * 60])
 def test_long_names_leave_room_for_the_axes(tmp_path, long):
     path = tmp_path / "history.csv"

@@ -14,6 +14,7 @@ RNG = np.random.default_rng(0)
 
 def test_rows_are_whole_classes(monkeypatch):
     monkeypatch.setattr(embedding_map, "MAX_IMAGES", 50)
+    monkeypatch.setattr(embedding_map, "LEAST_CLASSES", 5)
     labels = np.repeat(np.arange(30), 10)
     rows = embedding_map.choose_rows(labels, seed=1)
     classes, counts = np.unique(labels[rows], return_counts=True)
@@ -27,6 +28,14 @@ def test_a_class_that_is_too_large_is_cut(monkeypatch):
     monkeypatch.setattr(embedding_map, "MAX_IMAGES", 50)
     assert len(embedding_map.choose_rows(np.zeros(200, int))) == 50
     assert len(embedding_map.choose_rows(np.zeros(20, int))) == 20
+
+
+def test_a_large_class_leaves_room_for_others(monkeypatch):
+    """The first of four classes of 3,000 photos filled the map."""
+    monkeypatch.setattr(embedding_map, "MAX_IMAGES", 40)
+    rows = embedding_map.choose_rows(np.repeat(np.arange(4), 300))
+    assert len(set(rows.tolist())) == 40
+    assert np.bincount(rows // 300).tolist() == [10] * 4
 
 
 @pytest.mark.parametrize("normalize", [True, False])

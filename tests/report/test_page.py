@@ -54,6 +54,7 @@ def values(**changes):
         "kept": EVIL,
         "epochs": 0,
         "refit_epochs": 0,
+        "of_stage": "",
         "curves": [],
         "length": None,
         "minutes": None,
@@ -65,11 +66,14 @@ def values(**changes):
             {"query": lone.query, "found": lone.query, "count": 2, "of": 3}
         ],
         "score_name": EVIL,
+        "has_gallery": False,
         "classes": [],
         "class_metrics": [EVIL],
         "hidden_classes": 3,
         "similarities": {"uri": PIXEL, "alt": EVIL},
         "thresholds": [],
+        "calibrated_on": "classes",
+        "caution": EVIL,
         "collapse": EVIL,
         "health": [EVIL],
         "spectrum": {"uri": PIXEL, "alt": EVIL},
@@ -94,7 +98,27 @@ def test_only_flags_that_are_set_are_there():
     metrics = values()["metrics"] | {"seen": False}
     page = render(**values(metrics=metrics, flags=flags(metrics)))
     assert 'class="flags"' not in page
-    assert "classes never trained on" in page
+    assert "classes never trained on.</p>" in page
+    # Its own network trained on them.
+    metrics["final"] = True
+    page = render(**values(metrics=metrics, flags=flags(metrics)))
+    assert "by the network of the run before, which did not train on" in page
+
+
+def test_it_says_on_what_thresholds_were_calibrated():
+    """Images of classes that trained were called validation classes."""
+    one = {"target_fmr": 0.1, "at": 0.5, "fnmr": 0.2, "num_impostors": 90}
+    page = render(**values(thresholds=[one], caution=" Too few."))
+    assert "90 pairs of\ndifferent validation classes" in page
+    assert "(false non-matches). Too few." in page
+    page = render(**values(thresholds=[one], calibrated_on="images"))
+    assert "pairs of\nvalidation images of different classes" in page
+
+
+def test_it_says_what_is_searched():
+    assert "images of its\nclass among all test images" in render(**values())
+    page = render(**values(has_gallery=True))
+    assert "of its class in the gallery of the data set" in page
 
 
 def test_a_loss_is_no_gain():
@@ -162,6 +186,8 @@ def test_the_length_of_training_is_told():
     page = render(**values(length=long, minutes=7.5))
     assert "12,345 steps showed every training\nimage 9.3 times" in page
     assert "was given\n7.5 minutes" in page
+    page = render(**values(length=long, of_stage=" of the last stage"))
+    assert "12,345 steps of the last stage showed" in page
     assert "steps showed" not in render(**values())
     assert "was given" not in render(**values())
 

@@ -1,5 +1,6 @@
 """What a page says about results before and after training."""
 
+import dataclasses
 import json
 import types
 
@@ -157,6 +158,11 @@ def test_thresholds_are_on_the_axis_of_the_histograms(monkeypatch, metric, at):
     material = Material(None, None, None, metric == "cosine", 0)
     (shown,) = thresholds(material)["thresholds"]
     assert shown["at"] == at
+    few = dataclasses.replace(one, measured_on="images of the measured run")
+    monkeypatch.setattr(sections, "thresholds_of", lambda run, rates: [few])
+    found = thresholds(material)
+    assert found["calibrated_on"] == "images"
+    assert "classes that trained" in found["caution"]
     assert (shown["target_fmr"], shown["num_impostors"]) == (0.01, 100)
 
 
@@ -175,7 +181,12 @@ def test_few_pairs_have_the_threshold_of_a_search(monkeypatch, rate):
 
 def test_the_epochs_of_a_refit_are_counted():
     """A page called half of the epochs the refit, also where none was."""
-    for phases, count in ((["main/train"] * 3, 0), (["main/a", "refit/a"], 1)):
+    stages = (
+        (["main/train"] * 3, 0, ""),
+        (["main/a", "refit/a"], 1, " of the refit"),
+        (["search/a", "main/a"], 0, " of the last stage"),
+    )
+    for phases, count, of in stages:
         run = types.SimpleNamespace(
             config=types.SimpleNamespace(
                 evaluation=types.SimpleNamespace(monitor="map@r"), minutes=None
@@ -184,4 +195,4 @@ def test_the_epochs_of_a_refit_are_counted():
             history=History(phases),
         )
         found = training(Material(run, None, None, True, 0))
-        assert found["refit_epochs"] == count
+        assert (found["refit_epochs"], found["of_stage"]) == (count, of)

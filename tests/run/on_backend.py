@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import keras_dml
-from keras_dml.distribute import PreemptedError
+from keras_dml.errors import PreemptedError
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.recorder import RunRecorder
 

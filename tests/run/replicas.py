@@ -24,6 +24,10 @@ RESTS = (
         for group in ("backbone", "head")
     ),
 )
+FROZEN = (
+    "sampling.steps_per_epoch=2",
+    "stages=[{phases: [{epochs: 1, freeze: all}]}]",
+)
 
 
 def main(count: int, folder: Path, *names: str) -> None:
@@ -39,6 +43,7 @@ def main(count: int, folder: Path, *names: str) -> None:
         # A pass over 901 images has 7 batches of 128, and a rest.
         "whole": ("digits", ()),
         "rests": (str(photos), RESTS),
+        "frozen": ("digits", FROZEN),
     }
     for name in names:
         source, settings = trainings[name]

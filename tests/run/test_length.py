@@ -121,9 +121,24 @@ def test_minutes_bound_the_length(minutes):
 def test_minutes_alone_bound_the_length_of_few_images():
     """40 passes over ETH-80 were 750 steps, in 10 minutes and in 30."""
     for minutes in (3, 60):
-        (epochs,) = lengths(planned("passes=null", minutes=minutes, pace=STEP))
+        config = planned("passes=null", minutes=minutes, pace=STEP)
+        (epochs,) = lengths(config)
+        steps = epochs * config.sampling.steps_per_epoch
         # The last epoch is validated, which may cost a few.
-        assert 0 <= (60 * minutes - 45) / 5 - epochs < max(3, 0.01 * epochs)
+        assert 0 <= 60 * minutes - 45 - steps < max(15, 0.02 * steps)
+
+
+def test_a_stage_has_no_thousands_of_epochs():
+    """Of a tenth of a second, each of which writes all weights."""
+    fast = TrainingPace(step=0.002, image=0.0)
+    config = planned("passes=null", minutes=2, pace=fast)
+    (epochs,) = lengths(config)
+    steps = config.sampling.steps_per_epoch
+    assert 50 < epochs <= 100 and steps % 5 == 0
+    assert 70 < epochs * steps * 0.002 <= 75
+    # The end of the passes bounds them as well.
+    (epochs,) = lengths(planned(minutes=2, pace=fast))
+    assert epochs == 16
 
 
 def test_a_run_without_any_bound_is_refused():

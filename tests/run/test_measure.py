@@ -1,5 +1,6 @@
 """What is measured on the test images, class by class."""
 
+import dataclasses
 import logging
 import types
 
@@ -56,6 +57,22 @@ def test_equal_results_have_no_gain(folder):
     assert found == {"gain": 0.0, "low": 0.0, "high": 0.0}
 
 
+def test_queries_are_compared_with_themselves(folder, caplog):
+    """A deleted test image shifted all pairs after it."""
+    whole = gains(result(AFTER), manifest(), folder)["off_the_shelf"]
+    rows = np.array([7, 5, 4, 3, 2, 1, 0])
+    some = manifest().select(rows)
+    found = gains(result(AFTER[rows]), some, folder)["off_the_shelf"]
+    # The query that is gone was right before and after.
+    assert found["recall@1"]["gain"] == pytest.approx(
+        np.nanmean(AFTER[rows]) - np.nanmean(BEFORE[rows])
+    )
+    assert found != whole
+    assert "7 queries are compared" in caplog.text
+    counted = worse_classes(result(AFTER[rows]), some, folder)
+    assert counted == {"worse": 1, "classes": 3}
+
+
 def test_the_gallery_does_not_count(folder):
     labels = np.append(LABELS, [0, 1])
     role = ["query"] * len(LABELS) + ["gallery"] * 2
@@ -66,8 +83,10 @@ def test_the_gallery_does_not_count(folder):
 def test_without_both_results_nothing_is_said(folder, caplog):
     empty = types.SimpleNamespace(per_query={})
     assert worse_classes(empty, manifest(), folder) is None
+    others = dataclasses.replace(manifest(), ids=list("stuvwxyz"))
     with caplog.at_level(logging.WARNING):
-        found = worse_classes(result(AFTER[:3]), manifest(LABELS[:3]), folder)
-    assert found is None
+        assert worse_classes(result(AFTER), others, folder) is None
+        assert gains(result(AFTER), others, folder) == {}
+    assert "Restore the images" in caplog.text
     folder.baseline("off_the_shelf").unlink()
     assert worse_classes(result(AFTER), manifest(), folder) is None

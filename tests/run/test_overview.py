@@ -94,6 +94,27 @@ def test_why_nothing_validates(override, why):
     assert said.endswith("The network of the last epoch is kept")
 
 
+@pytest.mark.parametrize(
+    ("shares", "kept"),
+    [
+        ([0.25, 1.0], "The network of the last epoch is kept"),
+        ([0.5], "50 % of the way to the network of the last epoch is kept"),
+        ([0.0], "The network of before the first step is kept"),
+    ],
+)
+def test_what_is_kept_where_nothing_validates(shares, kept):
+    said = lines("data.validation=none", f"evaluation.interpolate={shares}")
+    assert said["Validate"].endswith(f". {kept}")
+
+
+def test_classes_that_only_validate_are_not_called_seen():
+    seen = dataclasses.replace(DATA, seen=True)
+    said = lines("data.validation_from=6", data=seen)["Test"]
+    assert "all seen in training but for those that validate: " in said
+    said = lines("data.validation=none", data=seen)["Test"]
+    assert "all seen in training: " in said
+
+
 def test_classes_of_one_image_are_not_called_too_few():
     single = dataclasses.replace(DATA, train=made_up.manifest(24, each=1))
     said = lines("data.validation_from=20", data=single)["Validate"]

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from keras_dml.config import resolve
-from keras_dml.distribute import PreemptedError
-from keras_dml.errors import RunError
+from keras_dml.errors import PreemptedError, RunError
 from keras_dml.run import fit as train
 from keras_dml.run import phases
 from keras_dml.run.batches import make_sampler

@@ -25,7 +25,7 @@ def trained(tmp_path_factory):
     folders = {}
     for count in COUNTS:
         folders[count] = tmp_path_factory.mktemp(f"replicas_{count}")
-        names = ("steps", "rests", *(("whole",) if ALL else ()))
+        names = ("steps", "rests", "frozen", *(("whole",) if ALL else ()))
         command = [sys.executable, "-m", "tests.run.replicas", str(count)]
         done = subprocess.run(
             [*command, str(folders[count]), *names],
@@ -81,13 +81,21 @@ def test_a_whole_default_run(trained, count):
     )
 
 
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_frozen_network(trained, count):
+    """Replicas get images, one device features that were computed once."""
+    (row,) = history(trained[count] / "frozen")
+    assert float(row["loss"]) > 0
+
+
 @pytest.mark.parametrize("count", COUNTS[1:])
 def test_rests_are_no_small_batches(trained, count):
     """Balanced batches, a memory, `refresh_bn` and validation."""
     one, other = trained[1] / "rests", trained[count] / "rests"
     for name in ("loss", "val_map@r"):
         assert column(other, name) == pytest.approx(column(one, name), rel=1e-3)
-    assert len(column(one, "val_map@r")) == 1
+    # After the second epoch and after the last.
+    assert len(column(one, "val_map@r")) == 2
     actual, expected = (
         load_checkpoint(run / "checkpoints" / "last.npz")
         for run in (other, one)

@@ -10,13 +10,12 @@ import keras_dml
 from keras_dml import losses
 from keras_dml.config import flags_of, resolve
 from keras_dml.data.pipeline import train_batches
-from keras_dml.distribute import PreemptedError
 from keras_dml.embeddings import (
     EmbeddingSet,
     load_embeddings,
     save_embeddings,
 )
-from keras_dml.errors import UsageError
+from keras_dml.errors import PreemptedError, UsageError
 from keras_dml.run import recorder
 from keras_dml.run.data import load_run_data
 from keras_dml.run.teacher import with_teacher

@@ -1,5 +1,8 @@
 """Which distance is a match, of runs that held no classes out."""
 
+import errno
+import os
+
 import numpy as np
 import pytest
 
@@ -42,6 +45,19 @@ def made_up(path, **metrics):
     path.mkdir(exist_ok=True)
     config = resolve("triplet", "digits")
     return MadeUpRun.just_trained(path, config, metrics)
+
+
+def test_a_read_only_run_is_calibrated_each_time(tmp_path, monkeypatch, caplog):
+    """Its embeddings went without a cache, but its threshold was an error."""
+    run = made_up(tmp_path)
+
+    def refused(path, content):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("keras_dml.run.thresholds.write_json", refused)
+    first, second = threshold_of(run, 0.1), threshold_of(run, 0.1)
+    assert first == second
+    assert "calibrated again each time" in caplog.text
 
 
 TRAINED = "These are classes that trained"

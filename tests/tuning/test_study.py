@@ -66,6 +66,30 @@ def test_tpe_learns_where_the_best_values_are(tmp_path):
     assert np.median(distances[14:]) < np.median(distances[:10]) / 2
 
 
+def test_an_exhausted_space_is_not_drawn_again(tmp_path):
+    """Each poll drew 200 more, while another trial was still training."""
+    few = {"model.ema": {"low": 0.999, "high": 0.9991}}
+    with study_of(tmp_path, {**TPE, "trials": 20, "space": few}) as study:
+        while study.take() is not None:
+            pass
+        drawn = len(study.study.get_trials(deepcopy=False))
+        assert len(study.counted()) < 20
+        assert study.take() is None
+        assert len(study.study.get_trials(deepcopy=False)) == drawn
+
+
+def test_a_part_of_a_grid_of_millions_is_drawn():
+    """All 8 ** 8 points were made, to keep 20 of them."""
+    space = {f"loss.0.{name}": list(range(8)) for name in "abcdefgh"}
+    section = TuningConfig(kind="grid", trials=20, space=space)
+    points = TuningSpace(section).grid()
+    assert len({tuple(point.items()) for point in points}) == 20
+    small = TuningConfig(kind="grid", space={"a": [1, 2], "b": [3, 4, 5]})
+    assert [tuple(one.values()) for one in TuningSpace(small).grid()] == [
+        (1, 3), (1, 4), (1, 5), (2, 3), (2, 4), (2, 5)
+    ]  # fmt: skip
+
+
 def test_a_trial_of_a_process_that_ended_is_taken_over(tmp_path):
     with study_of(tmp_path, TPE) as first:
         trial = first.take()

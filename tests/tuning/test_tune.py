@@ -16,8 +16,7 @@ import pytest
 import yaml
 
 from keras_dml.config.tuning_section import TuningConfig
-from keras_dml.distribute import PreemptedError
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import PreemptedError, RunError, UsageError
 from keras_dml.files import is_locked
 from keras_dml.tuning import figures
 from keras_dml.tuning.study import TuningStudy
